@@ -1,5 +1,6 @@
 # One process of a run in a container: docker build -t dpmpc:0.2.0 . ; docker run dpmpc:0.2.0 --help
-# Kits (docs/consortium.md) are mounted at /kit; nothing of a run is in the image.
+# Kits (docs/consortium.md) are mounted at /kit, the account of what is spent at /account ($DPMPC_ACCOUNT); nothing of a
+# run is in the image.
 FROM debian:trixie-slim AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev python3-dev python3-venv
 COPY . /src

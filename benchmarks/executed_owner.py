@@ -25,6 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.folders import make_folder
+
 PARTS = 16
 
 
@@ -142,7 +144,7 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, "--folder must be one that can be written")
         write(folder, asked.rows, asked.columns, asked.copies)
         size = sum(path.stat().st_size for path in folder.iterdir())
         print(json.dumps({"parquet_GB": round(size / 1e9, 2), "partitions": PARTS * asked.copies}), flush=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from dpmpc.benchmarks.quartiles import Figure
 from dpmpc.errors import UsageError
+from dpmpc.folders import make_folder
 from dpmpc.mpc.contract.backend import DEFAULT
 
 SCHEMA = "dpmpc.bench/1"
@@ -61,7 +62,7 @@ def replace_rows(path: Path, rows: Sequence[dict[str, Any]], key: Sequence[str])
     if path.is_file():
         with path.open(encoding="utf-8", newline="") as file:
             kept = [row for row in csv.DictReader(file) if tuple(row[name] for name in key) not in mine]
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent, "figures go into a folder that can be written")
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()

@@ -3,18 +3,17 @@ formulas give."""
 
 import json
 import math
+import sys
 from typing import Any, Literal
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from dpmpc.cli.settings import setting_option
 from dpmpc.learning.account import Account, answer
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
 from dpmpc.privacy.law import DEFAULT_LAW, PURE_LAW
 from dpmpc.privacy.sensitivity import Weights
+from dpmpc.processes.terminal import Column, Row, Styled, Terminal
 
 _CALIBRATIONS = {
     "tight": "tight (exact)",
@@ -124,127 +123,107 @@ def command(
 
 
 def _print(result: dict[str, Any]) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=150)
+    terminal = Terminal(sys.stdout, width=150)
     q, sensitivity = result["question"], result["sensitivity"]
     parts = " + ".join(f"{name} {_number(value)}" for name, value in sensitivity["parts"].items() if value)
-    console.print(f"neighbours   {result['neighbours']}")
-    console.print(
+    terminal.text(f"neighbours   {result['neighbours']}")
+    terminal.text(
         f"run          {q['method']} releases of {q['owners']} owners, smallest {q['smallest']}, {q['records']} "
         f"{'places' if q['neighbours'] == 'person' else 'records'}, weights {q['weights']}, d = {q['dimension']}, "
         f"G = {q['G']:g}" + (f", lambda = {q['lam']:g}" if METHODS[q["method"]].lam_moves else "")
     )
-    console.print(f"sensitivity  L2 {_number(sensitivity['l2'])} ({parts}), L1 at most {_number(sensitivity['l1'])}")
+    terminal.text(f"sensitivity  L2 {_number(sensitivity['l2'])} ({parts}), L1 at most {_number(sensitivity['l1'])}")
     solved = result["solved_for"]
     value = result["scale" if solved in ("sigma", "scale") else solved]
-    console.print(f"[bold]{solved:12} {_number(value)}[/bold]   ({result['law']} noise, tightest calibration)")
-    console.print(_calibrations(result))
+    terminal.line(Styled(f"{solved:12} {_number(value)}", "bold"), f"   ({result['law']} noise, tightest calibration)")
+    _print_calibrations(terminal, result)
     if result.get("grid"):
-        _print_grid(console, result)
+        _print_grid(terminal, result)
     if result.get("literature"):
-        _print_literature(console, result)
-        _print_progress(console, result)
-        _print_risk(console, result["risk"])
+        _print_literature(terminal, result)
+        _print_progress(terminal, result)
+        _print_risk(terminal, result["risk"])
     for text in result["warnings"]:
-        console.print(f"[yellow]warning: {escape(text)}[/yellow]")
+        terminal.text(f"warning: {text}", "yellow")
 
 
-def _calibrations(result: dict[str, Any]) -> Table:
+def _print_calibrations(terminal: Terminal, result: dict[str, Any]) -> None:
     rows = result["calibrations"]
     other = any(row["deviation"] != row["scale"] for row in rows)  # the law's scale is no standard deviation
     composed = any("composed_epsilon" in row for row in rows)
-    table = Table(title="Calibrations", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    table.add_column("calibration")
-    scale = "scale b" if other else "sigma"
-    for name in (
-        scale,
-        *(["std dev"] if other else []),
-        "T",
-        "promised (eps, delta)",
-        "truly eps",
-        "zCDP eps",
-        *(["eps at delta"] if composed else []),
-        "holds",
-    ):
-        table.add_column(name, justify="left" if name == "holds" else "right")
+    names = ["calibration", "scale b" if other else "sigma", *(["std dev"] if other else []), "T"]
+    names += ["promised (eps, delta)", "truly eps", "zCDP eps", *(["eps at delta"] if composed else []), "holds"]
+    laid = []
     for row in rows:
         cells = [_number(row["scale"]), *([_number(row["deviation"])] if other else []), str(row["iterations"])]
         promise = f"({_number(row['epsilon'])}, {_number(row['delta'])})"
-        holds = "yes" if row["holds"] else "[red]NO[/red]"
-        table.add_row(
-            _CALIBRATIONS.get(row["calibration"], row["calibration"]),
-            *cells,
-            promise,
-            _number(row["true_epsilon"]),
-            _number(row["zcdp_epsilon"]),
-            *([_number(row.get("composed_epsilon"))] if composed else []),
-            holds,
-        )
-    return table
+        cells += [promise, _number(row["true_epsilon"]), _number(row["zcdp_epsilon"])]
+        cells += [_number(row.get("composed_epsilon"))] if composed else []
+        name, holds = _CALIBRATIONS.get(row["calibration"], row["calibration"]), row["holds"]
+        laid.append(Row([name, *cells, Styled("yes", "") if holds else Styled("NO", "red")]))
+    terminal.line("Calibrations")
+    terminal.table([Column(name, right=name not in ("calibration", "holds")) for name in names], laid)
 
 
-def _print_grid(console: Console, result: dict[str, Any]) -> None:
+def _print_grid(terminal: Terminal, result: dict[str, Any]) -> None:
     grid = result["grid"]
     parts = ", ".join(f"{name} {_number(value)}" for name, value in grid["delta_parts"].items())
-    console.print(
+    terminal.text(
         f"On the grid: discrete {result['law']} of parameter {_number(grid['scale_steps'])} steps (sensitivity "
         f"{_number(grid['sensitivity_steps'])} steps of {_number(grid['step'])}); everything counted: "
-        f"[bold]epsilon {_number(grid['epsilon'])}, delta {_number(grid['delta'])}[/bold] ({parts})"
+        f"epsilon {_number(grid['epsilon'])}, delta {_number(grid['delta'])} ({parts})"
     )
 
 
-def _print_literature(console: Console, result: dict[str, Any]) -> None:
+def _print_literature(terminal: Terminal, result: dict[str, Any]) -> None:
     rows = result["literature"]
     delta = _number(max((row["delta"] for row in rows), default=None))
     claims = f"epsilon {_number(result['epsilon'])}, with Laplace noise at delta 0, with Gaussian at {delta}"
-    title = f"\nPublished methods, as printed; all claim {claims}"
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    columns = []
     for name in ("method", "law", "noise on the aggregate", "value", "truly eps", "at delta", "towards who sees"):
         figures = name in ("value", "truly eps", "at delta")  # never cut; words wrap where the terminal is narrow
-        table.add_column(name, no_wrap=figures, justify="right" if figures else "left")
+        columns.append(Column(name, right=figures, long="whole" if figures else "wrap"))
     notes: list[str] = []
+    laid = []
     for row in rows:
         if row["note"] not in notes:
             notes.append(row["note"])
         mark = f" [{notes.index(row['note']) + 1}]"
-        table.add_row(
-            escape(row["name"] + mark),
-            row["law"],
-            escape(row["formula"]),
-            _number(row["scale"]),
-            _number(row["epsilon"]),
-            _number(row["delta"]),
-            row["published"],
-        )
-    console.print(table)
+        numbers = [_number(row[key]) for key in ("scale", "epsilon", "delta")]
+        laid.append(Row([row["name"] + mark, row["law"], row["formula"], *numbers, row["published"]]))
+    terminal.line()
+    terminal.text(f"Published methods, as printed; all claim {claims}")
+    terminal.table(columns, laid)
     for number, note in enumerate(notes, 1):
-        console.print(escape(f"[{number}] {note}"))
+        terminal.text(f"[{number}] {note}")
 
 
-def _print_progress(console: Console, result: dict[str, Any]) -> None:
+def _print_progress(terminal: Terminal, result: dict[str, Any]) -> None:
     steps = "; ".join(
         f"{_number(row['exact'])} after {row['iteration']} (printed {_number(row['printed'])})"
         for row in result["progress"]
     )
-    console.print(f"\nCorollary 3.5, epsilon of intermediate models: {steps}")
+    terminal.line()
+    terminal.text(f"Corollary 3.5, epsilon of intermediate models: {steps}")
     shares = result["collusion"]
-    console.print(
+    terminal.text(
         f"The same total noise towards {shares['colluding']} colluding owners: epsilon {_number(shares['mpc'])} made "
         f"inside MPC, {_number(shares['masks'])} by owners under secure aggregation, {_number(shares['cape'])} by "
         f"CAPE, {_number(shares['none'])} independent at the owners"
     )
 
 
-def _print_risk(console: Console, rows: list[dict[str, Any]]) -> None:
-    table = Table(title="\nThe papers' bounds on the excess risk", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for name in ("bound", "of the risk", "formula", "value"):
-        table.add_column(name, no_wrap=True, justify="right" if name == "value" else "left")
-    for number, row in enumerate(rows, 1):
-        table.add_row(f"{row['name']} [{number}]".replace("[", "\\["), row["excess"], escape(row["formula"]),
-                      _number(row["value"]))  # fmt: skip
-    console.print(table)
-    console.print("; ".join(escape(f"[{number}] {row['note']}") for number, row in enumerate(rows, 1)))
+def _print_risk(terminal: Terminal, rows: list[dict[str, Any]]) -> None:
+    names = ("bound", "of the risk", "formula", "value")
+    columns = [Column(name, right=name == "value", long="whole") for name in names]
+    laid = [
+        Row([f"{row['name']} [{number}]", row["excess"], row["formula"], _number(row["value"])])
+        for number, row in enumerate(rows, 1)
+    ]
+    terminal.line()
+    terminal.line("The papers' bounds on the excess risk")
+    terminal.table(columns, laid)
+    terminal.text("; ".join(f"[{number}] {row['note']}" for number, row in enumerate(rows, 1)))
 
 
 def _number(value: float | None) -> str:

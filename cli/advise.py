@@ -1,17 +1,16 @@
 """`dpmpc advise`: what to run for a budget, from public numbers alone."""
 
 import json
+import sys
 from typing import Any, Literal
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from dpmpc.cli.settings import setting_option
 from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.learning.method import METHODS
 from dpmpc.privacy.law import PURE_LAW
+from dpmpc.processes.terminal import Column, Row, Terminal
 
 
 @click.command()
@@ -80,9 +79,7 @@ def command(
 
 def _print(advice: dict[str, Any], better: float | None) -> None:
     """`better`: the part of the advised method's gap that another one has to keep below, where one is below the gap."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=120)
+    terminal = Terminal(sys.stdout, width=120)
     best = advice["advice"]
     words = [f"--method {best['method']}", f"--lam {advice['lam']:g}", f"--weights {advice['weights']}"]
     if best["step"] is not None:
@@ -94,30 +91,31 @@ def _print(advice: dict[str, Any], better: float | None) -> None:
         ]
     if METHODS[best["method"]].may_be_pure:
         words.append(f"--noise {best['noise']}")
-    console.print(f"[bold]advice     {' '.join(words)}[/bold]")
-    console.print(
+    terminal.line(f"advice     {' '.join(words)}", style="bold")
+    terminal.text(
         f"noise      {best['noise']}, {best['sigma']:.4g} a coordinate of the mean; grid 2^-{advice['grid_bits']}"
     )
     if advice["survey_share"]:
-        console.print(
+        terminal.text(
             f"survey     {advice['survey_share']:.0%} of the budget (of mu squared) for ranges and categories"
         )
-    console.print(
+    terminal.text(
         f"expected   a loss {best['expected']:.2g} above the optimum, {best['left']:.1%} of what there is to learn "
         "(rehearsed on synthetic records)"
     )
-    table = Table(title="\nThe best of every method", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for name in ("method", "noise", "iterations", "step", "sigma", "expected gap", "left to learn"):
-        table.add_column(name, justify="left" if name in ("method", "noise") else "right")
+    terminal.line()
+    terminal.line("The best of every method")
+    names = ("method", "noise", "iterations", "step", "sigma", "expected gap", "left to learn")
+    rows = []
     for row in (best, *advice["alternatives"]):
         step = "-" if row["step"] is None else f"{row['step']:.4g}"
         cells = [f"{row['iterations']}", step, f"{row['sigma']:.3g}", f"{row['expected']:.2g}", f"{row['left']:.1%}"]
-        table.add_row(row["method"], row["noise"], *cells)
-    console.print(table)
+        rows.append(Row([row["method"], row["noise"], *cells]))
+    terminal.table([Column(name, right=name not in ("method", "noise")) for name in names], rows)
     if better is not None:
-        console.print(
+        terminal.text(
             f"{best['method']} is advised unless another method is expected to be clearly better: a gap below "
             f"{better:g} of its own"
         )
     for text in advice["warnings"]:
-        console.print(f"[yellow]warning: {escape(text)}[/yellow]")
+        terminal.text(f"warning: {text}", "yellow")

@@ -12,6 +12,7 @@ from dpmpc.mpc.contract.backend import BACKENDS, FOR_TWO
 from dpmpc.mpc.contract.levels import by_link
 from dpmpc.mpc.contract.security import MODES, checked_backend
 from dpmpc.privacy.law import LAWS, sampler_names
+from dpmpc.processes.terminal import Bar, Terminal
 
 Progress = Callable[[str], None]
 quick_option = click.option(
@@ -122,15 +123,10 @@ def bar(total: int | None) -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield lambda text: click.echo(text, err=True)
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns: Sequence[Any] = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("starting", total=total, completed=-1)
+    with Bar(Terminal(sys.stderr), total=total, done=-1) as bar:
 
         def advance(text: str) -> None:
-            bar.update(task, description=text, advance=1)
+            bar.note, bar.done = text, bar.done + 1
 
         yield advance
-        bar.update(task, advance=1)
+        bar.done += 1

@@ -3,15 +3,13 @@ has left."""
 
 import json
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.privacy.account import Account, Known, account_folder
@@ -20,6 +18,7 @@ from dpmpc.privacy.checks import check_delta
 from dpmpc.privacy.composition import OWNER, Spent, parse_budget, releases_left, run_of, spent, total, within
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.ledgers import attempts, copies, ledgers_below, merge, parts, read_ledger
+from dpmpc.processes.terminal import Column, Row, Terminal
 
 GONE = ("missing", "older")
 UNITS = {
@@ -192,33 +191,29 @@ def _runs(books: Sequence[Book], entries: Sequence[Entry]) -> list[dict[str, Any
 
 
 def _print(result: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=170)
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    terminal = Terminal(sys.stdout, width=170)
     columns = ["data", "neighbours", "runs", "attempts", "releases", "reserved", "epsilon", "delta"]
     if result["budget"] is not None:
         columns += ["within_budget", "releases_left"]
-    for column in columns:
-        table.add_column(column.replace("_", " "), justify="left" if column in ("data", "neighbours") else "right")
-    for row in rows:
-        shown = {**row, "data": escape(row["name"] or row["data"]), "neighbours": UNITS[row["neighbours"] or ""]}
-        table.add_row(*(_cell(shown[column]) for column in columns))
-    console.print(table)
+    shown = [{**row, "data": row["name"] or row["data"], "neighbours": UNITS[row["neighbours"] or ""]} for row in rows]
+    terminal.table(
+        [Column(name.replace("_", " "), right=name not in ("data", "neighbours")) for name in columns],
+        [Row([_cell(row[name]) for name in columns]) for row in shown],
+    )
     for group in result["copies"]:
-        console.print(f"{len(group)} ledgers are copies of one and count once: {escape(', '.join(group))}")
+        terminal.text(f"{len(group)} ledgers are copies of one and count once: {', '.join(group)}")
     for each in result["gone"]:
-        console.print(f"ledger {escape(each['ledger'])} is {each['state']}: all that was reserved for it counts")
+        terminal.text(f"ledger {each['ledger']} is {each['state']}: all that was reserved for it counts")
     for part in result["parts"]:
         have = f"; the ledgers of parties {', '.join(map(str, part['parties']))} have them" if part["parties"] else ""
-        console.print(
-            f"run {escape(part['run'])} went on elsewhere: {part['lines']} releases have a line here, "
+        terminal.text(
+            f"run {part['run']} went on elsewhere: {part['lines']} releases have a line here, "
             f"{part['counted']} of {part['planned']} planned are counted, for others made the rest, or may{have}"
         )
     if result["torn"]:
-        console.print(f"{result['torn']} torn lines (a crash while writing) are counted as spent")
+        terminal.text(f"{result['torn']} torn lines (a crash while writing) are counted as spent")
     if result["unknown"]:
-        console.print(f"{result['unknown']} of them could not be priced: the ledger holds nothing else")
+        terminal.text(f"{result['unknown']} of them could not be priced: the ledger holds nothing else")
 
 
 def _cell(value: object) -> str:

@@ -1,5 +1,6 @@
 """`dpmpc check`: a dry run of one owner's records against the schema of a plan."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,7 @@ import click
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import UsageError, number_of, spelt
+from dpmpc.processes.terminal import Column, Row, Style, Terminal
 
 if TYPE_CHECKING:
     from dpmpc.data.spelling import Spelling
@@ -54,27 +56,15 @@ def command(
             assert schema is not None
             result, of = with_spelling(check(schema, table, sizes), table), f"schema {schema.digest[:16]}"
         name = table.source
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as Grid
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    console.print(Text(f"{name}: {number_of(result.rows, 'record')}; {of}; for your own eyes", style="bold"))
-    grid = Grid(box=box.SIMPLE, pad_edge=False)
-    grid.add_column("column", overflow="fold")
-    for title in ("missing", "not read", "unknown", "clipped"):
-        grid.add_column(title, justify="right")
-    for c in result.counts:
-        figures = (str(count or "") for count in (c.missing, c.unread, c.unknown, c.clipped))
-        grid.add_row(Text(c.name), *figures)
-    console.print(grid)
-    colours = {"refused": "red", "warning": "yellow", "note": "dim"}
+    terminal = Terminal(sys.stdout)
+    terminal.text(f"{name}: {number_of(result.rows, 'record')}; {of}; for your own eyes", "bold")
+    titles = ("missing", "not read", "unknown", "clipped")
+    counts = [(c.name, *(str(n or "") for n in (c.missing, c.unread, c.unknown, c.clipped))) for c in result.counts]
+    terminal.table([Column("column"), *(Column(title, right=True) for title in titles)], map(Row, counts), rule=True)
+    colours: dict[str, Style] = {"refused": "red", "warning": "yellow", "note": "dim"}
     for finding in result.found:
-        text = Text(
-            f"{finding.severity}: {finding.column}: {spelt(finding.text, as_options)}", style=colours[finding.severity]
-        )
-        console.print(text, soft_wrap=True)
+        text = f"{finding.severity}: {finding.column}: {spelt(finding.text, as_options)}"
+        terminal.line(text, style=colours[finding.severity])
     if result.refused:
-        console.print(Text("a run would refuse these records", style="red"))
+        terminal.line("a run would refuse these records", style="red")
     return 1 if result.refused else 0

@@ -3,6 +3,7 @@
 import html
 import json
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import click
 from dpmpc.cli.settings import options_stating, setting_option, spelling
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import UsageError, number_of, spelt
+from dpmpc.processes.terminal import Column, Row, Style, Terminal
 
 if TYPE_CHECKING:
     from dpmpc.data.describe import Described, Description
@@ -96,40 +98,37 @@ def command(
 
 
 def _show(found: "Description", target: str | None) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as Grid
-    from rich.text import Text
-
-    console = Console(highlight=False)
+    terminal = Terminal(sys.stdout)
     intake = found.intake
     title = f"{intake.source}: {_many(found)}; {_EYES}"
-    console.print(Text(title, style="bold"), soft_wrap=True)
+    terminal.line(title, style="bold")
     for line in spelled(found):
-        console.print(Text(line, style="yellow"), soft_wrap=True)
-    grid = Grid(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+        terminal.line(line, style="yellow")
     widest = min(10, max((len(end) for described in found.columns for end in described.ends), default=0))  # a date's
     named = min(18, max((len(described.looked.name) for described in found.columns), default=0))
-    grid.add_column("column", min_width=named, overflow="ellipsis", max_width=24, no_wrap=True)
-    grid.add_column("kind", min_width=8, no_wrap=True)
-    grid.add_column("missing", min_width=7, justify="right", no_wrap=True)
-    grid.add_column("distinct", min_width=8, justify="right", no_wrap=True)
-    grid.add_column("from", min_width=widest, overflow="ellipsis", max_width=12, no_wrap=True)
-    grid.add_column("to", min_width=widest, overflow="ellipsis", max_width=12, no_wrap=True)
-    grid.add_column("values", min_width=12, no_wrap=True, overflow="crop")
+    columns = (
+        Column("column", long="cut", least=named, most=24),
+        Column("kind", long="whole"),
+        Column("missing", right=True, long="whole"),
+        Column("distinct", right=True, long="whole"),
+        Column("from", long="cut", least=widest, most=12),
+        Column("to", long="cut", least=widest, most=12),
+        Column("values", long="cut", least=12),
+    )
+    rows = []
     for described in found.columns:
         c = described.looked
         cells = (c.name, c.kind, str(c.missing), str(c.distinct), *described.ends, _spark(described))
-        grid.add_row(*(Text(part) for part in cells), style="" if c.used or c.role == "target" else "dim")
-    console.print(grid)
+        rows.append(Row(cells, "" if c.used or c.role == "target" else "dim"))
+    terminal.table(columns, rows, rule=True)
     for described in found.columns:
         c = described.looked
         change = f" [to change it: {spelt(c.change, spelling)}]" if c.change else ""
         notes = "".join(f"; {note}" for note in described.notes)
-        style = "" if c.used or c.role != "feature" else "yellow"
-        console.print(Text(f"{c.name}: {c.kind}, {c.does}: {c.why}{notes}{change}", style=style), soft_wrap=True)
+        style: Style = "" if c.used or c.role != "feature" else "yellow"
+        terminal.line(f"{c.name}: {c.kind}, {c.does}: {c.why}{notes}{change}", style=style)
     if target is not None:
-        console.print(Text(f"{target}: {_balance(found, target)}"), soft_wrap=True)
+        terminal.line(f"{target}: {_balance(found, target)}")
 
 
 def _many(found: "Description") -> str:

@@ -1,10 +1,13 @@
 """`dpmpc experiment`: the papers' tables and figures, run again."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
+
+from dpmpc.processes.terminal import Terminal
 
 NAMES = ("table1", "convergence", "epsilon", "skew", "parties", "cape", "calibration", "utility")
 _OURS = ("synth", "central", "lengths", "curves", "bands", "bounds")  # comparisons that no paper has
@@ -51,15 +54,13 @@ def command(
     public bounds that restrict a survey against a survey alone and bounds alone (docs/accuracy.md); or bands, which
     measures how often bands of noise around an additive model's curves would hold the truth (docs/data.md).
     """
-    from rich.console import Console
-
     from dpmpc.experiments.catalog import run_experiments
     from dpmpc.experiments.plan import Plan
 
     if name in _OURS:
         from dpmpc.experiments import bands, bounds, central, curves, lengths, synth
 
-        said = Console(stderr=True)
+        said = Terminal(sys.stderr)
         runs: dict[str, Any] = {
             "synth": synth.run,
             "central": central.run,
@@ -69,12 +70,12 @@ def command(
             "bounds": bounds.run,
         }
         times = repeats or {"bands": bands.RUNS, "bounds": bounds.SPLITS}.get(name, 5)
-        click.echo(str(runs[name](out, data_dir, times, seed, quick, said.print)))
+        click.echo(str(runs[name](out, data_dir, times, seed, quick, said.text)))
         return
     plan = Plan(seed=seed, repeats=repeats, quick=quick)
     names = NAMES if name == "all" else (name,)
     workers = jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     report = run_experiments(
-        names, plan, out, data_dir=data_dir, jobs=workers, console=Console(stderr=True), executor=executor
+        names, plan, out, data_dir=data_dir, jobs=workers, terminal=Terminal(sys.stderr), executor=executor
     )
     click.echo(str(report))

@@ -10,6 +10,7 @@ import click
 from dpmpc.cli.settings import spelling
 from dpmpc.errors import spelt
 from dpmpc.processes.logs import as_json, json_line
+from dpmpc.processes.terminal import Bar, Terminal
 
 
 class Plain:
@@ -50,39 +51,26 @@ class Live:
     """A bar with the figures of the last iteration."""
 
     def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        self._progress = Progress(
-            TextColumn("{task.description:>24}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[figures]}"),
-            console=Console(stderr=True),
-            refresh_per_second=8,
-        )
-        self._task = self._progress.add_task("starting", total=None, figures="")
+        self._bar = Bar(Terminal(sys.stderr), "starting")
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        self._bar.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        self._bar.__exit__(kind, error, trace)
 
     def __call__(self, event: dict[str, Any]) -> None:
         if event["event"] == "part":
-            text = spelt(event["text"], spelling)
-            self._progress.console.print(text, highlight=False, markup=False, soft_wrap=True)
+            self._bar.print(spelt(event["text"], spelling))
         elif event["event"] == "stage":
-            self._progress.update(self._task, description=spelt(event["text"], spelling)[:40])
+            self._bar.name = spelt(event["text"], spelling)[:40]
         elif event["event"] == "plan":
-            self._progress.update(self._task, total=event["releases"], completed=event["first"])
+            self._bar.total, self._bar.done = event["releases"], event["first"]
         elif event["event"] == "iteration":
-            self._progress.update(self._task, completed=event["done"], figures=_figures(event))
+            self._bar.done, self._bar.note = event["done"], _figures(event).strip()
 
 
 def make_progress(noun: str = "iteration") -> "Plain | Live":

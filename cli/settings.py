@@ -17,6 +17,7 @@ _SOURCE = {
     "missing": "--missing-word",
     "units": "--unit",
     "other_decimal": "--other-decimal",
+    "kept": "--kept-word",
 }  # settings of `data.spelling`: of others the name is the flag
 
 

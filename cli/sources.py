@@ -70,6 +70,19 @@ SPELLING = (
         help="A column whose numbers have the other decimal sign, point or comma; may be repeated.",
     ),
     click.Option(
+        ["--kept-word", "kept_word"],
+        multiple=True,
+        metavar="WORD",
+        help="One of ?, NA, N/A and null that is a value and does not mean that there is none; country=NA says so of"
+        " one column; may be repeated.",
+    ),
+    click.Option(
+        ["--words"],
+        multiple=True,
+        metavar="COLUMN",
+        help="A column of codes such as 0123, read as words though they look like numbers; may be repeated.",
+    ),
+    click.Option(
         ["--misfits"],
         type=click.Choice(["ask", "zero"]),
         help="Records whose target is missing or none of the schema's: ask stops before anything is spent, zero counts"
@@ -115,6 +128,8 @@ def spelling_of(given: dict[str, Any]) -> Any:
         missing=tuple(stated["missing_word"]),
         units=tuple(stated["unit"]),
         other_decimal=tuple(stated["other_decimal"]),
+        kept=tuple(stated["kept_word"]),
+        words=tuple(stated["words"]),
         **{name: value for name, value in settings.items() if value is not None},
     )
 

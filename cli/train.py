@@ -1,6 +1,7 @@
 """`dpmpc train`: a private model from the records of several owners."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 from dpmpc.cli.sources import spelling_of
 from dpmpc.cli.train_options import OPTIONS, SectionedCommand
 from dpmpc.errors import UsageError
+from dpmpc.processes.terminal import Column, Row, Terminal
 from dpmpc.runs.request import Request
 from dpmpc.settings import said
 
@@ -90,18 +92,12 @@ def run_command(**given: Any) -> None:
 
 def show(run: Path) -> None:
     """Prints the summary of a finished run."""
-    from rich.console import Console
-    from rich.table import Table
-
     from dpmpc.runs.report import read_report
     from dpmpc.runs.summary import summary
 
-    table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2))
-    table.add_column(justify="right", style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for what, value in summary(read_report(run), run):
-        table.add_row(what, value, style="yellow" if what == "warning" else "")
-    Console(highlight=False).print(table)
+    columns = [Column(right=True, long="whole", style="bold"), Column()]
+    rows = [Row([what, value], "yellow" if what == "warning" else "") for what, value in summary(read_report(run), run)]
+    Terminal(sys.stdout).table(columns, rows, header=False, gap=4)
 
 
 command = SectionedCommand(

@@ -1,18 +1,17 @@
 """`dpmpc verify`: three lines of evidence that noise is added once, after aggregation, as wide as claimed."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from dpmpc.cli.progress import make_progress
 from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.security import MODES, backend_for
 from dpmpc.privacy.law import LAWS, law_of_sampler, sampler_names
+from dpmpc.processes.terminal import Column, Row, Styled, Terminal
 
 if TYPE_CHECKING:
     from dpmpc.verify.verification import Verification
@@ -112,20 +111,18 @@ def command(
 
 
 def _print(result: "Verification", details: bool) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=160)
-    table = Table(title=f"Evidence on {result.subject}", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for name in ("evidence", "verdict", "checks", "false alarm", "note"):
-        table.add_column(name)
+    terminal = Terminal(sys.stdout, width=160)
+    holds, fails = Styled("holds", "green"), Styled("FAILS", "bold red")
+    rows = []
     for evidence in result.evidence:
-        verdict = "[green]holds[/green]" if evidence.holds else "[bold red]FAILS[/bold red]"
         held = sum(check.holds for check in evidence.checks)
         alarm = f"< {evidence.false_alarm:.0e}" if evidence.false_alarm else "none"
-        table.add_row(evidence.name, verdict, f"{held} of {len(evidence.checks)}", alarm, escape(evidence.note))
-    console.print(table)
+        verdict = holds if evidence.holds else fails
+        rows.append(Row([evidence.name, verdict, f"{held} of {len(evidence.checks)}", alarm, evidence.note]))
+    terminal.line(f"Evidence on {result.subject}")
+    terminal.table([Column(name) for name in ("evidence", "verdict", "checks", "false alarm", "note")], rows)
     for evidence in result.evidence:
         for check in evidence.checks:
             if details or not check.holds:
-                mark = "[green]holds[/green]" if check.holds else "[bold red]FAILS[/bold red]"
-                console.print(f"{mark}  {evidence.name}: {escape(check.name)}: {escape(check.detail)}")
+                mark = holds if check.holds else fails
+                terminal.line(mark, f"  {evidence.name}: {check.name}: {check.detail}")

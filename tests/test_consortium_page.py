@@ -20,6 +20,7 @@ from dpmpc.dossier.facts import facts_of
 from dpmpc.errors import UsageError
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.kit import write_kits
+from dpmpc.runs.kit_texts import ACCOUNT
 from dpmpc.runs.status import read_status
 from dpmpc.verify.verification import verify_structure
 from tests import forked_commands
@@ -150,8 +151,9 @@ def test_the_compose_file_starts_three_parties_from_the_kits_that_its_own_comman
     made = {folder.name for folder in write_kits(consortium, tmp_path / "kits", tmp_path / "authority")}
     for name, service in services.items():
         assert service["image"] == f"dpmpc:{VERSION}" and service["build"] == "." and service["read_only"]
+        assert service["environment"] == {"DPMPC_ACCOUNT": "/account"} and "/account" in service["volumes"][-1]
         assert service["restart"] == "on-failure"  # as the kits' units and compose files have it
         found = parsed(service["command"])
         assert found["kit"] == Path("/kit") and (found["csv"] is None) == (name in parties)
     for name, service in parties.items():
-        assert service["volumes"] == [f"./kits/{name}:/kit"] and name in made
+        assert service["volumes"] == [f"./kits/{name}:/kit", f"${{DPMPC_ACCOUNT:-{ACCOUNT}}}:/account"] and name in made

@@ -217,6 +217,20 @@ def test_functions_have_at_most_60_lines_and_files_400() -> None:
 
 
 # -- texts -------------------------------------------------------------------------------------------------------------
+def test_folders_are_made_in_one_place() -> None:
+    """`make_folder` says in one line what keeps a folder from being made; a bare call would say it in a traceback."""
+    paths = [
+        path for name in ("dpmpc", "cli", "circuits", "benchmarks") for path in sorted((ROOT / name).rglob("*.py"))
+    ]
+    calls = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in ("mkdir", "makedirs")
+    ]
+    assert len(paths) > 400 and {call.partition(":")[0] for call in calls} == {"dpmpc/folders.py"}, calls
+
+
 def test_files_that_the_texts_name_exist() -> None:
     named = {
         (page.name, path)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NATIVE = "dpmpc/mpc/native"
+NATIVE, ROWS = "dpmpc/mpc/native", "dpmpc/data"  # where extensions are
 
 
 def build(what: str, where: Path, out: Path, **environment: str) -> Path:
@@ -42,6 +42,8 @@ def test_the_sdist_carries_every_source_of_the_extension(sources: Path) -> None:
     for pattern in ("*.c", "*.h", "*.py", "*.pyi"):
         names = {p.name for p in (ROOT / NATIVE).glob(pattern)}
         assert names and names == {p.name for p in (sources / NATIVE).glob(pattern)}
+        rows = {p.name for p in (ROOT / ROWS).glob(pattern)}
+        assert rows == {p.name for p in (sources / ROWS).glob(pattern)}
 
 
 @pytest.mark.slow
@@ -51,7 +53,7 @@ def test_a_wheel_works_without_a_compiler(sources: Path, tmp_path: Path) -> None
     with zipfile.ZipFile(wheel) as file:
         names = file.namelist()
         file.extractall(tmp_path / "site")
-    assert not [n for n in names if n.startswith(f"{NATIVE}/_kernels.") and not n.endswith(".pyi")]
+    assert not [n for n in names if n.startswith((f"{NATIVE}/_kernels.", f"{ROWS}/_rows.")) and not n.endswith(".pyi")]
     assert not [n for n in names if n.endswith((".c", ".h"))]
     code = (
         "import numpy as np, dpmpc; from dpmpc.mpc.native import describe; from dpmpc.mpc.numbers.prg import Prg;"

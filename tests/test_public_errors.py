@@ -33,6 +33,9 @@ def trees(*folders: str) -> Iterator[tuple[str, ast.Module]]:
 # columns, files and settings, what a schema or a user says, shapes and types; no value, no row.
 LOOKED_AT = {
     "data/__init__.py": "name | __name__",
+    "data/alike.py": (
+        "sources[0] | source | ', '.join(odd[:6]) | name | first.type.lower() | first_source | other.type.lower()"
+    ),
     "data/blocks.py": "error.strerror | size / 1000000000.0",
     "data/check.py": "path.name",
     "data/csvfile.py": "encoding | error.strerror | name | path | reason",
@@ -48,10 +51,7 @@ LOOKED_AT = {
         "table.source"
     ),
     "data/example.py": "_LEAST | records | path",
-    "data/files.py": (
-        "', '.join(double[:6]) or 'others' | ', '.join(odd[:6]) | KINDS | column.name | column.type.lower() | "
-        "error.strerror | first.source | name | other.type.lower() | path.name | source | table.source"
-    ),
+    "data/files.py": ("', '.join(double[:6]) or 'others' | KINDS | error.strerror | name | path.name | source"),
     "data/intake.py": "name",
     "data/mapping.py": "', '.join(absent[:8]) | hint | self.schema.target.name",
     "data/memory.py": "text[:20]",

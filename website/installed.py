@@ -24,7 +24,7 @@ GROUPS = {
     "everybody": ("numpy", "gmpy2", "mpmath", "msgspec", "cryptography", "cffi", "pycparser", "click"),
     "scipy": ("scipy",),
     "records": ("duckdb", "nanoarrow", "zstandard"),
-    "terminal": ("rich", "pygments", "markdown-it-py", "mdurl", "threadpoolctl"),
+    "cores": ("threadpoolctl",),
     "mpyc": ("mpyc",),
     "dpmpc": ("dpmpc",),
 }

@@ -1,4 +1,5 @@
-"""Parts of pages on what people wait for, from the files that `benchmarks/startup.py` and `large_records.py` write."""
+"""Parts of pages on what people wait for, from the files that `benchmarks/startup.py` and `large_records.py`
+write, and beside other packages, from that of `benchmarks/peers.py`."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -35,4 +36,24 @@ def own(path: Path) -> str:
     return f"{_when(found)}, {found['rows']:,} records:\n\n{tables.markdown(rows)}"
 
 
-PARTS: Mapping[str, Callable[[Path], str]] = {"commands": commands, "own": own}
+_PEERS = {  # who computes, and what the law is
+    "dpmpc": ("three parties, one may look", "discrete Gaussian, exact to its [certificate](noise.md)"),
+    "spu": ("three by ABY3, one may look", "Box-Muller of uniforms, 18 bits of fraction"),
+    "crypten": ("two, and a dealer who sees all masks", "its own Box-Muller, 16 bits of fraction"),
+}
+
+
+def peers(path: Path) -> str:
+    """Noise here beside other packages' samplers."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    rows = [["samples", "package", "who computes", "a second", "bytes a sample", "variance", "largest", "law"]]
+    for row in found["rows"]:
+        who, law = _PEERS[row["who"]]
+        rows.append(
+            [f"{row['count']:,}", row["version"], who, f"{row['rate']:,.0f}", f"{row['bytes']:,.0f}",
+             f"{row['variance']:.3f}", f"{row['largest']:.2f}", law]
+        )  # fmt: skip
+    return f"{_when(found)}:\n\n{tables.markdown(rows)}"
+
+
+PARTS: Mapping[str, Callable[[Path], str]] = {"commands": commands, "own": own, "peers": peers}

@@ -3,14 +3,14 @@
 A number that stands for none is one in whatever way it is spelled and in columns of numbers too: 999, 999.0, 9.99e2.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dpmpc.data.reading import literal
-from dpmpc.data.spelling import Spelling, composed
+from dpmpc.data.spelling import MISSING, Spelling, composed
 from dpmpc.data.table import Column, Table
 
 
@@ -20,6 +20,24 @@ def without_codes(table: Table) -> Table:
         return table
     stated = list(_stated(table.spelling, table.names))
     return replace(table, columns=tuple(_without(table, column, stated) for column in table.columns))
+
+
+def keeping(table: Table, lists: Mapping[str, Iterable[str]]) -> Table:
+    """The table, in whose columns the words that are listed for them are values, NA too (Namibia, Napoli)."""
+    kept = [f"{name}={word}" for name, words in lists.items() for word in words if word.lower() in MISSING[1:]]
+    return replace(table, spelling=replace(table.spelling, kept=(*table.spelling.kept, *kept))) if kept else table
+
+
+def as_words(table: Table) -> Table:
+    """The table, whose numbers and dates in columns that were stated to have words are texts."""
+    return replace(table, columns=tuple(_as_words(table, column) for column in table.columns))
+
+
+def _as_words(table: Table, column: Column) -> Column:
+    if not table.worded(column.name) or column.kind not in ("number", "date"):
+        return column
+    text = f"regexp_replace(CAST({column.sql} AS VARCHAR), '^(-?\\d+)\\.0+$', '\\1')"
+    return replace(column, sql=text, type="VARCHAR")
 
 
 def frame_without_codes(frame: Mapping[str, Any], spelling: Spelling) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import numpy as np
 
 from dpmpc.data.draft import MOST_CLASSES, check_features, label_of, schema_of
 from dpmpc.data.few import TIMES, different, few
-from dpmpc.data.intake import HOLLOW, Intake, Looked, look
+from dpmpc.data.intake import Intake, look
+from dpmpc.data.looked import HOLLOW, Looked
 from dpmpc.data.mapping import first_missing
 from dpmpc.data.schema import Classes, Goal, Kind, Labels, Missing, Range, Schema, Target, column_of_bounds
 from dpmpc.data.spelling import canonical, composed, is_number, stating

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.data.intake import Intake, Looked, explore
+from dpmpc.data.intake import Intake, explore
+from dpmpc.data.looked import Looked
 from dpmpc.data.table import Table, held
 from dpmpc.errors import number_of, spelt
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmpc.data.hashing import BUCKETS, bucket
-from dpmpc.data.intake import Intake, Looked
+from dpmpc.data.intake import Intake
+from dpmpc.data.looked import Looked
 from dpmpc.data.schema import (
     Categorical,
     Classes,
@@ -71,10 +72,10 @@ def column_of(found: Looked, *, hashed: bool) -> Column:
     text is published; else each text that they share is listed."""
     if found.kind == "category":
         if not hashed:
-            return Categorical(found.name, found.shared)
+            return Categorical(found.name, tuple(dict.fromkeys(map(canonical, found.shared))))
         held: dict[int, int] = {}
         for value, count in found.values:
-            if is_number(value):  # has no bucket
+            if is_number(value) and not found.worded:  # has no bucket
                 continue
             place = bucket(found.name, value, BUCKETS)
             held[place] = held.get(place, 0) + count

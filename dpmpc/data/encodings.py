@@ -88,6 +88,7 @@ _LETTERS = {  # of two that suit as well the commoner, which comes first
     "cp1256": "".join(map(chr, range(0x621, 0x64B))) + "\u067e\u0686\u0698\u06a9\u06af\u06cc",
     "cp874": "".join(map(chr, (*range(0xE01, 0xE2F), *range(0xE30, 0xE3B), *range(0xE40, 0xE4F)))),
     "cp1251": _CYRILLIC,
+    "iso8859-5": _CYRILLIC,
     "cp1253": "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩΆΈΉΊΌΎΏ",
     "iso8859-2": _CENTRAL,
     "mac_roman": _WEST.replace("š", "").replace("ž", ""),

@@ -2,10 +2,11 @@
 library's modules and reads no record, does without."""
 
 import importlib
+import re
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["duckdb", "nanoarrow"]
+__all__ = ["duckdb", "explained", "nanoarrow"]
 
 
 class _Late(ModuleType):
@@ -18,3 +19,22 @@ if TYPE_CHECKING:
     import nanoarrow
 else:
     duckdb, nanoarrow = _Late("duckdb"), _Late("nanoarrow")
+
+
+def explained(error: Exception, source: str) -> str:
+    """One line on what DuckDB says of a source: rule, value, way out."""
+    text = str(error).split("\n")[0]
+    lowered = str(error).lower()
+    if "no space left" in lowered or "failed to offload" in lowered or "max_temp_directory_size" in lowered:
+        return f"records need room on the disk while they are read; it is full at {source}; free some, or name another"
+    if isinstance(error, duckdb.OutOfMemoryException) or "out of memory" in lowered:
+        return f"records are read within <<memory>>; {source} needs more; raise it"
+    if any(word in lowered for word in ("parquet", "magic bytes", "snappy", "thrift", "prefetch registered", "gzip")):
+        return f"a data file must be whole; {source} is damaged or cut short; copy it again"
+    if "malformed json" in lowered or "json transform error" in lowered:
+        where = re.search(r"in line (\d+)", lowered)
+        return (
+            f"each line is a JSON object with every key once; {source}, line {where[1] if where else '?'}; correct it"
+        )
+    text = re.sub(r"^[\w ]*Error: ", "", text)
+    return f"records must be readable; {source}: {text[:160]}; correct the source"

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.errors import UsageError
+from dpmpc.folders import OUT, make_folder
 
 SITES: Mapping[str, float] = {"north": 0.5, "south": 0.3, "west": 0.2}  # their shares of the records
 COLUMNS = ("age", "sex", "ward", "stay", "creatinine", "earlier", "readmitted")
@@ -45,7 +46,7 @@ def hospitals(folder: Path, records: int = 3000, seed: int = 1) -> list[Path]:
             raise UsageError(
                 f"an example is written into a folder that has none; {path} is there; name another <<out>>"
             )
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, OUT)
     for name, (head, lines) in tables.items():
         with (folder / name).open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([head, *lines])

@@ -13,11 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dpmpc.data.alike import cast, joint, placed
 from dpmpc.data.csvfile import encoding_of, open_csv, readable, scan, transcoded
-from dpmpc.data.engine import duckdb
+from dpmpc.data.engine import duckdb, explained
 from dpmpc.data.reading import literal
 from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.data.table import Column, Table, explained, quoted
+from dpmpc.data.table import Column, Table, quoted
 from dpmpc.errors import RecordError, UsageError
 
 _CSV = {".csv": None, ".tsv": "\t", ".txt": None, ".data": None}
@@ -334,37 +335,11 @@ def pyarrow_module(name: str, source: str) -> Any:
         ) from None
 
 
-def _cast(table: Table, column: Column) -> str:
-    """SQL for a table's column as the type that it has in the joined one."""
-    if column.type == "DOUBLE":
-        return table.number(column.name)
-    return f"CAST({table[column.name].sql} AS {column.type})"
-
-
 def _joined(tables: list[Table], source: str, connection: duckdb.DuckDBPyConnection) -> Table:
     """The rows of tables with the same columns, one table after the other."""
-    first = tables[0]
-    for table in tables[1:]:
-        if set(table.names) != set(first.names):
-            odd = sorted(set(table.names) ^ set(first.names))
-            raise UsageError(
-                f"files of one folder have the same columns; {first.source} and {table.source} differ in"
-                f" {', '.join(odd[:6])}; make them alike"
-            )
-        for column in first.columns:
-            other = table[column.name]
-            if other.kind != column.kind:
-                raise UsageError(
-                    f"a column has one type in all files; '{column.name}' is {column.type.lower()} in {first.source}"
-                    f" and {other.type.lower()} in {table.source}; make them alike"
-                )
-    columns = []
-    for k, column in enumerate(first.columns):
-        types = {table[column.name].type for table in tables}
-        word = types.pop() if len(types) == 1 else "DOUBLE" if column.kind == "number" else "VARCHAR"
-        columns.append(Column(column.name, f"c{k}", word))
+    columns = placed(joint([table.source for table in tables], [table.columns for table in tables]))
     parts = [
-        "SELECT " + ", ".join(f"{_cast(table, c)} AS {c.sql}" for c in columns) + f" FROM {table.relation}"
+        "SELECT " + ", ".join(f"{cast(table, c)} AS {c.sql}" for c in columns) + f" FROM {table.relation}"
         for table in tables
     ]
     checks: list[Callable[[], None]] = [table.unchanged for table in tables]
@@ -375,11 +350,11 @@ def _joined(tables: list[Table], source: str, connection: duckdb.DuckDBPyConnect
 
     return Table(
         source,
-        tuple(columns),
+        columns,
         f"({' UNION ALL '.join(parts)})",
         connection,
         any(table.loose for table in tables),
         unchanged,
         parsed=any(table.parsed for table in tables),
-        spelling=first.spelling,
+        spelling=tables[0].spelling,
     )

@@ -19,8 +19,9 @@ _TICK = GAPS["'"]
 _DASH = "\u2013\u2014"
 _YEAR = r"(\d{4}|\d{2})"
 _LOW, _HIGH = "(0?[1-9]|1[0-2])", r"(1[3-9]|2\d|3[01])"
+_DIGITED = r"\d{5,}X|[A-TV-Z]\d{2,3}(\.\d{1,2})?"  # a digit that checks the others (ISBN, ID cards); ICD-9 and -10
 SUFFIX = rf"([\d.,])[{_GAP}]*([\pL°%‰\p{{Sc}}\p{{So}}][^\s\d]{{0,9}}[²³23]?|/-|[.,](--?|[{_DASH}]))$"
-PREFIX = rf"^([+-]?)([A-Z]{{0,3}}\p{{Sc}}|[A-Z]{{3}}|(?:Rs|Fr|[Kk]r|Rp|RM)\.?)[{_GAP}]*([+-]?\d)"
+PREFIX = rf"^([+-]?)([A-Z]{{0,3}}\p{{Sc}}|[A-Z]{{3}}|%|(?:Rs|Fr|[Kk]r|Rp|RM)\.?)[{_GAP}]*([+-]?\d)"
 FORMS = {
     "comma": r"[+-]?(\d+,\d{1,2}|\d+,\d{4,}|\d{4,},\d+|0\d*,\d+|,\d+)",
     "point": r"[+-]?(\d+\.\d{1,2}|\d+\.\d{4,}|\d{4,}\.\d+|0\d*\.\d+|\.\d+)",
@@ -37,19 +38,21 @@ FORMS = {
     "month first": rf"{_LOW}[-/.]{_HIGH}[-/.]{_YEAR}{TIME}",
     "day or month": rf"{_LOW}[-/.]{_LOW}[-/.]{_YEAR}{TIME}",
     "dots": rf"\d{{1,2}}\.\d{{1,2}}\.{_YEAR}{TIME}",
+    "named short": rf"\d{{1,2}}[-/. ]\pL{{3,9}}\.?[-/. ,]*\d{{2}}{TIME}",
     "short year": rf"\d{{1,2}}[-/.](\d{{1,2}}|(?i:{'|'.join(ENGLISH)}))[-/.]\d{{2}}{TIME}",
 }
 LIKELY_MISSING = (
     "-", "--", "---", "\\n", ".", "..", "...", "nan", "nil", "#n/a", "#na", "#n/v", "#nv", "#n/d", "n.a.",
     "n. a.", "k.a.", "k. a.", "<na>", "(null)", "not available", "missing", "n/d", "n.d.", "s.o.", "\u2013", "\u2014",
-    "no data", "s/d", "sin datos",
+    "no data", "s/d", "sin datos", "\uff0d", "\u30fc",
     "keine angabe", "uppgift saknas", "ikke oplyst", "brak danych", "n\u00e3o informado", "veri yok", "\u043d/\u0434",
     "\u043d.\u0434.", "\u043d\u0435\u0442 \u0434\u0430\u043d\u043d\u044b\u0445",
 )  # fmt: skip
 # A number with signs around it, a time, a fraction, a date with a foreign word or a letter for its era.
 FIGURES = (
-    r"[^\pL\pN\s]{1,3}\pN[\pN.,' ]*[^\pL\pN]{0,2}|\pN[\pN.,' ]*[^\pL\pN\s.,']{1,2}|\d+:\d+(:\d+)?|\d+/\d+"
-    r"|\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b.{0,20}|\d{1,2}\W{0,2}\pL{3,12}\W{0,2}(\d{4}|\d{2})|\pL{1,2}\d{1,2}[./-]\d{1,2}[./-]\d{1,2}"
+    r"[^\pL\pN\s]{1,3}\pN[\pN.,' ]*[^\pL\pN]{0,2}|\pN[\pN.,' ]*[^\pL\pN\s.,']{1,2}"
+    r"|(\pL[\pL\pM.]{0,9} ?)?\d+:\d+(:\d+)?( ?\pL[\pL\pM.]{0,9})?|\d+/\d+"
+    r"|\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b.{0,20}|\d{1,2}\W{0,2}\pL[\pL\pM.]{1,13}\W{0,2}(\d{4}|\d{2})|\pL{1,2}\d{1,2}[./-]\d{1,2}[./-]\d{1,2}"
 )
 NEGATIVE = ("trailing", "parentheses")  # counted beside FORMS
 _MANY = 0.5  # of a column's fields: so many that are of a kind make a proposal
@@ -73,6 +76,11 @@ def unmarked_sql(text: str) -> str:
     trailing = literal(rf"^(\d|\d[\d.,{_GAP}{_TICK}]*?\d)[{_GAP}]*-$")
     bare = f"regexp_replace(regexp_replace({text}, '^\\(([\\d.,].*)\\)$', '\\1'), {trailing}, '\\1')"
     return f"CASE WHEN ends_with({text}, '-') OR ends_with({text}, ')') THEN {bare} ELSE {text} END"
+
+
+def code_sql(text: str) -> str:
+    """SQL for whether a text is a code among others that are digits and points alone."""
+    return f"regexp_full_match({text}, {literal(_DIGITED)})"
 
 
 def plain_sql(text: str) -> str:
@@ -110,6 +118,8 @@ class Forms:
     points: tuple[int, int] = (0, 0)
     read: tuple[int, int] = (0, 0)
     name: str = ""
+    codes: bool = False  # numbers that stand for something else
+    results: tuple[str, ...] = ()  # words such as - that are values here, beside +
 
     @property
     def numbers(self) -> int:
@@ -131,7 +141,7 @@ class Forms:
     @property
     def dates(self) -> int:
         """Fields that would be dates if the order of day and month were stated."""
-        return sum(self.counts[k] for k in ("day first", "month first", "day or month"))
+        return sum(self.counts[k] for k in ("day first", "month first", "day or month", "named short"))
 
     @property
     def otherwise(self) -> bool:
@@ -145,8 +155,8 @@ def proposed(stated: Spelling, columns: list[Forms]) -> tuple[Spelling, tuple[st
     fields alone do not tell."""
     dates = [c for c in columns if _mostly(c.dates, c.read[1], c.present)]
     asks: list[str] = []
-    result = _numbers(stated, columns, asks)
-    if dates and not stated.dates:
+    result = _numbers(stated, [c for c in columns if not c.codes], asks)
+    if any(c.dates > c.counts["named short"] for c in dates) and not stated.dates:
         day, month = (sum(c.counts[k] for c in dates) for k in ("day first", "month first"))
         dotted = any(c.counts["dots"] for c in dates)
         if day and month:
@@ -155,7 +165,7 @@ def proposed(stated: Spelling, columns: list[Forms]) -> tuple[Spelling, tuple[st
             asks.append("dates: no field tells day from month; state <<dates=dmy>> or <<dates=mdy>>")
         order: Order = "mdy" if month > day or not (day or month or dotted) else "dmy"
         result = replace(result, dates=order)
-    if dates and stated.century is None and any(c.counts["short year"] for c in dates):
+    if dates and stated.century is None and any(c.counts["short year"] + c.counts["named short"] for c in dates):
         result = replace(result, century=datetime.date.today().year - 99)
         asks.append("dates: years of two digits; <<century>> says of which hundred years")
     return replace(result, missing=(*stated.missing, *_words(columns))), tuple(asks)
@@ -171,6 +181,7 @@ def _numbers(stated: Spelling, columns: list[Forms], asks: list[str]) -> Spellin
     another one unmakes numbers; signs between thousands and units only add some."""
     result = _decimal(stated, columns, asks)
     three = sum(_in_thousands(c) for c in columns if composed(c.name) not in result.other_decimal)
+    three += sum(c.counts["point three"] for c in columns if c.units and not _pointed(c))
     columns = [c for c in columns if _mostly(c.odd, c.read[0], c.present)]
     other = [c for c in columns if composed(c.name) in result.other_decimal]
     own = [c for c in columns if c not in other]
@@ -256,8 +267,5 @@ def _numeric(c: Forms) -> bool:
 
 
 def _words(columns: list[Forms]) -> tuple[str, ...]:
-    found: dict[str, int] = {}
-    for c in columns:
-        for word, count in c.words.items():
-            found[word] = found.get(word, 0) + count
-    return tuple(sorted(found))
+    results = {word for c in columns for word in c.results}
+    return tuple(sorted({f"{c.name}={word}" if word in results else word for c in columns for word in c.words}))

@@ -6,106 +6,28 @@ look only proposes: what a field reads as follows from that field and from what 
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
+from dpmpc.data.absent import as_words, without_codes
 from dpmpc.data.few import TIMES, different
 from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
+from dpmpc.data.looked import ALIKE, Kind, Looked, Role
 from dpmpc.data.oddities import CODE, IDENTIFIER, dropping, oddities
-from dpmpc.data.spelling import PLAIN, Spelling, canonical
-from dpmpc.data.table import Table, clock, held
+from dpmpc.data.spelling import PLAIN, Spelling, canonical, stating
+from dpmpc.data.table import Table, clock, held, some
 from dpmpc.data.texts import facts_of_texts, listed_words, odd_texts, plain_forms, units_of
-from dpmpc.errors import UsageError, number_of
+from dpmpc.errors import UsageError
 
-Kind = Literal["number", "category", "date", "time", "identifier", "free text", "constant", "empty", "other"]
-HOLLOW: tuple[Kind, ...] = ("identifier", "free text", "constant", "empty", "other")  # of no use to a model
-Role = Literal["feature", "target", "owners", "dropped"]
 MOST_LISTED = 100  # values of a category that a draft lists
-ALIKE = 2  # records that share a value before it is listed
 _NEARLY, _MOSTLY = 0.9, 0.6
+RESULTS = ("-", "--", "\u2013", "nil", "neg")  # beside + and ++
 _FEW = 20  # records: fewer say nothing of identifiers
 _TOP = 1000
 _LONG = 1e7  # numbers from here on that have as many digits as each other and are all different may be identifiers
+_PADDED = "numbers with zeros before them, such as 0123"
 _EXACT = 100_000  # records: of more, different numbers are counted approximately
 _AT_ONCE = 16  # columns a query, so that its plan stays small
-
-
-@dataclass(frozen=True)
-class Looked:
-    """One column. `unread`: fields that are there but are no number (or date) in a column of these, and `odd`: the
-    commonest of them. `least`, `greatest`: of numbers, or of dates in days since 1970-01-01. `values`: the most
-    frequent ones as they are compared, and how often; all of them if `listed`. `why`: what makes it of this kind."""
-
-    name: str
-    type: str
-    kind: Kind
-    role: Role
-    rows: int
-    missing: int
-    distinct: int  # of numbers and dates about, where records are more than _EXACT
-    unread: int = 0
-    least: float | None = None
-    greatest: float | None = None
-    values: tuple[tuple[str, int], ...] = ()
-    listed: bool = False
-    odd: tuple[str, ...] = ()
-    why: str = ""
-    day: bool = False  # a constant that is a date
-    whole: bool = True  # none of its numbers has a fraction
-    digits: int = 0  # fields with digits that are read as neither a number nor a date
-    forms: Forms | None = field(default=None, repr=False)
-
-    @property
-    def present(self) -> int:
-        """How many fields are there."""
-        return self.rows - self.missing
-
-    @property
-    def shared(self) -> tuple[str, ...]:
-        """The listed values that several records share, in their order."""
-        return tuple(sorted(value for value, count in self.values if count >= ALIKE)) if self.listed else ()
-
-    @property
-    def dates(self) -> bool:
-        """Whether its values are dates."""
-        return self.kind == "date" or self.day
-
-    @property
-    def used(self) -> bool:
-        """Whether a run that reads kinds off the records has features of it."""
-        return self.role == "feature" and (
-            self.kind in ("number", "date", "time") or (self.kind == "category" and bool(self.shared))
-        )
-
-    @property
-    def does(self) -> str:
-        """What becomes of it."""
-        if self.role != "feature":
-            return {"target": "what is predicted", "owners": "says who owns a record", "dropped": "left out, as asked"}[
-                self.role
-            ]
-        gone = f"; not read, so missing: {number_of(self.unread, 'field')}" if self.unread else ""
-        if self.kind == "number":
-            return f"a number{gone}"
-        if self.kind == "date":
-            return f"days since a date{gone}"
-        if self.kind == "time":
-            return f"the part of a day{gone}"
-        if self.kind == "category" and self.used:
-            rare = self.distinct - len(self.shared)
-            return f"a feature for each of {len(self.shared)} values" + (f"; {rare} rare ones have none" * bool(rare))
-        return "left out"
-
-    @property
-    def change(self) -> str:
-        """The setting or the line of a schema that changes that."""
-        if self.role != "feature":
-            return ""
-        if self.used:
-            return dropping([self.name])
-        kind = {"identifier": "category", "free text": "category", "category": "category"}.get(self.kind, "number")
-        rest = 'categories = ["...", "..."]' if kind == "category" else "low = ..., high = ..."
-        return f'schema: kind = "{kind}", {rest}' if self.kind not in ("empty", "constant", "other") else ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +54,13 @@ class Intake:
         """What is odd; a line on each column that seems to hold nothing to learn from, as a survey asks about it all
         the same; and one with the setting that leaves them all out."""
         odd = [c for c in self.columns if c.role == "feature" and not c.used]
+        codes = [c.name for c in self.columns if c.codes and c.role == "feature"]
         lines = [f"column '{c.name}' looks like {c.kind} ({c.why})" for c in odd]
+        if codes:
+            lines.append(
+                f"{some([repr(name) for name in codes], 6)} seem to be codes, and are read as numbers where they look "
+                f"like numbers; to read them as words: {stating(words=tuple(codes))}"
+            )
         last = (
             [f"a column that is left out costs no noise; to leave these out: {dropping([c.name for c in odd])}"]
             if odd
@@ -186,6 +114,7 @@ def _look(table: Table, target: str | None, owners: str | None, drop: Sequence[s
         texts = {c.name: c.present - c.unread for c in broken if table[c.name].kind == "text"}
         forms += plain_forms(table, texts)
     spelling, asks = proposed(table.spelling, forms)
+    spelling, asks = _with_codes(spelling, asks, list(columns.values()))
     table.unchanged()
     noted = (replace(c, why=f"{c.why}; {note}") if (note := table[c.name].note) else c for c in columns.values())
     columns = {column.name: column for column in noted}
@@ -193,11 +122,23 @@ def _look(table: Table, target: str | None, owners: str | None, drop: Sequence[s
     return Intake(table.source, plain.n, found, table.spelling, spelling, asks), plain
 
 
+def _with_codes(
+    spelling: Spelling, asks: tuple[str, ...], columns: Sequence[Looked]
+) -> tuple[Spelling, tuple[str, ...]]:
+    """With the columns of codes among those that have words, and what is asked of those that are not called so."""
+    found = [c.name for c in columns if c.codes and c.role == "feature"]
+    padded = [c.name for c in columns if c.codes and c.role == "feature" and c.why == _PADDED]
+    if padded:
+        have = "has" if len(padded) == 1 else "have"
+        asks = (*asks, f"codes: {some(padded, 8)} {have} {_PADDED}; where they are numbers, leave <<words>> out")
+    return (replace(spelling, words=(*spelling.words, *found)) if found else spelling), asks
+
+
 def explore(
     table: Table, *, target: str | None = None, owners: str | None = None, drop: Sequence[str] = ()
 ) -> tuple[Intake, Table]:
     """The same under the spelling that it proposes, until it proposes no other. `stated` stays what was stated."""
-    stated = table.spelling
+    first = table
     asks: tuple[str, ...] = ()
     for _ in range(4):
         read = table
@@ -205,9 +146,9 @@ def explore(
         asks = (*asks, *(ask for ask in found.asks if ask not in asks))
         if found.proposed == table.spelling:
             break
-        table = replace(table, spelling=found.proposed)
+        table = as_words(without_codes(replace(first, spelling=found.proposed)))
     notes = oddities(read, plain, found.columns, read.spelling, found.proposed)
-    return replace(found, stated=stated, proposed=table.spelling, asks=asks, notes=notes), plain
+    return replace(found, stated=first.spelling, proposed=table.spelling, asks=asks, notes=notes), plain
 
 
 _Fact = dict[str, Any]
@@ -241,7 +182,8 @@ def _asked(table: Table, name: str) -> Iterator[tuple[str, str]]:
 def _looked(table: Table, name: str, type_: str, role: Role, fact: _Fact) -> Looked:
     kind_of = {"number": _number, "text": _text, "date": _date}.get(table[name].kind, _other)
     present, rows = int(fact["present"]), table.n
-    base = Looked(name, type_, "empty", role, rows, rows - present, 0, why="no field has a value")
+    worded = table.worded(name)
+    base = Looked(name, type_, "empty", role, rows, rows - present, 0, why="no field has a value", worded=worded)
     if not present:
         return base
     found = kind_of(table, replace(base, distinct=min(int(fact["distinct"]), present)), fact)
@@ -273,7 +215,8 @@ def _numbered(table: Table, found: Looked, fact: _Fact) -> Looked:
     """Whole numbers that are all different are an identifier if the column's name says so; if they follow each other,
     that is asked."""
     if CODE.search(found.name) and fact["whole"] == found.present - found.unread and 2 < found.distinct:
-        return replace(found, kind="category", why=f"{found.distinct} different numbers that are codes, by their name")
+        why = f"{found.distinct} different numbers that are codes, by their name"
+        return replace(found, kind="category", why=why, codes=True)
     if found.present < _FEW or fact["whole"] < found.present - found.unread or found.distinct < _NEARLY * found.present:
         return found
     assert found.least is not None and found.greatest is not None
@@ -306,18 +249,25 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     words = listed_words(table, base.name) if fact["likely"] else {}
     there = present - sum(words.values())
     worth = 2 * (fact["odd"] + numbers) >= there and fact["odd"] >= SOME * there
+    results = RESULTS if int(fact["signs"]) >= SOME * present else ()
+    words = {word: count for word, count in words.items() if word not in results}
     codes = bool(fact["padded"] and numbers)  # 0001A among 99213
-    units = units_of(table, base.name) if fact["units"] and worth and not codes else {}
+    lettered = int(fact["lettered"]) >= SOME * there and numbers + fact["point"] + fact["comma"] >= SOME * there > 0
+    units = units_of(table, base.name) if fact["units"] and worth and not (codes or lettered) else {}
     if len(units) > 2 and base.distinct <= 2 * len(units):  # 1234 AB, 9711 LM: each has a unit of its own
         units = {}
     counts = {form: int(fact[form]) for form in (*FORMS, *NEGATIVE)}
     points = (int(fact["three"]), int(fact["pointed"]))
-    forms = Forms(there, counts, units, words, points, (numbers, dates), base.name)
+    forms = Forms(there, counts, units, words, points, (numbers, dates), base.name, lettered, results)
     base = replace(base, forms=forms, digits=int(fact["odd"]), whole=fact["whole"] == numbers)
     if base.distinct <= 20 * _TOP:
         base = _counted(table, base)
     mostly = _NEARLY if base.distinct <= MOST_LISTED else _MOSTLY  # words among many numbers are remarks
-    if numbers >= mostly * there > 0 and not (fact["coded"] and 2 * fact["coded"] >= numbers):
+    if lettered:
+        return replace(_worded(base, fact, there), codes=numbers > 0)
+    if numbers >= mostly * there > 0 and _padded(base, fact):
+        return replace(_worded(base, fact, there), why=_PADDED, codes=True)
+    if numbers >= mostly * there > 0:
         why = f"{numbers} of {there} values are numbers" if numbers < there else "its values are numbers"
         odd = odd_texts(table, base.name, "number") if numbers < there else ()
         found = replace(base, kind="number", unread=present - numbers, least=fact["least"], greatest=fact["greatest"])
@@ -331,6 +281,15 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
         why = f"{times} of {there} values are times of day" if times < there else "its values are times of day"
         return replace(base, kind="time", unread=present - times, why=why)
     return _worded(base, fact, there)
+
+
+def _padded(base: Looked, fact: _Fact) -> bool:
+    """Whether numbers are codes: digits alone, some with zeros before them, of one width or not by chance, that several
+    records share."""
+    if fact["digits"] < fact["numbers"] or not 2 < base.distinct <= base.present / 2:
+        return False
+    even = fact["narrow"] == fact["broad"] and fact["coded"] >= ALIKE
+    return bool(fact["coded"] >= SOME * fact["numbers"] or even)
 
 
 def _worded(base: Looked, fact: _Fact, there: int) -> Looked:
@@ -357,7 +316,9 @@ def _counted(table: Table, base: Looked) -> Looked:
     rows = table.rows(f"{text} AS t, CAST(sum({TIMES}) AS BIGINT)", ordering, different(table, base.name))
     counts: dict[str, int] = {}
     for value, count in rows:
-        spelled = canonical(str(value), PLAIN if table[base.name].kind == "number" else spelling)
+        spelled = str(value)
+        if not table.worded(base.name):
+            spelled = canonical(spelled, PLAIN if table[base.name].kind == "number" else spelling)
         counts[spelled] = counts.get(spelled, 0) + int(count)
     ordered = tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     listed = len(rows) <= _TOP

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.data.absent import without_codes
+from dpmpc.data.absent import as_words, keeping, without_codes
 from dpmpc.data.blocks import Precision
 from dpmpc.data.csvfile import EncodingError
 from dpmpc.data.database import open_database
@@ -147,9 +147,9 @@ def open_source(source: Source, connection: Any, private: Path, spelling: Spelli
     else:
         table = replace(open_object(source, connection, private), spelling=spelling)
     if isinstance(source, CsvFile | Query | str | os.PathLike):
-        for name in spelling.other_decimal:
+        for name in (*spelling.other_decimal, *spelling.words):
             table[name]
-    return without_codes(table)
+    return as_words(without_codes(table))
 
 
 def load(
@@ -264,7 +264,7 @@ def build(
         )
     Mapping(table, schema)  # refuses what does not fit before anything is read
     others = [name for name in (schema.target.name, owners_column) if name is not None and name in table]
-    table = held(table, [*(column.name for column in schema.columns), *others])
+    table = held(keeping(table, schema.listed), [*(column.name for column in schema.columns), *others])
     if schema.missing == "drop":
         table = complete(table, schema)
     mapping = Mapping(table, schema)

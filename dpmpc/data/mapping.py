@@ -1,7 +1,8 @@
 """Records through a schema: blocks of rows in the unit ball and labels, and what did not fit, counted by column."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Mapping_
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,8 +17,9 @@ from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeri
 from dpmpc.data.spelled import Reader
 from dpmpc.data.spelled import readers as readers_of
 from dpmpc.data.spelling import canonical, stating
-from dpmpc.data.table import Floats, Ints, Table, code_sql, some, value_sql
+from dpmpc.data.table import Block, Floats, Ints, Table, code_sql, some, value_sql
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.lazy import cached_property
 
 _MOSTLY = 0.9  # a column is mended, not trained on, if so much of it is unknown, clipped or missing
 
@@ -56,10 +58,20 @@ class Counts:
                 return f"column '{self.name}': {count} of {self.rows} values are {what}; {where}"
         return None
 
+    def of_survey(self, column: Surveyed) -> None:
+        """Notes that they are of a column as a survey found it."""
+        self.surveyed, self.silent = True, not (column.number or column.kept)
+
+    def add(self, other: "Counts", times: int = 1) -> None:
+        """Counts as many more as another has, so many times."""
+        for name in ("rows", "missing", "unknown", "clipped", "unread"):
+            setattr(self, name, getattr(self, name) + times * getattr(other, name))
+        self.surveyed, self.silent = self.surveyed or other.surveyed, self.silent or other.silent
+
     def add_surveyed(self, column: Surveyed, values: NDArray[Any]) -> None:
         """Counts values (n, 2) of a column as a survey found it. Of numbers or texts of which it published nothing none
         is odd: they are not what it was looking for."""
-        self.surveyed, self.silent = True, not (column.number or column.kept)
+        self.of_survey(column)
         gone = column.gone(values)
         self.missing += int(np.count_nonzero(gone))
         text = np.isinf(values[:, 0]) & ~gone
@@ -93,6 +105,30 @@ class Mapping:
                 f"labels come from the target column; '{self.schema.target.name}' is not in the data; name another"
             )
 
+    @cached_property
+    def readers(self) -> list[Reader]:
+        """Of each of the schema's columns."""
+        asked = {column.name: partial(column_sql, column=column) for column in self.schema.columns}
+        return list(readers_of(self.table, asked).values())
+
+    def raw(self, extra: Sequence[str] = ()) -> Iterator[tuple[Block, Floats]]:
+        """For some rows at a time: what is read of the columns and of extra SQL expressions, one array an expression,
+        and the labels (rows,). Errors: as `blocks`."""
+        expressions = [expression for each in self.readers for expression in each.expressions]
+        d = len(expressions)
+        if self.labels:
+            expressions.append(self._target_sql())
+        self.misfits = 0
+        stream = self.table.blocks([*expressions, *extra])
+        for block in stream:
+            y = self.schema.target.values(block.pop(d)) if self.labels else np.zeros(len(block[0]))
+            wrong = int(np.count_nonzero(np.isnan(y)))
+            if wrong and self.table.spelling.misfits == "ask":
+                stream.close()  # type: ignore[attr-defined]  # the next query needs the connection
+                raise self._complaint()
+            self.misfits += wrong
+            yield block, y
+
     def blocks(self, extra: list[str] | None = None) -> Iterator[tuple[list[NDArray[Any]], Floats, list[NDArray[Any]]]]:
         """For some rows at a time: the values or codes of each of the schema's columns, the labels (rows,), and the
         values of extra SQL expressions. Without labels, zeros. What reads as no number or date is missing (NaN).
@@ -100,26 +136,11 @@ class Mapping:
         Errors: a label that is missing or of no class, unless the owner stated that such records count as zero
         vectors: their label is then NaN.
         """
-        schema, table = self.schema, self.table
-        asked = {column.name: partial(column_sql, column=column) for column in schema.columns}
-        readers = list(readers_of(table, asked).values())
-        expressions = [expression for each in readers for expression in each.expressions]
-        d = len(expressions)
-        if self.labels:
-            expressions.append(self._target_sql())
-        self.counts = {column.name: Counts(column.name) for column in schema.columns}
-        self.misfits = 0
-        stream = table.blocks([*expressions, *(extra or [])])
-        for block in stream:
-            values, labels = _gathered(block, readers), block[d] if self.labels else None
-            y = np.zeros(len(values[0])) if labels is None else schema.target.values(labels)
-            wrong = int(np.count_nonzero(np.isnan(y)))
-            if wrong and table.spelling.misfits == "ask":
-                stream.close()  # type: ignore[attr-defined]  # the next query needs the connection
-                raise self._complaint()
-            self.misfits += wrong
-            values = [self._counted(column, part) for column, part in zip(schema.columns, values, strict=True)]
-            yield values, y, block[d + self.labels :]
+        readers, columns = self.readers, self.schema.columns
+        d = sum(len(each.expressions) for each in readers)
+        self.counts = {column.name: Counts(column.name) for column in columns}
+        for block, y in self.raw(extra or []):
+            yield read(block, readers, columns, self.counts), y, block[d:]
 
     def _target_sql(self) -> str:
         target = self.schema.target
@@ -128,26 +149,6 @@ class Mapping:
             if isinstance(target, Labels | Classes)
             else value_sql(self.table, target.name)
         )
-
-    def _counted(self, column: Column, values: NDArray[Any]) -> NDArray[Any]:
-        """The values, of which what does not fit is counted and what is not read is missing."""
-        counts = self.counts[column.name]
-        counts.rows += len(values)
-        if isinstance(column, Categorical):
-            counts.missing += int(np.count_nonzero(values == -1))
-            counts.unknown += int(np.count_nonzero(values == -2))
-            return values
-        if isinstance(column, Surveyed):
-            counts.add_surveyed(column, values)
-            return values
-        there = np.isfinite(values)
-        if not there.all():
-            gone = np.isnan(values)
-            counts.missing += int(np.count_nonzero(gone))
-            counts.unread += int(np.count_nonzero(~there & ~gone))
-            values = np.where(there, values, np.nan)
-        counts.clipped += int(np.count_nonzero(values < column.low) + np.count_nonzero(values > column.high))
-        return values
 
     def _complaint(self) -> RecordError:
         """What is wrong with the target, with how many records and the first value at fault."""
@@ -190,23 +191,56 @@ def zeroed(X: NDArray[Any], labels: Floats) -> Floats:
 
 
 def column_sql(table: Table, column: Column) -> list[str]:
-    """SQL for the value or code of a column of a schema; for a surveyed one, both its number and its bucket."""
+    """SQL for the value or code of a column of a schema; for a surveyed one its number, and its bucket if it may have
+    texts."""
     if isinstance(column, Surveyed):
         number = value_sql(table, column.name, read="either")
+        if table[column.name].kind in ("number", "date"):
+            return [number]
         return [number, bucket_sql(table, column.name, column.buckets)]
     if isinstance(column, Numeric | Date):
         return [value_sql(table, column.name, read=column.reads if isinstance(column, Date) else "number")]
     return [code_sql(table, column.name, {value: k for k, value in enumerate(column.values)})]
 
 
-def _gathered(block: list[NDArray[Any]], readers: list[Reader]) -> list[NDArray[Any]]:
-    """One array a column: (n,), or (n, w) of a column that has several."""
+def read(
+    block: Block, readers: Sequence[Reader], columns: Sequence[Column], counts: Mapping_[str, Counts]
+) -> list[NDArray[Any]]:
+    """The values or codes of these columns, one array a column, of what was read of them: (n,), or (n, 2) of a surveyed
+    one. What reads as no number or date is missing (NaN); `counts` go on with what does not fit."""
     found, at = [], 0
-    for each in readers:
-        parts = each.read(block[at : at + len(each.expressions)])
-        found.append(parts[0] if len(parts) == 1 else np.stack(parts).T)  # each column's values side by side
-        at += len(each.expressions)
+    for column, reader in zip(columns, readers, strict=True):
+        parts = reader.read(block[at : at + len(reader.expressions)])
+        found.append(counted(counts[column.name], column, beside(parts) if isinstance(column, Surveyed) else parts[0]))
+        at += len(reader.expressions)
     return found
+
+
+def beside(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """(n, 2) numbers and buckets, each column's values side by side; a column without texts has no buckets."""
+    pair = np.empty((2, len(parts[0])))
+    pair[0], pair[1] = parts[0], parts[1] if len(parts) > 1 else -1.0
+    return pair.T
+
+
+def counted(counts: Counts, column: Column, values: NDArray[Any]) -> NDArray[Any]:
+    """The values, of which what does not fit is counted and what is not read is missing."""
+    counts.rows += len(values)
+    if isinstance(column, Categorical):
+        counts.missing += int(np.count_nonzero(values == -1))
+        counts.unknown += int(np.count_nonzero(values == -2))
+        return values
+    if isinstance(column, Surveyed):
+        counts.add_surveyed(column, values)
+        return values
+    there = np.isfinite(values)
+    if not there.all():
+        gone = np.isnan(values)
+        counts.missing += int(np.count_nonzero(gone))
+        counts.unread += int(np.count_nonzero(~there & ~gone))
+        values = np.where(there, values, np.nan)
+    counts.clipped += int(np.count_nonzero(values < column.low) + np.count_nonzero(values > column.high))
+    return values
 
 
 def misfit_sql(table: Table, schema: Schema) -> str:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.data.engine import duckdb
+from dpmpc.data.engine import duckdb, explained
 from dpmpc.data.files import described, open_file, open_files, pyarrow_module
 from dpmpc.data.reading import literal
-from dpmpc.data.table import Table, check_names, connect, explained, quoted
+from dpmpc.data.table import Table, check_names, connect, quoted
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.folders import make_folder
 
 KINDS = "a pandas, Polars or PyArrow table, a DuckDB relation, a frame of Dask or Ray, or {column: NumPy array}"
 _SPREAD = {"dask": "to_parquet", "dask_expr": "to_parquet", "ray": "write_parquet"}  # frames in parts: what writes them
@@ -95,7 +96,7 @@ def _in_parts(value: Any, folder: Path, source: str) -> Path:
     names = value.columns() if callable(value.columns) else value.columns
     check_names([str(name) for name in names], source)
     into = folder / f"parts{len(list(folder.iterdir()))}"
-    into.mkdir()
+    make_folder(into, "records of other processes go through a temporary folder", "set TMPDIR to another")
     if hasattr(value, "to_parquet"):
         named = value.rename(columns={name: str(name) for name in names})
         named.to_parquet(str(into), write_index=False, name_function=lambda k: f"{k:09d}.parquet")

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from dpmpc.data.few import listed
 from dpmpc.data.reading import literal
-from dpmpc.data.spelling import Spelling, is_number, stating
+from dpmpc.data.spelling import MISSING, Spelling, is_number, stating
 from dpmpc.data.table import Table, some
 from dpmpc.data.texts import figures_of
 from dpmpc.errors import number_of
 
 if TYPE_CHECKING:
-    from dpmpc.data.intake import Looked
+    from dpmpc.data.looked import Looked
 
 TOTALS = (
     "total", "totals", "total:", "grand total", "subtotal", "sum", "sums", "sum:", "summe", "summe:", "gesamt",
@@ -31,6 +31,8 @@ _LEAST = 20  # records: among fewer nothing is odd
 _PAIRS = 64  # at most so many columns are held against each other
 _MANY_VALUES = 20  # of a column: fewer are categories
 _VALUES = 5  # different ones: of fewer none is far from the others
+_FIRST = 1 << 14  # records that are looked at for words that may be values
+_SHORT = 3  # letters of such words
 _SHARED = 0.01  # of the records: so many share a code
 _PERSONS = 0.05  # of the records: fewer identifiers are wards, doctors and devices
 CODES = frozenset(float(str(digit) * times) for digit in (7, 8, 9) for times in range(1, 7))  # with either sign
@@ -73,6 +75,7 @@ def oddities(
         *_groups(source, table, seen, stated),
         *_figures(table, seen),
         *_words(seen, words),
+        *_kept(source, seen),
     )
 
 
@@ -155,7 +158,7 @@ def _persons(columns: Sequence["Looked"]) -> Iterator[str]:
             yield (
                 f"column '{c.name}' has {c.distinct} different values in {number_of(c.present, 'record')}; if it says "
                 "whose records they are, a promise of records is weaker for who has several: "
-                f"<<person={quoted(c.name)}>> makes it one of persons; else leave it out: {dropping([c.name])}"
+                f"<<person={quoted(c.name)}>> makes a run's one of persons; else leave it out: {dropping([c.name])}"
             )
 
 
@@ -246,6 +249,28 @@ def _figures(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
             yield (
                 f"column '{c.name}': {count} fields have digits and signs that no option reads as numbers, "
                 "dates or times, and count as words; write such numbers plainly, and dates as yyyy-mm-dd"
+            )
+
+
+def _kept(source: Table, columns: Sequence["Looked"]) -> Iterator[str]:
+    """Words such as NA that count as missing where they may be values: short ones among short ones, or beside fields
+    that are empty. Of the first records alone."""
+    seen = [c for c in columns if c.kind in ("category", "identifier", "free text") and source[c.name].kind == "text"]
+    parts = list[str]()
+    for c in seen:
+        text = source.text(c.name)
+        kept = ", ".join(literal(word) for word in source.spelling.markers(c.name)[1:] if word in MISSING)
+        parts += [f"count(*) FILTER (WHERE lower({text}) IN ({kept}))"] if kept else ["0"]
+        parts += [f"count(*) FILTER (WHERE {text} IS NULL OR {text} = '')"]
+    first = f"(SELECT * FROM {source.relation} LIMIT {_FIRST})"
+    counts = iter(source.one(*parts, relation=first) if parts else ())
+    for c, gone, empty in zip(seen, counts, counts, strict=True):
+        short = c.listed and c.distinct > _VALUES and all(len(value) <= _SHORT for value, _ in c.values)
+        if gone and (short or empty):
+            fields = number_of(gone, "field is", "fields are")
+            yield (
+                f"column '{c.name}': {fields} NA, N/A, null or ?, and count as missing; where that is a value, as of "
+                f"Namibia or Napoli: {stating(kept=(f'{c.name}=NA',))}"
             )
 
 

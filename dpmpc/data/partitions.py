@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.absent import without_codes
+from dpmpc.data.absent import as_words, without_codes
+from dpmpc.data.alike import cast, joint
 from dpmpc.data.engine import duckdb
 from dpmpc.data.files import open_file, paths_of
 from dpmpc.data.reading import literal
@@ -26,18 +27,20 @@ _PLACE = "file_row_number"  # DuckDB's word for a row's place in its file
 
 @dataclass(frozen=True)
 class Partition:
-    """A file and its number of rows; its size and time of change tell that it is the same."""
+    """A file and its number of rows; its size and time of change tell that it is the same. `types`: of its columns,
+    by name, where they are not those of all files together."""
 
     path: str
     rows: int
     size: int
     changed: int
+    types: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Partitions:
-    """Files with the same columns, in the order of their names. `source`: for messages, no path. `memory`: bytes that a
-    worker may hold."""
+    """Files with columns of the same names and kinds, in the order of their names. `source`: for messages, no path.
+    `memory`: bytes that a worker may hold."""
 
     source: str
     parts: tuple[Partition, ...]
@@ -79,49 +82,55 @@ class Partitions:
 
     def _table(self, connection: "duckdb.DuckDBPyConnection", begin: int, end: int) -> Table:
         selects, first, touched = list[str](), 0, list[Partition]()
-        names = ", ".join(quoted(name) for name, _ in self.columns)
+        columns = tuple(Column(name, quoted(name), type_) for name, type_ in self.columns)
         for part in self.parts:
             low, high = max(begin - first, 0), min(end - first, part.rows)
             first += part.rows
             if low >= high:
                 continue
             touched.append(part)
-            select = f"SELECT {names} FROM read_parquet({literal(part.path)}, file_row_number=true)"
-            selects.append(f"{select} WHERE {_PLACE} >= {low} AND {_PLACE} < {high}")
+            own = tuple(replace(column, type=dict(part.types).get(column.name, column.type)) for column in columns)
+            relation = f"read_parquet({literal(part.path)}, file_row_number=true)"
+            table = Table(self.source, own, relation, connection)
+            names = (
+                column.sql if mine.type == column.type else f"{cast(table, column)} AS {column.sql}"
+                for mine, column in zip(own, columns, strict=True)
+            )
+            selects.append(f"SELECT {', '.join(names)} FROM {relation} WHERE {_PLACE} >= {low} AND {_PLACE} < {high}")
 
         def unchanged() -> None:
             for part in touched:
                 _check(part)
 
         unchanged()
-        columns = tuple(Column(name, quoted(name), type_) for name, type_ in self.columns)
         relation = f"({' UNION ALL '.join(selects)})"
         table = Table(self.source, columns, relation, connection, unchanged=unchanged, spelling=self.spelling)
-        return without_codes(table)
+        return as_words(without_codes(table))
 
 
 def partitions_of(source: str, spelling: Spelling = PLAIN, memory: int | None = None) -> Partitions:
     """The partitions that a file, a folder or a pattern names. Reads names, types and numbers of rows alone. Errors: no
-    such files; another kind than Parquet; files whose columns differ in name, order or type."""
-    paths, found = paths_of(source), list[Partition]()
-    columns: tuple[tuple[str, str], ...] = ()
+    such files; another kind than Parquet; files whose columns differ in name or kind."""
+    paths = paths_of(source)
     with scratch_folder() as private:
         connection = connect(private, None if memory is None else memory // 4, threads=1)
         try:
-            for path in paths:
-                table = open_file(path, connection, private, whole=False)
-                mine = tuple((column.name, column.type) for column in table.columns)
-                if mine != (columns or mine) or _PLACE in table.names:
-                    raise UsageError(
-                        f"partitions have the same columns in one order, each of one type, and none called {_PLACE}; "
-                        f"{path.name} has others than {paths[0].name}; make them alike"
-                    )
-                columns = mine
-                size, changed = _state(path)
-                found.append(Partition(str(path.absolute()), table.n, size, changed))
+            tables = [open_file(path, connection, private, whole=False) for path in paths]
+            columns = joint([path.name for path in paths], [table.columns for table in tables])
+            if any(column.name == _PLACE for column in columns):
+                raise UsageError(f"no column of a partition is called {_PLACE}; {paths[0].name} has it; rename it")
+            found = tuple(_seen(path, table, columns) for path, table in zip(paths, tables, strict=True))
         finally:
             connection.close()
-    return Partitions(Path(source).name or source, tuple(found), columns, spelling, memory)
+    named = tuple((column.name, column.type) for column in columns)
+    return Partitions(Path(source).name or source, found, named, spelling, memory)
+
+
+def _seen(path: Path, table: Table, columns: tuple[Column, ...]) -> Partition:
+    size, changed = _state(path)
+    own = ((column.name, table[column.name].type) for column in columns)
+    others = tuple(each for each, column in zip(own, columns, strict=True) if each[1] != column.type)
+    return Partition(str(path.absolute()), table.n, size, changed, others)
 
 
 def check_names_of(source: str, columns: Sequence[tuple[str, str]], names: Sequence[str]) -> None:

@@ -40,8 +40,8 @@ def _signed(text: str, spelling: Spelling) -> str:
     if spelling.units:
         ways.append(_without_unit(text, spelling))
         owed = literal(rf"^{spelling.owed_pattern}$")
-        inner = _without_unit(f"regexp_replace({text}, {owed}, '-\\1\\2', 's')", spelling)
-        ways.append(f"CASE WHEN starts_with({text}, '(') AND regexp_matches({text}, {owed}, 's') THEN {inner} END")
+        inner = _without_unit(f"regexp_replace({text}, {owed}, '-\\1\\2\\3\\4', 's')", spelling)
+        ways.append(f"CASE WHEN contains({text}, '(') AND regexp_matches({text}, {owed}, 's') THEN {inner} END")
     return f"coalesce({', '.join(ways)})" if len(ways) > 1 else ways[0]
 
 

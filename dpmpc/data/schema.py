@@ -126,6 +126,14 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         names = tuple(feature for column in self.columns for feature in column.features)
         return (*names, INTERCEPT) if self.intercept else names
 
+    @property
+    def listed(self) -> dict[str, tuple[str, ...]]:
+        """The values that are listed, of each column that has a list and of the target."""
+        found = {c.name: c.values for c in self.columns if isinstance(c, Categorical)}
+        if not isinstance(self.target, Range):
+            found[self.target.name] = tuple(self.target.codes)
+        return found
+
     def on(self, basis: Basis | None) -> "Schema":
         """The same on this basis; None: its own."""
         if basis is None or basis == self.basis:
@@ -169,10 +177,8 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for (column, place), part in zip(places, values, strict=True):
                 column.write(part, X[:, place])
             X[:, ends[-1] :] = 1.0
-            norms = np.maximum(norm, np.sqrt(np.einsum("nd,nd->n", X, X)))
-            if evenly:
-                norms[:] = norm
-            np.multiply(X, (_SHRINK[out.dtype] / norms)[:, None], out=out, casting="same_kind")
+            factors = np.full(len(X), _SHRINK[out.dtype] / norm) if evenly else into_ball(X, norm, out.dtype)
+            np.multiply(X, factors[:, None], out=out, casting="same_kind")
 
         return put
 
@@ -208,6 +214,11 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """SHA-256 over the schema's JSON with sorted keys: the same for the same schema on every machine."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(b"dpmpc schema\0" + text.encode()).hexdigest()
+
+
+def into_ball(X: NDArray[np.float64], norm: float, dtype: np.dtype[Any]) -> NDArray[np.float64]:
+    """(n,) what the rows of X (n, d) are multiplied by, to lie in the unit ball as numbers of this type."""
+    return np.asarray(_SHRINK[dtype] / np.maximum(norm, np.sqrt(np.einsum("nd,nd->n", X, X))))
 
 
 @functools.lru_cache(maxsize=8)

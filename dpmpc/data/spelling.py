@@ -91,7 +91,9 @@ class Spelling:
     records. `misfits`: what becomes of records whose target is missing or does not fit the schema: "ask" refuses them
     before anything is spent, "zero" lets each count as the zero vector, which no feature or class of it can move.
     `other_decimal`: columns whose numbers have the other decimal sign, and the other one of point and comma between
-    thousands.
+    thousands. `kept`: words that are values though they usually mean that there is none (NA for Namibia or Napoli);
+    `country=NA` says so of one column. `words`: columns whose fields are words, though they look like numbers or dates
+    (001, 0123).
     """
 
     decimal: Decimal = "."
@@ -106,6 +108,8 @@ class Spelling:
     header: int = 0
     other_decimal: tuple[str, ...] = ()
     footer: int = 0
+    kept: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         kinds = {"decimal": Decimal, "thousands": Thousands, "dates": Order, "misfits": Misfits, "negative": Negative}
@@ -128,11 +132,20 @@ class Spelling:
             raise UsageError(f"<<header>> is the number of a line, from 1 on; got {self.header}; correct it")
         if self.footer < 0:
             raise UsageError(f"<<footer>> is a number of last lines, from 0 on; got {self.footer}; correct it")
-        words = (composed(word.strip()) for word in self.missing)
-        words = (word if "=" in word else word.lower() for word in words)
-        object.__setattr__(self, "missing", tuple(dict.fromkeys(words)))
+        for name in ("missing", "kept"):
+            words = (composed(word.strip()) for word in getattr(self, name))
+            words = (word if "=" in word else word.lower() for word in words)
+            object.__setattr__(self, name, tuple(dict.fromkeys(words)))
+        if odd := next(
+            (word for word in self.kept if word.rpartition("=")[2].strip().lower() not in MISSING[1:]), None
+        ):
+            raise UsageError(
+                f"<<kept>> has words that mean that there is no value where nothing else is stated: "
+                f"{', '.join(MISSING[1:])}; got {odd!r}; leave it out"
+            )
         object.__setattr__(self, "units", tuple(dict.fromkeys(composed(unit.strip()) for unit in self.units)))
-        object.__setattr__(self, "other_decimal", tuple(dict.fromkeys(map(composed, self.other_decimal))))
+        for name in ("other_decimal", "words"):
+            object.__setattr__(self, name, tuple(dict.fromkeys(map(composed, getattr(self, name)))))
         if self.encoding:
             try:
                 codecs.lookup(self.encoding)
@@ -155,9 +168,14 @@ class Spelling:
         thousands = between.get(self.thousands, self.thousands)
         return replace(self, decimal=decimal, thousands=thousands, other_decimal=())
 
-    def is_missing(self, text: str | None) -> bool:
-        """Whether a text without space around it means that there is no value."""
-        return is_missing(text) or composed(str(text)).lower() in self.missing
+    def is_missing(self, text: str | None, column: str = "") -> bool:
+        """Whether a text of a column without space around it means that there is no value."""
+        return text is None or composed(text).lower() in self.markers(column)
+
+    def markers(self, column: str) -> tuple[str, ...]:
+        """The words of a column, in small letters, that mean that there is no value."""
+        kept = {word.rpartition("=")[2].strip().lower() for word in self.kept if _says_of(word, column)}
+        return (*(word for word in MISSING if word not in kept), *self.missing)
 
     def number(self, text: str) -> float | None:
         """The finite number that a text spells; None if it spells none."""
@@ -171,7 +189,7 @@ class Spelling:
         if found is None and self.units:
             owed = re.fullmatch(self.owed_pattern, text, re.DOTALL)
             if owed is not None:
-                text = "-" + (owed[1] or owed[2])
+                text = "-" + next(filter(None, owed.groups()))
             stripped = re.fullmatch(self.unit_pattern, text, re.DOTALL)
             found = None if stripped is None else self._number("".join(stripped.groups()))
         return found
@@ -207,9 +225,12 @@ class Spelling:
 
     @property
     def owed_pattern(self) -> str:
-        """An amount with a unit in parentheses, as accounts write negative ones, for RE2 and Python alike: ($1,234)."""
+        """An amount with a unit in parentheses, or beside them, as accounts write negative ones, for RE2 and Python
+        alike: ($1,234), $ (1,234)."""
         units = self._units_pattern
-        return rf"\((?:(?:{units})[{GAPS[' ']}]*([\d.,].*)|([\d.,].*?)[{GAPS[' ']}]*(?:{units}))\)"
+        gap = f"[{GAPS[' ']}]*"
+        within = rf"\((?:(?:{units}){gap}([\d.,].*)|([\d.,].*?){gap}(?:{units}))\)"
+        return rf"(?:{within}|(?:{units}){gap}\(([\d.,].*)\)|\(([\d.,].*)\){gap}(?:{units}))"
 
     @property
     def negative_pattern(self) -> str:
@@ -285,6 +306,12 @@ def clock_time(text: str) -> float | None:
 def _month(text: str) -> int:
     """1 to 12, for a number or a word. Errors: ValueError."""
     return int(text) if text.isdigit() else MONTHS.get(text.lower(), 0)
+
+
+def _says_of(word: str, column: str) -> bool:
+    """Whether a word, alone or with the name of a column before it, is stated of this column."""
+    of, equals, _ = word.rpartition("=")
+    return not equals or of.strip() == composed(column)
 
 
 PLAIN = Spelling()

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,10 +20,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.engine import duckdb
+from dpmpc.data.engine import duckdb, explained
 from dpmpc.data.once import once, worked_out
 from dpmpc.data.reading import clock_sql, days_sql, literal, number_sql
-from dpmpc.data.spelling import MISSING, PLAIN, Spelling, composed, is_number
+from dpmpc.data.spelling import PLAIN, Spelling, composed, is_number
 from dpmpc.data.streamed import streamed
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.lazy import cached_property
@@ -152,9 +151,13 @@ class Table:
         """SQL for whether a column's value is missing."""
         column = self[name]
         if column.kind == "text" and column.type != "BOOLEAN" and not column.clean:
-            markers = ", ".join(literal(marker) for marker in (*MISSING, *self.spelling.missing))
+            markers = ", ".join(literal(marker) for marker in self.spelling.markers(column.name))
             return f"({column.sql} IS NULL OR lower({self.text(name)}) IN ({markers}))"
         return f"({column.sql} IS NULL)"
+
+    def worded(self, name: str) -> bool:
+        """Whether a column of no stated kind has words alone, as its owner stated, whatever they look like."""
+        return bool(self.spelling.words) and composed(name) in self.spelling.words
 
     def refusal(self, column: Column) -> str:
         """Why a column of dates, lists or bytes is not used."""
@@ -223,9 +226,9 @@ def held(table: Table, names: Sequence[str]) -> Table:
     if not table.spelling.plain:
         table = _staged(table, names)
     texts = [name for name in names if table[name].kind in ("text", "number")]
-    odd = [f"count(*) FILTER (WHERE isinf({value_sql(table, name)}))" for name in texts]
+    odd = [f"count(*) FILTER (WHERE isinf({value_sql(table, name)}) OR {_padded(table, name)})" for name in texts]
     found = table.one(*odd, relation=f"(SELECT * FROM {table.relation} LIMIT 1000)") if odd else ()
-    numbers = {name for name, count in zip(texts, found, strict=True) if not count}
+    numbers = {name for name, count in zip(texts, found, strict=True) if not count and not table.worded(name)}
     while True:
         columns = tuple(_held_column(table[name], f"h{k}", name in numbers) for k, name in enumerate(names))
         select = ", ".join(f"{_held_sql(table, column)} AS {column.sql}" for column in columns)
@@ -239,6 +242,11 @@ def held(table: Table, names: Sequence[str]) -> Table:
         if not wrong:
             return result
         numbers -= wrong
+
+
+def _padded(table: Table, name: str) -> str:
+    """SQL for whether a text is digits with a zero before them, which a code may be: a number would lose it."""
+    return f"regexp_full_match({table.text(name)}, '0\\d+')" if table[name].kind == "text" else "false"
 
 
 def _staged(table: Table, names: Sequence[str]) -> Table:
@@ -303,25 +311,6 @@ def connect(folder: Path | None, memory: int | None, threads: int | None = None)
     return connection
 
 
-def explained(error: Exception, source: str) -> str:
-    """One line on what DuckDB says of a source: rule, value, way out."""
-    text = str(error).split("\n")[0]
-    lowered = str(error).lower()
-    if "no space left" in lowered or "failed to offload" in lowered or "max_temp_directory_size" in lowered:
-        return f"records need room on the disk while they are read; it is full at {source}; free some, or name another"
-    if isinstance(error, duckdb.OutOfMemoryException) or "out of memory" in lowered:
-        return f"records are read within <<memory>>; {source} needs more; raise it"
-    if any(word in lowered for word in ("parquet", "magic bytes", "snappy", "thrift", "prefetch registered", "gzip")):
-        return f"a data file must be whole; {source} is damaged or cut short; copy it again"
-    if "malformed json" in lowered or "json transform error" in lowered:
-        where = re.search(r"in line (\d+)", lowered)
-        return (
-            f"each line is a JSON object with every key once; {source}, line {where[1] if where else '?'}; correct it"
-        )
-    text = re.sub(r"^[\w ]*Error: ", "", text)
-    return f"records must be readable; {source}: {text[:160]}; correct the source"
-
-
 def check_names(names: Sequence[str], source: str) -> None:
     """Errors: two columns of one name, or a name that is empty."""
     same = [composed(name) for name in names]
@@ -381,6 +370,8 @@ def value_sql(table: Table, name: str, missing: str = "CAST('nan' AS DOUBLE)", r
     `read`: what a value is read as: a number; a date, in days since 1970-01-01; a time of day, alone or of a date, in
     days; or any of these, for a column of which nothing was stated (a number first)."""
     kind = table[name].kind
+    if read == "either" and table.worded(name):
+        return f"CASE WHEN {table.missing(name)} THEN {missing} ELSE CAST('inf' AS DOUBLE) END"
     value = table.days(name) if read in ("date", "time") or kind == "date" else table.number(name)
     if read == "either" and kind == "text":
         value = f"coalesce({value}, {table.days(name)}, {clock_sql(table.text(name))})"

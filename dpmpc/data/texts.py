@@ -12,6 +12,7 @@ from dpmpc.data.forms import (
     FORMS,
     NEGATIVE,
     Forms,
+    code_sql,
     core_sql,
     has_unit_sql,
     missing_sql,
@@ -36,10 +37,13 @@ def different_texts(table: Table, name: str) -> str:
 
 def _read(table: Table, name: str, relation: str, along: str = "") -> str:
     """The same of a relation of values; `along`: what else goes with each."""
+    text, value, days = table.text(name), table.number(name), table.days(name)
+    if table.worded(name):
+        value = days = "CAST(NULL AS DOUBLE)"
     number = f"CASE WHEN isfinite({_VALUE}) THEN {_VALUE} END AS n"
-    day = f"CASE WHEN NOT coalesce(isfinite({_VALUE}), false) THEN {table.days(name)} END AS d"
-    values = f"(SELECT *, {table.number(name)} AS {_VALUE} FROM {relation})"  # in one place: see `worked_out`
-    read = f"(SELECT {along}{TIMES} AS k, {table.text(name)} AS t, {number}, {day} FROM {values})"
+    day = f"CASE WHEN NOT coalesce(isfinite({_VALUE}), false) THEN {days} END AS d"
+    values = f"(SELECT *, {value} AS {_VALUE} FROM {relation})"  # in one place: see `worked_out`
+    read = f"(SELECT {along}{TIMES} AS k, {text} AS t, {number}, {day} FROM {values})"
     plain = f"CASE WHEN n IS NULL AND d IS NULL AND regexp_matches(t, '\\pN') THEN {western_sql('t')} END"
     odd = f"(SELECT *, {plain} AS o FROM {read})"
     return f"(SELECT *, {core_sql('u')} AS b FROM (SELECT *, {unmarked_sql('o')} AS u FROM {odd}))"
@@ -58,7 +62,7 @@ def facts_of_texts(table: Table, names: Sequence[str]) -> dict[str, dict[str, An
     for name in names:
         column = table[name]
         if few(table, name) is not None and not column.value:
-            alike[table.spelling.of(column.name), column.clean].append(name)
+            alike[table.spelling.of(column.name), column.clean, table.worded(name)].append(name)
     for some in alike.values():
         column = replace(table[some[0]], sql="v")
         every = replace(table, columns=(column,))
@@ -89,6 +93,10 @@ def _asked() -> Iterator[tuple[str, str]]:
     yield "odd", fields("o IS NOT NULL")
     yield "units", fields(has_unit_sql("u", "b"))
     yield "padded", fields(f"{has_unit_sql('u', 'b')} AND regexp_full_match(b, '0\\d+')")
+    yield "lettered", fields(code_sql("o"))
+    yield "signs", fields("regexp_full_match(t, '\\++')")
+    yield "digits", fields("n IS NOT NULL AND NOT regexp_matches(t, '\\D')")
+    yield from (("narrow", "min(length(t))"), ("broad", "max(length(t))"))
     yield "times", fields(f"CASE WHEN contains(o, ':') OR contains(o, 'h') THEN {clock_sql('o')} IS NOT NULL END")
     for mark, sign in zip(NEGATIVE, ("-", ")"), strict=True):
         yield mark, fields(f"u <> o AND u = b AND ends_with(o, '{sign}') AND {plain_sql('b')}")
@@ -117,7 +125,7 @@ def listed_words(table: Table, name: str) -> dict[str, int]:
 
 def units_of(table: Table, name: str) -> dict[str, int]:
     """What looks like a unit, the commonest ones, and how many fields have each."""
-    text = table.text(name)
+    text = western_sql(table.text(name))
     return _counts(table, name, unit_sql(text), has_unit_sql(text, core_sql(text)), most=_UNITS)
 
 

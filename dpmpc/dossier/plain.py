@@ -46,17 +46,29 @@ def hits(plan: Plan, wrongly: float) -> float:
     Guarantees: for every delta the run keeps (epsilon(delta), delta), each of which bounds every test (`caught`); the
     least of these bounds holds. It is the run's own trade-off curve, read at one place, from above.
     """
+    return hits_together(plan, 1, wrongly)
+
+
+def hits_together(plan: Plan, count: int, wrongly: float) -> float:
+    """As `hits`, of the best test for changes of up to `count` records (persons, owners) together."""
     spending = spent_before(plan) + spending_of(ideal(plan), plan.releases)
-    return least(spending.epsilon, wrongly, pure=spending.pure + 2 * spending.log_ratio if not spending.rho else None)
+    pure = spending.pure + 2 * spending.log_ratio if not spending.rho else None
+    return least(spending.epsilon, wrongly, pure, count)
 
 
-def least(epsilon: Callable[[float], float], wrongly: float, pure: float | None = None) -> float:
-    """The least bound over all deltas of a curve epsilon(delta). `pure`: its epsilon at delta 0, if it has one."""
-    found = [100.0] if pure is None else [caught(pure, 0.0, wrongly)]
+def least(epsilon: Callable[[float], float], wrongly: float, pure: float | None = None, count: int = 1) -> float:
+    """The least bound over all deltas of a curve epsilon(delta). `pure`: its epsilon at delta 0, if it has one.
+
+    Guarantees: `count` changes, one after the other, keep (count epsilon, delta (1 + e^epsilon + ...)), count terms:
+    each is (epsilon, delta), and what fails at one is carried on by those after it.
+    """
+    found = [100.0] if pure is None else [caught(count * pure, 0.0, wrongly)]
     for delta in _DELTAS:
         value = epsilon(delta)
         if math.isfinite(value):
-            found.append(caught(max(value, 0.0), delta, wrongly))
+            one = max(value, 0.0)
+            fails = delta * sum(math.exp(min(k * one, 700.0)) for k in range(count))
+            found.append(caught(count * one, min(fails, 1.0), wrongly))
     return min(found)
 
 
@@ -197,8 +209,8 @@ def at_worst(facts: Facts) -> list[str]:
     said = [
         f"Suppose that a study or a lawsuit claims: {_CLAIMS[unit(facts)]}, and here is a test that shows it. A hit: "
         f"the test says so of {_OF[unit(facts)][0]}. A false alarm: it says so of {_OF[unit(facts)][1]}.",
-        "The table says how often the best test can hit, whatever else is known and however long is computed. It "
-        "holds if those whom the table under Trust names do as it says.",
+        "The table says how often the best test can hit, whatever else is known. It holds as long as nobody breaks "
+        "today's encryption, and if those whom the table under Trust names do as it says.",
         f"Its first line says: with 1 false alarm in 100, at most {hits(facts.plan, 1.0):.3g} hits in 100. Throwing "
         "dice gives 1.",
     ]
@@ -206,14 +218,23 @@ def at_worst(facts: Facts) -> list[str]:
     if not facts.of_records or facts.plan.neighbours == "owner":
         return said
     rows = 1 if facts.plan.persons is None else facts.plan.persons.rows
-    few = [size for size in facts.report["owner_sizes"] if size < FEW * rows]
-    if few and not facts.plan.capacity:
-        of = f"{unit(facts)}s"
-        said.append(
-            f"{_some(len(few), 'owner')} {'have' if len(few) > 1 else 'has'} fewer than {FEW} {of}. Each {unit(facts)} "
-            f"is hidden as said, one by one; what those {of} say together may show."
-        )
-    return said
+    if unit(facts) == "record":
+        said.append("Somebody with several records is hidden less: the table is about one of them.")
+    few = [size // rows for size in facts.report["owner_sizes"] if size < FEW * rows]
+    return said if facts.plan.capacity or not few else [*said, _few(facts, few)]
+
+
+def _few(facts: Facts, few: Sequence[int]) -> str:
+    """What is so of owners that have few records: as a whole they are hidden less, and how much less."""
+    of, most = f"{unit(facts)}s", max(few)
+    said = f"{_some(len(few), 'owner')} {'have' if len(few) > 1 else 'has'} fewer than {FEW} {of}. Each {unit(facts)} "
+    said += "is hidden as said, one by one. "
+    if most < 2:
+        return said + "So what is said of one is said of all that such an owner has."
+    together = hits_together(facts.plan, most, FALSE_ALARMS[0])
+    if together > 99:
+        return f"{said}Of all {most} together nothing is promised: such an owner's data may show."
+    return f"{said}A test for all {most} together can hit in up to {together:.3g} of 100, with 1 false alarm in 100."
 
 
 def trust(facts: Facts) -> list[tuple[str, str, str]]:

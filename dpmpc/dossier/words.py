@@ -150,7 +150,7 @@ def who_sees(facts: Facts) -> list[tuple[str, str, str]]:
             "shares, which look random; the opened vectors" if t else "every owner's vectors (threshold 0)",
             "any vector, any noise value, any sum without noise" if t else "the noise alone",
         ),
-        (f"{t + 1} parties together", "everything that the owners sent, and the noise", "records themselves"),
+        (f"{t + 1} parties together", "everything that the owners sent, and the noise", _untold(facts)),
         _network(facts),
         ("whoever reads the results", f"the opened vectors, {_made(facts)}, this page", "anything else"),
     ]
@@ -164,6 +164,11 @@ def who_sees(facts: Facts) -> list[tuple[str, str, str]]:
             ),
         )
     return rows
+
+
+def _untold(facts: Facts) -> str:
+    """What plain vectors leave unseen: of an owner with few records, little or nothing."""
+    return "what the vectors do not tell" + ": of few records they may tell all" * facts.of_records
 
 
 def _made(facts: Facts) -> str:

@@ -33,6 +33,7 @@ from dpmpc.errors import python_spelling, spelt
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.persons import Persons
 from dpmpc.estimators.spending import PrivacyWarning, expect, ledger_of, spent_on, warn
+from dpmpc.folders import make_folder
 from dpmpc.lazy import cached_property
 from dpmpc.learning.class_weights import BALANCED, names_of, stated
 from dpmpc.learning.learner import Learner
@@ -70,6 +71,7 @@ class Fitted:
 
 
 # Parameters that an estimator reads itself, or that what a fit is given says.
+_LEDGERS = "ledgers need a folder that can be written"
 _OWN = ("bounds", "schema", "ledgers", "budget", "account", "task", "person", "spelling")
 
 
@@ -282,7 +284,7 @@ def _folder(estimator: Any, run_id: str) -> Iterator[tuple[Path, _Books]]:
         return
     out = Path(estimator.ledgers).resolve() / run_id
     budget = budget_below(estimator.budget, estimator.ledgers, out)
-    out.mkdir(mode=0o700, parents=True)
+    make_folder(out, _LEDGERS, "name another with <<ledgers>>", private=True, new=True)
     try:
         with _whole(out) as whole:
             yield out, _Books(budget, choose, whole)

@@ -34,6 +34,7 @@ from dpmpc.experiments import corpus
 from dpmpc.experiments.central import DELTA, Floats, Mapped, Split, cells_of, descended, split_of, surveyed
 from dpmpc.experiments.corpus import Raw
 from dpmpc.experiments.report import commit, table
+from dpmpc.folders import OUT, make_folder
 from dpmpc.learning.erm_blocks import solve
 from dpmpc.learning.functional import SPREAD, coefficients, decode, minimiser, noise_floor
 from dpmpc.learning.losses import LOGISTIC
@@ -191,7 +192,7 @@ def run(
     """The path of the report, out/bands/report.md, with the coverage of each curve in runs.csv. `repeats`: runs a set,
     whose noise alone is drawn; the records and their survey stay."""
     folder = out / "bands"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, OUT)
     rows: list[Row] = []
     for name in names[:1] if quick else names:
         if name not in MADE and not corpus.available(corpus.SETS[name], data_dir):

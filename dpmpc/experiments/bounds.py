@@ -20,6 +20,7 @@ from dpmpc.experiments import central, corpus
 from dpmpc.experiments.central import DELTA, Floats, Known, Split, add, cells_of, paired, read, scored, split_of
 from dpmpc.experiments.corpus import SETS, Raw
 from dpmpc.experiments.report import commit, table
+from dpmpc.folders import OUT, make_folder
 from dpmpc.learning.survey_columns import leaves_open
 
 WAYS = ("survey", "restricted", "bounds")
@@ -70,7 +71,7 @@ def run(
 ) -> Path:  # fmt: skip
     """The path of the report, out/bounds/report.md, with every run in runs.csv. Errors: none of the sets is there."""
     folder = out / "bounds"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, OUT)
     data_dir = data_dir or (Path(os.environ[DATA_DIR_VARIABLE]) if DATA_DIR_VARIABLE in os.environ else None)
     wanted = names[:1] if quick else names
     there = [name for name in wanted if corpus.available(SETS[name], data_dir)]

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
-
 from dpmpc.data.schemas import FILE_SETS
 from dpmpc.data.sets import find_file
 from dpmpc.errors import UsageError
@@ -14,6 +12,8 @@ from dpmpc.experiments.plan import Experiment, Plan
 from dpmpc.experiments.report import commit, markdown, provenance, record
 from dpmpc.experiments.runner import Workers
 from dpmpc.experiments.task import Row
+from dpmpc.folders import OUT, make_folder
+from dpmpc.processes.terminal import Terminal
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
@@ -28,7 +28,7 @@ def run_experiments(
     *,
     data_dir: Path | None,
     jobs: int,
-    console: Console,
+    terminal: Terminal,
     executor: str = "processes",
 ) -> Path:
     """The path of the report written. Each experiment writes out/NAME: runs.csv, summary.csv, PNGs; out/report.md is
@@ -37,17 +37,17 @@ def run_experiments(
     Data sets whose files are not found are left out and named. Errors: a named experiment has none of its data sets.
     """
     lines, source = ["# Experiments", ""], commit()
-    mine = {name: _with_data(EXPERIMENTS[name], plan, data_dir, console) for name in names}
+    mine = {name: _with_data(EXPERIMENTS[name], plan, data_dir, terminal) for name in names}
     with Workers(jobs, data_dir, executor) as workers:
         work = {name: EXPERIMENTS[name].tasks(mine[name]) for name in names}
         for name in names:
-            (out / name).mkdir(parents=True, exist_ok=True)
+            make_folder(out / name, OUT)
         batches = {name: workers.submit(tasks, out / name / "runs.csv") for name, tasks in work.items() if tasks}
         try:
             for name in names:
                 rows, entry = [], ""
                 if (batch := batches.get(name)) is not None:
-                    rows = batch.finish(console, name)
+                    rows = batch.finish(terminal, name)
                     if batch.fresh:
                         entry = f"{batch.fresh} of {len(work[name])} tasks at commit {source}, {batch.seconds:.0f} s of"
                         entry += " processor"
@@ -63,7 +63,7 @@ def run_experiments(
     return out / names[0] / "report.md"
 
 
-def _with_data(experiment: Experiment, plan: Plan, data_dir: Path | None, console: Console) -> Plan:
+def _with_data(experiment: Experiment, plan: Plan, data_dir: Path | None, terminal: Terminal) -> Plan:
     """The plan with the experiment's data sets that are there."""
     found, missing = _available(experiment, data_dir)
     if experiment.datasets and not found and not experiment.embedded:
@@ -71,7 +71,7 @@ def _with_data(experiment: Experiment, plan: Plan, data_dir: Path | None, consol
             f"{experiment.name} needs one of {', '.join(experiment.datasets)}; none was found; give <<data_dir>>"
         )
     if missing:
-        console.print(f"{experiment.name}: without {', '.join(missing)}, whose files are not in the data folder")
+        terminal.text(f"{experiment.name}: without {', '.join(missing)}, whose files are not in the data folder")
     return replace(plan, datasets=tuple(found) or ("none",), data_dir=data_dir)
 
 

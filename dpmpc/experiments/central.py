@@ -31,6 +31,7 @@ from dpmpc.experiments.central_rivals import RIVALS
 from dpmpc.experiments.corpus import CHOSEN, FINAL, FRESH, LAST, LATER, LATEST, SETS, Raw
 from dpmpc.experiments.report import commit, table
 from dpmpc.experiments.summary import interval
+from dpmpc.folders import OUT, make_folder
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.losses import LOGISTIC, ridge
 from dpmpc.learning.method import Learning, tail_begins
@@ -266,7 +267,7 @@ def run(
     from dpmpc.experiments.central_table import beside, draw, lists
 
     folder = out / "central"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, OUT)
     data_dir = data_dir or (Path(os.environ[DATA_DIR_VARIABLE]) if DATA_DIR_VARIABLE in os.environ else None)
     wanted = [each for each in SETS.values() if each.task != "softmax" and each.name != "kddcup99"]
     wanted = [each for each in wanted if each.name in (names or (QUICK if quick else [w.name for w in wanted]))]

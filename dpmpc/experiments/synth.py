@@ -23,6 +23,7 @@ from dpmpc.experiments import synth_rivals
 from dpmpc.experiments.corpus import SETS, Raw, available, load
 from dpmpc.experiments.report import commit, table
 from dpmpc.experiments.synth_attack import attack
+from dpmpc.folders import OUT, make_folder
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.statistics.cells import Ints, Records
 from dpmpc.statistics.columns import Column, Columns, Quantity, category
@@ -243,7 +244,7 @@ def run(
     from dpmpc.experiments import synth_parties
 
     folder = out / "synth"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, OUT)
     data_dir = data_dir or (Path(os.environ[DATA_DIR_VARIABLE]) if DATA_DIR_VARIABLE in os.environ else None)
     there = [name for name in (names[:1] if quick else names) if available(SETS[name], data_dir)]
     if not there:

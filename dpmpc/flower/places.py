@@ -9,6 +9,7 @@ from dpmpc.aggregation.owner.sites import endpoints
 from dpmpc.errors import UsageError
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.prepared import Prepared
+from dpmpc.folders import OUT, make_folder
 from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.privacy.budget import Budget
 from dpmpc.processes.provenance import software
@@ -98,6 +99,6 @@ class Places:
     def write(self, report: dict[str, Any]) -> None:
         """The report into `out`, where there is one."""
         if self.out is not None:
-            self.out.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self.out, OUT, private=True)
             text = json.dumps(report, indent=2, sort_keys=True)
             (self.out / REPORT).write_text(text + "\n", encoding="utf-8")

@@ -13,6 +13,7 @@ from dpmpc.aggregation.plan.identities import shows_accounts
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import OVERHEAD, write_key
+from dpmpc.folders import make_folder
 from dpmpc.lazy import cached_property
 from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.backend import BACKENDS
@@ -145,12 +146,7 @@ def written(plan: Plan, folder: Path | str) -> Prepared:
     _ = plan.derived  # what no run can keep is refused before a key is written
     Prepared(plan, (bytes(_KEY),) * plan.parties)
     folder = Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"the keys' folder must be one that can be written; {folder}: {error.strerror}; name another"
-        ) from None
+    make_folder(folder, "the keys' folder must be one that can be written")
     prepared = Prepared(plan, tuple(write_key(key_path(folder, party)) for party in range(plan.parties)))
     (folder / FILE).write_text(prepared.to_text(), encoding="utf-8")
     return prepared

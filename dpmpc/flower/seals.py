@@ -15,9 +15,13 @@ from pathlib import Path
 
 from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import Purpose
+from dpmpc.folders import make_folder
 from dpmpc.privacy.account import ENVIRONMENT
 from dpmpc.privacy.ledger import sync_directory
 from dpmpc.processes.durable import write_whole
+
+_RULE = "a client remembers for which releases it has sealed"
+_WAY = f"name another folder with private_mod(account=...), or in {ENVIRONMENT}"
 
 
 class Seals:
@@ -46,8 +50,8 @@ class Seals:
     @contextmanager
     def _open(self) -> Iterator[int]:
         """The file, for this process alone."""
+        make_folder(self._path.parent, _RULE, _WAY, private=True)
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             created = not self._path.exists()
             descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
@@ -61,10 +65,7 @@ class Seals:
             os.close(descriptor)
 
     def _unwritable(self, error: OSError) -> UsageError:
-        return UsageError(
-            f"a client remembers for which releases it has sealed; {self._path}: {error.strerror}; name another "
-            f"folder with private_mod(account=...), or in {ENVIRONMENT}"
-        )
+        return UsageError(f"{_RULE}; {self._path}: {error.strerror}; {_WAY}")
 
 
 def _line(purpose: Purpose) -> bytes:

@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpmpc.errors import UsageError
+from dpmpc.folders import check_folder, make_folder
 from dpmpc.privacy.assignment import Assignment, By
 from dpmpc.privacy.book import Book, LedgerError
 from dpmpc.privacy.entry import GENESIS, Entry, bare, digest_of
@@ -48,16 +49,20 @@ from dpmpc.processes.locks import is_held
 ENVIRONMENT = "DPMPC_ACCOUNT"
 _SHARED = "DPMPC_PROCESS_ACCOUNT"  # where this process and its workers count what has no name
 FORMAT = 1
+_RULE = "what is spent on named data is written to an account, and before anything is spent"
+_WAY = f"name another folder with <<account>>, or in {ENVIRONMENT}"
 State = Literal["there", "at work", "not kept", "missing", "older"]
 
 
-def account_folder(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
+def account_folder(
+    environment: Mapping[str, str] = os.environ, platform: str = sys.platform, home: Path | None = None
+) -> Path:
     """Where this user's account is: $DPMPC_ACCOUNT, else the platform's place for data that programs keep:
     $XDG_DATA_HOME/dpmpc/account (~/.local/share/dpmpc/account), on macOS ~/Library/Application Support/dpmpc/account.
     """
     if environment.get(ENVIRONMENT):
         return Path(environment[ENVIRONMENT]).expanduser().absolute()
-    home = Path.home()
+    home = home or Path.home()
     if platform == "darwin":
         return home / "Library" / "Application Support" / "dpmpc" / "account"
     given = Path(environment.get("XDG_DATA_HOME") or "")
@@ -164,6 +169,10 @@ class Account:
             return []
         return [bytes.fromhex(digest_of(line)) for line in lines]
 
+    def check(self) -> None:
+        """Errors: UsageError where nothing could be written here; nothing is."""
+        check_folder(self.folder, _RULE, _WAY)
+
     def data(self) -> list[str]:
         """The digests of all data sets that it knows, sorted."""
         return sorted(path.stem for path in self.folder.glob("*.jsonl") if len(path.stem) == len(GENESIS))
@@ -172,16 +181,13 @@ class Account:
     def writing(self, data: str) -> Iterator["Writer"]:
         """The file of this data set, for this process alone while inside. Errors: UsageError where it cannot be
         written; LedgerError where it was changed."""
+        make_folder(self.folder, _RULE, _WAY, private=True)
+        path = self.path(data)
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path = self.path(data)
             created = not path.exists()
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
-            raise UsageError(
-                f"what is spent on named data is written to an account, and before anything is spent; {self.folder}: "
-                f"{error.strerror}; name another folder with <<account>>, or in {ENVIRONMENT}"
-            ) from None
+            raise UsageError(f"{_RULE}; {self.folder}: {error.strerror}; {_WAY}") from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if created:
@@ -234,10 +240,7 @@ class Writer:
         try:
             write_whole(self._descriptor, payload)
         except OSError as error:
-            raise UsageError(
-                f"what is spent on named data is written to an account, and before anything is spent; "
-                f"{self._account.folder}: {error.strerror}; make room, or name another folder with <<account>>"
-            ) from None
+            raise UsageError(f"{_RULE}; {self._account.folder}: {error.strerror}; make room, or {_WAY}") from None
         contents.head, contents.torn, contents.open_line = digest_of(line), False, False
         contents.take(json.loads(line))
 

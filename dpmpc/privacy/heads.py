@@ -21,10 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpmpc.errors import UsageError
+from dpmpc.folders import make_folder
 from dpmpc.privacy.ledger import sync_directory
 from dpmpc.processes.locks import alone_at
 
 _LOCK = "heads.lock"
+_RULE = "what an owner has shown of its account is remembered"
 _HEAD = struct.Struct("<Q32s")
 _DIGEST = 32
 HEAD = _HEAD.size  # bytes of a head
@@ -139,15 +141,12 @@ class Memory:
         if head.lines <= self.of(who).lines:  # what is remembered only grows
             return
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self._folder, _RULE, "mend <<account>>", private=True)
             with alone_at(self._folder / _LOCK):
                 if head.lines > self.of(who).lines:
                     self._write(who, head)
         except OSError as error:
-            raise UsageError(
-                f"what an owner has shown of its account is remembered; {self.path(who)}: {error.strerror}; mend "
-                "<<account>>"
-            ) from None
+            raise UsageError(f"{_RULE}; {self.path(who)}: {error.strerror}; mend <<account>>") from None
 
     def _write(self, who: str, head: Head) -> None:
         value = {"who": who, "data": self._data, "lines": head.lines, "digest": head.digest.hex()}

@@ -30,12 +30,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from dpmpc.errors import UsageError
+from dpmpc.folders import make_folder
 from dpmpc.privacy.book import Book, LedgerError, Reader
 from dpmpc.privacy.entry import ATTEMPT, ELSEWHERE, GENESIS, RELEASE, Entry, Line, digest_of, packed
 from dpmpc.processes.closing import Closing
 from dpmpc.processes.durable import write_whole
 from dpmpc.processes.locks import lock
 
+_RULE, _WAY = "what is spent is written to a ledger before it is", "name another folder"
 _REMEMBERED = 1 << 18  # bytes of a ledger whose contents are kept for the next who asks
 
 
@@ -48,9 +50,12 @@ class Ledger(Closing):
         self.path = Path(path)
         self._token = ""  # of the attempt that was begun
         self.identity: str | None = None  # what tells it from all others (`Book.source`); None until it has a line
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path.parent, _RULE, _WAY)
         created = not self.path.exists()
-        self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise UsageError(f"{_RULE}; {self.path}: {error.strerror}; {_WAY}") from None
         self.guard: Callable[[Entry], None] = lambda entry: None  # raises where a line must not be written
         try:
             if not lock(self._fd):

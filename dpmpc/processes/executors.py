@@ -6,21 +6,23 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from typing import Any
 
 from dpmpc.errors import UsageError
 from dpmpc.processes.paths import keep_children_safe
 
 Make = Callable[[int], Executor]
-KINDS = "processes, joblib, dask:ADDRESS, or MODULE:FUNCTION, a function of yours that returns an Executor"
+KINDS = (
+    "processes, joblib, dask:ADDRESS, ray:HOST:PORT, or MODULE:FUNCTION, a function of yours that returns an Executor"
+)
 
 
 def executor_maker(name: str) -> Make:
     """What makes the executor of this name for so many workers: one of KINDS.
 
-    `dask:ADDRESS` is a scheduler's (tcp://127.0.0.1:8786, tls://host:8786), whose workers decide how many run at once.
-    `joblib` is loky, as scikit-learn uses it. Ray and others come as MODULE:FUNCTION. Errors: UsageError for another
+    `dask:ADDRESS` is a scheduler's (tcp://127.0.0.1:8786, tls://host:8786), `ray:HOST:PORT` the head of a Ray cluster;
+    their workers decide how many run at once. `joblib` is loky, as scikit-learn uses it. Errors: UsageError for another
     name, a package that is not installed, a function that is not there, a scheduler that does not answer, or one whose
     messages, which are pickles, anybody on the way could write.
     """
@@ -34,6 +36,9 @@ def executor_maker(name: str) -> Make:
     if kind == "dask" and rest:
         _check_way(rest)
         return lambda workers: _checked(name, _dask(rest))
+    if kind == "ray" and rest:
+        _check_ray([rest])
+        return lambda workers: _Ray(rest)
     if rest and all(part.isidentifier() for part in kind.split(".")):
         function = getattr(_module(kind, kind), rest, None)
         if not callable(function):
@@ -78,15 +83,65 @@ def _dask(address: str) -> Any:
     return executor
 
 
+class _Ray(Executor):
+    """The workers of a running Ray cluster. Ray's own tries are off: a lost task is `elsewhere`'s to send again."""
+
+    def __init__(self, address: str) -> None:
+        self._ray = _module("ray", "ray")
+        self._joined = not self._ray.is_initialized()
+        try:
+            if self._joined:
+                self._ray.init(address=address, log_to_driver=False, logging_level="error")
+            _check_ray([node["NodeManagerAddress"] for node in self._ray.nodes() if node["Alive"]])
+        except (OSError, RuntimeError, ValueError) as error:
+            raise UsageError(
+                f"<<executor>> ray:HOST:PORT needs the head of a Ray cluster; {address}: {type(error).__name__}; start "
+                "it first, with the same RAY_AUTH_TOKEN"
+            ) from None
+        except UsageError:
+            self.shutdown()
+            raise
+        self._task = self._ray.remote(max_retries=0)(_called)
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        future: Future[Any] = self._task.remote(fn, *args, **kwargs).future()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """A program that had joined the cluster before stays in it."""
+        if self._joined:
+            self._ray.shutdown()
+
+
+def _called(fn: Any, *args: Any, **kwargs: Any) -> Any:
+    return fn(*args, **kwargs)
+
+
+def _check_ray(addresses: list[str]) -> None:
+    """Errors: a node of Ray is neither of this machine nor reached by TLS."""
+    if os.environ.get("RAY_USE_TLS") == "1":
+        return
+    for address in addresses:
+        if not _is_here(address):
+            raise UsageError(
+                f"Ray's messages are pickles, which whoever can write them runs as code; {address} is not of this "
+                "machine, and RAY_USE_TLS is not 1; give Ray certificates, or use ray:127.0.0.1:6379"
+            )
+
+
+def _is_here(address: str) -> bool:
+    """Whether this is a host of this machine, with a port or without."""
+    host = address.rpartition(":")[0].strip("[]") or address
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _check_way(address: str) -> None:
     """Errors: the address is neither of this machine nor of TLS."""
     kind, _, rest = address.rpartition("://")
-    host = rest.rpartition(":")[0].strip("[]") or rest
-    try:
-        here = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        here = False
-    if kind != "tls" and not (here and kind in ("", "tcp")):
+    if kind != "tls" and not (_is_here(rest) and kind in ("", "tcp")):
         raise UsageError(
             f"Dask's messages are pickles, which whoever can write them runs as code; {address} is neither tls:// nor "
             "of this machine; use dask:tls://HOST:PORT, or tcp://127.0.0.1:PORT"

@@ -32,6 +32,7 @@ from dpmpc.data.persons import persons_of
 from dpmpc.data.scratch import in_scratch
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.folders import OUT, make_folder
 from dpmpc.learning.task import TASKS
 from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.privacy.account import Account, account_folder
@@ -238,7 +239,9 @@ def splitting(request: Request) -> Split:
             return by_seed
         held, drawn = parted.held(table), np.sort(np.concatenate(by_seed))
         rows = drawn[~held[drawn]], drawn[held[drawn]]
-        if groups is not None and len(np.unique(groups[rows[0]])) < len(np.unique(groups)):
+        if groups is not None and np.count_nonzero(np.bincount(groups[rows[0]])) < np.count_nonzero(
+            np.bincount(groups)
+        ):
             raise UsageError(
                 "every owner needs at least one record to train on; one has none that is not held out; use a smaller "
                 "<<test_fraction>>, or <<figures=plain>>"
@@ -295,7 +298,7 @@ def plan_evaluation(request: Request, training: Plan, schema: Schema, theta: Any
         "grid_bits": None,
         "pool": False,
         "role": "apart",
-        "min_owners": 0,
+        "min_owners": None,
         "check_owners": "no",
     }
     plan = Plan(
@@ -341,7 +344,7 @@ def evaluate(
             release = aggregator.open(iter([means]))
             aggregator.finish()
         total = decode(made.plan, release.total) * n
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder, OUT, private=True)
         if not (folder / "plan.json").exists():
             made.plan.write(folder / "plan.json")
         np.save(folder / OPENED, total)

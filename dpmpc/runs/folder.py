@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpmpc.errors import UsageError
+from dpmpc.folders import OUT, make_folder
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.ledger import Ledger
 
@@ -50,13 +51,11 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
 def make_private(out: Path) -> None:
     """Makes a run directory that this user alone can enter: utility figures come from plain records, and a party's
     files tell who took part when. Errors: it cannot be written."""
+    make_folder(out, OUT, private=True)
     try:
-        out.mkdir(mode=0o700, parents=True, exist_ok=True)
         out.chmod(0o700)
-    except OSError as error:
-        raise UsageError(
-            f"<<out>> must be a directory that can be written; {out}: {error.strerror}; name another"
-        ) from None
+    except OSError as error:  # another user's
+        raise UsageError(f"{OUT}; {out}: {error.strerror}; name another") from None
 
 
 def opened_nothing(*files: Path) -> bool:

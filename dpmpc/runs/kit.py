@@ -20,12 +20,14 @@ from dpmpc.aggregation.plan.limits import AcceptFile, limits_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
+from dpmpc.folders import make_folder
 from dpmpc.mpc.transport.credentials import make_authority, remember_sites
 from dpmpc.runs import kit_texts
 from dpmpc.runs.consortium import Consortium, Site
 from dpmpc.runs.stats import ASKED_FIRST
 from dpmpc.synthesis.source import Synthesis
 
+_KITS = "kits go into a folder that can be written"
 SITE = "site.toml"
 LIMITS = "limits.toml"
 KEYS = "keys"
@@ -81,12 +83,14 @@ def write_kits(consortium: Consortium, out: Path, authority: Path) -> list[Path]
     try:
         for site in consortium.sites:
             folder = out / site.name
-            folder.mkdir(parents=True)
+            make_folder(folder, _KITS, "name another with <<out>>", new=True)
             _write_kit(consortium, site, folder, certificate)
             folders.append(folder)
-    except OSError as error:
+    except (OSError, UsageError) as error:
         shutil.rmtree(out, ignore_errors=True)  # it was empty, or not there
-        raise UsageError(f"kits go into a folder that can be written; {out}: {error.strerror}; name another") from None
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{_KITS}; {out}: {error.strerror}; name another with <<out>>") from None
     return folders
 
 
@@ -96,7 +100,7 @@ def _write_kit(consortium: Consortium, site: Site, folder: Path, certificate: by
     if consortium.schema is not None:
         consortium.schema.write(folder / "schema.json")
     if certificate is not None:
-        (folder / KEYS).mkdir()
+        make_folder(folder / KEYS, _KITS, "name another with <<out>>", new=True)
         (folder / KEYS / "ca.crt").write_bytes(certificate)
     mine = None if site.party is None else consortium.file.parties[site.party]
     run = consortium.file.run

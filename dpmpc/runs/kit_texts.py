@@ -9,6 +9,7 @@ LIMITS_HEAD = """\
 # A budget of all runs on these records: budget = "2,2e-5".
 """
 _HOME = "/opt/dpmpc"  # the environment that has the program
+ACCOUNT = "~/.local/share/dpmpc/account"  # of a user on Linux, unless it says otherwise
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class About:
 def files(about: About) -> dict[str, str]:
     """Name -> text."""
     return {"README.md": _readme(about), "site.service": _unit(about), "compose.yaml": _compose(about)}
+
+
+def _called(about: About) -> str:
+    """The site's own name, with its role beside it."""
+    return about.name if about.name == about.role else f"{about.name} ({about.role})"
 
 
 def join_words(about: About, kit: str = ".", records: str = "records.csv") -> list[str]:
@@ -73,9 +79,10 @@ def _unit(about: About) -> str:
 #   useradd --system --home-dir /srv/dpmpc --create-home --shell /usr/sbin/nologin dpmpc
 # The kit{" with the records" if about.owner else ""} goes to /srv/dpmpc/{about.name} (chown -R dpmpc:dpmpc),
 # this file to /etc/systemd/system/dpmpc-{about.name}.service; then systemctl start dpmpc-{about.name}.
+# What is spent is counted in that user's home, over all kits: it and the kit alone can be written.
 # A run ends by itself; `{_HOME}/bin/dpmpc status /srv/dpmpc/{about.name}` says how.
 [Unit]
-Description=dpmpc {about.role} of run {about.run_id}
+Description=dpmpc {_called(about)} of run {about.run_id}
 Wants=network-online.target
 After=network-online.target
 
@@ -98,7 +105,7 @@ NoNewPrivileges=yes
 PrivateTmp=yes
 ProtectSystem=strict
 ProtectHome=yes
-ReadWritePaths=/srv/dpmpc/{about.name}
+ReadWritePaths=/srv/dpmpc
 
 [Install]
 WantedBy=multi-user.target
@@ -108,14 +115,17 @@ WantedBy=multi-user.target
 def _compose(about: About) -> str:
     words = join_words(about, "/kit", "/records.csv")
     lines = [
-        f"# {about.role} of run {about.run_id} in a container. The image: docker build -t dpmpc:{about.version} .",
+        f"# {_called(about)} of run {about.run_id} in a container.",
+        f"# The image: docker build -t dpmpc:{about.version} .",
         "# in the sources of dpmpc. The user is the kit's owner: DPMPC_USER=$(id -u):$(id -g) docker compose up",
+        f"# What is spent is counted in the user's account, over all kits; once: mkdir -p {ACCOUNT}",
         "services:",
         f"  {about.name.lower()}:",
         f"    image: dpmpc:{about.version}",
         '    user: "${DPMPC_USER:-1000:1000}"',
         "    volumes:",
         "      - .:/kit",
+        f"      - ${{DPMPC_ACCOUNT:-{ACCOUNT}}}:/account",
     ]
     if about.owner:
         lines += ["      - ./records.csv:/records.csv:ro"]
@@ -126,6 +136,7 @@ def _compose(about: About) -> str:
     elif not about.tls:
         lines += ["    network_mode: host  # without TLS all addresses are loopback ones"]
     words += ["--log-json"]
+    lines += ["    environment: {DPMPC_ACCOUNT: /account}"]
     lines += [f"    command: [{', '.join(words[1:])}]", "    read_only: true", "    tmpfs: [/tmp]"]
     lines += ["    cap_drop: [ALL]", "    restart: on-failure"]
     return "\n".join(lines) + "\n"

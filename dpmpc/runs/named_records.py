@@ -22,7 +22,7 @@ from dpmpc.data.ownership import Kept, shares
 from dpmpc.data.persons import kept, said_of
 from dpmpc.data.planned import OTHER_SIZES, other_sizes
 from dpmpc.data.table import Ints, Table, held
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, spelt
 from dpmpc.learning.method import Learning
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.runs.evaluating import splitting
@@ -163,7 +163,15 @@ def with_spelling(found: Findings, table: Table, refuses: bool = False) -> Findi
     odd = spelled_otherwise(intake)
     said = [Finding("refused" if refuses else "warning", "records", odd)] if odd else []
     notes = [Finding("note", "records", note) for note in intake.notes]
-    return replace(found, found=(*found.found, *said, *notes))
+    findings = (*found.found, *said, *notes)
+    return replace(found, found=tuple(replace(each, text=spelt(each.text, _of_a_plan)) for each in findings))
+
+
+def _of_a_plan(name: str, value: str | None) -> str:
+    """A setting as a finding names it to an owner whose columns are a plan's: those of all owners."""
+    if name in ("drop", "person"):
+        return "a line of the plan" if name == "drop" else f"a plan with person = {value}"
+    return f"<<{name}>>" if value is None else f"<<{name}={value}>>"
 
 
 def planned_schema(plan: Plan) -> Schema:

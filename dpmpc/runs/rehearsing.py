@@ -15,6 +15,7 @@ from typing import Any
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.errors import UsageError
+from dpmpc.folders import make_folder
 from dpmpc.mpc.transport.credentials import make_credentials
 from dpmpc.privacy.account import ENVIRONMENT
 from dpmpc.processes.supervisor import Job, run_jobs
@@ -90,7 +91,7 @@ def site(*, kit: str, records: str | None, account: str, emit: Emit, log: Log) -
 
 
 def _take_keys(source: Path, target: Path, name: str) -> None:
-    target.mkdir()
+    make_folder(target, "a rehearsal needs a temporary folder", "set TMPDIR to another", new=True)
     for each in ("ca.crt", f"{name}.crt", f"{name}.key"):
         shutil.copy(source / each, target)
 

@@ -65,8 +65,8 @@ class RecordSettings(Settings):
     executor: str | None = setting(
         None,
         "Of an owner's own process: workers that read its Parquet files, or ranges of a database's table, where they "
-        "are and bring it nothing but sums: processes, joblib, dask:ADDRESS, or MODULE:FUNCTION, a function of yours "
-        "that returns an Executor.",
+        "are and bring it nothing but sums: processes, joblib, dask:ADDRESS, ray:HOST:PORT, or MODULE:FUNCTION, a "
+        "function of yours that returns an Executor.",
         metavar="NAME",
         rule="the process reads the records itself",
     )
@@ -75,7 +75,7 @@ class RecordSettings(Settings):
         "How many workers an executor is made with.",
         check=within(1, 1 << 16),
         metavar="N",
-        rule="one for each core; of Dask, as many as the cluster has",
+        rule="one for each core; of Dask and Ray, as many as the cluster has",
     )
     target: str | None = setting(
         None,

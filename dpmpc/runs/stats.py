@@ -28,6 +28,7 @@ from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Table, held
 from dpmpc.errors import UsageError
+from dpmpc.folders import OUT, make_folder
 from dpmpc.lazy import cached_property
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.budget import Budget
@@ -222,8 +223,7 @@ def stats(
     about, confidence, at_once: what intervals hold (docs/statistics.md). tell: is called with what becomes of values,
     for their owner's eyes alone; without it a column nearly none of whose values fit is a Python warning.
     settings: epsilon, delta, neighbours, parties and so on, as of `dpmpc.Plan`. out: a new folder for plan, ledgers,
-    transcripts and answers.
-    Errors: UsageError for what cannot be asked or would tell nothing (`hopeless`); as of releases.
+    transcripts and answers. Errors: UsageError for what cannot be asked or would tell nothing (`hopeless`), releases'.
     """
     level = Level(confidence, about, 0 if at_once else 1)
     folder = None if out is None else Path(out)
@@ -249,7 +249,7 @@ def stats(
             guarantee = str(aggregator.guarantee)
     found = Statistics(plan, decode(plan, release.total) * sum(sizes), level, guarantee)
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, OUT)
         if not (folder / "plan.json").exists():
             plan.write(folder / "plan.json")
         found.write(folder)
@@ -367,7 +367,7 @@ def _plan_of(
             f"intervals are those of Gaussian noise, which needs <<delta>>; got delta {asked.delta:g} and law "
             f"{asked.law or 'by rule'}; give a delta well below 1/n, such as 1e-5"
         )
-    if asked.min_owners or asked.check_owners == "zero":
+    if asked.min_owners is not None or asked.check_owners == "zero":
         raise UsageError(
             "tables are of all owners' records, whose number is public; got <<min_owners>> or <<check_owners=zero>>, "
             "by which some may be missing; leave it out, or use <<check_owners=stop>>"

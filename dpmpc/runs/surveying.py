@@ -42,13 +42,14 @@ from dpmpc.data.persons import drawn_apart, persons_of
 from dpmpc.data.schema import Numeric, Range, Target, read_bounds
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import UsageError
+from dpmpc.folders import OUT, make_folder
 from dpmpc.learning.class_weights import names_of, stated
 from dpmpc.learning.survey_columns import ANY, SURVEY
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.evaluating import counted as counted_of
-from dpmpc.runs.evaluating import splitting, training_part
+from dpmpc.runs.evaluating import parting, splitting, training_part
 from dpmpc.runs.named_records import shared_out
 from dpmpc.runs.planning import (
     may_survey,
@@ -195,7 +196,7 @@ def release(
         raise UsageError(silence(draft, asking.sizes))
     whole = plan_with_survey(request, draft, asking.sizes, asking.table.source, asking.part)
     # the parties of a run that is all here are processes of their own, and all its owners come
-    asked, plan = whole.learning.survey, replace(whole.first, role="apart", min_owners=0)
+    asked, plan = whole.learning.survey, replace(whole.first, role="apart", min_owners=None)
     assert asked is not None
     for warning in warned_of(request, draft, asking.sizes):
         tell(f"warning: {warning}")
@@ -232,7 +233,7 @@ def earlier(request: Request, out: Path) -> Surveyed | None:
 def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> Surveyed:
     path = folder / "schema.json"
     if not path.exists():
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder, OUT, private=True)
         if not (folder / "plan.json").exists():
             plan.write(folder / "plan.json")
         schema.write(path)
@@ -261,7 +262,9 @@ def owners_of_records(request: Request, table: Table, plain: Table | None = None
     persons = None if request.person is None else persons_of(table)
     if plain is not None and persons is None and request.ids is None:
         table = plain
-    if persons is None:
+    if persons is None and _assigned(request, table, fraction):
+        by_seed = np.arange(table.n), np.zeros(0, dtype=np.int64)
+    elif persons is None:
         by_seed = split(table.n, test_fraction=fraction, max_rows=request.max_rows, seed=request.seed, groups=groups)
     else:
         by_seed = drawn_apart(persons, fraction, request.seed)
@@ -276,3 +279,10 @@ def owners_of_records(request: Request, table: Table, plain: Table | None = None
     owner_of, filled = np.full(table.n, -1, dtype=np.int64), of.order[: of.n] >= 0
     owner_of[train[of.order[: of.n][filled]]] = np.repeat(np.arange(of.m), of.sizes)[filled]
     return rows, owner_of, tuple(int(size) for size in of.sizes)
+
+
+def _assigned(request: Request, table: Table, fraction: float) -> bool:
+    """Whether the stored assignment alone says which records are held out, of all of them; then nobody draws."""
+    if request.max_rows is not None or not 0 <= fraction < 1:
+        return False
+    return parting(request, table.n, table.source) is not None

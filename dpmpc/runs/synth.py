@@ -16,6 +16,7 @@ from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
+from dpmpc.folders import OUT, make_folder
 from dpmpc.processes.room import free_memory
 from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.stats import RELEASES, Statistics, kept_of
@@ -96,14 +97,14 @@ class Synthetic:
         """Writes rows, columns, noisy tables and the report into a folder."""
         self.write_rows(out)
         for name, release in zip(RELEASES, self.releases, strict=True):
-            (out / name).mkdir(mode=0o700, exist_ok=True)
+            make_folder(out / name, OUT, private=True)
             if not (out / name / "plan.json").exists():
                 release.plan.write(out / name / "plan.json")
             release.write(out / name)
 
     def write_rows(self, out: Path) -> None:
         """Writes rows, columns and what is said of them into a folder that has the noisy tables, or needs none."""
-        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(out, OUT, private=True)
         write_parquet(out / "synthetic.parquet", self.values, self.lines, self.digits)
         write_csv(out / "synthetic.csv", self.values, self.lines, self.digits)
         columns = self.releases[-1].tables.to_json()["columns"]

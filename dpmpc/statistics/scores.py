@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.ahead import in_order
 from dpmpc.data.schema import Categorical, Date, Numeric, Schema, Surveyed
 from dpmpc.data.schema import Column as MappedColumn
 from dpmpc.errors import UsageError
@@ -49,7 +50,9 @@ class Feature:
     def read(self, parts: list[Values]) -> Values:
         """What the schema's column writes features of; a text among numbers is missing."""
         if isinstance(self.column, Surveyed):
-            return np.stack(parts, axis=1)
+            from dpmpc.data.mapping import beside
+
+            return beside(parts)
         return np.where(np.isfinite(parts[0]), parts[0], np.nan) if isinstance(self.column, Numeric) else parts[0]
 
 
@@ -111,7 +114,8 @@ class Model:
         d = len(self.schema.feature_names)
         theta = np.array(self.theta).reshape(d, -1)
         found = np.empty((records.n, theta.shape[1]))
-        for begin in range(0, records.n, _ROWS):
+
+        def one(begin: int) -> None:
             part = records.part(begin, begin + _ROWS)
             X = np.empty((d, part.n)).T  # a column lies together
             if self.mapped:
@@ -119,6 +123,9 @@ class Model:
             else:
                 self.schema.rows([part[field] for field in self.fields], X, ball=False)
             found[begin : begin + part.n] = _by_columns(X, theta)
+
+        for _ in in_order(one, range(0, records.n, _ROWS), 2):
+            pass
         return TASKS[self.schema.task].link(found[:, 0] if theta.shape[1] == 1 else found)
 
     def logits(self, records: Records, output: int | None) -> Floats:

@@ -303,8 +303,8 @@ BAD: dict[str, list[Any]] = {
     "capacity": [1, 0, None, "yes", []],
     "part": [None, 1, "x", "record:0123456789abcdef", "owner:0123456789abcdef/a", "record:0123456789abcdeg/a", []],
     "released": [None, 1, [1], [{}], [{"law": "gaussian"}], {"a": 1}, "x"],
-    "version": [1, 2, 3, 4, 5, 6, None, "7"],
-    "min_owners": [-1, 4, 1.0, "1", None, True],
+    "version": [1, 2, 3, 4, 5, 6, 7, None, "8"],
+    "min_owners": [-1, 0, 4, 1.0, "1", True],
     "release_wait": [0.0, -1.0, math.nan, math.inf, None, "1", True],
     "role": ["owner", None, 1],
     "check_owners": ["yes", "", None, True, 1],
@@ -383,7 +383,7 @@ def test_every_field_of_a_plan_is_refused_for_every_bad_value() -> None:
     assert accepted == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"version":7}', "x" * 100, '{"version":7,"source":{}}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"version":8}', "x" * 100, '{"version":8,"source":{}}'])
 def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(UsageError, match=ONE_LINE):

@@ -271,7 +271,7 @@ def test_plans_say_how_many_owners_are_enough() -> None:
     plan = plan_of()
     assert plan.dropouts and plan.fewest == FEWEST and Plan.from_text(plan.to_text()) == plan
     assert plan.divisor_of(None) == OWNERS and plan.divisor_of((0, 3, 5)) == 3
-    for wrong in (-1, OWNERS + 1):
+    for wrong in (-1, 0, OWNERS + 1):
         with pytest.raises(UsageError):
             Plan.create(owners=OWNERS, dimension=3, clip=1.0, epsilon=1.0, delta=1e-5, min_owners=wrong)
     everybody = Plan.create(owners=OWNERS, dimension=3, clip=1.0, epsilon=1.0, delta=1e-5, min_owners=OWNERS)

@@ -121,7 +121,7 @@ def _laboratory() -> dict[str, tuple[str, Spell]]:
 
 GERMAN = Export(
     "klinik.csv",
-    Spelling(",", ".", "dmy", None, ("-",), ("kg",)),
+    Spelling(",", ".", "dmy", None, ("-",), ("kg",), words=("PLZ",)),
     {
         "Fallnummer": ("identifier", numbered("{:d}")),
         "Patienten-ID": ("identifier", numbered("P-{:06d}")),

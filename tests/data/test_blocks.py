@@ -173,12 +173,13 @@ def test_order_is_kept_through_several_threads_and_both_kinds_of_storage(tmp_pat
 
 @pytest.mark.parametrize("fraction", [0.0, 0.25])
 def test_records_do_not_depend_on_how_many_cores_write_them(monkeypatch: pytest.MonkeyPatch, fraction: float) -> None:
-    from dpmpc.data import ahead, filling
+    from dpmpc.data import ahead, filling, rows
 
     rng = np.random.default_rng(2)
     columns = {f"x{k}": rng.standard_normal(6000) for k in range(3)} | {"y": rng.integers(0, 2, 6000)}
     given: dict[str, Any] = {"target": "y", "bounds": {f"x{k}": [-2.0, 2.0] for k in range(3)} | {"y": [0.0, 1.0]}}
-    monkeypatch.setattr(filling, "_NUMBERS", 300)
+    for twin in ("_STEP", "_TWINS"):
+        monkeypatch.setattr(rows, twin, 300)
     found, written = [], []
     for cores in (1, 3):
         monkeypatch.setattr(ahead, "cores", lambda cores=cores: cores)

@@ -65,3 +65,44 @@ def test_one_of_a_thing_is_singular(tmp_path: Path) -> None:
     assert "a.csv: 1 record, 1 column; " in said
     (tmp_path / "b.csv").write_text("x\n" + "4\n" * 10 + "old\n5\n")
     assert "1 field is no number, such as 'old'" in CliRunner().invoke(describe, [str(tmp_path / "b.csv")]).output
+
+
+def _odd_file(folder: Path) -> Path:
+    """Records about which every kind of note has something to say."""
+    rows = ["id;ward;again;country;code;d;grouped;three;n;person_id;t;y"]
+    for k in range(120):
+        country = ("NA", "NL", "DE", "FR", "IT", "ES", "PT")[k % 7]
+        code = 999 if k % 20 == 0 else k % 9
+        row = [k, f"{k % 9:03d}", f"{k % 9:03d}", country, code, 20240101 + k % 28, f"{1 + k % 7}.{100 + k}", "-"]
+        rows.append(";".join(map(str, [*row, "n.a." if k % 9 == 0 else k, k // 3, f"2{k % 9}/1", "ab"[k % 2]])))
+    rows.append(";".join(["total", "1", "1", "", *["1"] * 7, "a"]))
+    rows.append(rows[0])
+    path = folder / "odd.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("command", [check, describe])
+def test_a_note_offers_what_its_readers_command_has(command: object, tmp_path: Path) -> None:
+    """Of a look's notes `describe` says what a run is told; those of `check` and `join` are of a plan's columns."""
+    from dpmpc.data import CsvFile
+    from dpmpc.data.intake import look
+    from dpmpc.data.loading import opened
+    from dpmpc.data.schema import Categorical, Labels, Schema
+    from dpmpc.runs.named_records import with_spelling
+
+    path = _odd_file(tmp_path)
+    with opened(CsvFile(path)) as (table, _):
+        intake = look(table, target="y")[0]
+        schema = Schema((Categorical("ward", ("1",)),), Labels("y", ("b",), ("a",)))
+        from dpmpc.data.check import check as held_against
+
+        said = [each.text for each in with_spelling(held_against(schema, table), table).found]
+    written = "\n".join(spelt(text, spelling) for text in (said if command is check else intake.useless()))
+    named = set(re.findall(r"--[a-z][a-z-]+", written))
+    theirs = (check, join) if command is check else (train,)
+    for each in theirs:
+        known = {flag for option in each.params for flag in option.opts}
+        assert named - known == set(), named - known
+    assert "--missing-word" in named and "--kept-word" in named and ("--drop" in named) == (command is describe)
+    assert len(intake.notes) >= 6 and ("a line of the plan" in written) == (command is check)

@@ -11,8 +11,9 @@ import pytest
 from dpmpc.data.derive import Asked, has_classes, labels_of
 from dpmpc.data.few import TIMES, different, few, lacks
 from dpmpc.data.hashing import BUCKETS, bucket_sql
-from dpmpc.data.intake import Looked, look
+from dpmpc.data.intake import look
 from dpmpc.data.loading import opened
+from dpmpc.data.looked import Looked
 from dpmpc.data.mapping import first_missing, first_row, owner_numbers
 from dpmpc.data.schema import Labels
 from dpmpc.data.spelled import readers

@@ -1,7 +1,6 @@
 """Frames in parts, as Dask and Ray have them: the same records as in one table. Of Dask itself where it is there."""
 
 import contextlib
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -76,7 +75,26 @@ def by_dask(frame: pd.DataFrame) -> Any:
     return pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=PARTS)
 
 
-@pytest.fixture(params=[OfDask, OfRay, by_dask])
+def joined(ray: Any) -> str:
+    """The address of a Ray cluster of this machine, which stands until the tests end. Ray speaks by the machine's
+    network address where it has one; so the tests of it want a namespace that has loopback alone:
+    unshare -rn sh -c 'ip link set lo up; python -m pytest tests/data/test_spread_frames.py'"""
+    if ray.util.get_node_ip_address() != "127.0.0.1":
+        pytest.skip("Ray listens to the network here")
+    if not ray.is_initialized():
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    return str(ray.get_runtime_context().gcs_address)
+
+
+def by_ray(frame: pd.DataFrame) -> Any:
+    """Parts of which each has types of its own values, as Ray makes them."""
+    ray = pytest.importorskip("ray")
+    data = pytest.importorskip("ray.data")
+    joined(ray)
+    return data.from_pandas(frame).repartition(PARTS)
+
+
+@pytest.fixture(params=[OfDask, OfRay, by_dask, by_ray])
 def spread(request: pytest.FixtureRequest) -> Callable[[pd.DataFrame], Any]:
     return request.param  # type: ignore[no-any-return]
 
@@ -88,6 +106,8 @@ def test_its_records_are_those_of_one_table(spread: Callable[[pd.DataFrame], Any
     folder = stored(spread(frame), tmp_path)
     found = partitions_of(str(folder))
     assert (found.n, found.pieces) == (N, PARTS)  # what workers read
+    if spread is by_ray:
+        return  # it has no columns of one name
     with pytest.raises(UsageError, match="column names are unique"):
         load(spread(frame.rename(columns={"i": "a"})), target="y")
 
@@ -113,39 +133,49 @@ def test_a_column_of_one_is_no_frame() -> None:
 
 @contextlib.contextmanager
 def cluster() -> Iterator[str]:
-    """The address of a Dask scheduler of this machine with two workers that are processes."""
+    """The name of an executor of a Dask cluster of this machine, with two workers that are processes."""
     distributed = pytest.importorskip("distributed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
         ) as here:
-            yield str(here.scheduler_address)
+            yield f"dask:{here.scheduler_address}"
+
+
+@contextlib.contextmanager
+def of_ray() -> Iterator[str]:
+    """The name of an executor of Ray's workers."""
+    yield f"ray:{joined(pytest.importorskip('ray'))}"
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_workers_of_dask_read_what_they_wrote(tmp_path: Path) -> None:
-    """A frame whose parts lie with the workers: they write it, read it back as an owner's records, and bring the
-    gradient that one machine has, to the last bit."""
+@pytest.mark.parametrize(("of", "frame_of"), [(cluster, by_dask), (of_ray, by_ray)])
+def test_workers_read_what_they_wrote(of: Any, frame_of: Callable[[pd.DataFrame], Any], tmp_path: Path) -> None:
+    """A frame whose parts lie with the workers of Dask or Ray: they write it, read it back as an owner's records, and
+    bring the gradient that one machine has, to the last bit; one is killed at its work meanwhile."""
     from dpmpc.data.schema import Labels, Numeric, Schema
     from dpmpc.data.spelling import PLAIN
     from dpmpc.learning.away import Away, owner_of
-    from dpmpc.learning.erm_blocks import owner_gradients
+    from dpmpc.learning.erm_blocks import owner_gradients, tiles
     from dpmpc.learning.losses import LOGISTIC
     from dpmpc.processes.elsewhere import Workers
     from dpmpc.processes.executors import executor_maker
+    from tests.learning.test_away import Once, Products
 
     frame = whole()[["i", "y"]].assign(b=np.linspace(-1, 1, N))
     schema = Schema((Numeric("i", 0.0, 9.0), Numeric("b", -1.0, 1.0)), Labels("y", ("1",), ("0",)))
     one = load(frame, schema=schema, test_fraction=0.0)
-    with cluster() as address:
-        client = sys.modules["distributed"].Client(address)
-        folder = stored(by_dask(frame).persist(), tmp_path)
-        workers = Workers(executor_maker(f"dask:{address}"), 2, 300.0)
+    with of() as name:
+        folder = stored(frame_of(frame), tmp_path)
+        workers = Workers(executor_maker(name), 2, 300.0)
         away = Away(owner_of(workers, str(folder), PLAIN, None), schema, "double")
         theta, offsets = np.linspace(-1, 1, one.d), np.array([0, N])
         found = owner_gradients(LOGISTIC, theta, away, offsets)
         assert found.tobytes() == owner_gradients(LOGISTIC, theta, one.train, offsets).tobytes()
+        work, all_tiles = Once(tmp_path / "killed", Products(), 0), list(tiles(offsets, away.d))
+        expected = [sums[0].tobytes() for _, sums in away.sums(all_tiles, Products())]
+        assert [sums[0].tobytes() for _, sums in away.sums(all_tiles, work)] == expected
+        assert (tmp_path / "killed").exists()
         workers.close()
-        client.close()

@@ -48,6 +48,18 @@ def test_the_hit_rate_is_that_of_the_best_test(mu: float, wrongly: float) -> Non
         assert plain.caught(epsilon_of(mu)(1e-6), 1e-6, wrongly) > 2 * bound
 
 
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_several_changes_together_are_bounded_by_as_many_steps(count: int) -> None:
+    """Never below the exact curve of so many changes, which the Gaussian mechanism has at count mu; near it where it
+    says much."""
+    for mu in (0.1, 0.27, 0.5):
+        exact = 100 * float(norm.cdf(norm.ppf(0.01) + count * mu))
+        bound = plain.least(epsilon_of(mu), 1.0, count=count)
+        assert exact <= bound * (1 + 1e-9)
+        assert bound <= 1.1 * exact or count * mu > 1
+    assert plain.least(lambda delta: math.inf, 1.0, pure=0.3, count=3) == pytest.approx(math.exp(0.9))
+
+
 def test_a_pure_promise_is_read_at_delta_zero() -> None:
     assert plain.least(lambda delta: math.inf, 1.0, pure=0.5) == pytest.approx(math.exp(0.5))
     assert plain.least(lambda delta: math.inf, 1.0) == 100.0
@@ -149,6 +161,15 @@ def test_owners_with_few_records_are_not_told_that_nothing_shows(finished: Path)
     facts = facts_of(finished)
     few = replace(facts, report={**facts.report, "owner_sizes": [5, 400, 7]})
     assert "2 owners have fewer than 30 records" in " ".join(plain.at_worst(few))
+    together = plain.hits_together(few.plan, 7, 1.0)
+    assert together > 7 * plain.hits(few.plan, 1.0) or together > 90  # more than one by one
+    assert "Of all 29 together nothing is promised" in plain._few(few, [29])
+    assert "So what is said of one is said of all" in plain._few(few, [1])
+    assert f"A test for all 2 together can hit in up to {plain.hits_together(few.plan, 2, 1.0):.3g}" in plain._few(
+        few, [2, 1]
+    )
+    (_, _, unseen), *_ = [row for row in who_sees(few) if row[0] == f"{few.report['threshold'] + 1} parties together"]
+    assert unseen == "what the vectors do not tell: of few records they may tell all"
     many = replace(facts, report={**facts.report, "owner_sizes": [500, 400, 700]})
     assert "fewer than" not in " ".join(plain.at_worst(many))
     with pytest.raises(UsageError):

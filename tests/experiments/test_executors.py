@@ -1,17 +1,19 @@
 """Grids of tasks on executors of every kind: the same rows, resumed as on processes; what is none is refused."""
 
 import importlib
+import io
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from dpmpc.errors import UsageError
 from dpmpc.experiments.runner import Workers, read_rows
 from dpmpc.experiments.task import Row, Source, Task
 from dpmpc.processes.executors import executor_maker
+from dpmpc.processes.terminal import Terminal
 
+QUIET = Terminal(io.StringIO())
 submitted: list[str] = []
 made: list[Executor] = []
 TASKS = [
@@ -39,7 +41,7 @@ def nothing() -> int:
 
 def run(path: Path, executor: str, tasks: list[Task] = TASKS) -> list[Row]:
     with Workers(2, None, executor) as workers:
-        rows = workers.submit(tasks, path).finish(Console(quiet=True), "t")
+        rows = workers.submit(tasks, path).finish(QUIET, "t")
     return sorted(rows, key=lambda row: str(row["task"]))
 
 
@@ -48,7 +50,7 @@ EXECUTOR = "tests.experiments.test_executors:threads"
 
 def test_a_users_executor_gives_the_same_rows_and_resumes(tmp_path: Path) -> None:
     with Workers(1, None) as workers:
-        workers.submit(TASKS, tmp_path / "here.csv").finish(Console(quiet=True), "t")
+        workers.submit(TASKS, tmp_path / "here.csv").finish(QUIET, "t")
     run(tmp_path / "there.csv", EXECUTOR, TASKS[:2])
     run(tmp_path / "there.csv", EXECUTOR)  # two are done
     there, found = read_rows(tmp_path / "there.csv"), read_rows(tmp_path / "here.csv")
@@ -64,7 +66,7 @@ def test_the_workers_of_a_run_serve_all_its_experiments(tmp_path: Path) -> None:
     with Workers(2, None, EXECUTOR) as workers:
         first, second = (workers.submit(TASKS[:k], tmp_path / f"{k}.csv") for k in (1, 2))
         assert first.fresh == 1 and second.fresh == 2 and home.submitted[-3:] == ["MPC Grad P", "MPC Grad P", "Pathak"]
-        assert len(first.finish(Console(quiet=True), "a")) == 1 and len(second.finish(Console(quiet=True), "b")) == 2
+        assert len(first.finish(QUIET, "a")) == 1 and len(second.finish(QUIET, "b")) == 2
         assert second.seconds > 0
     assert len(home.made) == 1
 

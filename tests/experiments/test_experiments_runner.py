@@ -1,12 +1,12 @@
 """Tasks, runner, summary, figures and the command of the experiments."""
 
 import csv
+import io
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 from scipy import stats
 
 from dpmpc.cli.experiment import NAMES, command
@@ -19,8 +19,9 @@ from dpmpc.experiments.report import table
 from dpmpc.experiments.runner import Workers, read_rows
 from dpmpc.experiments.summary import curve, select, write_summary
 from dpmpc.experiments.task import COLUMNS, Row, Source, Task, execute
+from dpmpc.processes.terminal import Terminal
 
-QUIET = Console(quiet=True)
+QUIET = Terminal(io.StringIO())
 SOURCE = Source("synthetic", 1, 0.1, 200, 0.5)
 
 
@@ -154,17 +155,17 @@ def test_command_knows_every_experiment() -> None:
 
 def test_missing_data_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="none was found; give data_dir"):
-        run_experiments(["convergence"], Plan(), tmp_path, data_dir=tmp_path, jobs=1, console=QUIET)
+        run_experiments(["convergence"], Plan(), tmp_path, data_dir=tmp_path, jobs=1, terminal=QUIET)
 
 
 @pytest.mark.slow
 def test_an_experiment_end_to_end(tmp_path: Path) -> None:
     """The parties experiment on embedded data with one seed: figures, summary, and a verdict for every statement."""
     parties_plan = Plan(quick=True, repeats=1)
-    path = run_experiments(["parties"], parties_plan, tmp_path, data_dir=None, jobs=1, console=QUIET)
+    path = run_experiments(["parties"], parties_plan, tmp_path, data_dir=None, jobs=1, terminal=QUIET)
     report = path.read_text(encoding="utf-8")
     assert report.count("PSGD similar to GOP") == 4 and "Computed: 168 of 168 tasks at commit" in report
-    again = run_experiments(["parties"], parties_plan, tmp_path, data_dir=None, jobs=1, console=QUIET)
+    again = run_experiments(["parties"], parties_plan, tmp_path, data_dir=None, jobs=1, terminal=QUIET)
     assert again.read_text(encoding="utf-8") == report  # nothing new was computed
     assert {p.name for p in path.parent.iterdir()} == {
         "report.md", "runs.csv", "computed.txt", "summary.csv", "parties-simulated.png", "parties-wdbc.png",

@@ -4,12 +4,14 @@ import os
 import re
 import secrets
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -106,6 +108,33 @@ def test_an_optimum_by_passes_is_that_of_one_machine(partitions: Path, monkeypat
     here.close()
 
 
+def test_parts_whose_types_differ_are_read_as_one_machine_reads_them(tmp_path: Path) -> None:
+    """What tools write that type each part by its own values: whole numbers beside fractions, and parts without any."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng, size = np.random.default_rng(7), 3000
+    for k in range(4):
+        whole, labels = rng.integers(-2, 3, size), rng.choice(["yes", "no"], size)
+        numbers: Any = (pa.array(whole), pa.array(whole / 4), pa.nulls(size), pa.array(whole.astype(np.int8)))[k]
+        days = pa.nulls(size) if k == 0 else pa.array(whole.astype("datetime64[D]"))
+        table = pa.table({"x0": numbers, "day": days, "label": labels, "x1": pa.array(whole / (k + 1))})
+        pq.write_table(table.select([*(("label", "x1", "x0", "day") if k == 2 else table.column_names)]),
+                       tmp_path / f"part-{k}.parquet")  # fmt: skip
+    schema = Schema((Numeric("x0", -2.0, 2.0), Numeric("x1", -2.0, 2.0)), Labels("label", ("yes",), ("no",)), True)
+    one, here = load(tmp_path, schema=schema, test_fraction=0.0), workers()
+    away, offsets = Away(owner(tmp_path, here), schema, "double"), np.array([0, 4 * size])
+    whole_tiles = list(tiles(offsets, away.d))
+    assert [vars(each) for each in away.looked_over(whole_tiles)] == [vars(each) for each in one.counts]
+    found = owner_gradients(LOGISTIC, np.linspace(-1, 1, 3), away, offsets)
+    assert found.tobytes() == owner_gradients(LOGISTIC, np.linspace(-1, 1, 3), one.train, offsets).tobytes()
+    survey = Survey(("x0", "x1"), ())
+    with opened(tmp_path) as (table, _):
+        (mean,) = survey.means(table, np.zeros(4 * size, dtype=np.int64), (4 * size,))
+    assert mean_away(owner(tmp_path, here), survey).tobytes() == mean.tobytes()
+    here.close()
+
+
 def test_surveys_and_tables_are_those_of_one_machine(partitions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpmpc.learning.survey.PART", 16384)  # so that records of a test have several terms
     monkeypatch.setattr("dpmpc.learning.away.PART", 16384)
@@ -141,14 +170,14 @@ def test_rows_are_found_again() -> None:
 class Once:
     """Work that kills its worker when it is first done."""
 
-    def __init__(self, mark: Path, work: Work) -> None:
-        self.mark, self.work = mark, work
+    def __init__(self, mark: Path, work: Work, after: int = 1) -> None:
+        self.mark, self.work, self.after = mark, work, after
 
     def shapes(self, owners: int, d: int) -> Any:
         return self.work.shapes(owners, d)
 
     def __call__(self, tile: Any, X: Any, y: Any, weights: Any) -> Any:
-        if tile.begin:  # in the middle of a pass
+        if tile.begin >= self.after:  # in the middle of a pass
             try:
                 self.mark.touch(exist_ok=False)
             except FileExistsError:
@@ -349,9 +378,11 @@ def test_what_partitions_cannot_be_is_refused(tmp_path: Path, partitions: Path) 
         partitions_of(str(csv))
     mixed = tmp_path / "mixed"
     mixed.mkdir()
-    for k, values in enumerate(([1, 2], [1.5, 2.5])):
+    for k, values in enumerate(([1, 2], ["a", "b"])):
         pq.write_table(pa.table({"x": values}), mixed / f"{k}.parquet")
-    with pytest.raises(UsageError, match="the same columns in one order, each of one type"):
+    with pytest.raises(
+        UsageError, match=r"one type in all files; 'x' is bigint in 0\.parquet and varchar in 1\.parquet"
+    ):
         partitions_of(str(mixed))
     with pytest.raises(UsageError, match="has no 'weight'; its columns are x0"):
         partitions_of(str(partitions)).check(["x0", "weight"])
@@ -376,6 +407,29 @@ def test_dask_is_reached_on_this_machine_or_by_tls(address: str, refused: bool) 
         return
     with pytest.raises(UsageError, match="Dask's messages are pickles"):
         executor_maker(f"dask:{address}")
+
+
+@pytest.mark.parametrize("address", ["10.0.0.7:6379", "head.example:6379", "ray://10.0.0.7:10001", "auto"])
+def test_ray_is_reached_on_this_machine_or_by_tls(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="Ray's messages are pickles"):
+        executor_maker(f"ray:{address}")
+    assert callable(executor_maker("ray:127.0.0.1:6379"))
+    monkeypatch.setenv("RAY_USE_TLS", "1")
+    assert callable(executor_maker(f"ray:{address}"))
+
+
+def test_a_cluster_of_ray_with_a_node_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A head of this machine says nothing of the others: their addresses are looked at when it is joined."""
+    ray, left = ModuleType("ray"), list[str]()
+    nodes = [
+        {"NodeManagerAddress": host, "Alive": host != "10.0.0.8"} for host in ("127.0.0.1", "10.0.0.8", "10.0.0.7")
+    ]
+    of = {"is_initialized": lambda: False, "init": lambda **how: None, "nodes": lambda: nodes}
+    vars(ray).update(of, shutdown=lambda: left.append("shutdown"))
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    with pytest.raises(UsageError, match=r"10\.0\.0\.7 is not of this machine, and RAY_USE_TLS is not 1"):
+        executor_maker("ray:127.0.0.1:6379")(2)
+    assert left == ["shutdown"]
 
 
 def test_an_executor_is_for_an_owner_alone() -> None:

@@ -173,14 +173,18 @@ def check_lifts(level: str) -> None:
 
 def check_half_gates(level: str, schedule: Any) -> None:
     """Labels and Delta are secret, and what they decide: the lowest bits."""
-    state, delta, tables, ands = words(6 * 160), words(2), words(2 * 2 * 160), ints(2, 4, 5, 3, 4, 5)
-    shape = (6, 160, 160)
+    state, delta, tables, ends = words(6 * 160), words(2), words(2 * 2 * 160), words(160)
+    base, other, bits, fixes, masks = words(200), words(200), words(100), words(160), words(160)
+    script = ints(1, 1, 3, 2, 4, 5, 3, 1, 4, 2, 4, 5, 3, 4, 5)
 
-    def run(given: Any) -> None:
-        kernels.half_gates(state, shape, ands, 3, schedule, tables, given)
+    def run(random: tuple[Any, ...], given: Any) -> None:
+        kernels.half_gates(
+            state, (6, 160, 160), script, ints(2), schedule, (*random, 200, 8), masks, tables, ends, given
+        )
 
-    check(f"garble {level}", [state, delta], tables, lambda: run(delta))
-    check(f"evaluate {level}", [state], state, lambda: run(None))
+    secrets = [base, other, bits, masks, delta]
+    check(f"garble {level}", secrets, tables, lambda: run((base, other, bits, fixes), delta))
+    check(f"evaluate {level}", [base, bits, masks], ends, lambda: run((base, None, bits, fixes), None))
 
 
 def check_all(level: str) -> None:

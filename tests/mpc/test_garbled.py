@@ -1,4 +1,4 @@
-"""Garbled circuits: half-gates against plain bits on all inputs, tweaks that never repeat, samples that follow the
+"""Garbled circuits: half-gates against plain bits on all inputs, keys that never repeat, samples that follow the
 law."""
 
 import asyncio
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from comparison import less_than
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from pairs import Two, together
 
 from dpmpc.circuits import adders, selection
@@ -18,11 +19,12 @@ from dpmpc.errors import PeerError
 from dpmpc.mpc.clear import executor as clear
 from dpmpc.mpc.contract.lanes import from_planes, to_planes
 from dpmpc.mpc.native import choice
+from dpmpc.mpc.native.ot import stream
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.two_servers import half_gates
 from dpmpc.mpc.two_servers.backend import GarbledHolder
 from dpmpc.mpc.two_servers.garbled import GarbledBatch, pieces
-from dpmpc.mpc.two_servers.half_gates import MOST_GATES, Hash, Inputs, lanes_at_a_time, low
+from dpmpc.mpc.two_servers.half_gates import MOST_GATES, Drawn, Hash, Inputs, lanes_at_a_time, low
 from dpmpc.noise.goodness import chi_square
 from dpmpc.privacy.law import LAWS
 from tests.mpc.test_native import ALL, compiled_only, level
@@ -115,7 +117,7 @@ def test_the_evaluators_lowest_bits_show_nothing() -> None:
 
 @compiled_only
 def test_compiled_half_gates_are_the_twins(level: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ciphertexts and labels, of one tile and of several: with the twin, no tweak comes twice. Slots that held other
+    """Ciphertexts and labels, of one tile and of several: as the twin has them. Slots that held other
     labels before change nothing."""
     program, delta, key = noise_heap(discrete_gaussian(300.0).plan).program, new_delta(), bytes(range(16))
     room = half_gates.Room()
@@ -132,45 +134,116 @@ def test_compiled_half_gates_are_the_twins(level: tuple[str, ...], monkeypatch: 
 
 
 @compiled_only
+def test_labels_from_transfers_are_the_twins(level: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes in the middle of rows: the garbler's labels and corrections, and what the evaluator makes of them."""
+    program, delta, key = noise_heap(discrete_gaussian(300.0).plan).program, new_delta(), bytes(range(16))
+    count, lanes, part = program.random_bits, 96, slice(16, 80)
+    strings, own, chosen = words(2, count, lanes, 2), words(count, lanes), words(count, lanes)
+    held = np.where((chosen & np.uint64(1))[..., None] == 0, *strings)
+    found = []
+    for patch in (False, True):
+        with monkeypatch.context() as patched:
+            if patch:
+                patched.setattr(choice, "compiled", None)
+            fixes = np.zeros((count, 64, 2), dtype=np.uint64)
+            zero = Inputs(Drawn((strings[0], strings[1]), own, fixes, part))
+            tables, ends = half_gates.garble(program, zero, delta, key)
+            labels = half_gates.evaluate(program, Inputs(Drawn((held,), chosen, fixes, part)), tables, key)
+            found.append((fixes, tables, ends, labels))
+    assert all((one == other).all() for one, other in zip(*found, strict=True))
+    planes = np.concatenate([to_planes(row, 1) for row in (own ^ chosen)[:, part]])
+    plain = clear.run(program, 1, _Bits(planes))  # type: ignore[arg-type]
+    values = np.array([from_planes(row[None]) for row in plain])
+    assert (found[0][3] == found[0][2] ^ half_gates.under(values, delta)).all()
+
+
+@compiled_only
 def test_half_gates_refuse_what_does_not_fit() -> None:
     if "aes" not in ALL:
         pytest.skip("no AES unit")
-    state, shape, tables = words(6 * 32), (6, 32, 32), words(64)
-    ands, schedule = np.array([[2, 3, 4]], dtype=np.int32), choice.compiled.aes_schedule(bytes(16))
-    run = choice.compiled.half_gates
-    run(state, shape, ands, 0, schedule, tables, words(2))
-    for change in (
-        {0: words(191)}, {1: (6, 30, 32)}, {1: (6, 32, 30)}, {1: (6, 32, 64)}, {1: (0, 32, 32)}, {2: ands + 2},
-        {2: ands - 3}, {2: ands[0, :2].copy()}, {4: schedule[:-1]}, {5: words(63)}, {5: state[:64]}, {6: words(1)},
-        {6: tables[:2]}, {6: state[:2]},
-    ):  # fmt: skip
-        arguments: list[Any] = [state, shape, ands, 0, schedule, tables, words(2)]
-        arguments[next(iter(change))] = next(iter(change.values()))
+    script = np.array([1, 1, 3, 1, 3, 4, 3, 1, 4, 2, 3, 4], dtype=np.int32)  # loads 3 and 4; 3 = 4; 2 = 3 AND 4
+    schedule, run = choice.compiled.aes_schedule(bytes(16)), choice.compiled.half_gates
+    base, other, bits, fixes = words(48), words(48), words(24), words(32)
+    random = (base, other, bits, fixes, 48, 8)
+    good: list[Any] = [
+        words(6 * 32), (6, 32, 32), script, np.array([2], dtype=np.int32), schedule, random, words(32), words(64),
+        words(32), words(2),
+    ]  # fmt: skip
+    run(*good)
+    run(*good[:5], (base, None, bits, fixes, 48, 8), *good[6:9], None)
+    state, tables = good[0], good[7]
+    changes: list[dict[int, Any]] = [
+        {0: words(191)}, {1: (6, 30, 32)}, {1: (6, 32, 30)}, {1: (6, 32, 64)}, {1: (0, 32, 32)}, {1: (4, 32, 32)},
+        {2: script[:-1].copy()}, {2: script[:2].copy()}, {3: good[3] + 4}, {3: good[3] - 3}, {4: schedule[:-1]},
+        {6: words(31)}, {6: state[:32]}, {7: words(63)}, {7: state[:64]}, {8: words(31)}, {8: tables[:32]},
+        {9: words(1)}, {9: tables[:2]}, {9: state[:2]}, {9: None},
+    ]  # fmt: skip
+    changes += [{5: (*random[:k], wrong, *random[k + 1 :])} for k, wrong in (
+        (0, words(47)), (1, words(47)), (1, None), (2, words(23)), (3, words(31)), (3, None), (3, base[:32]), (4, 46),
+        (5, 18), (5, -2), (5, 1),
+    )]  # fmt: skip
+    changes += [{5: (base, None, bits, None, 48, 8), 9: None}, {5: (base, None, None, fixes, 48, 8), 9: None}]
+    for at, wrong in ((0, -1), (0, 9), (1, 2), (2, 4), (3, 2), (4, 6), (5, -1), (6, 6), (7, 0), (7, 5), (8, 6), (9, 9)):
+        changed = script.copy()
+        changed[at] = wrong
+        changes.append({2: changed})
+    for change in changes:
+        arguments = [change.get(k, argument) for k, argument in enumerate(good)]
         with pytest.raises(ValueError):
             run(*arguments)
 
 
-def test_no_tweak_comes_twice_under_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over lanes, gates and halves of a whole sampler; for each the garbler hashes two labels."""
+def test_no_key_serves_two_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over gates and halves of a whole sampler; for each the garbler hashes two labels a lane. Keys differ."""
     used: Counter[int] = Counter()
     call = Hash.__call__
 
-    def recorded(self: Hash, x: np.ndarray, tweaks: np.ndarray) -> np.ndarray:
-        used.update(tweaks.reshape(-1).tolist())
-        return call(self, x, tweaks)
+    def recorded(self: Hash, x: np.ndarray, halves: np.ndarray) -> np.ndarray:
+        used.update(halves.tolist())
+        return call(self, x, halves)
 
     monkeypatch.setattr(Hash, "__call__", recorded)
     monkeypatch.setattr(choice, "compiled", None)
     program = noise_heap(discrete_gaussian(300.0).plan).program
     half_gates.garble(program, Inputs(words(program.random_bits, 64, 2)), new_delta(), bytes(16))
-    assert set(used.values()) == {2} and sorted(used) == list(range(2 * 64 * program.ands))
+    assert set(used.values()) == {2} and sorted(used) == list(range(2 * program.ands))
+    blocks = stream(bytes(16), 0, 4 * program.ands).reshape(-1, 2)
+    assert len({block.tobytes() for block in blocks}) == 2 * program.ands
     for every in (program, noise_program(discrete_laplace(2.0**20).plan, 1)):
         assert every.ands * max(part.stop - part.start for part in pieces(every, 5000)) <= MOST_GATES
         assert lanes_at_a_time(every) % 64 == 0
         assert [lane for part in pieces(every, 5000) for lane in range(part.start, part.stop)] == list(range(5000))
 
 
-def test_a_tweak_that_repeats_would_show_delta(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hash_is_what_is_said() -> None:
+    """By OpenSSL's AES alone. The map before it, and what it differs by from its argument, can be undone: without that
+    a label that is known and one decryption would give Delta."""
+    key, label = bytes(range(16)), words(1, 1, 2)
+    low_word, high = label[0, 0].tolist()
+    half_key = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update((5).to_bytes(16, "big"))
+    moved = high | (low_word ^ high) << 64
+    made = Cipher(algorithms.AES(half_key), modes.ECB()).encryptor().update(moved.to_bytes(16, "little"))
+    due = int.from_bytes(made, "little") ^ moved
+    found = Hash(key)(label, np.array([5], dtype=np.int32))
+    assert int.from_bytes(found.tobytes(), "little") == due
+    one_bit = [1 << k for k in range(128)]
+    images = [(x >> 64) | ((x ^ x >> 64) & (1 << 64) - 1) << 64 for x in one_bit]
+    for vectors in (images, [x ^ y for x, y in zip(one_bit, images, strict=True)]):
+        assert _rank(vectors) == 128
+
+
+def _rank(vectors: list[int]) -> int:
+    """Over GF(2)."""
+    rank, rest = 0, [v for v in vectors if v]
+    while rest:
+        pivot = rest.pop()
+        lowest = pivot & -pivot
+        rest = [r for r in (v ^ pivot if v & lowest else v for v in rest) if r]
+        rank += 1
+    return rank
+
+
+def test_a_key_of_two_gates_would_show_delta(monkeypatch: pytest.MonkeyPatch) -> None:
     """x AND y, x AND z: the first ciphertexts of the two differ by Delta where the lowest bits of y and z differ."""
     program, delta = program_of(_and), new_delta()
     zero = words(3, 64, 2)
@@ -181,7 +254,7 @@ def test_a_tweak_that_repeats_would_show_delta(monkeypatch: pytest.MonkeyPatch) 
 
     assert not shown()
     monkeypatch.setattr(choice, "compiled", None)
-    monkeypatch.setattr(half_gates, "_tweaks", lambda first, gates, lanes: np.zeros((gates, lanes), dtype=np.uint64))
+    monkeypatch.setattr(half_gates, "_halves", lambda first, gates: np.zeros(gates, dtype=np.int32))
     assert shown()
 
 

@@ -108,10 +108,10 @@ def law_of_tables(
     calls = itertools.count()
     call = Hash.__call__
 
-    def hashed(self: Hash, labels: np.ndarray, tweaks: np.ndarray) -> np.ndarray:
+    def hashed(self: Hash, labels: np.ndarray, halves: np.ndarray) -> np.ndarray:
         number = next(calls)  # of a gate: both operands' zero labels, then both with Delta
         gate, other, half = number // 4, number % 4 // 2, number % 2
-        found = call(self, labels, np.zeros_like(tweaks) + np.uint64(2 * gate + half)) & np.array([3, 0], np.uint64)
+        found = call(self, labels, np.zeros_like(halves) + 2 * gate + half) & np.array([3, 0], np.uint64)
         if other != sorted_operands[gate][half]:
             digit = 0 if forgotten else np.arange(LANES, dtype=np.uint64) >> np.uint64(4 * gate + 2 * half)
             found[..., 0] = digit & np.uint64(3)

@@ -10,6 +10,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.transport.addresses import bound_socket, owner_endpoints, parse_endpoints
 from dpmpc.mpc.transport.credentials import make_credentials
+from dpmpc.privacy.account import Account
 from dpmpc.runs.trying import Trial, before_meeting
 
 PLAN = Plan.create(owners=2, dimension=5, clip=1.0, delta=1e-5, run_id="trial")
@@ -65,7 +66,9 @@ def test_a_site_with_another_plan_or_certificate_is_refused(tmp_path: Path) -> N
     sites[3].plan = Plan.create(owners=2, dimension=6, clip=1.0, delta=1e-5, run_id="trial")
     found = met(sites, 0.7)
     assert all(isinstance(error, PeerError) for error in (found[0], found[3]))
-    assert "owner 0: has not called" in sites[0].missing and found[4] is None
+    refusal = "all sites must try the same plan, by their own addresses; copy the kit again"
+    assert f"owner 0: called, and was refused: {refusal}" in sites[0].missing and found[4] is None
+    assert all(refusal in why for why in sites[3].problems.values()), "also where a party has ended since"
     make_credentials(tmp_path / "keys", ["party0", "party1", "party2", "owner0", "owner1"])
     sites = trials(PLAN, tmp_path / "keys")
     sites[4].owner = 0  # with its own certificate it would be another's site
@@ -92,3 +95,15 @@ def test_clocks_ports_and_disks_are_told(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(UsageError, match=r"a run.s files need some .* MB of disk"):
         before_meeting(PLAN, site.addresses, tmp_path / "run")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_written_on_the_day_is_told_before_it(tmp_path: Path) -> None:
+    """A run's folder, or the account's, in which a service under a user of its own has no rights."""
+    (tmp_path / "notes").write_text("mine")
+    for folder in (tmp_path / "notes", tmp_path / "notes" / "run"):
+        with pytest.raises(UsageError, match=r"out must be a directory .*notes: it is a file; name another"):
+            before_meeting(PLAN, trials(PLAN)[0].addresses, folder)
+        with pytest.raises(UsageError, match=r"written to an account, .*notes: it is a file; name another folder"):
+            Account(folder).check()
+    Account(tmp_path / "not" / "yet").check()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]

@@ -17,6 +17,7 @@ from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import held_against
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.folders import OUT, make_folder
 from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of, endpoints_here, owner_endpoints
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.mpc.transport.in_memory import InMemory
@@ -146,12 +147,7 @@ class PartiesHere:
         temporary = tempfile.mkdtemp(prefix="dpmpc-") if out is None else None
         folder = Path(temporary) if temporary else out
         assert folder is not None
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(
-                f"<<out>> must be a directory that can be written; {folder}: {error.strerror}; name another"
-            ) from None
+        make_folder(folder, OUT, private=True)
         self.parties = LocalParties(parties, folder, **settings)
         self.owner_addresses, self.secret = self.parties.owner_addresses, self.parties.secret
         self.within: Mapping[int, InMemory] = {}  # all connections need a wire

@@ -22,6 +22,7 @@ from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.refusal import refusal_told
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.folders import OUT, make_folder
 from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
 from dpmpc.mpc.transport.heartbeat import STALL, check_stall
 from dpmpc.privacy.budget import Budget
@@ -244,7 +245,7 @@ class Site(Owner):
         with _told(plan, addresses, tls, party=index):
             limits.check_owner(plan, index, vectors=True)
             job = _party_job(plan, index, addresses, tls, out, wait, stall, threads, limits, account)
-        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(out, OUT, private=True)
         out.chmod(0o700)
         plan.write(out / f"plan_{index}.json")
         log = os.open(out / f"site_{index}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -325,7 +326,7 @@ class Party:
         """Connects, makes noise, opens every planned release. Errors: PeerError when another process leaves or does
         not come, UsageError for a taken port or a ledger in use."""
         job = self._job
-        job.out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(job.out, OUT, private=True)
         job.out.chmod(0o700)
         job.plan.write(job.out / f"plan_{job.index}.json")
         path = job.out / f"party_{job.index}.log"

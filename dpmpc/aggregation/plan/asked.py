@@ -104,7 +104,7 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
     @property
     def fewest(self) -> int:
         """The owners that a release needs at least."""
-        return self.min_owners or self.owners
+        return self.owners if self.min_owners is None else self.min_owners
 
     @property
     def dropouts(self) -> bool:

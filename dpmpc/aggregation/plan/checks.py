@@ -78,11 +78,10 @@ def check_plan(plan: Asked) -> None:
 
 def _check_attendance(plan: Asked) -> None:
     """Errors: UsageError for owners that cannot be so few, or be parties too."""
-    if not 0 <= plan.min_owners <= plan.owners:
+    if not 1 <= plan.fewest <= plan.owners:
         raise UsageError(
-            f"<<min_owners>> must lie in 1..{plan.owners}, the number of owners; got {plan.min_owners}; leave it "
-            f"out for "
-            "all"
+            f"<<min_owners>> must lie in 1..{plan.owners}, the number of owners; got {plan.min_owners}; leave it out "
+            "for all"
         )
     if plan.role == "both" and plan.dropouts:
         raise UsageError(

@@ -29,7 +29,7 @@ from dpmpc.mpc.contract.backend import BACKENDS, Resumes
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.settings import declared
 
-VERSION = 7
+VERSION = 8
 
 
 @dataclass(frozen=True, kw_only=True)

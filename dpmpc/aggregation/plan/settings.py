@@ -35,6 +35,11 @@ def _epsilon(name: str, value: float) -> None:
     check_epsilon(value)
 
 
+def _fewest(name: str, value: int) -> None:
+    if value < 1:
+        raise UsageError(f"{name} must be at least 1; got {value}; leave it out for all owners")
+
+
 _UNIT = ranked(*UNITS)
 
 
@@ -241,10 +246,11 @@ class Attendance(Settings):
         "both: every owner is a party, one process a site, so there are as many of both.",
         brief='"both": every owner is a party, one process a site',
     )
-    min_owners: int = setting(
-        0,
+    min_owners: int | None = setting(
+        None,
         "A release is made from the owners whose shares have come, if they are so many at least; owners may leave, "
         "come late and return. Presence must not depend on records: see docs/privacy.md.",
+        check=_fewest,
         metavar="K",
         rule="all owners",
         example="2",

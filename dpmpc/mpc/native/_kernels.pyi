@@ -55,10 +55,13 @@ def ot_hashes(planes: Words, schedule: bytes, offsets: Words, out: Words) -> Non
 def half_gates(
     state: Words,
     shape: tuple[int, int, int],
-    ands: Ints,
-    first: int,
+    script: Ints,
+    outputs: Ints,
     schedule: bytes,
+    random: tuple[Words, Words | None, Words | None, Words | None, int, int],
+    masks: Words,
     tables: Words,
+    ends: Words,
     delta: Words | None,
 ) -> None: ...
 def gf_multiply(a: Words, b: Words, out: Words) -> None: ...

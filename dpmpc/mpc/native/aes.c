@@ -30,7 +30,7 @@ AES_TARGET static inline uint32_t substituted(uint32_t word) {
 
 #ifndef NO_AES_UNIT
 /* The round keys of AES-128: FIPS 197, 5.2. */
-AES_TARGET static void expand(const uint8_t *key, uint8_t *schedule) {
+AES_TARGET void aes_expand(const uint8_t *key, uint8_t *schedule) {
     uint32_t w[4], rcon = 1;
     memcpy(w, key, 16);
     memcpy(schedule, w, 16);
@@ -42,6 +42,8 @@ AES_TARGET static void expand(const uint8_t *key, uint8_t *schedule) {
         rcon = (rcon << 1) ^ (rcon >> 7) * 0x11b;
     }
 }
+#else
+void aes_expand(const uint8_t *key, uint8_t *schedule) { (void)key, (void)schedule; }
 #endif
 
 int take_schedule(array *a, PyObject *object) {
@@ -65,9 +67,7 @@ static PyObject *aes_schedule(PyObject *self, PyObject *args) {
         give_back(a, 1);
         return NULL;
     }
-#ifndef NO_AES_UNIT
-    expand(a[0].view.buf, schedule);
-#endif
+    aes_expand(a[0].view.buf, schedule);
     give_back(a, 1);
     return PyBytes_FromStringAndSize((const char *)schedule, sizeof schedule);
 }

@@ -1,6 +1,7 @@
 """Keyed BLAKE2b of many short texts, to 64 bits. The twin is `dpmpc.privacy.assignment.hashes`."""
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 import numpy as np
@@ -8,11 +9,13 @@ from numpy.typing import NDArray
 
 from dpmpc.mpc.native import choice
 from dpmpc.privacy.assignment import hashes
+from dpmpc.processes.cores import threads_for
 
 Words = NDArray[np.uint64]
 Joined = tuple[bytes | NDArray[np.uint8], Words]
 
 _AT_ONCE = 1 << 16  # texts
+_AHEAD = 4  # as many times so many texts for each core, at most
 
 
 def keyed_hashes(key: bytes, texts: Iterable[object]) -> Words:
@@ -20,11 +23,19 @@ def keyed_hashes(key: bytes, texts: Iterable[object]) -> Words:
     stands for its numbers in digits. Not of secrets: how long it takes tells the texts' lengths."""
     if choice.compiled is None:
         return hashes(key, texts)
-    found = [np.zeros(0, dtype=np.uint64)]
-    for whole, ends in _counted(len(texts)) if isinstance(texts, range) and texts[:1] == range(1) else _joined(texts):
+    compiled = choice.compiled
+
+    def hashed(joined: Joined) -> Words:
+        whole, ends = joined
         out = np.empty(len(ends), dtype=np.uint64)
-        choice.compiled.keyed_hashes(key, whole, ends, out)
-        found.append(out.byteswap())
+        compiled.keyed_hashes(key, whole, ends, out)
+        return out.byteswap()
+
+    pieces = _counted(len(texts)) if isinstance(texts, range) and texts[:1] == range(1) else _joined(texts)
+    found, many = [np.zeros(0, dtype=np.uint64)], threads_for(1)
+    with ThreadPoolExecutor(many) as pool:
+        while some := list(islice(pieces, _AHEAD * many)):
+            found += pool.map(hashed, some) if len(some) > 1 else [hashed(some[0])]
     return np.concatenate(found)
 
 

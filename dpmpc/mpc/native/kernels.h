@@ -77,6 +77,8 @@ void give_back(array *arrays, int count);
 out may be the same. */
 #define AES_SCHEDULE 176 /* bytes: 11 round keys */
 void aes_stream(const uint8_t *schedule, uint64_t position, const uint64_t *in, uint64_t *out, Py_ssize_t count);
+/* The round keys of a key of 16 bytes; nothing without an AES unit. */
+void aes_expand(const uint8_t *key, uint8_t *schedule);
 /* Takes round keys; -1 with an exception, also where there is no AES unit. */
 int take_schedule(array *a, PyObject *object);
 

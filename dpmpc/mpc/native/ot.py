@@ -55,7 +55,7 @@ def _columns_twin(
     for tree in range(128 // k):
         first = (tree << k) * _KEY
         streams = np.array(
-            [_stream(keys[first + _KEY * y : first + _KEY * (y + 1)], position, words) for y in range(1 << k)]
+            [stream(keys[first + _KEY * y : first + _KEY * (y + 1)], position, words) for y in range(1 << k)]
         )
         for b in range(k):
             planes[tree * k + b] = np.bitwise_xor.reduce(streams[1::2], axis=0)
@@ -66,7 +66,8 @@ def _columns_twin(
             planes[tree * k : (tree + 1) * k] ^= fixes[tree - 1] & masks[tree * k : (tree + 1) * k, None]
 
 
-def _stream(key: bytes | bytearray, position: int, words: int) -> Words:
+def stream(key: bytes | bytearray, position: int, words: int) -> Words:
+    """Words position, position + 1, ... of the key stream of AES-128 in counter mode."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     skip = position % 2

@@ -19,7 +19,7 @@ from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.two_servers import half_gates
 from dpmpc.mpc.two_servers.executor import OtBatch, Transfers
 from dpmpc.mpc.two_servers.flows import Wanted, transfers
-from dpmpc.mpc.two_servers.half_gates import KEY_BYTES, Inputs, Room, lanes_at_a_time
+from dpmpc.mpc.two_servers.half_gates import KEY_BYTES, Drawn, Inputs, Room, lanes_at_a_time
 from dpmpc.mpc.two_servers.lifts import Lifts, lifts_of
 from dpmpc.mpc.two_servers.products import Products
 
@@ -69,6 +69,7 @@ class GarbledBatch(OtBatch):
         delta = np.frombuffer(secrets.token_bytes(16), dtype="<u8").astype(np.uint64)
         delta[0] |= _1
         prg, room, outputs = Prg.from_os(), Room(), np.empty((len(program.outputs), lanes), dtype=np.uint64)
+        own = prg.words((count, lanes))
         for part in pieces(program, lanes):
 
             def garble(part: slice = part) -> Words:
@@ -77,11 +78,7 @@ class GarbledBatch(OtBatch):
                 message[: KEY_BYTES // 8] = np.frombuffer(key, dtype="<u8")
                 rest = message[KEY_BYTES // 8 :].reshape(-1, width, 2)  # fixes, labels of masks' bits, ciphertexts
                 fixes, used, tables = np.split(rest, [count, len(rest) - 2 * program.ands])
-                np.bitwise_xor(strings[0][:, part], strings[1][:, part], out=fixes)
-                for half in range(2):  # NumPy is slow on rows of two
-                    fixes[..., half] ^= delta[half]
-                zero = half_gates.under(prg.words((count, width)) & _1, delta)
-                zero ^= strings[0][:, part]
+                zero = Drawn((strings[0], strings[1]), own, fixes, part)
                 bits = [np.array([from_planes(row[None])[part] for row in mask.planes]) for mask in masks]
                 blank = [prg.words((*values.shape, 2)) for values in bits]
                 places = [pair for layer in program.layers for pair in layer.masks[:, 1:].tolist()]
@@ -114,7 +111,7 @@ class GarbledBatch(OtBatch):
 
             def evaluate(part: slice = part, width: int = width, message: Words = message) -> None:
                 key, rest = message[:2].tobytes(), message[2:].reshape(-1, width, 2)
-                labels = held[0][:, part] ^ half_gates.under(choices[:, part], rest[:count])
+                labels = Drawn((held[0],), choices, rest[:count], part)
                 places = [pair for layer in program.layers for pair in layer.masks[:, 1:].tolist()]
                 masks = [np.zeros((program.mask_bits, width, 2), dtype=np.uint64) for _ in range(program.masks)]
                 for label, (number, place) in zip(rest[count:], places, strict=False):

@@ -2,11 +2,13 @@
 
 A wire has the label L for 0 and L XOR Delta for 1; the lowest bit of Delta is 1, so the lowest bits of the zero label
 and of the label that the evaluator holds are XOR shares of the wire's value. An AND takes two ciphertexts.
-Source: Zahur, Rosulek, Evans 2015. H(x, i) = pi(pi(x) XOR i) XOR pi(x) with pi = AES under a fresh key for every 2^18
-gates at most (Guo et al. 2020); i is 2 (gate lanes + lane) + half, so that no tweak occurs twice under one key. A tweak
-that did would show Delta.
+Source: Zahur, Rosulek, Evans 2015. H(x, i) = E(k_i, s(x)) XOR s(x), where s(low, high) = (high, low XOR high) and E is
+AES (Guo et al. 2020: a key for each tweak). Halves of gates are numbered, and half i has the key k_i, block i of the
+key stream of a key that is fresh for every 2^18 gates at most. All lanes of a half share its key: their labels are
+independent. Two gates that shared one would show Delta.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.circuits.program import ONE, ZERO, Ints, Layer, Program
+from dpmpc.circuits.program import ONE, Ints, Layer, Program
 from dpmpc.mpc.native import choice
-from dpmpc.mpc.native.layers import Deposit, Slots
-from dpmpc.mpc.native.ot import schedule_of
+from dpmpc.mpc.native.layers import Slots
+from dpmpc.mpc.native.ot import schedule_of, stream
 
 Words = NDArray[np.uint64]
 
@@ -34,34 +36,79 @@ def lanes_at_a_time(program: Program) -> int:
 
 
 class Hash:
-    """H under one key."""
+    """H, with keys that follow from one."""
 
     def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def __call__(self, x: Words, halves: Ints) -> Words:
+        """Of labels (gates, lanes, 2), each gate's by the key of a half."""
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-        self._encryptor: Any = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
+        moved = np.empty(x.shape, dtype="<u8")
+        moved[..., 0] = x[..., 1]
+        np.bitwise_xor(x[..., 0], x[..., 1], out=moved[..., 1])
+        made = np.empty_like(moved)
+        for half, row, out in zip(halves.tolist(), moved, made, strict=True):
+            cipher: Any = Cipher(algorithms.AES(stream(self._key, 2 * half, 2).tobytes()), modes.ECB())
+            out.reshape(-1)[:] = np.frombuffer(cipher.encryptor().update(row.tobytes()), dtype="<u8")
+        made ^= moved
+        return made
 
-    def _pi(self, x: Words) -> Words:
-        out = np.empty(x.size + 2, dtype=np.uint64)  # the cipher asks for a block of slack
-        self._encryptor.update_into(np.ascontiguousarray(x).reshape(-1).data.cast("B"), out.data.cast("B"))
-        return out[: x.size].reshape(x.shape)
 
-    def __call__(self, x: Words, tweaks: Words) -> Words:
-        """Of labels (gates, lanes, 2) under tweaks (gates, lanes)."""
-        once = self._pi(x)
-        twice = once.copy()
-        twice[..., 0] ^= tweaks
-        twice = self._pi(twice)
-        twice ^= once
-        return twice
+@dataclass(frozen=True)
+class Drawn:
+    """Labels of random bits for the lanes `part`, from rows of all lanes. A garbler has both strings of each transfer,
+    (bits, lanes, 2), its own random bits, a word a lane of which the lowest counts, and room for corrections, a row of
+    labels of the part each; an evaluator the string of its choice, its choices, and the corrections."""
+
+    strings: tuple[Words, ...]
+    bits: Words
+    fixes: Words
+    part: slice
+
+    def labels(self, delta: Words | None) -> Words:
+        """Zero labels for a garbler, who has Delta, whose corrections are written; labels held for an evaluator."""
+        first, bits = self.strings[0][:, self.part], self.bits[:, self.part] & _1
+        if delta is None:
+            return first ^ under(bits, self.fixes)
+        self.fixes[...] = first ^ self.strings[1][:, self.part] ^ delta
+        return first ^ under(bits, delta)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(bits, lanes of the part)"""
+        return len(self.bits), self.part.stop - self.part.start
+
+    @property
+    def rows(self) -> tuple[Any, ...]:
+        """What kernels take."""
+        lanes = self.bits.shape[1]
+        return self.strings[0], (*self.strings, None)[1], self.bits, self.fixes, 2 * lanes, 2 * self.part.start
 
 
 @dataclass(frozen=True)
 class Inputs:
     """Labels (bits, lanes, 2): of random bits as they are drawn, and of the bits of each mask."""
 
-    random: Words
+    random: Words | Drawn
     masks: Sequence[Words] = ()
+
+    @property
+    def lanes(self) -> int:
+        """Evaluations side by side."""
+        return int(self.random.shape[1])
+
+    def labels(self, delta: Words | None) -> Words:
+        """Of the random bits."""
+        return self.random.labels(delta) if isinstance(self.random, Drawn) else self.random
+
+    @property
+    def rows(self) -> tuple[Any, ...]:
+        """What kernels take of the random bits."""
+        if isinstance(self.random, Drawn):
+            return self.random.rows
+        return np.ascontiguousarray(self.random), None, None, None, 2 * self.lanes, 0
 
 
 def low(labels: Words) -> Words:
@@ -78,29 +125,28 @@ def under(bits: Words, value: Words) -> Words:
     return chosen
 
 
-def _tweaks(first: int, gates: int, lanes: int) -> Words:
-    """Of the garbler's halves; those of the evaluator's are one more."""
-    numbers = np.arange(first * lanes, (first + gates) * lanes, dtype=np.uint64)
-    return (numbers << _1).reshape(gates, lanes)
+def _halves(first: int, gates: int) -> Ints:
+    """The numbers of the garbler's halves; those of the evaluator's are one more."""
+    return 2 * np.arange(first, first + gates, dtype=np.int32)
 
 
 class _Labels:
     """The slots of a program, and its walk through the layers."""
 
-    def __init__(self, program: Program, inputs: Inputs, one: Words) -> None:
-        lanes = inputs.random.shape[1]
-        self.slots = np.empty((program.slots, lanes, 2), dtype=np.uint64)
-        self.slots[ZERO], self.slots[ONE] = 0, one
-        self._inputs, self._drawn = inputs, 0
+    def __init__(self, program: Program, inputs: Inputs, delta: Words | None) -> None:
+        self.slots = np.zeros((program.slots, inputs.lanes, 2), dtype=np.uint64)
+        if delta is not None:
+            self.slots[ONE] = delta
+        self._random, self._masks, self._drawn = inputs.labels(delta), inputs.masks, 0
 
     def enter(self, layer: Layer) -> tuple[Words, Words]:
         """Loads inputs, does XORs; the operands of the layer's ANDs."""
         slots = self.slots
         if len(layer.random):
-            slots[layer.random] = self._inputs.random[self._drawn : self._drawn + len(layer.random)]
+            slots[layer.random] = self._random[self._drawn : self._drawn + len(layer.random)]
             self._drawn += len(layer.random)
         for mask, (into, bits) in layer.by_mask.items():
-            slots[into] = self._inputs.masks[mask][bits]
+            slots[into] = self._masks[mask][bits]
         for out, operands in layer.xor_groups:
             slots[out] = np.bitwise_xor.reduce(slots[operands], axis=1)
         return slots[layer.ands[:, 1]], slots[layer.ands[:, 2]]
@@ -125,21 +171,20 @@ def garble(
 ) -> tuple[Words, Words]:
     """(ciphertexts (ANDs, 2, lanes, 2), zero labels of the outputs), from zero labels of the inputs and Delta (2,). The
     ciphertexts are written to `tables` if that is given, contiguous; `room`: of pieces of this program."""
-    lanes, done = zero.random.shape[1], 0
+    lanes, done = zero.lanes, 0
     if tables is None:
         tables = np.empty((program.ands, 2, lanes, 2), dtype=np.uint64)
-    if (walk := _Compiled.of(program, zero, delta, key, room)) is not None:
-        walk.run(tables, delta)
-        return tables, walk.outputs()
+    if (ends := _compiled(program, zero, delta, key, tables, room or Room())) is not None:
+        return tables, ends
     labels, hashed = _Labels(program, zero, delta), Hash(key)
     for layer in program.layers:
         a, b = labels.enter(layer)
         if not len(a):
             continue
-        tweaks, pa, pb = _tweaks(done, len(a), lanes), low(a), low(b)
-        ha, hb = hashed(a, tweaks), hashed(b, tweaks | _1)
-        first = ha ^ hashed(a ^ delta, tweaks) ^ under(pb, delta)
-        second = hb ^ hashed(b ^ delta, tweaks | _1) ^ a
+        halves, pa, pb = _halves(done, len(a)), low(a), low(b)
+        ha, hb = hashed(a, halves), hashed(b, halves | 1)
+        first = ha ^ hashed(a ^ delta, halves) ^ under(pb, delta)
+        second = hb ^ hashed(b ^ delta, halves | 1) ^ a
         tables[done : done + len(a), 0], tables[done : done + len(a), 1] = first, second
         labels.slots[layer.results] = ha ^ under(pa, first) ^ hb ^ under(pb, second ^ a)
         done += len(a)
@@ -148,66 +193,55 @@ def garble(
 
 def evaluate(program: Program, held: Inputs, tables: Words, key: bytes, room: Room | None = None) -> Words:
     """The labels of the outputs that the evaluator gets, from the inputs' and the ciphertexts."""
-    none = np.zeros(2, dtype=np.uint64)
-    if (walk := _Compiled.of(program, held, none, key, room)) is not None:
-        walk.run(np.ascontiguousarray(tables), None)
-        return walk.outputs()
-    labels, hashed = _Labels(program, held, none), Hash(key)
-    lanes, done = held.random.shape[1], 0
+    if (ends := _compiled(program, held, None, key, np.ascontiguousarray(tables), room or Room())) is not None:
+        return ends
+    labels, hashed = _Labels(program, held, None), Hash(key)
+    done = 0
     for layer in program.layers:
         a, b = labels.enter(layer)
         if not len(a):
             continue
-        tweaks = _tweaks(done, len(a), lanes)
+        halves = _halves(done, len(a))
         first, second = tables[done : done + len(a), 0], tables[done : done + len(a), 1]
-        made = hashed(a, tweaks) ^ hashed(b, tweaks | _1)
+        made = hashed(a, halves) ^ hashed(b, halves | 1)
         labels.slots[layer.results] = made ^ under(low(a), first) ^ under(low(b), second ^ a)
         done += len(a)
     return labels.slots[program.outputs]
 
 
-class _Compiled:
-    """The same walk by the extension: slots of labels, whose words are those of a row."""
+@functools.lru_cache(maxsize=8)
+def _script(program: Program) -> Ints:
+    """The layers as kernels take them: four counts each, then slots of random bits and of masks' bits, XORs, ANDs."""
+    parts = [
+        part
+        for layer in program.layers
+        for part in (
+            np.array([len(layer.random), len(layer.masks), len(layer.xors), len(layer.ands)]),
+            layer.random,
+            layer.masks[:, 0],
+            layer.xors,
+            layer.ands.reshape(-1),
+        )
+    ]
+    return np.concatenate(parts).astype(np.int32)
 
-    def __init__(self, program: Program, inputs: Inputs, one: Words, schedule: bytes, room: Room) -> None:
-        self._program, self._inputs, self._schedule = program, inputs, schedule
-        self._lanes = inputs.random.shape[1]
-        self._slots = room.slots(program, self._lanes)
-        self._slots.set_constants(None)
-        labels = self._slots.state.reshape(len(self._slots.state), program.slots, -1, 2)
-        labels[:, ONE] = one
 
-    @staticmethod
-    def of(program: Program, inputs: Inputs, one: Words, key: bytes, room: Room | None) -> "_Compiled | None":
-        """None where no kernel can: without AES units, or for lanes that fill no registers."""
-        schedule = schedule_of(np.frombuffer(key, dtype=np.uint8)[None])
-        lanes = inputs.random.shape[1]
-        fits = len(schedule) == _ROUND_KEYS and lanes and lanes % _AT_ONCE == 0
-        return _Compiled(program, inputs, one, schedule, room or Room()) if fits else None
-
-    def _enter(self, layer: Layer, drawn: int) -> None:
-        deposits = []
-        if len(layer.random):
-            deposits.append(self._deposit(layer.random, self._inputs.random[drawn : drawn + len(layer.random)]))
-        for mask, (into, bits) in layer.by_mask.items():
-            deposits.append(self._deposit(into, self._inputs.masks[mask][bits]))
-        self._slots.run(layer, deposits)
-
-    def _deposit(self, into: Ints, labels: Words) -> Deposit:
-        return Deposit(into, 0, (np.ascontiguousarray(labels).reshape(len(into), -1),))
-
-    def run(self, tables: Words, delta: Words | None) -> None:
-        """Writes the ciphertexts, or takes them where there is no Delta."""
-        _, slots, _, tile = self._slots.state.shape
-        shape, drawn, done = (slots, tile, 2 * self._lanes), 0, 0
-        for layer in self._program.layers:
-            self._enter(layer, drawn)
-            drawn, count = drawn + len(layer.random), len(layer.ands)
-            if count:
-                here = tables[done : done + count]
-                choice.compiled.half_gates(self._slots.state, shape, layer.ands, done, self._schedule, here, delta)
-                done += count
-
-    def outputs(self) -> Words:
-        """Labels (outputs, lanes, 2)."""
-        return self._slots.gather(self._program.outputs).reshape(-1, self._lanes, 2)
+def _compiled(
+    program: Program, inputs: Inputs, delta: Words | None, key: bytes, tables: Words, room: Room
+) -> Words | None:
+    """The same by the extension: the outputs' labels. None where no kernel can: without AES units, or for lanes that
+    fill no registers."""
+    schedule, lanes = schedule_of(np.frombuffer(key, dtype=np.uint8)[None]), inputs.lanes
+    if len(schedule) != _ROUND_KEYS or not lanes or lanes % _AT_ONCE:
+        return None
+    slots = room.slots(program, lanes)
+    masks = np.empty((sum(len(layer.masks) for layer in program.layers), lanes, 2), dtype=np.uint64)
+    placed = (place for layer in program.layers for place in layer.masks[:, 1:].tolist())
+    for row, (number, bit) in zip(masks, placed, strict=True):
+        row[:] = inputs.masks[number][bit]
+    shape = (program.slots, slots.state.shape[-1], 2 * lanes)
+    ends = np.empty((len(program.outputs), lanes, 2), dtype=np.uint64)
+    choice.compiled.half_gates(
+        slots.state, shape, _script(program), program.outputs, schedule, inputs.rows, masks, tables, ends, delta
+    )
+    return ends

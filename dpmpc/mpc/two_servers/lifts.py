@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.circuits.lift import HeapProgram
+from dpmpc.lazy import cached_property
 from dpmpc.mpc.contract.lanes import from_planes
 from dpmpc.mpc.native import lifts as native
 from dpmpc.mpc.native.lifts import planes_of
@@ -54,13 +55,27 @@ class Lifts:
     births: dict[int, Birth]  # of the program's random bits that are born here; `number`: index in by_chooser, times 2,
     # plus the chooser
 
+    @cached_property
+    def _told(self) -> tuple[list[int], ...]:
+        return tuple([k for k, lift in enumerate(items) if not lift.born] for items in self.by_chooser)
+
+    @cached_property
+    def coefficients(self) -> tuple[Words, ...]:
+        """Mod 2^64, by who chooses."""
+        return tuple(coefficients_of(items) for items in self.by_chooser)
+
+    @cached_property
+    def sent(self) -> tuple[NDArray[np.int32], ...]:
+        """The planes that are sent of each, by who chooses."""
+        return tuple(sent_of(items) for items in self.by_chooser)
+
     def told(self, chooser: int) -> list[int]:
         """The lifts whose choice is told."""
-        return [k for k, lift in enumerate(self.by_chooser[chooser]) if not lift.born]
+        return self._told[chooser]
 
     def rows(self, party: int) -> int:
         """The planes that a party sends: what it offers, then the choices that it tells."""
-        return sum(lift.sent for lift in self.by_chooser[1 - party]) + len(self.told(party))
+        return int(self.sent[1 - party].sum()) + len(self.told(party))
 
     def transfers(self, chooser: int) -> int:
         """With the one into F_p."""
@@ -121,6 +136,8 @@ class OfferedLifts:
     def __init__(self, lifts: Lifts, chooser: int, words: int) -> None:
         self._items, self._words = lifts.by_chooser[chooser], words
         self._told = lifts.told(chooser)
+        self._born = len(self._items) - len(self._told)
+        self._coefficients, self._sent = lifts.coefficients[chooser], lifts.sent[chooser]
         self.total = np.zeros(64 * words, dtype=np.uint64)
         self.rows: list[Words] = [np.zeros((0, words), dtype=np.uint64)] * len(self._items)  # what is sent of each
         self.bits: dict[int, Words] = {}  # planes of the shares of bits born here that the program uses
@@ -129,16 +146,14 @@ class OfferedLifts:
     def take(self, first: int, low: Words) -> None:
         """Strings (2, 64, count, W) of the lifts first, first + 1, ..."""
         count = low.shape[2]
-        items = self._items[first : first + count]
-        born = sum(item.born for item in items)
+        born = min(max(self._born - first, 0), count)  # those that are born come first
         if born:
-            sent, bits = sent_of(items[:born]), np.empty((born, self._words), dtype=np.uint64)
+            sent, bits = self._sent[first : first + born], np.empty((born, self._words), dtype=np.uint64)
             rows = np.empty((int(sent.sum()), self._words), dtype=np.uint64)
-            native.offered(
-                low[0][:, :born], low[1][:, :born], coefficients_of(items[:born]), sent, self.total, rows, bits
-            )
-            self.rows[first : first + born] = np.split(rows, np.cumsum(sent)[:-1])
-            self.bits |= {first + k: bits[k] for k, item in enumerate(items[:born]) if item.output is not None}
+            factors = self._coefficients[first : first + born]
+            native.offered(low[0][:, :born], low[1][:, :born], factors, sent, self.total, rows, bits)
+            self.rows[first : first + born] = [rows, *[rows[:0]] * (born - 1)]  # which are sent in a row
+            self.bits |= {k: bits[k - first] for k in range(first, first + born) if self._items[k].output is not None}
         for k in range(born, count):
             self._strings[first + k] = low[0][:, k].reshape(-1).copy(), low[1][:, k].reshape(-1).copy()
 
@@ -167,6 +182,7 @@ class ChosenLifts:
         self._items, self._words = lifts.by_chooser[chooser], words
         self._told = lifts.told(chooser)
         self._born = len(self._items) - len(self._told)
+        self._coefficients, self._sent = lifts.coefficients[chooser], lifts.sent[chooser]
         self.total = np.zeros(64 * words, dtype=np.uint64)
         self.choices = np.zeros((len(self._items), words), dtype=np.uint64)
         self._strings: dict[int, Words] = {}
@@ -174,10 +190,10 @@ class ChosenLifts:
     def take(self, first: int, low: Words) -> None:
         """Strings (1, 64, count, W) of the lifts first, first + 1, ..."""
         count = low.shape[2]
-        items = self._items[first : first + count]
-        born = sum(item.born for item in items)
+        born = min(max(self._born - first, 0), count)
         if born:
-            native.chosen(low[0][:, :born], coefficients_of(items[:born]), sent_of(items[:born]), self.total)
+            part = slice(first, first + born)
+            native.chosen(low[0][:, :born], self._coefficients[part], self._sent[part], self.total)
         for k in range(born, count):
             self._strings[first + k] = low[0][:, k].reshape(-1).copy()
 
@@ -188,14 +204,14 @@ class ChosenLifts:
 
     def finish(self, outputs: Words, told: Words, offered: Words) -> Words:
         """This party's share of its part of the sum, given what the offerer sent (rows, W)."""
-        ends = np.cumsum([item.sent for item in self._items]).tolist()
-        parts = [offered[end - item.sent : end] for item, end in zip(self._items, ends, strict=True)]
-        born, told_born = self._items[: self._born], offered[: sum(item.sent for item in self._items[: self._born])]
-        native.finished(self.choices[: self._born], told_born, coefficients_of(born), sent_of(born), self.total)
+        born, ends = self._born, np.cumsum(self._sent)
+        told_born = offered[: ends[born - 1] if born else 0]
+        native.finished(self.choices[:born], told_born, self._coefficients[:born], self._sent[:born], self.total)
         for k, row in zip(self._told, told, strict=True):
             u, e = values_of(self.choices[k : k + 1]), values_of(row[None])
             bit = values_of(outputs[_output(self._items[k])][None])
-            product = (_1 - (e << _1)) * (self._strings[k] + u * values_of(parts[k]))
+            part = offered[ends[k] - self._sent[k] : ends[k]]
+            product = (_1 - (e << _1)) * (self._strings[k] + u * values_of(part))
             self.total += (bit - (product << _1)) * np.uint64(self._items[k].coefficient % (1 << 64))
         return self.total
 

@@ -20,7 +20,7 @@ from dpmpc.mpc.two_servers.extension import BITS, Chooser, Offerer
 
 Words = NDArray[np.uint64]
 
-VERSION = b"dpmpc two servers 2"
+VERSION = b"dpmpc two servers 3"
 _NONCE = 32
 
 

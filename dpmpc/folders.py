@@ -1,0 +1,40 @@
+"""Folders to write into: each is made here, and what keeps it from being made or written is one line."""
+
+import errno
+import os
+from pathlib import Path
+
+from dpmpc.errors import UsageError
+
+OUT = "<<out>> must be a directory that can be written"
+
+
+def make_folder(
+    folder: Path, rule: str, way: str = "name another", *, private: bool = False, new: bool = False
+) -> None:
+    """Makes the folder and those above it; with `private` this user alone can enter it, once it is made here. `new`: it
+    must not be there yet. Errors: UsageError, the rule, the folder and what the system says, the way out, where it
+    cannot be made or not be written."""
+    try:
+        folder.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=not new)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except FileExistsError:
+        said = "it is there already" if folder.is_dir() else "it is a file"
+        raise UsageError(f"{rule}; {folder}: {said}; {way}") from None
+    except OSError as error:
+        raise UsageError(f"{rule}; {folder}: {error.strerror}; {way}") from None
+
+
+def check_folder(folder: Path, rule: str, way: str = "name another") -> Path:
+    """The folder, or the nearest one above it that is there: one that can be written, so that `make_folder` could.
+    Nothing is made. Errors: as `make_folder`."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(path))
+    said = ""
+    if not there.is_dir():
+        said = "it is a file"
+    elif not os.access(there, os.W_OK | os.X_OK):
+        said = os.strerror(errno.EACCES)
+    if said:
+        raise UsageError(f"{rule}; {there}: {said}; {way}")
+    return there

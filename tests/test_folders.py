@@ -1,0 +1,76 @@
+"""A folder that cannot be made is one line, wherever it is to be made: the rule, the folder, the way out."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dpmpc.aggregation.owner.local_parties import PartiesHere
+from dpmpc.aggregation.owner.sites import Party
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data.example import hospitals
+from dpmpc.errors import UsageError, spelt
+from dpmpc.experiments.runner import _rewrite
+from dpmpc.flower import prepare
+from dpmpc.flower.sealing import Purpose
+from dpmpc.flower.seals import Seals
+from dpmpc.folders import OUT, make_folder
+from dpmpc.mpc.transport.credentials import make_authority
+from dpmpc.privacy.account import Account
+from dpmpc.privacy.heads import Head, Memory
+from dpmpc.privacy.ledger import Ledger
+from dpmpc.runs.folder import make_private
+
+PLAN = Plan.create(owners=3, dimension=2, clip=1.0, epsilon=1.0, delta=1e-5)
+
+
+def counted(folder: Path) -> None:
+    with Account(folder).writing("0" * 64):
+        pass
+
+
+MAKERS: dict[str, Callable[[Path], object]] = {
+    "a party": lambda out: Party(PLAN, 0, ["127.0.0.1:11401", "127.0.0.2:11401", "127.0.0.3:11401"], out=out).run(),
+    "parties here": lambda out: PartiesHere(3, out),
+    "an example": lambda out: hospitals(out, 120),
+    "an experiment": lambda out: _rewrite(out / "runs.csv", [{"a": 1}]),
+    "an authority": make_authority,
+    "an account": counted,
+    "heads": lambda out: Memory(out, "0" * 64).keep("owner0", Head(1, b"0" * 32)),
+    "a ledger": lambda out: Ledger(out / "ledger.jsonl"),
+    "seals": lambda out: Seals(out, bytes(32)).check(Purpose(b"0" * 32, b"0" * 16, 0, 0)),
+    "keys of Flower": lambda out: prepare(out, owners=3, dimension=2, clip=1.0, epsilon=1.0, delta=1e-5),
+    "a run": make_private,
+}
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_where_a_file_stands_in_the_way_one_line_says_so(maker: str, tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    for folder in (tmp_path / "notes", tmp_path / "notes" / "deep"):
+        with pytest.raises(UsageError) as raised:
+            MAKERS[maker](folder)
+        said = str(raised.value)
+        assert "\n" not in said and str(tmp_path / "notes") in said and said.count("; ") >= 2, said
+        assert "it is a file" in said or "Not a directory" in said or "cannot be read" in said, said
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
+def test_a_folder_is_made_with_those_above_it(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    make_folder(folder, OUT, private=True)
+    make_folder(folder, OUT)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    with pytest.raises(UsageError, match="it is there already; name another"):
+        make_folder(folder, OUT, new=True)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is computed for it: on a file system that is mounted to be read, `mkdir` of what is there says
+    nothing."""
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(UsageError) as raised:
+        make_folder(tmp_path, OUT)
+    wanted = f"--out must be a directory that can be written; {tmp_path}: Permission denied; name another"
+    assert spelt(raised.value.message, lambda name, value: f"--{name}") == wanted
