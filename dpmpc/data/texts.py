@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from dpmpc.data.few import COLUMN, TIMES, different, few, listed_together
+from dpmpc.data.few import COLUMN, TIMES, counted_together, different, few, listed_together
 from dpmpc.data.forms import (
     FIGURES,
     FORMS,
@@ -24,6 +24,7 @@ from dpmpc.data.reading import clock_sql, literal, western_sql
 from dpmpc.data.table import Table
 
 _UNITS = 64
+_TOGETHER = 20_000  # records: the different values of all columns of more would need much memory at once
 _FIRST = 1000  # fields: they say whether the others are worth a look
 
 
@@ -53,18 +54,20 @@ def fields(condition: str) -> str:
 
 
 def facts_of_texts(table: Table, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What `_asked` has of each column. Those that have few texts, and are spelled alike, are asked for together: such
-    a query takes longer to plan than to run."""
+    """What `_asked` has of each column. Those that have few texts, or all of a small table, are asked for together
+    where they are spelled alike: such a query takes longer to plan than to run."""
     asked, found = dict(_asked()), dict[str, dict[str, Any]]()
-    alike: dict[object, list[str]] = defaultdict(list)
+    alike: dict[tuple[bool, object], list[str]] = defaultdict(list)
     for name in names:
-        column = table[name]
-        if few(table, name) is not None and not column.value:
-            alike[table.spelling.of(column.name), column.clean, table.worded(name)].append(name)
-    for some in alike.values():
+        column, ready = table[name], few(table, name) is not None
+        if (ready or table.n <= _TOGETHER) and not column.value:
+            kind = ("" if ready else column.type, table.spelling.of(name), column.clean, table.worded(name))
+            alike[ready, kind].append(name)
+    for (ready, _), some in alike.items():
         column = replace(table[some[0]], sql="v")
         every = replace(table, columns=(column,))
-        values = f"(SELECT * FROM {listed_together(table, some, 'v')} WHERE NOT {every.missing(column.name)})"
+        listed = listed_together(table, some, "v") if ready else counted_together(table, some, "v")
+        values = f"(SELECT * FROM {listed} WHERE NOT {every.missing(column.name)})"
         rows = table.rows(
             f"c, {', '.join(asked.values())}", "GROUP BY c", _read(every, column.name, values, f"{COLUMN} AS c, ")
         )
