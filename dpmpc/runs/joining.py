@@ -7,12 +7,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from dpmpc.aggregation.owner.accounts import account_of
-from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.names import named_errors
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.spending import entry_of
+from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
 from dpmpc.mpc.transport.credentials import check_certificate, check_key
+from dpmpc.privacy.account import Account
+from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.composition import parse_budget
+from dpmpc.runs.before_release import check_budget
 from dpmpc.runs.consortium_file import file_spelling
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
 from dpmpc.runs.named_records import looked_at, open_records
@@ -20,6 +27,7 @@ from dpmpc.runs.owner_process import Progress
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.request import Request
 from dpmpc.runs.settings import RecordSettings
+from dpmpc.runs.stages import coming
 from dpmpc.runs.start import take_part
 from dpmpc.runs.trying import Trial, before_meeting
 from dpmpc.settings import declared
@@ -89,6 +97,8 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         if (account := account_of(plan, own.account, callers=request is not None)) is not None:
             account.check()
             say(f"account: what is spent is counted in {account.folder}")
+        if check_room(plan, where, account):
+            say("budget: this run fits")
         party = None if kit.kind == "owner" else kit.number
         owner = None if kit.kind == "party" else kit.number
         if request is not None and request.executor is not None:
@@ -125,6 +135,18 @@ _PLACES = {  # where a site changes what is neither in the file nor an option of
     "tls": "the files in keys/",
 }
 _SPELLED = {each.name for each in fields(Spelling)}
+
+
+def check_room(plan: Plan, where: Placement, account: Account | None) -> bool:
+    """Whether there is a budget that this run was held against: with all that is spent or reserved now it fits. One
+    that has begun here is held against it when it goes on. Errors: it does not fit."""
+    limits = (where.limits or NO_LIMITS).budget
+    if limits is None or (where.out.is_dir() and any(where.out.iterdir())):
+        return False
+    budget = Budget.below(parse_budget(limits), where.ledgers, where.out, account)
+    entries = tuple(entry_of(each, FIRST_ATTEMPT, 0) for each in coming(plan))
+    check_budget(plan, FIRST_ATTEMPT, budget, ledger_path(where.out, 0), entries)
+    return True
 
 
 def kit_spelling(name: str, value: str | None) -> str:
@@ -175,18 +197,23 @@ def request_of(kit: Kit, own: Joining) -> Request | None:
     if kit.kind == "party":
         if named or own.sql:
             raise UsageError(
-                f"{kit.site.role} is a party, which has no records; --{next(iter(named), 'sql')} was given; leave it "
-                "out"
+                f"{_called(kit)} is a party, which has no records; --{next(iter(named), 'sql')} was given; leave it out"
             )
         return None
     if not named:
         raise UsageError(
-            f"{kit.site.role} holds records; none were named; add <<csv=FILE>>, <<records>> "
+            f"{_called(kit)} holds records; none were named; add <<csv=FILE>>, <<records>> "
             "SOURCE or <<database=URL>> with <<sql=QUERY>>"
         )
     of_own = ("sql", "memory", "precision", "executor", "workers", "spelling", "account", "ids")
     named |= {name: getattr(own, name) for name in of_own}
     return Request(**named, planned=True, evaluate=False)
+
+
+def _called(kit: Kit) -> str:
+    """The site's own name, with its role beside it."""
+    name, role = kit.site.name, kit.site.role
+    return name if name == role else f"{name} ({role})"
 
 
 def check_keys(kit: Kit) -> None:

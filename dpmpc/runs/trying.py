@@ -46,6 +46,7 @@ class Trial:
     clocks: dict[str, float] = field(default_factory=dict)  # by process: seconds that its clock is ahead
     problems: dict[str, str] = field(default_factory=dict)  # by party that was not reached
     called: set[str] = field(default_factory=set)  # who has called this party
+    refused: dict[str, str] = field(default_factory=dict)  # who called as such, and why it was not taken for it
 
     @property
     def name(self) -> str:
@@ -73,7 +74,10 @@ class Trial:
     def missing(self) -> list[str]:
         """What has not been reached, and who has not called, a line each."""
         lines = [f"{name}: not reached: {why}" for name, why in sorted(self.problems.items())]
-        return lines + [f"{name}: has not called" for name in sorted(self._wanted - self.called)]
+        for name in sorted(self._wanted - self.called):
+            why = self.refused.get(name)
+            lines.append(f"{name}: {'has not called' if why is None else f'called, and was refused: {why}'}")
+        return lines
 
     async def meet(self, seconds: float) -> None:
         """Returns when everybody who meets this site in the run has. Errors: PeerError with who is missing and why,
@@ -114,7 +118,7 @@ class Trial:
         """Calls a party in one of this site's roles until it answers."""
         endpoint = (owner_endpoints(self.addresses) if owns else self.addresses)[party]
         call, there = Call(endpoint, f"party{party}", tls), f"party {party} ({endpoint})"
-        self.problems[there] = call.problem
+        self.problems[there], refused = call.problem, ""
         while True:
             peer = Peer(f"party {party}", self._digest)
             try:
@@ -123,28 +127,32 @@ class Trial:
                     self._learn(f"party {party}", answer)
                     del self.problems[there]
                     return
-                self.problems[there] = call.problem
+                self.problems[there] = refused or call.problem  # which tells more than that it has ended since
             except PeerError as error:
-                self.problems[there] = str(error)
+                self.problems[there] = refused = str(error)
             finally:
                 peer.abort("the trial of this connection is over")
             await asyncio.sleep(_PAUSE)
 
     def _greeted(self, owners: bool, peer: Peer, payload: bytearray) -> None:
         """Answers who calls. Errors: Refused."""
+        name = ""
         try:
             if len(payload) != _GREETING.size:
                 raise PeerError("this process tries its connections only; start the trial there too, or the run here")
             owns, number, digest, _ = _GREETING.unpack(payload)
+            name = f"{'owner' if owns else 'party'} {number}"
             if digest != self._digest or bool(owns) != owners:
                 raise PeerError("all sites must try the same plan, by their own addresses; copy the kit again")
             if self.tls is not None:
                 check_name(peer.certificate, _certificate(bool(owns), number))
-            self._learn(f"{'owner' if owns else 'party'} {number}", payload)
+            self._learn(name, payload)
         except PeerError as error:
+            if name in self._wanted:
+                self.refused[name] = str(error)
             raise Refused(str(error)) from None
         assert self.party is not None
-        self.called.add(f"{'owner' if owns else 'party'} {number}")
+        self.called.add(name)
         peer.send(HELLO, self._hello(False, self.party))
         peer.admit(0, 0)
 

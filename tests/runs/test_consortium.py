@@ -32,7 +32,7 @@ from dpmpc.privacy.account import account_folder
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_file import ConsortiumFile, editor_schema
 from dpmpc.runs.consortium_text import Founding, text_of
-from dpmpc.runs.joining import Joining, check_keys, join, kit_spelling, request_of, where_of
+from dpmpc.runs.joining import Joining, check_keys, check_room, join, kit_spelling, request_of, where_of
 from dpmpc.runs.kit import read_kit, write_kits
 from dpmpc.runs.kit_texts import ACCOUNT
 from dpmpc.statistics.tables import Tables
@@ -347,6 +347,22 @@ def test_units_compose_files_and_readmes_name_commands_that_exist(tmp_path: Path
             parsed(shlex.split(words)[1:])
 
 
+def test_a_dry_run_says_what_the_budget_would_refuse(tmp_path: Path) -> None:
+    """As the run would, before it: nothing is reserved, and one that has begun is held against it when it goes on."""
+    kit = read_kit(kits(tmp_path) / "owner0")
+    assert not check_room(kit.plan, where_of(kit, Joining()), None)
+    plain = (kit.folder / "limits.toml").read_text()
+    write(kit.folder, plain + 'budget = "5,1e-5"\n', "limits.toml")
+    assert check_room(kit.plan, where_of(kit, Joining()), None)
+    write(kit.folder, plain + 'budget = "0.2,1e-9"\n', "limits.toml")
+    where = where_of(kit, Joining())
+    with pytest.raises(UsageError, match="budget"):
+        check_room(kit.plan, where, None)
+    where.out.mkdir()
+    (where.out / "owners.ledger.jsonl").write_text("")
+    assert not check_room(kit.plan, where, None)
+
+
 # -- what join refuses -------------------------------------------------------------------------------------------------
 def says(folder: Path, words: str, **own: Any) -> None:
     with pytest.raises(UsageError) as caught:
@@ -382,6 +398,14 @@ def test_a_site_without_its_key_or_certificate_does_not_start(tmp_path: Path) ->
     (site / "keys" / "party0.crt").write_text("no certificate")
     says(site, "party0.crt cannot be read as one; get it again")
     sign_request(authority, request, "party0", site / "keys")
+    check_keys(read_kit(site))
+    for mode in (0o644, 0o660, 0o601):
+        (site / "keys" / "party0.key").chmod(mode)
+        with pytest.raises(
+            UsageError, match=rf"a key is its site's alone; .*party0.key has mode {mode:o}, .*chmod 600"
+        ):
+            check_keys(read_kit(site))
+    (site / "keys" / "party0.key").chmod(0o640)  # a group's, as where secrets are mounted
     check_keys(read_kit(site))
     (site / "keys" / "ca.crt").unlink()
     says(site, "ca.crt is missing; get the kit again")

@@ -66,7 +66,9 @@ def test_a_site_with_another_plan_or_certificate_is_refused(tmp_path: Path) -> N
     sites[3].plan = Plan.create(owners=2, dimension=6, clip=1.0, delta=1e-5, run_id="trial")
     found = met(sites, 0.7)
     assert all(isinstance(error, PeerError) for error in (found[0], found[3]))
-    assert "owner 0: has not called" in sites[0].missing and found[4] is None
+    refusal = "all sites must try the same plan, by their own addresses; copy the kit again"
+    assert f"owner 0: called, and was refused: {refusal}" in sites[0].missing and found[4] is None
+    assert all(refusal in why for why in sites[3].problems.values()), "also where a party has ended since"
     make_credentials(tmp_path / "keys", ["party0", "party1", "party2", "owner0", "owner1"])
     sites = trials(PLAN, tmp_path / "keys")
     sites[4].owner = 0  # with its own certificate it would be another's site
@@ -99,9 +101,7 @@ def test_what_cannot_be_written_on_the_day_is_told_before_it(tmp_path: Path) -> 
     """A run's folder, or the account's, in which a service under a user of its own has no rights."""
     (tmp_path / "notes").write_text("mine")
     for folder in (tmp_path / "notes", tmp_path / "notes" / "run"):
-        with pytest.raises(
-            UsageError, match=r"out must be a directory .*notes: it is a file; name another"
-        ):
+        with pytest.raises(UsageError, match=r"out must be a directory .*notes: it is a file; name another"):
             before_meeting(PLAN, trials(PLAN)[0].addresses, folder)
         with pytest.raises(UsageError, match=r"written to an account, .*notes: it is a file; name another folder"):
             Account(folder).check()

@@ -156,7 +156,7 @@ class Limits:
     @staticmethod
     def read(path: Path | str) -> "Limits":
         """The limits in a TOML or JSON file. Errors: UsageError with the line and the nearest known key."""
-        return Limits.of(read_written(Path(path), AcceptFile, "an accept"))
+        return Limits.of(read_written(Path(path), AcceptFile, "a file of limits"))
 
     @staticmethod
     def of(file: AcceptFile) -> "Limits":

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -182,7 +183,8 @@ def check_certificate(path: Path, authority: Path, name: str) -> None:
 
 
 def check_key(key: Path, certificate: Path) -> None:
-    """Returns if the certificate is for that key. Errors: UsageError where it is for another one, or a file is none."""
+    """Returns if the certificate is for that key, and the key is its user's alone. Errors: UsageError where it is for
+    another one, a file is none, or anybody on this machine may read or change the key."""
     from cryptography.hazmat.primitives import serialization
 
     try:
@@ -192,6 +194,12 @@ def check_key(key: Path, certificate: Path) -> None:
             f"keys are PEM files that `dpmpc keys` wrote; {key} cannot be read as one; move it away, make a new one "
             "with `dpmpc keys request`, and have it signed"
         ) from None
+    mode = key.stat().st_mode
+    if mode & (stat.S_IRWXO | stat.S_IWGRP):
+        raise UsageError(
+            f"a key is its site's alone; {key} has mode {stat.S_IMODE(mode):o}, so others on this machine may read or "
+            f"change it; `chmod 600 {key}`, and have a new one signed if they did"
+        )
     if own.public_key() != _read(certificate).public_key():
         raise UsageError(
             f"a certificate must be for the key beside it; {certificate} is for another key than {key}; have the "
