@@ -68,11 +68,11 @@ examples: .venv/.ready
 	$(if $(EXTRAS),$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]')
 	$(BIN)/python examples/run_all.py
 
-.venv/.ready: pyproject.toml setup.py $(wildcard dpmpc/mpc/native/*.[ch])
+.venv/.ready: pyproject.toml setup.py $(wildcard dpmpc/mpc/native/*.[ch] dpmpc/data/*.c)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpmpc needs CPython 3.11 or later; set PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[dev]'
 	touch $@
 
 clean:
-	rm -rf .venv build dist *.egg-info dpmpc/mpc/native/*.so
+	rm -rf .venv build dist *.egg-info dpmpc/mpc/native/*.so dpmpc/data/*.so

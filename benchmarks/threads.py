@@ -1,10 +1,11 @@
 """One party's work on noise against its cores: a party of three that has a machine to itself.
 
-    python benchmarks/threads.py [--cores 1,2] [--batches 20] [--repetitions 5] [--law gaussian]
+    python benchmarks/threads.py [--cores 1,2] [--batches 20] [--repetitions 5] [--law gaussian] [--processes]
 
 The messages of the two others are there at once (words of zeros of the right sizes; what they hold does not change what
 is done with them), so that nothing but this party's own work is measured. The process is pinned to its cores and takes
-as many threads. Runs go by turns; medians are reported.
+as many threads. Runs go by turns; medians are reported. With --processes also what the party would gain at most if its
+channels were shared out among processes: so many at once, each on a core of its own with its part of the batches.
 """
 
 import argparse
@@ -66,12 +67,16 @@ async def work(law: str, batches: int, threads: int) -> dict[str, float]:
     return {"seconds": (time.perf_counter() - begin) / count, "cpu": (time.process_time() - cpu) / count}
 
 
-def measure(law: str, batches: int, cores: int) -> dict[str, float]:
-    """`work` in a process of its own, pinned to so many cores."""
-    command = [sys.executable, __file__, "--law", law, "--batches", str(batches), "--work", str(cores)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    result: dict[str, float] = json.loads(done.stdout)
-    return result
+def measure(law: str, batches: int, cores: int, processes: int = 1) -> dict[str, float]:
+    """`work` in so many processes at once, each pinned to so many cores of its own; seconds: of all together."""
+    command = [sys.executable, __file__, "--law", law, "--batches", str(batches // processes), "--work", str(cores)]
+    started = [
+        subprocess.Popen([*command, "--first", str(k * cores)], stdout=subprocess.PIPE, text=True)
+        for k in range(processes)
+    ]
+    found = [json.loads(process.communicate()[0]) for process in started]
+    seconds = 1 / sum(1 / each["seconds"] for each in found)
+    return {"seconds": seconds, "cpu": statistics.mean(each["cpu"] for each in found)}
 
 
 def main() -> None:
@@ -80,25 +85,30 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=20)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--law", default=DEFAULT_LAW)
+    parser.add_argument("--processes", action="store_true")
     parser.add_argument("--work", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
         keep_freed_blocks()  # as every party does
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: arguments.work])
+        mine = slice(arguments.first, arguments.first + arguments.work)
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[mine])
         print(json.dumps(asyncio.run(work(arguments.law, arguments.batches, arguments.work))))
         return
     cores = [int(k) for k in arguments.cores.split(",")]
-    runs: dict[int, list[dict[str, float]]] = {k: [] for k in cores}
+    ways = [(k, 1) for k in cores] + [(1, k) for k in cores if arguments.processes and k > 1]
+    runs: dict[tuple[int, int], list[dict[str, float]]] = {way: [] for way in ways}
     for _ in range(arguments.repetitions):
-        for k in cores:
-            runs[k].append(measure(arguments.law, arguments.batches, k))
-    base = [run["seconds"] for run in runs[cores[0]]]
-    for k, found in runs.items():
+        for way in ways:
+            runs[way].append(measure(arguments.law, arguments.batches, *way))
+    base = [run["seconds"] for run in runs[ways[0]]]
+    for (k, processes), found in runs.items():
         seconds, cpu = (1e9 * statistics.median(run[key] for run in found) for key in ("seconds", "cpu"))
         ratios = [one / run["seconds"] for one, run in zip(base, found, strict=True)]
+        who = f"{processes} process{'es' if processes > 1 else ''}, {k} core{'s' if k > 1 else ''} each"
         print(
-            f"{k} core{'s' if k > 1 else ''}: {seconds:.0f} ns a sample, {1e3 / seconds:.1f} M samples/s, {cpu:.0f} ns "
-            f"of processor; {statistics.median(ratios):.2f} times as fast as with {cores[0]}"
+            f"{who}: {seconds:.0f} ns a sample, {1e3 / seconds:.1f} M samples/s, {cpu:.0f} ns of processor; "
+            f"{statistics.median(ratios):.2f} times as fast as the first"
         )
 
 

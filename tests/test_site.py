@@ -176,6 +176,9 @@ def test_no_figure_in_prose_is_stale(tmp_path: Path) -> None:
         ("method=ours less method='one copy' : mean(error) +.2f-", "-.40"),
         ("by=seed method=ours less method='one copy' : mean(error) +.2f-", "-.25"),
         ("by=set method='one copy' : max(error) .2f", "0.80"),
+        ("method=ours seed=1 over method=ours seed=2 : error .2f-", ".50"),
+        ("method=ours seed=1 below method=ours seed=3 : error .1f", "66.7"),
+        ("by=seed method=ours over method='one copy' : mean(error) .2f", "0.37"),
     ],
 )
 def test_a_figure_may_be_of_several_rows(asked: str, said: str, tmp_path: Path) -> None:
@@ -188,6 +191,15 @@ def test_a_figure_may_be_of_several_rows(asked: str, said: str, tmp_path: Path) 
     (tmp_path / "docs").mkdir()
     assert list(figures.stale(write=True, root=tmp_path)) == ["README.md"]
     assert f"-->{said}<!--=-->" in (tmp_path / "README.md").read_text()
+
+
+def test_a_figure_may_be_of_a_line_without_a_header(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text('sites|own ranges|2.0,1,2\nsites|survey|2.0,4,5\n"a, beta = -0.5",8\n')
+    for where, said in (("line=*sites|survey*", "4.5"), ('line="a, beta = -0.5"', "8.0")):
+        assert figures.value(tmp_path, "r.csv", where, "mean(number)", ".1f") == said
+    assert figures.value(tmp_path, "r.csv", "line=*own*2.0* over line=*survey*", "max(number)", ".1f") == "0.4"
+    with pytest.raises(KeyError, match="0 rows with line=sites"):
+        figures.value(tmp_path, "r.csv", "line=sites", "mean(number)", ".1f")
 
 
 def test_a_figure_of_several_rows_has_to_say_what_of_them(tmp_path: Path) -> None:

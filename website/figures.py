@@ -15,7 +15,10 @@ columns. A value with spaces is quoted, `set=iris|wine` takes both, and what fol
 
     method=ours seed=1 less method="one copy" : mean(error) .1f
 
-With `by=seed` the rows of one seed are one, their mean; of two methods only seeds that both have are compared.
+After `over` it is what is divided by, and `below` says by how many percent it is less. With `by=seed`
+the rows of one seed are one, their mean; of two methods only seeds that both have are compared. A file whose lines are
+a name and its numbers has a row for each number, of columns `line` and `number`; of a name with `|` in it, a part
+between `*` does: `line=*survey*`.
 
 A table, or a line on a machine, is a part of `website.measured`, from result files of `dpmpc bench`:
 
@@ -39,19 +42,32 @@ _PART = re.compile(r"(<!--# (\S+) (\S+(?: \S+)*) -->\n).*?(<!--#-->)", re.DOTALL
 _FIGURE = re.compile(r"<!--= (\S+) ([^>]*?): (\S+) (\S+) -->(.*?)<!--=-->", re.DOTALL)
 
 
+_SIDES: Mapping[str, Callable[[float, float], float]] = {
+    "less": lambda one, other: one - other,
+    "over": lambda one, other: one / other,
+    "below": lambda one, other: 100 * (1 - one / other),
+}
 _OF: Mapping[str, Callable[[list[float]], float]] = {"mean": fmean, "min": min, "max": max, "count": len}
 _Row = dict[str, str]
 
 
 @lru_cache(maxsize=2)  # the next figure is most often of the same file
-def _table(path: Path, changed: int) -> list[_Row]:
+def _table(path: Path, changed: int, lines: bool = False) -> list[_Row]:
+    """`lines`: of a file without a header, whose lines are a name and its numbers."""
     with path.open(encoding="utf-8", newline="") as file:
+        if lines:
+            return [{"line": line[0], "number": each} for line in csv.reader(file) for each in line[1:]]
         return list(csv.DictReader(file))
 
 
 def _chosen(rows: list[_Row], wanted: _Row) -> list[_Row]:
-    allowed = {key: values.split("|") for key, values in wanted.items()}
-    return [row for row in rows if all(row[key] in allowed[key] for key in allowed)]
+    return [row for row in rows if all(_meant(row[key], values) for key, values in wanted.items())]
+
+
+def _meant(value: str, wanted: str) -> bool:
+    if len(wanted) > 2 and wanted[0] == wanted[-1] == "*":
+        return all(part in value for part in wanted.strip("*").split("*"))
+    return value == wanted or value in wanted.split("|")
 
 
 def _number(row: _Row, column: str) -> float:
@@ -71,7 +87,7 @@ def _found(rows: list[_Row], where: str, column: str) -> float:
     """One number of these rows.
 
     Errors: KeyError where there is no such row, or several and nothing says what of them is meant."""
-    one, _, other = where.partition(" less ")
+    one, how, other = ([*re.split(r" (less|over|below) ", where, maxsplit=1), "less", ""])[:3]
     first = dict(part.split("=", 1) for part in shlex.split(one))
     by = [key for key in first.pop("by", "").split(",") if key]
     sides = [first] + ([{**first, **dict(part.split("=", 1) for part in shlex.split(other))}] if other else [])
@@ -80,12 +96,12 @@ def _found(rows: list[_Row], where: str, column: str) -> float:
     found = [_groups(_chosen(rows, side), by, named[2] if named else column) for side in sides]
     if by and other:
         both = found[0].keys() & found[1].keys()
-        found = [{key: found[0][key] - found[1][key] for key in both}]
+        found = [{key: _SIDES[how](found[0][key], found[1][key]) for key in both}]
     for numbers in found:
         if not numbers or (of is None and len(numbers) != 1):
             raise KeyError(f"{len(numbers)} rows with {where}")
     said = [(of or min)(list(each.values())) for each in found]
-    return said[0] - sum(said[1:])
+    return _SIDES[how](*said) if len(said) > 1 else said[0]
 
 
 def value(root: Path, name: str, where: str, column: str, form: str) -> str:
@@ -99,7 +115,7 @@ def value(root: Path, name: str, where: str, column: str, form: str) -> str:
             found = found[int(key)] if isinstance(found, list) else found[key]
         number = found
     else:
-        rows = _table(path, path.stat().st_mtime_ns)
+        rows = _table(path, path.stat().st_mtime_ns, "line=" in where)
         try:
             if form == "s":
                 (row,) = _chosen(rows, dict(part.split("=", 1) for part in shlex.split(where)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmpc.data.reading import literal
 from dpmpc.data.spelling import MISSING, Spelling, composed
-from dpmpc.data.table import Column, Table
+from dpmpc.data.table import Column, Table, quoted
 
 
 def without_codes(table: Table) -> Table:
@@ -29,11 +29,23 @@ def keeping(table: Table, lists: Mapping[str, Iterable[str]]) -> Table:
 
 
 def as_words(table: Table) -> Table:
-    """The table, whose numbers and dates in columns that were stated to have words are texts."""
-    return replace(table, columns=tuple(_as_words(table, column) for column in table.columns))
+    """The table, whose numbers and dates in columns that were stated to have words are texts, as times of day are."""
+    return _named(replace(table, columns=tuple(_as_words(table, column) for column in table.columns)))
+
+
+def _named(table: Table) -> Table:
+    """The table in which each column is a name, as what is asked of different values needs it."""
+    if table.parsed or all(column.sql == quoted(column.name) or "(" not in column.sql for column in table.columns):
+        return table
+    named = [f"{column.sql} AS {quoted(column.name)}" for column in table.columns]
+    along = [table.along] if table.along else []
+    columns = tuple(replace(column, sql=quoted(column.name)) for column in table.columns)
+    return replace(table, columns=columns, relation=f"(SELECT {', '.join(named + along)} FROM {table.relation})")
 
 
 def _as_words(table: Table, column: Column) -> Column:
+    if column.type.upper() in ("TIME", "TIME_NS"):
+        return replace(column, sql=f"CAST({column.sql} AS VARCHAR)", type="VARCHAR")
     if not table.worded(column.name) or column.kind not in ("number", "date"):
         return column
     text = f"regexp_replace(CAST({column.sql} AS VARCHAR), '^(-?\\d+)\\.0+$', '\\1')"

@@ -8,7 +8,9 @@ of storage start at a page boundary, so arithmetic on them is the same to the la
 import mmap
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +23,22 @@ Floats = NDArray[np.float64]
 Precision = Literal["double", "single"]
 Rows = NDArray[np.float64] | NDArray[np.float32]
 DTYPES: dict[Precision, type[np.floating[Any]]] = {"double": np.float64, "single": np.float32}
+
+
+class _Descriptor:
+    """A file that is open as long as somebody has this."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def write(self, data: memoryview, at: int) -> None:
+        """Puts bytes at a place of the file."""
+        while len(data):
+            done = os.pwrite(self.number, data, at)
+            data, at = data[done:], at + done
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        close(self.number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +56,7 @@ class Records:
     _map: mmap.mmap | None = field(default=None, repr=False)
     _first: int = 0  # the row of the mapping at which X starts
     weights: Floats | None = field(default=None, repr=False)
+    _file: _Descriptor | None = field(default=None, repr=False)
 
     @property
     def n(self) -> int:
@@ -51,7 +70,31 @@ class Records:
     def part(self, begin: int, end: int) -> "Records":
         """The rows begin ... end - 1 of the same storage."""
         weights = None if self.weights is None else self.weights[begin:end]
-        return Records(self.X[begin:end], self.y[begin:end], self.resident, self._map, self._first + begin, weights)
+        first = self._first + begin
+        return Records(self.X[begin:end], self.y[begin:end], self.resident, self._map, first, weights, self._file)
+
+    @property
+    def filed(self) -> bool:
+        """Whether they lie in a file: rows are then put by `put` sooner than into X. For a write through the mapping
+        the system reads, or clears, every page before."""
+        return self._file is not None
+
+    def put(self, to: NDArray[np.int64], X: Rows, y: Floats) -> None:
+        """Puts the rows X, contiguous and of the records' precision, and the labels y into rows `to`, all different."""
+        self.y[to] = y
+        if self._file is None:
+            self.X[to] = X
+            return
+        if len(to) == 0:
+            return
+        rows: Any = X
+        if bool((np.diff(to) < 0).any()):
+            order = np.argsort(to)
+            to, rows = to[order], X[order]
+        cuts = np.concatenate([[0], np.flatnonzero(np.diff(to) != 1) + 1, [len(to)]])
+        for begin, end in pairwise(cuts.tolist()):
+            at = (self._first + int(to[begin])) * rows.strides[0]
+            self._file.write(memoryview(rows[begin:end]).cast("B"), at)
 
     def forget(self, begin: int = 0, end: int | None = None) -> None:
         """Gives back the memory of rows that were read or written, if they are in a file and not to stay."""
@@ -85,7 +128,7 @@ def allocate(n: int, d: int, precision: Precision, folder: Path | None) -> Recor
         # asked for: on a virtual machine they took three times as long
         room = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         return Records(np.frombuffer(room, dtype, n * d).reshape(n, d), y)
-    with tempfile.TemporaryFile(dir=folder) as file:  # the mapping keeps it
+    with tempfile.TemporaryFile(dir=folder) as file:  # mapping and descriptor keep it
         try:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, size)
@@ -97,7 +140,8 @@ def allocate(n: int, d: int, precision: Precision, folder: Path | None) -> Recor
                 " another <<out>>, or raise <<memory>>"
             ) from None
         room = mmap.mmap(file.fileno(), size)
-    return Records(np.frombuffer(room, dtype, n * d).reshape(n, d), y, False, room)
+        kept = _Descriptor(os.dup(file.fileno()))
+    return Records(np.frombuffer(room, dtype, n * d).reshape(n, d), y, False, room, _file=kept)
 
 
 def arranged(records: Records, order: NDArray[np.int64], folder: Path | None) -> Records:

@@ -14,9 +14,10 @@ from dpmpc.data.few import TIMES, different, few
 from dpmpc.data.intake import Intake, look
 from dpmpc.data.looked import HOLLOW, Looked
 from dpmpc.data.mapping import first_missing
+from dpmpc.data.oddities import dropping
 from dpmpc.data.schema import Classes, Goal, Kind, Labels, Missing, Range, Schema, Target, column_of_bounds
 from dpmpc.data.spelling import canonical, composed, is_number, stating
-from dpmpc.data.table import Table, some
+from dpmpc.data.table import Table, clock, some
 from dpmpc.errors import RecordError, UsageError, number_of
 
 _MOST_CATEGORIES = 1000
@@ -74,9 +75,15 @@ def features_of(table: Table, asked: Asked) -> list[str]:
         raise UsageError(
             f"training needs features; {table.source} has no column besides target and owners; add columns"
         )
-    for name in (*features, asked.target):
-        if table[name].kind == "other" or (table[name].kind == "date" and name == asked.target):
-            raise UsageError(table.refusal(table[name]))
+    odd = [name for name in features if table[name].kind == "other" or clock(table[name])]
+    if len(odd) > 1:
+        types = sorted({table[name].type.lower().partition("(")[0] for name in odd})
+        raise UsageError(
+            f"columns hold numbers or texts; {number_of(len(odd), 'column')} of {table.source} are of types "
+            f"{some(types, 6)}; give numbers or texts, or leave them out: {dropping(odd)}"
+        )
+    if odd or table[asked.target].kind in ("other", "date"):
+        raise UsageError(table.refusal(table[(*odd, asked.target)[0]]))
     return features
 
 

@@ -37,6 +37,8 @@ def _few(table: Table, sql: str) -> Texts | None:
         texts = [text for text, _ in found if text is not None]
         if not 0 < len(texts) <= MOST or any(len(text) > _LONGEST or "\0" in text for text in texts):
             return None
+        if sum(count for _, count in found) < _SAMPLE:  # these were all
+            break
     return tuple(found)
 
 
@@ -56,6 +58,15 @@ def listed_together(table: Table, names: Sequence[str], sql: str) -> str:
         f"(SELECT unnest(CAST([{columns}] AS INTEGER[])) AS {COLUMN}, unnest(CAST([{texts}] AS VARCHAR[])) AS {sql},"
         f" unnest(CAST([{counts}] AS BIGINT[])) AS {TIMES})"
     )
+
+
+def counted_together(table: Table, names: Sequence[str], sql: str) -> str:
+    """The same of columns of one type that may have many."""
+    parts = (
+        f"SELECT {c} AS {COLUMN}, {table[name].sql} AS {sql}, count(*) AS {TIMES} FROM {table.relation} GROUP BY 2"
+        for c, name in enumerate(names)
+    )
+    return f"({' UNION ALL '.join(parts)})"
 
 
 def different(table: Table, name: str) -> str:

@@ -65,6 +65,7 @@ def oddities(
     words = [word for word in proposed.missing if word not in stated.missing]
     return (
         *_names(source, seen),
+        *_typed(seen),
         *_contents(table, seen),
         *_totals(table, seen),
         *_titles(table, seen),
@@ -83,6 +84,16 @@ def _names(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     for note in dict.fromkeys(table[c.name].note for c in columns if "are called" in table[c.name].note):
         alike = [c.name for c in columns if table[c.name].note == note]
         yield f"{note}, and are {some([repr(name) for name in alike], 4)} here; leave out what is not meant"
+
+
+def _typed(columns: Sequence["Looked"]) -> Iterator[str]:
+    """Columns whose types no model reads."""
+    odd = [c.name for c in columns if c.kind == "other" and c.role == "feature"]
+    if odd:
+        yield (
+            f"{number_of(len(odd), 'column holds', 'columns hold')} neither numbers nor texts; a run that is given no "
+            f"schema stops at them; leave them out: {dropping(odd)}"
+        )
 
 
 def _contents(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:

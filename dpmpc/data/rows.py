@@ -56,6 +56,7 @@ class Rows:
         self.d = len(schema.feature_names)
         self.counted = {column.name: Counts(column.name) for column in schema.columns}
         self.room: NDArray[Any] = np.empty((0, self.d))
+        self.out: NDArray[Any] = np.empty((0, self.d))
         if self.kernel is None:
             return
         self.sources, self.told = list[int](), list[list[int]]()  # which expressions, and what is made of them
@@ -130,7 +131,17 @@ class Rows:
         sources = tuple(np.ascontiguousarray(block[k]) for k in self.sources)
         self.kernel.features(sources, self.columns, self.numbers, n, self.d, X, self.seen)
         factors = into_ball(X, self.norm, records.X.dtype)
-        self.kernel.place(X, factors, labels, to, n, self.d, records.X, records.y, records.X.dtype == np.float32)
+        single = records.X.dtype == np.float32
+        if not records.filed:
+            self.kernel.place(X, factors, labels, to, n, self.d, records.X, records.y, single)
+            return
+        if len(self.out) < n:
+            self.out = np.empty((n, self.d), dtype=records.X.dtype)
+        y, kept = np.empty(n), to >= 0
+        many = int(np.count_nonzero(kept))
+        close = np.where(kept, np.cumsum(kept) - 1, -1)  # one after the other, without those that are nowhere
+        self.kernel.place(X, factors, labels, close, n, self.d, self.out, y, single)
+        records.put(to[kept], self.out[:many], y[:many])
 
     def _by_twin(self, records: Records, block: Block, labels: Floats, to: Ints) -> None:
         values = read(block, self.mapping.readers, self.mapping.schema.columns, self.counted)
@@ -141,8 +152,7 @@ class Rows:
         y, kept = zeroed(X, labels), to >= 0
         if not kept.all():
             to, X, y = to[kept], X[kept], y[kept]
-        records.X[to] = X
-        records.y[to] = y
+        records.put(to, X, y)
 
     @property
     def at_once(self) -> int:

@@ -4,6 +4,7 @@ import importlib
 import ipaddress
 import multiprocessing
 import os
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -16,6 +17,7 @@ Make = Callable[[int], Executor]
 KINDS = (
     "processes, joblib, dask:ADDRESS, ray:HOST:PORT, or MODULE:FUNCTION, a function of yours that returns an Executor"
 )
+_PATIENCE = 10.0  # seconds that the head of a Ray cluster has to answer a call
 
 
 def executor_maker(name: str) -> Make:
@@ -72,6 +74,11 @@ def _dask(address: str) -> Any:
         executor = found.get_executor(pure=False)
     except (OSError, ValueError) as error:
         raise UsageError(f"<<executor>> dask:ADDRESS needs a scheduler; {address}: {error}; start it first") from None
+    except TypeError:  # Dask's word for a tls:// without a context
+        raise UsageError(
+            f"<<executor>> dask:tls://HOST:PORT needs certificates; {address}: Dask is configured with none; set "
+            "distributed.comm.tls in its configuration, or DASK_DISTRIBUTED__COMM__TLS__CA_FILE and its like"
+        ) from None
     leave = executor.shutdown
 
     def shutdown(wait: bool = True, **more: Any) -> None:
@@ -91,6 +98,7 @@ class _Ray(Executor):
         self._joined = not self._ray.is_initialized()
         try:
             if self._joined:
+                _reach(address)
                 self._ray.init(address=address, log_to_driver=False, logging_level="error")
             _check_ray([node["NodeManagerAddress"] for node in self._ray.nodes() if node["Alive"]])
         except (OSError, RuntimeError, ValueError) as error:
@@ -111,6 +119,13 @@ class _Ray(Executor):
         """A program that had joined the cluster before stays in it."""
         if self._joined:
             self._ray.shutdown()
+
+
+def _reach(address: str) -> None:
+    """Errors: OSError, at once where nobody listens; Ray itself tries for minutes."""
+    host, _, port = address.rpartition(":")
+    if port.isdigit() and "://" not in address:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
 
 
 def _called(fn: Any, *args: Any, **kwargs: Any) -> Any:

@@ -206,7 +206,8 @@ def read_report(run: Path) -> dict[str, Any]:
         if not run.exists():
             raise UsageError(f"a run has a folder; {run} is not there; check the path") from None
         raise UsageError(
-            f"a finished run has a report.json; {run} has none; train it, or carry it on with <<resume>>"
+            f"a finished run has a report.json; {run} has none; train it, or carry it on with <<resume>> (dpmpc budget "
+            "tells what it has spent)"
         ) from None
     except ValueError as error:
         raise UsageError(f"a report must be what train wrote; {path}: {error}; train again") from None

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpmpc.data import CsvFile, load
-from dpmpc.data.blocks import Records, allocate, arranged, in_memory
+from dpmpc.data.blocks import Precision, Records, allocate, arranged, in_memory
 from dpmpc.data.loading import opened
 from dpmpc.data.memory import parse_memory, usual_memory
 from dpmpc.data.scratch import scratch_folder, sweep
@@ -187,6 +187,24 @@ def test_records_do_not_depend_on_how_many_cores_write_them(monkeypatch: pytest.
         written.append(load(columns, test_fraction=fraction, **given).records)
         found.append((written[-1].X.tobytes(), written[-1].y.tobytes()))
     assert found[0] == found[1] and written[0].X.any(axis=1).all()
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_rows_are_put_into_a_file_as_into_memory(precision: Precision, tmp_path: Path) -> None:
+    """In any order, with gaps, into a part of it; rows that lie there stay."""
+    rng = np.random.default_rng(3)
+    both = [allocate(500, 7, precision, folder) for folder in (None, tmp_path)]
+    assert [records.filed for records in both] == [False, True]
+    for records in both:
+        records.y[:] = 0.0
+    for size in (0, 1, 40, 200):
+        to = rng.permutation(300)[:size] if size < 200 else np.arange(17, 217)
+        X: Any = rng.standard_normal((size, 7)).astype(both[0].X.dtype)
+        y = rng.standard_normal(size)
+        for records in both:
+            records.part(100, 450).put(to, X, y)
+        assert np.array_equal(both[0].X, both[1].X) and np.array_equal(both[0].y, both[1].y)
+    assert both[1].X[117:317].all() and not both[1].X[:100].any()
 
 
 def test_features_in_a_file_have_no_name_and_are_forgotten(tmp_path: Path) -> None:

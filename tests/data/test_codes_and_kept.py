@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from dpmpc.cli.main import group
 from dpmpc.data import CsvFile, Schema, load
+from dpmpc.data.derive import Asked, features_of
 from dpmpc.data.encodings import likely
 from dpmpc.data.hashing import bucket, bucket_sql
 from dpmpc.data.intake import Intake, explore, look
@@ -150,3 +151,23 @@ def test_the_options_are_options(tmp_path: Path) -> None:
     options = ["--words", "ward", "--kept-word", "country=NA", "--json"]
     said = CliRunner().invoke(group, ["describe", str(path), *options], catch_exceptions=False)
     assert '"stated": {\n  "kept": [' in said.output and '"words": [' in said.output
+
+
+def test_columns_of_types_that_no_model_reads_are_named_at_once_and_times_of_day_are_read() -> None:
+    times = [pd.Timestamp("2024-01-01 13:45") + pd.Timedelta(minutes=7 * k) for k in range(N)]
+    frame = pd.DataFrame({"a": [{"k": k} for k in range(N)], "b": [[k] for k in range(N)], "n": range(N)})
+    frame["t"], frame["y"] = [each.time() for each in times], some("a", "b")
+    with opened(frame) as (table, _):
+        found = look(table, target="y")[0]
+        assert found["t"].kind == "time" and found["a"].kind == found["b"].kind == "other"
+        assert any(note.endswith("leave them out: <<drop=['a', 'b']>>") for note in found.notes)
+        with pytest.raises(UsageError, match=r"2 columns of .* leave them out: drop=\['a', 'b'\]"):
+            features_of(table, Asked("y"))
+        assert features_of(table, Asked("y", drop=("a", "b"))) == ["n", "t"]
+
+
+def test_a_frame_has_a_word_for_missing_of_one_column() -> None:
+    frame = pd.DataFrame({"v": some("1,5", "x", "2"), "w": some("x", "z"), "y": some("a", "b")})
+    with opened(frame, spelling=Spelling(decimal=",", missing=("v=x",))) as (table, _):
+        found = look(table, target="y")[0]
+    assert found["v"].missing == N // 3 and found["v"].kind == "number" and found["w"].missing == 0

@@ -4,6 +4,7 @@ import os
 import re
 import secrets
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -427,9 +428,25 @@ def test_a_cluster_of_ray_with_a_node_elsewhere_is_refused(monkeypatch: pytest.M
     of = {"is_initialized": lambda: False, "init": lambda **how: None, "nodes": lambda: nodes}
     vars(ray).update(of, shutdown=lambda: left.append("shutdown"))
     monkeypatch.setitem(sys.modules, "ray", ray)
-    with pytest.raises(UsageError, match=r"10\.0\.0\.7 is not of this machine, and RAY_USE_TLS is not 1"):
-        executor_maker("ray:127.0.0.1:6379")(2)
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        name = f"ray:127.0.0.1:{head.getsockname()[1]}"
+        with pytest.raises(UsageError, match=r"10\.0\.0\.7 is not of this machine, and RAY_USE_TLS is not 1"):
+            executor_maker(name)(2)
     assert left == ["shutdown"]
+    with pytest.raises(UsageError, match=r"needs the head of a Ray cluster; 127\.0\.0\.1:\d+: ConnectionRefusedError"):
+        executor_maker(name)(2)
+
+
+def test_dask_by_tls_without_certificates_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = ModuleType("distributed")
+
+    def client(address: str) -> None:
+        raise TypeError("TLS expects a `ssl_context` argument")
+
+    vars(distributed).update(Client=client)
+    monkeypatch.setitem(sys.modules, "distributed", distributed)
+    with pytest.raises(UsageError, match=r"tls://bank\.example:8786: Dask is configured with none; set distributed"):
+        executor_maker("dask:tls://bank.example:8786")(2)
 
 
 def test_an_executor_is_for_an_owner_alone() -> None:

@@ -15,7 +15,7 @@ from dpmpc.mpc.contract.lanes import from_planes
 from dpmpc.mpc.native import choice
 from dpmpc.mpc.native import ot as native
 from dpmpc.mpc.transport.channels import KEYS, TREES
-from dpmpc.mpc.two_servers import base, trees
+from dpmpc.mpc.two_servers import base, extension, trees
 from dpmpc.mpc.two_servers.backend import GarbledHolder, OtHolder
 from dpmpc.mpc.two_servers.extension import LEVELS, Offerer, correction_words
 
@@ -105,9 +105,11 @@ def _lanes(strings: np.ndarray) -> np.ndarray:
 def test_of_two_strings_the_chooser_gets_the_one_that_it_chose(
     k: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With this processor's kernels, and without any, as where there are no AES units."""
+    """With this processor's kernels, and without any, as where there are no AES units. Planes of the first two batches
+    are kept, those of the last one made again."""
     if not compiled:
         monkeypatch.setattr(choice, "compiled", None)
+    monkeypatch.setattr(extension, "KEPT", 128 * 100)
 
     async def body(two: Two) -> None:
         for (a, b), (slots, width) in itertools.product((two.holders, two.holders[::-1]), ((1, 1), (3, 5), (20, 70))):
@@ -133,7 +135,7 @@ def test_of_two_strings_the_chooser_gets_the_one_that_it_chose(
 
 class Record:
     """Every key and every stretch of its stream that was used: to make choices from, or planes. A chooser makes the
-    planes of a batch from the words that its choices were made from, later, and once."""
+    planes of a batch from the words that its choices were made from: at once, or later, and once."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.used: dict[tuple[bytes, bool], list[tuple[int, int]]] = {}
@@ -163,11 +165,14 @@ class Record:
         return count
 
 
+@pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("made_by", [OtHolder, GarbledHolder])
 def test_no_part_of_a_stream_is_used_twice_in_batches_resumes_and_runs(
-    made_by: type[OtHolder], monkeypatch: pytest.MonkeyPatch
+    made_by: type[OtHolder], kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every session here has the same run id, the same plan and the same channels: a resume that lost its count."""
+    if not kept:
+        monkeypatch.setattr(extension, "KEPT", 0)
     record = Record(monkeypatch)
 
     async def body(two: Two) -> list[np.ndarray]:
@@ -179,9 +184,10 @@ def test_no_part_of_a_stream_is_used_twice_in_batches_resumes_and_runs(
         return found
 
     drawn = [share for _ in range(3) for share in together(body, made_by=made_by)]
-    assert record.repeats() == 0 and len(record.used) == 3 * 6
+    assert record.repeats() == 0 and len(record.used) == 3 * (4 if kept else 6)
     chosen = [keys for keys, choices in record.used if choices]
-    assert len(chosen) == 6 and all(record.used[keys, True] == record.used[keys, False] for keys in chosen)
+    again = [] if kept else chosen
+    assert len(chosen) == 6 and all(record.used[keys, True] == record.used[keys, False] for keys in again)
     assert len({share.tobytes() for share in drawn}) == 9
     record.used[next(iter(record.used))].append(next(iter(record.used.values()))[0])
     assert record.repeats() == 1  # the record sees one that is there

@@ -10,8 +10,8 @@ What must never happen is that a stream's words are used twice: both choices of 
 come out again. The counter of every leaf's AES is *batch << 32 | block*, a batch's number can be begun once, and the
 keys live and die with the connection. H(x) = pi(x) XOR x with pi a fresh AES key for each batch and direction.
 
-Three messages: corrections, a challenge, an answer (`consistency`). A chooser makes its planes after the challenge,
-from the same words of its streams: they are too many to be kept.
+Three messages: corrections, a challenge, an answer (`consistency`). A chooser makes its planes again after the
+challenge, from the same words of its streams, where they are too many to be kept.
 
 Guarantees: computational; the chooser may deviate, the offerer must not use a string before `OfferedBatch.holds` says
 True. Delta is uniform, belongs to one direction of one session, and enters masks and offsets alone: no branch, no
@@ -37,6 +37,7 @@ BITS = 128
 LEVELS = (1, 2, 4, 8)
 _STRIDE = 32  # words of a leaf's stream that are made at a time
 _PIECE = 512  # words of a plane at a time: what stays in a core's cache
+KEPT = 1 << 20  # words: a chooser keeps the planes of a batch that has no more, 8 MiB, until it is challenged
 _MOST_WORDS = 1 << 32  # of a part of a batch: half of what the counter has room for
 # (slots, low words (strings, 64, slots, words), the same of the high words where they are wanted); of a slot, lane l of
 # W words is row l // W, word l % W
@@ -165,9 +166,14 @@ class ChosenBatch:
         self.correction = np.empty(correction_words(streams.k, begun.slots, begun.words), dtype=np.uint64)
         self._extra = np.zeros((1, EXTRA_WORDS), dtype=np.uint64)
         self._answered = False
+        keeps = BITS * sum(size for _, size, _ in begun.pieces()) <= KEPT
+        self._kept: list[Words] = []
         for piece, size, position in begun.pieces():
             sums = self._room.sums(count, size)
-            streams.columns(position, self._room.planes(size), sums)
+            planes = np.empty((BITS, size), dtype=np.uint64) if keeps else self._room.planes(size)
+            streams.columns(position, planes, sums)
+            if keeps:
+                self._kept.append(planes)
             if piece is None:
                 self._extra[:] = sums[0]
             else:
@@ -189,9 +195,12 @@ class ChosenBatch:
             )
         begun, streams = self._begun, self._begun.streams
         sums = Sums(bytes(challenge), begun.domain, BITS + 1)
-        for piece, size, position in begun.pieces():
-            planes = self._room.planes(size)
-            streams.columns(position, planes)
+        for number, (piece, size, position) in enumerate(begun.pieces()):
+            if self._kept:
+                planes = self._kept[number]
+            else:
+                planes = self._room.planes(size)
+                streams.columns(position, planes)
             if piece is None:
                 sums.end(planes, self._extra)
                 continue
@@ -199,6 +208,7 @@ class ChosenBatch:
             strings = self._room.strings(1, 2 if piece.stop > begun.slots - wide else 1, size)
             ot.hashes(planes, begun.schedule, np.zeros((1, 2), dtype=np.uint64), strings)
             _give(take, piece, strings, begun.words)
+        self._kept = []
         return consistency.answer(sums.total, begun.domain)
 
 
