@@ -20,10 +20,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.engine import duckdb, explained, nanoarrow
+from dpmpc.data.engine import duckdb, explained
 from dpmpc.data.once import once, worked_out
 from dpmpc.data.reading import clock_sql, days_sql, literal, number_sql
 from dpmpc.data.spelling import PLAIN, Spelling, composed, is_number
+from dpmpc.data.streamed import streamed
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.lazy import cached_property
 
@@ -173,7 +174,8 @@ class Table:
 
     def rows(self, select: str, tail: str = "", relation: str | None = None) -> list[tuple[Any, ...]]:
         """All rows of SELECT select FROM the table tail, for small results. Errors: the source cannot be read."""
-        return self.run(f"SELECT {select} FROM {relation or self.relation} {tail}")
+        select, relation = worked_out(select, relation or self.relation)
+        return self.run(f"SELECT {select} FROM {relation} {tail}")
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
         """The rows that a query over this table's relation gives. Errors: the source cannot be read."""
@@ -194,11 +196,9 @@ class Table:
         select, relation = worked_out(select, self.relation)
         if self.repair is not None:
             self.n  # noqa: B018  reads everything once, so that what needs repair is repaired before the first block
+        known = self.n if "n" in vars(self) or not self.parsed else None
         with self.reading():
-            query = self.connection.sql(f"SELECT {select} FROM {relation} {tail}")
-            with nanoarrow.ArrayStream(query) as stream:
-                for part in stream:
-                    yield [_values(part.child(k)) for k in range(len(expressions))]
+            yield from streamed(self.connection, f"SELECT {select} FROM {relation} {tail}", len(expressions), known)
         self.unchanged()
 
     @contextlib.contextmanager
@@ -382,9 +382,3 @@ def value_sql(table: Table, name: str, missing: str = "CAST('nan' AS DOUBLE)", r
         f"CASE WHEN isfinite({value}) THEN {value} WHEN {value} IS NULL AND {table.missing(name)} THEN {missing}"
         " ELSE CAST('inf' AS DOUBLE) END"
     )
-
-
-def _values(child: Any) -> NDArray[Any]:
-    """An Arrow array of numbers without nulls as NumPy's."""
-    values = np.asarray(child.buffer(1))
-    return values[child.offset : child.offset + len(child)]
