@@ -125,7 +125,7 @@ def _owners(facts: Facts) -> str:
     report, plan = facts.report, facts.plan
     names = report.get("owner_names") or (plan.names.owners if plan.names is not None else ())
     if facts.flower:
-        return f"Who brought data: {_some(report['owners'], 'client')} of Flower, each on its own machine."
+        return f"Who brought data: {_some(report['owners'], 'client')} of Flower, each where Flower ran it."
     if not facts.of_records:
         return f"Who brought data: {_some(report['owners'], 'owner')}, each with vectors of its own{_listed(names)}."
     rows = 1 if plan.persons is None else plan.persons.rows
