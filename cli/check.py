@@ -54,7 +54,10 @@ def command(
             result, of = held_against(plan, table, sizes), f"what run {plan.run_id} reads"
         else:
             assert schema is not None
-            result, of = with_spelling(check(schema, table, sizes), table), f"schema {schema.digest[:16]}"
+            result, of = (
+                with_spelling(check(schema, table, sizes), table, surveyed=schema.unknown),
+                f"schema {schema.digest[:16]}",
+            )
         name = table.source
     terminal = Terminal(sys.stdout)
     terminal.text(f"{name}: {number_of(result.rows, 'record')}; {of}; for your own eyes", "bold")

@@ -23,7 +23,7 @@ def command(file: Path, out: Path, authority: Path | None) -> None:
     consortium = read_consortium(file)
     authority = file.with_name("authority") if authority is None else authority
     for folder, site in zip(write_kits(consortium, out, authority), consortium.sites, strict=True):
-        click.echo(f"{folder}: {site.role}")
+        click.echo(f"{folder}: {site.called}")
     for line in consortium.notes:
         click.echo(line)
     if consortium.file.run.tls:

@@ -56,5 +56,10 @@ def command(
     for counts in result.counts:
         if counts.warning is not None:
             click.echo(f"warning: {counts.warning}", err=True)
+    if result.alone is not None:
+        click.echo(
+            f"warning: the model says '{result.alone}' of every record; the probabilities still tell records apart",
+            err=True,
+        )
     if result.line is not None:
         click.echo(result.line, err=True)

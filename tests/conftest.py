@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import bytecode
+
 # Bytecode is kept even where the environment says otherwise: without it each of some hundred processes that tests start
 # compiles the library for longer than it runs, and each worker compiles all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -53,6 +55,12 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FOREVER = 1200.0  # seconds; no test takes a tenth of it, and one that waits for ever would keep all others waiting
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Workers find bytecode; where there are none, this process writes what it needs by itself."""
+    if "PYTEST_XDIST_WORKER" not in os.environ and getattr(session.config.option, "numprocesses", None):
+        bytecode.write(session.config)
 
 
 @pytest.hookimpl(trylast=True)

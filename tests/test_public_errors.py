@@ -48,7 +48,7 @@ LOOKED_AT = {
     "data/dataset.py": "int(np.argmin(counts)) | len(drawn) | max_rows | n | test_fraction",
     "data/derive.py": (
         "asked.target | asked.task or 'logistic' | name | some(absent, 8) | some(self.classes, 8) | str(entry)[:60] | "
-        "table.source"
+        "table.source | dropping(odd) | number_of(len(odd), 'column') | some(types, 6)"
     ),
     "data/example.py": "_LEAST | records | path",
     "data/files.py": ("', '.join(double[:6]) or 'others' | KINDS | error.strerror | name | path.name | source"),
@@ -78,7 +78,7 @@ LOOKED_AT = {
     ),
     "data/spelling.py": (
         "getattr(self, name) | known | name | self.century | self.decimal | self.encoding | self.footer | "
-        "self.header | unit"
+        "self.header | unit | ', '.join(MISSING[1:]) | odd"
     ),
     "data/table.py": "double or [''] | name | self.source | some(self.names) | source",
     "data/targets.py": "high | list(both) | list(spelled)[:8] | low | part.name | self.name",

@@ -225,7 +225,9 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
             text = f"{have} none of the classes: {_examples(table, target.name, f'{code} < 0', target.names)}"
             found.append(_misfits(table, target.name, text))
         text = ", ".join(f"{name} x {count}" for name, count in zip(target.names, counts, strict=True))
-        found.append(Finding("note" if all(counts) else "warning", target.name, f"records by class: {text}"))
+        none = [name for name, count in zip(target.names, counts, strict=True) if not count]
+        others = f"; of {', '.join(none)} the model learns from other owners' records alone" if none else ""
+        found.append(Finding("note" if all(counts) else "warning", target.name, f"records by class: {text}{others}"))
         return
     assert isinstance(target, Range)
     value = value_sql(table, target.name)

@@ -17,7 +17,7 @@ from dpmpc.data.mapping import first_missing
 from dpmpc.data.oddities import dropping
 from dpmpc.data.schema import Classes, Goal, Kind, Labels, Missing, Range, Schema, Target, column_of_bounds
 from dpmpc.data.spelling import canonical, composed, is_number, stating
-from dpmpc.data.table import Table, clock, some
+from dpmpc.data.table import Table, some
 from dpmpc.errors import RecordError, UsageError, number_of
 
 _MOST_CATEGORIES = 1000
@@ -75,7 +75,7 @@ def features_of(table: Table, asked: Asked) -> list[str]:
         raise UsageError(
             f"training needs features; {table.source} has no column besides target and owners; add columns"
         )
-    odd = [name for name in features if table[name].kind == "other" or clock(table[name])]
+    odd = [name for name in features if table[name].kind == "other"]
     if len(odd) > 1:
         types = sorted({table[name].type.lower().partition("(")[0] for name in odd})
         raise UsageError(

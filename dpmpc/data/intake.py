@@ -15,7 +15,7 @@ from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
 from dpmpc.data.looked import ALIKE, Kind, Looked, Role
 from dpmpc.data.oddities import CODE, IDENTIFIER, dropping, oddities
 from dpmpc.data.spelling import PLAIN, Spelling, canonical, stating
-from dpmpc.data.table import Table, clock, held, some
+from dpmpc.data.table import Table, held, some
 from dpmpc.data.texts import facts_of_texts, listed_words, odd_texts, plain_forms, units_of
 from dpmpc.errors import UsageError
 
@@ -174,7 +174,7 @@ def _asked(table: Table, name: str) -> Iterator[tuple[str, str]]:
         yield from (("least", f"min({value})"), ("greatest", f"max({value})"))
         yield "whole", f"count(*) FILTER (WHERE isfinite({value}) AND {value} = floor({value}))"
         yield "numbers", f"count(*) FILTER (WHERE isfinite({value}))"
-    elif column.kind == "date" and not clock(column):
+    elif column.kind == "date":
         days = table.days(name)
         yield from (("first", f"min({days})"), ("last", f"max({days})"), ("dates", f"count({days})"))
 

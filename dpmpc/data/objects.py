@@ -35,19 +35,55 @@ def open_object(value: Any, connection: duckdb.DuckDBPyConnection, folder: Path,
     if library == "pandas":
         names = [str(name) for name in value.columns]
         check_names(names, source)
-        return _registered(value.set_axis(names, axis=1), connection, source, names)
+        return _registered(plain_pandas(value.set_axis(names, axis=1)), connection, source, names)
     if isinstance(value, duckdb.DuckDBPyRelation):
         return _through_parquet(value.write_parquet, connection, folder, source)
     if library == "polars":
         frame = value.collect() if hasattr(value, "collect") else value
         check_names(frame.columns, source)
-        return _through_parquet(frame.write_parquet, connection, folder, source)
+        return _through_parquet(_plain_polars(frame).write_parquet, connection, folder, source)
     if is_spread(value):
         return replace(open_files(_in_parts(value, folder, source), connection, folder), source=source)
     if hasattr(value, "__arrow_c_stream__"):
-        table = pyarrow_module("pyarrow", source).table(value)
+        table = _plain_arrow(pyarrow_module("pyarrow", source).table(value))
         return _registered(table, connection, source, list(table.schema.names))
     raise UsageError(f"records are a path or {KINDS}; got {type(value).__name__}; convert it")
+
+
+def plain_pandas(frame: Any) -> Any:
+    """A pandas table (named by texts) whose columns are of kinds that others know too: a period is the day on which it
+    begins, an interval its text, and what is sparse is not. Errors: complex numbers."""
+    odd = {}
+    for name, dtype in frame.dtypes.items():
+        kind, of = type(dtype).__name__, getattr(getattr(dtype, "categories", None), "dtype", None)
+        if getattr(dtype, "kind", "") == "c":
+            raise UsageError(f"columns hold numbers or texts; '{name}' has {dtype}; convert it")
+        if kind == "PeriodDtype":
+            odd[name] = frame[name].dt.to_timestamp()
+        elif "IntervalDtype" in (kind, type(of).__name__):
+            odd[name] = frame[name].astype(object).map(str, na_action="ignore")
+        elif kind == "SparseDtype":
+            odd[name] = frame[name].sparse.to_dense()
+    return frame.assign(**odd) if odd else frame
+
+
+def _plain_polars(frame: Any) -> Any:
+    """A Polars table whose lengths of time are numbers of days, as those of other tables are read, and whose integers
+    are no longer than DuckDB reads them from a file."""
+    lengths = [name for name, dtype in frame.schema.items() if str(dtype).startswith("Duration")]
+    days = [frame[name].dt.total_microseconds() / 86_400e6 for name in lengths]
+    wide = [frame[name].cast(float) for name, dtype in frame.schema.items() if str(dtype) in ("Int128", "UInt128")]
+    return frame.with_columns([*days, *wide]) if days or wide else frame
+
+
+def _plain_arrow(table: Any) -> Any:
+    """An Arrow table without kinds of numbers that DuckDB does not know: long decimals, short floats."""
+    for k, field in enumerate(table.schema):
+        word = str(field.type)
+        if word == "halffloat" or word.startswith("decimal256"):
+            name = "float" if word == "halffloat" else "double"
+            table = table.set_column(k, field.name, table.column(k).cast(name))
+    return table
 
 
 def is_spread(value: Any) -> bool:
@@ -81,8 +117,10 @@ def _arrays(value: Mapping[Any, Any]) -> dict[str, Any]:
     if len(shapes) != 1 or len(next(iter(shapes))) != 1:
         raise UsageError(f"columns are equally long and have one dimension; got {sorted(shapes)[:4]}; make them so")
     for name, array in arrays.items():
-        if array.dtype.kind not in "OUSbiufM":
+        if array.dtype.kind not in "OUSbiufMm":
             raise UsageError(f"columns hold numbers or texts; '{name}' has {array.dtype}; convert it")
+        if array.dtype.kind in "Mm" and np.datetime_data(array.dtype)[0] not in ("s", "ms", "us", "ns"):
+            arrays[name] = array.astype(f"{array.dtype.kind}8[s]")  # others DuckDB does not know
         if array.dtype.kind == "S":
             arrays[name] = np.char.decode(array, "utf-8")
         elif array.dtype.kind in "iuf" and not array.dtype.isnative:

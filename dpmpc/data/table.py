@@ -20,10 +20,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.engine import duckdb, explained, nanoarrow
+from dpmpc.data.engine import duckdb, explained
 from dpmpc.data.once import once, worked_out
 from dpmpc.data.reading import clock_sql, days_sql, literal, number_sql
 from dpmpc.data.spelling import PLAIN, Spelling, composed, is_number
+from dpmpc.data.streamed import streamed
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.lazy import cached_property
 
@@ -34,9 +35,14 @@ Ints = NDArray[np.int64]
 Block = list[NDArray[Any]]
 
 _SPACES = ("\\t", "\\n", "\\r")
+# A time of day is read as its text is; a length of time is a number, of days.
 _TEXT_TYPES = ("VARCHAR", "ENUM", "UUID", "BOOLEAN", "JSON")
-_NUMBER_TYPES = ("DECIMAL", "DOUBLE", "FLOAT", "REAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-_DATE_TYPES = ("DATE", "TIME", "INTERVAL")
+_TIME_TYPES = ("TIME", "TIMETZ", "TIME WITH TIME ZONE", "TIME_NS")
+_LENGTH_TYPE = "INTERVAL"
+_NUMBER_TYPES = (
+    "DECIMAL", "DOUBLE", "FLOAT", "REAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", _LENGTH_TYPE,
+)  # fmt: skip
+_DATE_TYPES = ("DATE", "TIMESTAMP")
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class Column:
         word = self.type.upper().strip('"')
         if word.endswith("]") or word.startswith(("STRUCT", "MAP", "UNION")):
             return "other"
-        if word.startswith(_TEXT_TYPES) or word == "NULL":
+        if word.startswith(_TEXT_TYPES) or word in (*_TIME_TYPES, "NULL"):
             return "text"
         if word.removeprefix("U").startswith(_NUMBER_TYPES):
             return "number"
@@ -113,11 +119,13 @@ class Table:
         if column.kind == "number":
             if column.type.upper().startswith("DECIMAL"):  # dividing by 10^scale would round twice
                 return f"CAST(CAST({column.sql} AS VARCHAR) AS DOUBLE)"
+            if column.type.upper() == _LENGTH_TYPE:
+                return f"(epoch({column.sql}) / 86400.0)"
             return f"CAST({column.sql} AS DOUBLE)"
         if column.value:
             return column.value
         if column.kind == "text":
-            text = column.sql if column.type == "VARCHAR" else f"CAST({column.sql} AS VARCHAR)"
+            text = _as_text(column)
             # to trim a plain number would be for nothing: the cast does
             spelling = self.spelling.of(column.name)
             return number_sql(text if spelling.plain else self.text(name), spelling, loose=self.loose)
@@ -127,8 +135,6 @@ class Table:
         """SQL for a column's value as a date, in DOUBLE days since 1970-01-01, NULL where it is none."""
         column = self[name]
         if column.kind == "date":
-            if clock(column):
-                raise UsageError(self.refusal(column))
             return f"(epoch(CAST({column.sql} AS TIMESTAMP)) / 86400.0)"
         return days_sql(self.text(name), self.spelling)
 
@@ -136,11 +142,12 @@ class Table:
         """SQL for a column's value as text, in Unicode's form C, without space around it; line ends are spaces."""
         column = self[name]
         if column.kind == "number":
-            return f"CAST({column.sql} AS VARCHAR)"
+            value = self.number(name) if column.type.upper() == _LENGTH_TYPE else column.sql
+            return f"CAST({value} AS VARCHAR)"
         if column.clean or column.value:
             return column.sql
         if column.kind == "text":
-            text = column.sql if column.type == "VARCHAR" else f"CAST({column.sql} AS VARCHAR)"
+            text = _as_text(column)
             odd = " OR ".join(f"contains({text}, E'{mark}')" for mark in _SPACES)  # rare, and trimming them is slow
             whole = f"translate(trim({text}, E' {''.join(_SPACES)}'), E'\\n\\r', '  ')"
             return once(f"nfc_normalize(CASE WHEN {odd} THEN {whole} ELSE trim({text}) END)")
@@ -173,7 +180,8 @@ class Table:
 
     def rows(self, select: str, tail: str = "", relation: str | None = None) -> list[tuple[Any, ...]]:
         """All rows of SELECT select FROM the table tail, for small results. Errors: the source cannot be read."""
-        return self.run(f"SELECT {select} FROM {relation or self.relation} {tail}")
+        select, relation = worked_out(select, relation or self.relation)
+        return self.run(f"SELECT {select} FROM {relation} {tail}")
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
         """The rows that a query over this table's relation gives. Errors: the source cannot be read."""
@@ -194,11 +202,9 @@ class Table:
         select, relation = worked_out(select, self.relation)
         if self.repair is not None:
             self.n  # noqa: B018  reads everything once, so that what needs repair is repaired before the first block
+        known = self.n if "n" in vars(self) or not self.parsed else None
         with self.reading():
-            query = self.connection.sql(f"SELECT {select} FROM {relation} {tail}")
-            with nanoarrow.ArrayStream(query) as stream:
-                for part in stream:
-                    yield [_values(part.child(k)) for k in range(len(expressions))]
+            yield from streamed(self.connection, f"SELECT {select} FROM {relation} {tail}", len(expressions), known)
         self.unchanged()
 
     @contextlib.contextmanager
@@ -269,7 +275,7 @@ def _staged(table: Table, names: Sequence[str]) -> Table:
 
 def _held_column(column: Column, sql: str, number: bool) -> Column:
     if column.kind == "date":
-        return Column(column.name, sql, "VARCHAR" if clock(column) else "TIMESTAMP")
+        return Column(column.name, sql, "TIMESTAMP")
     if column.kind == "other":
         return Column(column.name, sql, column.type)
     return Column(column.name, sql, "DOUBLE" if number else "VARCHAR", not number)
@@ -284,9 +290,12 @@ def _held_sql(table: Table, column: Column) -> str:
     return f"CAST({table[column.name].sql} AS {column.type})"
 
 
-def clock(column: Column) -> bool:
-    """Whether a column of the kind date has times of day, or lengths of time, alone."""
-    return column.type.upper() in ("TIME", "TIMETZ", "TIME WITH TIME ZONE", "TIME_NS", "INTERVAL")
+def _as_text(column: Column) -> str:
+    """SQL for the text of a column of texts; of a time of day without its zone."""
+    if column.type == "VARCHAR":
+        return column.sql
+    text = f"CAST({column.sql} AS VARCHAR)"
+    return f"regexp_replace({text}, '[+-].*', '')" if column.type.upper() in _TIME_TYPES[1:3] else text
 
 
 def connect(folder: Path | None, memory: int | None, threads: int | None = None) -> duckdb.DuckDBPyConnection:
@@ -382,9 +391,3 @@ def value_sql(table: Table, name: str, missing: str = "CAST('nan' AS DOUBLE)", r
         f"CASE WHEN isfinite({value}) THEN {value} WHEN {value} IS NULL AND {table.missing(name)} THEN {missing}"
         " ELSE CAST('inf' AS DOUBLE) END"
     )
-
-
-def _values(child: Any) -> NDArray[Any]:
-    """An Arrow array of numbers without nulls as NumPy's."""
-    values = np.asarray(child.buffer(1))
-    return values[child.offset : child.offset + len(child)]

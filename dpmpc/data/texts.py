@@ -24,6 +24,7 @@ from dpmpc.data.reading import clock_sql, literal, western_sql
 from dpmpc.data.table import Table
 
 _UNITS = 64
+_VALUE = '"(value)"'  # no column of records has such a name
 _TOGETHER = 20_000  # records: the different values of all columns of more would need much memory at once
 _FIRST = 1000  # fields: they say whether the others are worth a look
 
@@ -40,9 +41,10 @@ def _read(table: Table, name: str, relation: str, along: str = "") -> str:
     text, value, days = table.text(name), table.number(name), table.days(name)
     if table.worded(name):
         value = days = "CAST(NULL AS DOUBLE)"
-    number = f"CASE WHEN isfinite({value}) THEN {value} END AS n"
-    day = f"CASE WHEN NOT coalesce(isfinite({value}), false) THEN {days} END AS d"
-    read = f"(SELECT {along}{TIMES} AS k, {text} AS t, {number}, {day} FROM {relation})"
+    number = f"CASE WHEN isfinite({_VALUE}) THEN {_VALUE} END AS n"
+    day = f"CASE WHEN NOT coalesce(isfinite({_VALUE}), false) THEN {days} END AS d"
+    values = f"(SELECT *, {value} AS {_VALUE} FROM {relation})"  # in one place: see `worked_out`
+    read = f"(SELECT {along}{TIMES} AS k, {text} AS t, {number}, {day} FROM {values})"
     plain = f"CASE WHEN n IS NULL AND d IS NULL AND regexp_matches(t, '\\pN') THEN {western_sql('t')} END"
     odd = f"(SELECT *, {plain} AS o FROM {read})"
     return f"(SELECT *, {core_sql('u')} AS b FROM (SELECT *, {unmarked_sql('o')} AS u FROM {odd}))"
@@ -140,6 +142,9 @@ def figures_of(table: Table, name: str) -> int:
     """How many fields of a column of texts look like a number, a time or a date that is read as none; 0 if less than a
     quarter of the first ones do."""
     asked = fields(f"regexp_full_match(o, {literal(FIGURES)})")
+    if table.n <= _FIRST:
+        present, count = table.one(fields("true"), asked, relation=different_texts(table, name))
+        return int(count) if 4 * count >= present else 0
     first = replace(table, relation=f"(SELECT * FROM {table.relation} LIMIT {_FIRST})")
     present, count = first.one(fields("true"), asked, relation=different_texts(first, name))
     return int(table.one(asked, relation=different_texts(table, name))[0]) if 4 * count >= present else 0

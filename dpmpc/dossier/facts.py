@@ -89,6 +89,11 @@ class Facts:
         return bool(self.report["method"] != VECTORS)
 
     @property
+    def flower(self) -> bool:
+        """Whether owners were clients of Flower: these are elsewhere, whatever ran on the server's machine."""
+        return bool(self.report.get("flower"))
+
+    @property
     def plan_digest(self) -> str:
         """What the processes of the run's first attempt compared."""
         return self.plan.digest(FIRST_ATTEMPT).hex()
@@ -115,6 +120,7 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
     kept = sorted(made[-1].glob("ledger_*.jsonl"))
     last = run / "report.json" if trained else max(kept, key=lambda path: path.stat().st_mtime)
     site = run.resolve().parent / SITE
+    one, flower = request_path(run).is_file() or len(kept) == plan.parties > 1, report.get("flower")
     return Facts(
         run=run,
         report=report,
@@ -133,7 +139,7 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
         ],
         versions=list(software().items()),
         finished=datetime.fromtimestamp(last.stat().st_mtime, UTC),
-        one_machine=request_path(run).is_file() or len(kept) == plan.parties > 1,
+        one_machine=flower["parties_here"] if flower else one,
         site=read_written(site, SiteFile, "a site") if site.is_file() else None,
     )
 
@@ -159,6 +165,7 @@ def _of_vectors(run: Path, plan: Plan) -> dict[str, Any]:
             "Flower app"
         )
     made = {entry.release for path in ledgers for entry in read_ledger(path).entries if entry.run == plan.run_id}
+    said = _said(run)
     return {
         "run": plan.run_id,
         "data": plan.data,
@@ -177,8 +184,18 @@ def _of_vectors(run: Path, plan: Plan) -> dict[str, Any]:
         "privacy": privacy_section(plan),
         "utility": None,
         "cost": None,
-        "warnings": warnings_of(plan),
+        "warnings": said.get("warnings", warnings_of(plan)),
+        "flower": said.get("flower"),
     }
+
+
+def _said(run: Path) -> dict[str, Any]:
+    """What the program of the run's caller wrote about it, such as a Flower server's; {} if it wrote nothing."""
+    try:
+        value = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _evidence(run: Path, plan: Plan, made: Sequence[Path]) -> tuple[dict[str, dict[str, Any]], bool]:

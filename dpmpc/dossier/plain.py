@@ -112,6 +112,8 @@ def _purpose(facts: Facts) -> str:
         asked = [str(query) for query in facts.plan.source.queries]
         more = f" and {len(asked) - MOST} more" if len(asked) > MOST else ""
         return f"answers to {_some(len(asked), 'question')} ('{report['data']}'): {'; '.join(asked[:MOST])}{more}"
+    if facts.flower:
+        return f"one model, from the clients' updates by Flower's {report['flower']['strategy']} ('{report['data']}')"
     if not facts.of_records:
         return f"means or sums of the owners' vectors ('{report['data']}')"
     does = "predicts" if facts.schema is None else TASKS[facts.schema.task].help
@@ -122,6 +124,8 @@ def _purpose(facts: Facts) -> str:
 def _owners(facts: Facts) -> str:
     report, plan = facts.report, facts.plan
     names = report.get("owner_names") or (plan.names.owners if plan.names is not None else ())
+    if facts.flower:
+        return f"Who brought data: {_some(report['owners'], 'client')} of Flower, each where Flower ran it."
     if not facts.of_records:
         return f"Who brought data: {_some(report['owners'], 'owner')}, each with vectors of its own{_listed(names)}."
     rows = 1 if plan.persons is None else plan.persons.rows
@@ -150,7 +154,9 @@ def _parties(facts: Facts) -> str:
     n = report["parties"]
     names = plan.names.parties if plan.names is not None else tuple(f"party {i}" for i in range(n))
     if facts.one_machine:
-        return f"Who computed: {_some(n, 'party')}, all on this one machine, with the owners. So it was a trial."
+        where = "the Flower server's machine, which can read every update" if facts.flower else (
+            "this one machine, with the owners")  # fmt: skip
+        return f"Who computed: {_some(n, 'party')}, all on {where}. So it was a trial."
     if facts.site is not None:
         names = tuple(f"{name} at {where}" for name, where in zip(names, facts.site.addresses, strict=True))
     both = " Every owner is a party too, in one process." if plan.role == "both" else ""
@@ -194,6 +200,11 @@ def _outside(facts: Facts) -> bool:
 def _tls(facts: Facts) -> str:
     if facts.report["engine"] != "mpc":
         return "Nothing crossed a network."
+    if facts.flower:
+        return (
+            "What clients sent crossed Flower's connections, sealed for each party. Whether Flower used TLS is set at "
+            "its own server, and this page does not know."
+        )
     if facts.one_machine:
         return "All processes ran on one machine, for study: nothing crossed a network, and TLS was off."
     on = tls_of(facts)
@@ -243,7 +254,9 @@ def trust(facts: Facts) -> list[tuple[str, str, str]]:
     owners = ("each owner", "computing as the program does", "its own records are less hidden; others' are not")
     rows = [("each site", "a program that is the one it says", "nothing on this page holds"), owners]
     if facts.one_machine or report["engine"] != "mpc":
-        rows.append(("who runs this machine", "everything: it saw all records", "nothing was hidden from it"))
+        who, saw = ("the Flower server's machine", "can read every update") if facts.flower else (
+            "who runs this machine", "saw all records")  # fmt: skip
+        rows.append((who, f"everything: it {saw}", "nothing was hidden from it"))
     if report["engine"] != "mpc":
         return rows
     t = report["threshold"]

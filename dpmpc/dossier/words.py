@@ -127,6 +127,8 @@ def tls_of(facts: Facts) -> bool | None:
 
 
 def _network(facts: Facts) -> tuple[str, str, str]:
+    if facts.flower:
+        return "the network", "what Flower's connections show; updates are sealed for the parties", "the updates"
     if facts.one_machine:
         return "the network", "nothing: all stayed on one machine", "everything"
     on = tls_of(facts)
@@ -155,14 +157,13 @@ def who_sees(facts: Facts) -> list[tuple[str, str, str]]:
         ("whoever reads the results", f"the opened vectors, {_made(facts)}, this page", "anything else"),
     ]
     if facts.one_machine:
-        rows.insert(
-            0,
-            (
-                "the machine of this run",
-                "all owners' records: owners and parties ran on one machine, for study",
-                "nothing was hidden from its operator",
-            ),
-        )
+        hidden = "nothing was hidden from its operator"
+        saw = "all owners' records: owners and parties ran on one machine, for study"
+        row = ("the machine of this run", saw, hidden)
+        if facts.flower:
+            saw = "every client's updates: all parties ran there, for study"
+            row = ("the Flower server's machine", saw, "the clients' records, beyond what updates tell")
+        rows.insert(0, row)
     return rows
 
 

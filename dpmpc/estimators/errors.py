@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, python_spelling
 
 
 class EstimatorError(UsageError, ValueError):
@@ -22,6 +22,14 @@ def as_value_errors() -> Iterator[None]:
     except EstimatorError:
         raise
     except UsageError as error:
+        said = error.spelt(spelling)
         if isinstance(error, RecordError):
-            raise EstimatorRecordError(str(error), error.public) from error
-        raise EstimatorError(str(error)) from error
+            raise EstimatorRecordError(said, error.public) from error
+        raise EstimatorError(said) from error
+
+
+def spelling(name: str, value: str | None) -> str:
+    """A setting as who fits an estimator writes it."""
+    if name == "drop":
+        return "X.drop(columns=...)" if value is None else f"X.drop(columns={value})"
+    return python_spelling(name, value)

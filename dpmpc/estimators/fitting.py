@@ -25,11 +25,13 @@ from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.data.derive import check_spelled, spelled_otherwise
 from dpmpc.data.intake import look
 from dpmpc.data.loading import NOTHING_STOOD_OUT, OFF_THE_RECORDS, opened
+from dpmpc.data.mapping import zeroed
 from dpmpc.data.ownership import Partition, shares
 from dpmpc.data.schema import Labels, Range, Schema, Surveyed, Target
 from dpmpc.data.spelling import PLAIN
 from dpmpc.data.table import Floats, Ints, Table
-from dpmpc.errors import python_spelling, spelt
+from dpmpc.errors import UsageError, spelt
+from dpmpc.estimators.errors import spelling
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.persons import Persons
 from dpmpc.estimators.spending import PrivacyWarning, expect, ledger_of, spent_on, warn
@@ -190,10 +192,13 @@ def _preprocessing(
         target = given.target or Range(TARGET, *ANY)
         table = {**given.columns, TARGET: given.y} if isinstance(target, Range) else given.columns
         if given.target and request.class_weight == BALANCED:
-            code = np.asarray(given.y > 0 if isinstance(given.target, Labels) else given.y, dtype=np.int64)
-            table = {**table, given.target.name: np.array(names_of(given.target), dtype=object)[code]}
+            y = np.nan_to_num(given.y)
+            code = np.asarray(y > 0 if isinstance(given.target, Labels) else y, dtype=np.int64)
+            named = np.array(names_of(given.target), dtype=object)[code]
+            named[np.isnan(given.y)] = None
+            table = {**table, given.target.name: named}
         with opened(table, folder=out, spelling=estimator.spelling or PLAIN) as (records, _):
-            _look(records, said=estimator.schema is not None or estimator.bounds is not None)
+            _look(records, estimator)
             if estimator.schema is not None:
                 draft = modelled(given.read_off(), given.task)
             elif estimator.bounds is not None:
@@ -224,25 +229,21 @@ def _preprocessing(
     return (schema, (), request) if found is None else (schema, (found[0].derived.mechanism,), found[2])
 
 
-def _look(records: Table, said: bool) -> None:
-    """Looks at a frame with texts as `train` looks at a file. Warns of what is odd. Errors, before anything is spent:
-    numbers or dates that are spelled otherwise than was stated; with a schema or bounds (`said`), which may mean them
-    as words, that is a warning."""
-    if all(column.kind == "number" for column in records.columns):
+def _look(records: Table, estimator: Any) -> None:
+    """Looks at a frame as `train` looks at a file. Warns of what is odd. Errors, before anything is spent: columns of
+    no use; numbers or dates that are spelled otherwise than was stated; with a schema or bounds, which may mean them as
+    words, that is a warning."""
+    for column in records.columns:
+        if column.kind == "other":
+            raise UsageError(records.refusal(column))
+    if not hasattr(estimator, "feature_names_in_"):  # an array, of numbers, without names
         return
     intake = look(records, target=TARGET if TARGET in records else None)[0]
-    if not said:
+    if estimator.schema is None and estimator.bounds is None:
         check_spelled(intake)
     odd = [*([text] if (text := spelled_otherwise(intake)) else []), *intake.useless()]
     if odd:
-        warnings.warn(spelt("; ".join(odd), _spelling), UserWarning, stacklevel=5)
-
-
-def _spelling(name: str, value: str | None) -> str:
-    """A setting as who fits an estimator writes it."""
-    if name == "drop":
-        return "X.drop(columns=...)" if value is None else f"X.drop(columns={value})"
-    return python_spelling(name, value)
+        warnings.warn(spelt("; ".join(odd), spelling), UserWarning, stacklevel=5)
 
 
 def _learned(
@@ -254,7 +255,8 @@ def _learned(
     out: Path,
     books: _Books,
 ) -> Fitted:
-    records, sizes = sorted_by_owner(X, given.scaled(schema), given.split, given.weights), given.sizes
+    y = zeroed(X, given.scaled(schema))  # a target that is missing, where that was stated to count as a zero vector
+    records, sizes = sorted_by_owner(X, y, given.split, given.weights), given.sizes
     facts = facts_of_schema(str(request.data_id), schema, sizes, before)
     request, advice = settled(request, facts)
     plan = plan_of(request, facts)

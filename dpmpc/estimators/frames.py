@@ -1,5 +1,6 @@
 """From what scikit-learn's users have (arrays, data frames) to records in the unit ball, through a public schema."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from dpmpc.data.blocks import Records, arranged, in_memory
 from dpmpc.data.derive import Asked, looked, schema_of_bounds, schema_of_records
 from dpmpc.data.loading import opened
 from dpmpc.data.mapping import Mapping as Mapped
-from dpmpc.data.objects import is_spread
+from dpmpc.data.objects import is_spread, plain_pandas
 from dpmpc.data.ownership import Partition
 from dpmpc.data.schema import USUAL_GOALS, Classes, Column, Labels, Numeric, Range, Schema, Surveyed, Target
 from dpmpc.data.spelling import PLAIN, Spelling
@@ -18,6 +19,7 @@ from dpmpc.data.table import Floats, Ints
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
 
 TARGET = "(target)"
+_SEVERAL = 20  # records: of fewer all values of a column may be unknown for once
 Frame = dict[str, Any]  # name -> column (n,)
 
 
@@ -38,12 +40,13 @@ def is_frame(X: Any) -> bool:
 
 def frame_of(X: Any) -> Frame:
     """The columns of a table: numbers as floats, NaN where missing; all else as it is, None where missing. Errors: two
-    columns of one name."""
+    columns of one name; a column with several values a record."""
     names = list(X.column_names if hasattr(X, "column_names") else X.columns)
-    columns = {str(name): _column(X[name]) for name in names}
-    if len(columns) < len(names):
-        raise EstimatorError(f"columns have names of their own; {len(names)} columns have {len(columns)}; rename them")
-    return columns
+    if (own := len({str(name) for name in names})) < len(names):
+        raise EstimatorError(f"columns have names of their own; {len(names)} columns have {own}; rename them")
+    if type(X).__module__.split(".")[0] == "pandas":
+        X = plain_pandas(X)
+    return {str(name): column_of(X[name], str(name)) for name in names}
 
 
 def frame_of_array(X: Floats, names: Sequence[str]) -> Frame:
@@ -51,21 +54,40 @@ def frame_of_array(X: Floats, names: Sequence[str]) -> Frame:
     return dict(zip(names, np.ascontiguousarray(X.T), strict=True))
 
 
-def _column(values: Any) -> Any:
-    column = np.asarray(values)
+_FLOATS = {"int", "float", "Decimal", "int64", "float64", "int32", "float32"}
+_LENGTHS = {"timedelta", "Timedelta"}
+_ABSENT = {"NoneType", "NAType", "NaTType"}
+
+
+def column_of(values: Any, name: str = TARGET) -> Any:
+    """(n,) one column, or targets: numbers as floats, NaN where missing; all else as it is, None where missing. Errors:
+    a record has several values."""
+    column = np.asarray(values.to_list(), dtype=object) if _wide(values) else np.asarray(values)
+    if column.ndim != 1:
+        raise EstimatorError(f"a column has one value a record; '{name}' has shape {column.shape}; mend it")
     if column.dtype.kind in "iuf":
         return column.astype(np.float64)
+    if column.dtype.kind == "m":
+        return column / np.timedelta64(1, "D")
     if column.dtype.kind not in "OUS":
         return column
     if column.dtype.kind != "O":
         return column.astype(object)
-    kinds = {type(value).__name__ for value in column}
     absent = np.array([gone(value) for value in column], dtype=bool)
-    if kinds - {"NoneType", "NAType", "NaTType"} <= {"int", "float", "Decimal", "int64", "float64", "int32", "float32"}:
+    kinds = {type(value).__name__ for value in column} - _ABSENT
+    if kinds and kinds <= _FLOATS:
         return np.array([np.nan if g else float(value) for value, g in zip(column, absent, strict=True)])
+    if kinds & _LENGTHS and kinds - {"float"} <= _LENGTHS:
+        days = (np.nan if g else value.total_seconds() / 86_400 for value, g in zip(column, absent, strict=True))
+        return np.array(list(days))
     column = column.copy()
     column[absent] = None
     return column
+
+
+def _wide(values: Any) -> bool:
+    """Whether it is a Polars column of integers that NumPy has none for."""
+    return str(getattr(values, "dtype", "")) in ("Int128", "UInt128") and hasattr(values, "to_list")
 
 
 def gone(value: Any) -> bool:
@@ -133,12 +155,18 @@ def _schema_of_frame(X: Frame, bounds: Any, target: Target, public: bool, one: b
 
 def rows(schema: Schema, X: Frame, *, ball: bool = True, spelling: Spelling = PLAIN) -> Floats:
     """(n, d) the records in the unit ball, in their order; `ball` as of `Schema.rows`; texts are read as `spelling`
-    says. What is missing is filled by the
-    schema's rule. Errors: a column is missing."""
+    says. What is missing is filled by the schema's rule. Warns of columns nearly none of whose values fit, where
+    records are not just a few. Errors: a column is missing."""
     plain = all(isinstance(column, Numeric | Surveyed) for column in schema.columns)
     if not plain or not all_numbers(X) or any(column.name not in X for column in schema.columns):
         with opened(X, spelling=spelling) as (table, _):
-            return Mapped(table, schema, labels=False).arrays(ball=ball)[0]
+            mapped = Mapped(table, schema, labels=False)
+            found = mapped.arrays(ball=ball)[0]
+        there = [count for count in mapped.counts.values() if count.rows >= max(_SEVERAL, 2 * count.missing)]
+        odd = [text for count in there if (text := count.warning)]
+        if odd:
+            warnings.warn("; ".join(odd), UserWarning, stacklevel=5)
+        return found
     out = np.empty((_length(X), len(schema.feature_names)))
     schema.rows([_read(column, X[column.name]) for column in schema.columns], out, ball=ball)
     return out
@@ -228,7 +256,7 @@ def schema_classes(target: Target, y: Any) -> Any:
 
 def range_target(y: Floats, bounds: Any) -> Range:
     """The target of a regression, from its public bounds or read off the values."""
-    low, high = (float(np.min(y)), float(np.max(y))) if bounds is None else (float(side) for side in bounds)
+    low, high = (float(np.nanmin(y)), float(np.nanmax(y))) if bounds is None else (float(side) for side in bounds)
     if bounds is None and low == high:
         raise EstimatorError(f"a target must vary; it is always {low:g}; state target_bounds=(low, high)")
     return Range(TARGET, low, high)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -34,6 +35,7 @@ from dpmpc.estimators.frames import (
     weights_of,
 )
 from dpmpc.estimators.persons import apart, first_of, ids_of
+from dpmpc.estimators.targets import check_read_off, labels
 from dpmpc.learning.additive import Additive
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.erm_blocks import scored
@@ -71,6 +73,7 @@ class PrivateLinear(BaseEstimator):
         with as_value_errors():
             X, column = apart(table_of(X), self.person)
             columns, values = self._validated(X, y)
+            values = self._targets(values, getattr(y, "name", None), columns)
             groups = owner_codes(owners, len(values))
             weights = weights_of(sample_weight, self.weight_bound, len(values))
             ids, persons = ids_of(self, column, person, len(values)), None
@@ -100,10 +103,10 @@ class PrivateLinear(BaseEstimator):
         if not is_frame(X):
             numbers, values = validate_data(
                 self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2,
-                y_numeric=self._number,
+                y_numeric=self._number and not _texts(y),
             )  # fmt: skip
             return self._read(frame_of_array(numbers, self._names(numbers.shape[1]))), values
-        columns, values = frame_of(X), column_or_1d(np.asarray(y), warn=True)
+        columns, values = frame_of(X), one_column(y)
         validate_data(self, X, skip_check_array=True)
         if len(X) != len(values):
             raise EstimatorError(f"there is one target for each record; got {len(values)} for {len(X)}; mend y")
@@ -114,6 +117,11 @@ class PrivateLinear(BaseEstimator):
     def _read(self, columns: Frame) -> Frame:
         """The columns of numbers without those that were stated to stand for none."""
         return frame_without_codes(columns, self.spelling or PLAIN)
+
+    def _targets(self, y: Any, name: Any, columns: Frame) -> Any:
+        """(n,) the targets as `_given` takes them; `name`: theirs, if they have one. Errors: targets that no fit can
+        use."""
+        return y
 
     def _given(self, columns: Frame, y: Any, groups: Ints) -> Given:
         """What a fit is given. Errors: targets or a schema that the estimator is not for."""
@@ -173,6 +181,16 @@ class PrivateLinear(BaseEstimator):
         tags.non_deterministic = True  # noise is drawn anew by every fit, from no seed
         tags.input_tags.allow_nan = True  # missing values are filled by the schema's rule
         return tags
+
+
+def one_column(y: Any) -> Any:
+    """(n,) targets, of whatever kind. Errors: several values a record."""
+    return column_or_1d(np.asarray(y), warn=True)
+
+
+def _texts(y: Any) -> bool:
+    """Whether targets are texts, or may be."""
+    return np.asarray(y).dtype.kind in "OUS"
 
 
 def _finite(columns: Frame) -> Frame:
@@ -268,13 +286,16 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         self._set(locals())
 
     def _given(self, columns: Frame, y: Any, groups: Ints) -> Given:
-        check_classification_targets(y)
-        (seen, held), schema = np.unique(y, return_counts=True), given_schema(self.schema)
+        y, there = labels(y, self.spelling or PLAIN)
+        check_classification_targets(y[there])
+        (seen, held), schema = np.unique(y[there], return_counts=True), given_schema(self.schema)
         if schema is not None and isinstance(schema.target, Range):
             raise EstimatorError("the schema of a classifier has a label as its target; this has a number; use another")
         if self.classes is not None:
             self.classes_ = np.asarray(self.classes)
         else:
+            if schema is None:
+                check_read_off(seen)
             self.classes_ = seen if schema is None else schema_classes(schema.target, y)
         if len(self.classes_) < 2:
             raise EstimatorError(
@@ -293,8 +314,10 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
                 f"classes and schema must agree; there are {len(self.classes_)} and {schema.classes}; mend one of them"
             )
         order = np.argsort(self.classes_, kind="stable")
-        codes = order[np.searchsorted(self.classes_, y, sorter=order)]
+        codes = np.zeros(len(y), dtype=np.int64)
+        codes[there] = order[np.searchsorted(self.classes_, y[there], sorter=order)]
         values = np.where(codes == 1, 1.0, -1.0) if len(self.classes_) == 2 else codes.astype(np.float64)
+        values[~there] = np.nan  # such a record counts as a zero vector
         return Given(
             "logistic" if len(self.classes_) == 2 else "softmax",
             columns,
@@ -319,6 +342,13 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         if scores.ndim == 2:
             return self.classes_[predicted(scores)]
         return self.classes_[(scores > 0).astype(np.int64)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy on these records; labels of texts are compared as those of `fit`. Errors: as there."""
+        with as_value_errors():
+            y, there = labels(one_column(y), self.spelling or PLAIN)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[there]
+        return float(accuracy_score(y[there], self.predict(X)[there], sample_weight=weight))
 
     def predict_proba(self, X: Any) -> Floats:
         """(n, classes) the probabilities of the classes, as the model has them, corrected for weights of classes."""

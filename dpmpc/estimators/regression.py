@@ -4,14 +4,16 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 
 from dpmpc.data.schema import USUAL, Range, Schema
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Floats, Ints
-from dpmpc.estimators.errors import EstimatorError
+from dpmpc.estimators.errors import EstimatorError, as_value_errors
 from dpmpc.estimators.fitting import Given
 from dpmpc.estimators.frames import Frame, given_schema, make_schema, range_target
-from dpmpc.estimators.linear import PrivateLinear
+from dpmpc.estimators.linear import PrivateLinear, one_column
+from dpmpc.estimators.targets import quantities
 from dpmpc.learning.task import TASKS, Task
 from dpmpc.settings import nearest
 
@@ -26,14 +28,7 @@ class _Regression(RegressorMixin, PrivateLinear):
         return TASKS[USUAL["number"]]
 
     def _given(self, columns: Frame, y: Any, groups: Ints) -> Given:
-        try:
-            values = np.asarray(y, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise EstimatorError(
-                "targets are numbers; these hold texts; read them first, as with [spelling.number(text) for text in y]"
-            ) from None
-        if not np.isfinite(values).all():
-            raise EstimatorError("targets are finite numbers; one is NaN or infinity; remove such records")
+        values: Floats = y
         task = self._modelled
         if task.kind != "number":
             raise EstimatorError(f"a regression is of a quantity; the task {task.name} is for classes; use another")
@@ -52,6 +47,18 @@ class _Regression(RegressorMixin, PrivateLinear):
 
         target = task.taken(range_target(values, self.target_bounds)) if public else None
         return Given(task.name, columns, values, groups, target, True, read_off, scaled)
+
+    def _targets(self, y: Any, name: Any, columns: Frame) -> Floats:
+        said = self.schema is not None or self.bounds is not None  # which may mean texts as words
+        return quantities(y, name, {} if said else columns, self.spelling or PLAIN)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2 on these records; targets of texts are read as those of `fit`. Errors: as there."""
+        with as_value_errors():
+            y = quantities(one_column(y), None, {}, self.spelling or PLAIN)
+        there = np.isfinite(y)  # a record that counts as a zero vector has no target to be held against
+        weight = None if sample_weight is None else np.asarray(sample_weight)[there]
+        return float(r2_score(y[there], self.predict(X)[there], sample_weight=weight))
 
     def predict(self, X: Any) -> Floats:
         """(n,) predictions in the target's own units."""

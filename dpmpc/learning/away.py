@@ -145,7 +145,7 @@ class _Tiled:
         most, d = max(tile.end - tile.begin for tile in self.tiles), len(self.schema.feature_names)
         dtype = np.dtype(DTYPES[self.precision])
         X = np.frombuffer(mmap.mmap(-1, max(1, most * d * dtype.itemsize)), dtype, most * d).reshape(most, d)
-        y, left, filled, seen = np.empty(most), iter(self.tiles), 0, 0
+        y, left, filled, seen, write = np.empty(most), iter(self.tiles), 0, 0, self.schema.writer()
         tile = next(left)
         for values, labels, _ in mapping.blocks():
             chosen = np.arange(len(labels)) if mine is None else np.flatnonzero(mine[seen : seen + len(labels)])
@@ -154,7 +154,7 @@ class _Tiled:
                 rows = chosen[at : at + tile.end - tile.begin - filled]
                 part = slice(int(rows[0]), int(rows[-1]) + 1) if rows[-1] - rows[0] + 1 == len(rows) else rows
                 into = slice(filled, filled + len(rows))
-                self.schema.rows([v[part] for v in values], X[into])
+                write([v[part] for v in values], X[into])
                 y[into] = zeroed(X[into], labels[part])
                 filled, at = filled + len(rows), at + len(rows)
                 if filled == tile.end - tile.begin:

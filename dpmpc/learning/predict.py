@@ -48,6 +48,13 @@ class Predictions:
         return f"{name} on {number_of(self.n, 'record')}: {score:.4f}{beside}"
 
     @property
+    def alone(self) -> str | None:
+        """The class that is said of every record, of several; None where there are two, or a quantity."""
+        said = next(iter(self.columns.values()))
+        alike = self.n > 1 and said.dtype == object and bool(np.all(said == said[0]))
+        return str(said[0]) if alike else None
+
+    @property
     def n(self) -> int:
         return len(next(iter(self.columns.values())))
 

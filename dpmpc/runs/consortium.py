@@ -67,6 +67,12 @@ class Site:
             return f"party{self.party}" if self.owner is None else f"site{self.party}"
         return f"owner{self.owner}"
 
+    @property
+    def called(self) -> str:
+        """Its name and what it is, for whoever coordinates: charite (party 1 and owner 1)."""
+        parts = (("party", self.party), ("owner", self.owner))
+        return f"{self.name} ({' and '.join(f'{what} {number}' for what, number in parts if number is not None)})"
+
 
 @dataclass(frozen=True)
 class Consortium:

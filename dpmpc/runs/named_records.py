@@ -1,6 +1,6 @@
 """The records that a request names, sorted by owner, and what becomes of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -153,16 +153,21 @@ def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Finding
         tables = plan.source.tables if isinstance(plan.source, Study) else None
         reads = [] if tables is None else [name for name in tables.reads if name not in mine]
         found = check(schema, table, sizes, [] if tables is None else tables.columns.as_read(reads))
+        return with_spelling(found, table, surveyed=schema.unknown)
     return with_spelling(found, table, isinstance(plan.source, Synthesis))
 
 
-def with_spelling(found: Findings, table: Table, refuses: bool = False) -> Findings:
+def with_spelling(found: Findings, table: Table, refuses: bool = False, surveyed: Collection[str] = ()) -> Findings:
     """The findings, with what is to be stated of fields that are spelled otherwise than was stated, at which a
-    synthetic table `refuses` records, and what is odd about whole columns."""
+    synthetic table `refuses` records, and what is odd about whole columns. `surveyed`: columns of which a plan knows
+    only the name; what they seem to be is said of each."""
     intake = look(table)[0]
     odd = spelled_otherwise(intake)
     said = [Finding("refused" if refuses else "warning", "records", odd)] if odd else []
     notes = [Finding("note", "records", note) for note in intake.notes]
+    seen = [column for column in intake.columns if column.name in surveyed]
+    if known := ", ".join(f"{c.name} looks like {c.kind}" + f" ({c.missing} missing)" * bool(c.missing) for c in seen):
+        notes.append(Finding("note", "surveyed", known))
     findings = (*found.found, *said, *notes)
     return replace(found, found=tuple(replace(each, text=spelt(each.text, _of_a_plan)) for each in findings))
 

@@ -52,13 +52,26 @@ def structure_of(records: Records) -> Evidence:
     if records.plan.checks_owners:
         checks = (*checks, check_owners_events(records))
     unfinished = [a.name for a in records.all if not a.ended]
-    note = number_of(len(records.all), "transcript")
+    note = number_of(len(records.all), "transcript") + _how_far(records)
     if unfinished:
         note += f"; cut short, so that their noise traffic is not counted: {', '.join(unfinished)}"
     if records.elsewhere:
         who = f"{'party' if len(records.elsewhere) == 1 else 'parties'} {', '.join(map(str, records.elsewhere))}"
         note += f"; part of the run: the files of {who} are elsewhere, and what they say was not compared"
     return Evidence("structure", checks, 0.0, note)
+
+
+def _how_far(records: Records) -> str:
+    """What of a run the verdict is not on: releases that were not opened, and those that follow a stage."""
+    plan, (_, stage, name) = records.plan, records.plan.run_id.partition("+")
+    seen = {
+        number
+        for attempt in records.all
+        for number, events in attempt.releases.items()
+        if any(event["event"] == "open" for event in events)
+    }
+    note = f"; of the {name} alone, no other release of the run" if stage else ""
+    return note + (f"; {len(seen)} of {plan.releases} releases were opened" if len(seen) < plan.releases else "")
 
 
 def _releases(records: Records) -> Iterator[tuple[Attempt, int, list[Event], bool]]:

@@ -67,6 +67,7 @@ def digest(plan: Plan) -> bytes:
 
 def test_openings_and_noise_have_channels_of_their_own() -> None:
     assert OPENING + MOST_RELEASES <= NOISE < WARM_UP
+    assert MOST_RELEASES <= 1 << 18, "accounts count what is planned one by one: some 50 microseconds each"
     with pytest.raises(UsageError, match="iterations must lie in"):
         planned(iterations=MOST_RELEASES + 1)
     with pytest.raises(UsageError, match=f"1 to {MOST_RELEASES} releases"):

@@ -15,9 +15,11 @@ from dpmpc.cli.describe import command as describe_command
 from dpmpc.data import CsvFile, Schema, load
 from dpmpc.data.check import check, schema_in
 from dpmpc.data.loading import opened
+from dpmpc.data.schema import Classes
 from dpmpc.data.spelling import Spelling
 from dpmpc.data.writing import write_table
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.runs.named_records import with_spelling
 from tests.tables import cells_of, write
 
 SCHEMA = {
@@ -270,3 +272,16 @@ def test_columns_that_are_numbers_but_for_a_few_values(tmp_path: Path) -> None:
     dotted = "\n".join(["day,y", *(f"{k % 9 + 10}.03.2021,{k % 2}" for k in range(90))])
     with pytest.raises(RecordError, match="dates='dmy'"):
         load(site(tmp_path, "c.csv", dotted), target="y")
+
+
+def test_a_class_that_an_owner_lacks_is_said_and_surveyed_columns_are_accounted_for(tmp_path: Path) -> None:
+    schema = Schema((), Classes("y", ("a", "b", "c")), unknown=("dose", "ward", "none"))
+    path = tmp_path / "mine.csv"
+    path.write_text("dose,ward,none,y\n" + "".join(f"{k}.5,{'nsw'[k % 3]},,{'ab'[k % 2]}\n" for k in range(60)))
+    with opened(CsvFile(path)) as (table, _):
+        found = with_spelling(check(schema, table), table, surveyed=schema.unknown)
+    lines = found.lines()
+    assert not found.refused
+    assert any("c x 0; of c the model learns from other owners' records alone" in line for line in lines)
+    (surveyed,) = (line for line in lines if line.startswith("note: surveyed"))
+    assert "dose looks like number, ward looks like category, none looks like empty (60 missing)" in surveyed

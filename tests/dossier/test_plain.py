@@ -65,6 +65,23 @@ def test_a_pure_promise_is_read_at_delta_zero() -> None:
     assert plain.least(lambda delta: math.inf, 1.0) == 100.0
 
 
+def test_clients_of_flower_are_elsewhere_and_its_server_is_named(tmp_path: Path) -> None:
+    """What the server wrote of its run is on the page: a warning, the strategy, and where the parties were."""
+    with dpmpc.Aggregator(owners=3, dimension=2, clip=1.0, epsilon=1.0, delta=1e-5, out=tmp_path / "run") as made:
+        made.mean([[0.1, 0.2]] * 3)
+    assert plain.trust(facts_of(tmp_path / "run"))[2][1] == "everything: it saw all records"
+    said = {"flower": {"strategy": "FedAvg", "parties_here": True}, "warnings": ["all ran on the server"]}
+    (tmp_path / "run" / "report.json").write_text(json.dumps(said))
+    facts = facts_of(tmp_path / "run")
+    happened = " ".join(plain.what_happened(facts))
+    assert "one model, from the clients' updates by Flower's FedAvg" in happened and "3 clients of Flower" in happened
+    assert "the Flower server's machine, which can read every update" in happened and "TLS was off" not in happened
+    assert plain.trust(facts)[2][:2] == ("the Flower server's machine", "everything: it can read every update")
+    assert who_sees(facts)[0][0] == "the Flower server's machine" and "all ran on the server" in page(facts)
+    (tmp_path / "run" / "report.json").write_text(json.dumps({"flower": {**said["flower"], "parties_here": False}}))
+    assert not facts_of(tmp_path / "run").one_machine
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("plain") / "run"

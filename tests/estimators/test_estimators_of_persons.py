@@ -140,7 +140,7 @@ def test_clones_and_scores_keep_persons() -> None:
     assert len(found) == 2
     for kind in (PrivateRidge, PrivateRegressor):
         settings = {**PLAIN, "bounds": (-4.0, 4.0), "target_bounds": (-4, 4)}
-        fit = kind(**settings).fit(X, frame["a"], owners=frame["site"], person=frame["who"])
+        fit = kind(**settings).fit(X, frame["a"] + frame["b"], owners=frame["site"], person=frame["who"])
         assert "all records of one person" in str(fit.guarantee_)
 
 

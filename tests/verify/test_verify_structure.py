@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,8 +21,8 @@ from dpmpc.noise.pool import CAPACITY, Pool
 from dpmpc.privacy.book import LedgerError
 from dpmpc.verify.canaries import Canaries, canary_plan
 from dpmpc.verify.fresh import by_parties
-from dpmpc.verify.run_files import Attempt
-from dpmpc.verify.structure import check_structure
+from dpmpc.verify.run_files import Attempt, read_records
+from dpmpc.verify.structure import check_structure, structure_of
 from dpmpc.verify.verification import verify_structure
 
 Event = dict[str, Any]
@@ -148,6 +149,22 @@ def test_a_run_cut_short_holds_without_its_last_release(honest: Path, tmp_path: 
     evidence = check_structure(out)
     assert evidence.holds, evidence.failed
     assert "cut short" in evidence.note and "party 1" in evidence.note
+
+
+def test_the_note_says_what_of_a_run_the_verdict_is_not_on(honest: Path) -> None:
+    """A run that ended after its survey holds as far as it came: whoever reads the verdict must see how far."""
+    records = read_records(honest)
+    assert structure_of(records).note == "3 transcripts"
+    short = tuple(
+        tuple(
+            replace(attempt, events=tuple(e for e in attempt.events if e.get("release", 0) < 1)) for attempt in attempts
+        )
+        for attempts in records.attempts
+    )
+    assert structure_of(replace(records, attempts=short)).note == "3 transcripts; 1 of 4 releases were opened"
+    surveyed = replace(records, plan=replace(records.plan, run_id=f"{records.plan.run_id}+survey"))
+    wanted = "3 transcripts; of the survey alone, no other release of the run"
+    assert structure_of(surveyed).note == wanted
 
 
 def test_files_are_held_against_transcripts(honest: Path, tmp_path: Path) -> None:

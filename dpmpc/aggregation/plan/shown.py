@@ -13,6 +13,12 @@ from dpmpc.mpc.contract.levels import described
 from dpmpc.mpc.contract.security import security_of
 
 
+def _blind(threshold: int) -> str:
+    if not threshold:
+        return "each reads what owners send"
+    return "none alone learns anything" if threshold == 1 else f"any {threshold} together learn nothing"
+
+
 def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
     """What a process is about to take part in, a line each: the true guarantee, who computes, what is opened, of what.
     Public. Cost: nothing beyond the plan's derivation."""
@@ -21,7 +27,7 @@ def taking_part(plan: Plan, addresses: Sequence[str] = ()) -> list[str]:
         where = f": {', '.join(called if plan.names else addresses)}" if addresses else ""
         how = described(plan.backend)
         how += f": {security_line(plan)}" if security_of(plan.backend) == "active" else ""
-        who = f"{plan.parties} parties, any {plan.threshold} of which learn nothing together ({how}){where}"
+        who = f"{plan.parties} parties, of which {_blind(plan.threshold)} ({how}){where}"
     else:
         who = "one process that sees all vectors (engine clear)"
     schema = plan.source.about
