@@ -173,7 +173,7 @@ def read_kit(folder: Path) -> Kit:
 
 
 def owner_of_kit(plan: Path) -> int | None:
-    """The owner whose kit holds this plan.json; None where it lies in no kit, or in a party's. Errors: as `read_kit`."""
+    """The owner whose kit holds this plan.json; None where it is in no kit, or in a party's. Errors: as `read_kit`."""
     if plan.name != plan_path(plan.parent).name or not (plan.parent / SITE).is_file():
         return None
     kit = read_kit(plan.parent)
