@@ -30,7 +30,7 @@ def command(
     spelling: "Spelling",
 ) -> int:
     """Hold your records against a schema, without a run: missing, unknown and clipped values by column; against a plan
-    also whether they are as many as it says.
+    also whether they are as many as it says; beside a kit's plan, as many as it says of that site.
 
     For the owner's own eyes; nothing is sent anywhere. Exit code 1 if a run would refuse the records.
 
@@ -40,6 +40,7 @@ def command(
     from dpmpc.data.check import check, schema_in
     from dpmpc.data.loading import opened
     from dpmpc.data.planned import asks, planned_sizes
+    from dpmpc.runs.kit import owner_of_kit
     from dpmpc.runs.named_records import held_against, with_spelling
 
     if (plan_file is None) == (schema_file is None):
@@ -49,6 +50,8 @@ def command(
     plan = None if plan_file is None or not asks(plan_file) else Plan.read(plan_file)
     schema = None if plan is not None else schema_in(plan_file or schema_file or Path())
     sizes = () if plan_file is None else planned_sizes(plan_file)
+    if plan_file is not None and len(sizes) > 1 and (mine := owner_of_kit(plan_file)) is not None:
+        sizes = sizes[mine : mine + 1]
     with opened(source_of(csv, records, database, sql), memory=memory_of(memory), spelling=spelling) as (table, _):
         if plan is not None:
             result, of = held_against(plan, table, sizes), f"what run {plan.run_id} reads"

@@ -152,11 +152,16 @@ class Declared:
             good = True
         if not good or (isinstance(value, bool) and kind is not bool) or (kind is float and not math.isfinite(value)):
             assert kind is not None
-            raise UsageError(f"<<{self.name}>> must be {_KINDS[kind]}; got {value!r}; give one")
+            raise UsageError(f"<<{self.name}>> must be {_KINDS[kind]}; got {_brief(value)}; give one")
         value = value if kind not in (int, float) else kind(value)
         if self.setting.check is not None:
             self.setting.check(f"<<{self.name}>>", value)
         return value
+
+
+def _brief(value: Any) -> str:
+    """A value in an error's line: as it is written, or its type alone, of a table for one, whose values are records."""
+    return repr(value) if isinstance(value, str | Real) else f"a {type(value).__name__}"
 
 
 @dataclass(frozen=True, kw_only=True)

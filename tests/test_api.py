@@ -54,6 +54,25 @@ def test_every_public_name_has_one_home_and_says_what_it_is() -> None:
         dpmpc.nothing  # noqa: B018
 
 
+def test_names_that_texts_tell_are_there() -> None:
+    """Every `dpmpc.part.Name` that a docstring, a message or a page of data names can be had under that name."""
+    pattern = re.compile(r"\bdpmpc(?:\.[a-z]+)+\.[A-Z][A-Za-z]+\b")
+    root = PAGE.parents[1]
+    files = [*(root / "dpmpc").rglob("*.py"), *(root / "docs").rglob("*.md")]
+    told = {name for file in files for name in pattern.findall(file.read_text(encoding="utf-8"))}
+    assert "dpmpc.data.Spelling" in told
+    missing = []
+    for name in sorted(told):
+        module, _, last = name.rpartition(".")
+        try:
+            getattr(importlib.import_module(module), last)
+        except ImportError:
+            continue  # what needs a library that is not installed
+        except AttributeError:
+            missing.append(name)
+    assert not missing, missing
+
+
 def test_importing_dpmpc_imports_next_to_nothing() -> None:
     code = "import sys, dpmpc; print([m for m in ('numpy', 'scipy', 'sklearn', 'mpyc', 'mpmath') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 
 import dpmpc
@@ -214,6 +215,13 @@ def test_a_name_that_no_setting_has_is_answered_with_the_nearest() -> None:
         dpmpc.Plan.create(owners=2, dimension=2, clip=1.0, epsilom=1.0)  # type: ignore[call-arg]
     with pytest.raises(UsageError, match="epsilon must be a finite number; got 'x'"):
         dpmpc.Plan.create(owners=2, dimension=2, clip=1.0, epsilon="x")  # type: ignore[arg-type]
+
+
+def test_a_table_where_a_word_is_due_is_refused_without_its_values(tmp_path: Path) -> None:
+    table = {"age": np.array([71.5, 43.25]), "died": np.array([0, 1])}
+    with pytest.raises(UsageError) as caught:
+        dpmpc.train(tmp_path / "run", data=table, target="died", epsilon=1.0, delta=1e-5)  # type: ignore[arg-type]
+    assert str(caught.value) == "data must be a text; got a dict; give one"
 
 
 @pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateRidge, PrivateRegressor])

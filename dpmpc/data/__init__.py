@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dpmpc.data.ownership import Partition, partition
     from dpmpc.data.schema import Schema
     from dpmpc.data.sets import NAMES, load_dataset
+    from dpmpc.data.spelling import Spelling
 
 _HOMES = {
     "Records": "blocks",
@@ -22,6 +23,7 @@ _HOMES = {
     "Schema": "schema",
     "NAMES": "sets",
     "load_dataset": "sets",
+    "Spelling": "spelling",
 }
 __all__ = [
     "NAMES",
@@ -31,6 +33,7 @@ __all__ = [
     "Query",
     "Records",
     "Schema",
+    "Spelling",
     "load",
     "load_dataset",
     "partition",

@@ -14,6 +14,7 @@ from dpmpc.data.few import TIMES, different, few
 from dpmpc.data.intake import Intake, look
 from dpmpc.data.looked import HOLLOW, Looked
 from dpmpc.data.mapping import first_missing
+from dpmpc.data.objects import FRAMES
 from dpmpc.data.oddities import dropping
 from dpmpc.data.schema import Classes, Goal, Kind, Labels, Missing, Range, Schema, Target, column_of_bounds
 from dpmpc.data.spelling import canonical, composed, is_number, stating
@@ -167,8 +168,9 @@ def check_spelled(intake: Intake, unsaid: str = "") -> None:
     """Errors: many fields are spelled otherwise than was stated, so that they would count as missing: which columns,
     and what to state. For the owner's eyes. `unsaid`: a target of which no task was stated."""
     if odd := spelled_otherwise(intake):
+        shows = "" if intake.source in FRAMES else "; `dpmpc describe` shows all"
         raise RecordError(
-            f"{odd}{task_of(intake, unsaid)}, leave such columns out, or give a schema; `dpmpc describe` shows all",
+            f"{odd}{task_of(intake, unsaid)}, leave such columns out, or give a schema{shows}",
             "an owner's records are spelled otherwise than it stated",
         )
 

@@ -99,7 +99,7 @@ class Mapping:
         if absent:
             near = difflib.get_close_matches(absent[0], self.table.names, 1, 0.7)
             hint = f" (is '{near[0]}' '{absent[0]}'?)" if near else ""
-            raise UsageError(f"the model needs its columns; {', '.join(absent[:8])} not in the data{hint}; add them")
+            raise UsageError(f"a model needs all its columns; {', '.join(absent[:8])} not in the data{hint}; add them")
         if self.labels and self.schema.target.name not in self.table:
             raise UsageError(
                 f"labels come from the target column; '{self.schema.target.name}' is not in the data; name another"

@@ -19,6 +19,8 @@ from dpmpc.folders import make_folder
 
 KINDS = "a pandas, Polars or PyArrow table, a DuckDB relation, a frame of Dask or Ray, or {column: NumPy array}"
 _SPREAD = {"dask": "to_parquet", "dask_expr": "to_parquet", "ray": "write_parquet"}  # frames in parts: what writes them
+_STORED = "records.parquet"
+FRAMES = ("records", _STORED)  # what messages call a frame, which no command of a shell can look at
 
 
 def open_object(value: Any, connection: duckdb.DuckDBPyConnection, folder: Path, source: str = "records") -> Table:
@@ -97,7 +99,7 @@ def stored(value: Any, folder: Path) -> Path:
     Errors: as `open_object`; the disk is full."""
     if is_spread(value):
         return _in_parts(value, folder, "records")
-    path = folder / "records.parquet"
+    path = folder / _STORED
     connection = connect(folder, None)
     try:
         table = open_object(value, connection, folder)

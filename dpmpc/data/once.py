@@ -1,11 +1,17 @@
 """SQL in which an expression that stands in several places is worked out once a row."""
 
 import re
+import secrets
 from collections import Counter
 
 _SHORT = 100  # characters of an expression that may as well stand there twice
-_BEGIN, _END = "/*once{*/", "/*}once*/"
-_INNERMOST = re.compile(rf"{re.escape(_BEGIN)}((?:(?!/\*once\{{|/\*\}}once).)*){re.escape(_END)}", re.DOTALL)
+# No text of a schema or a file can hold a mark: it is drawn anew in each process. A text that ended an expression's
+# mark early would leave its literal and become SQL.
+_SECRET = secrets.token_hex(16)
+_BEGIN, _END = f"/*{_SECRET}{{*/", f"/*}}{_SECRET}*/"
+_INNERMOST = re.compile(
+    rf"{re.escape(_BEGIN)}((?:(?!{re.escape(_BEGIN)}|{re.escape(_END)}).)*){re.escape(_END)}", re.DOTALL
+)
 
 
 def once(sql: str) -> str:

@@ -172,6 +172,14 @@ def read_kit(folder: Path) -> Kit:
     return Kit(folder, site, plan)
 
 
+def owner_of_kit(plan: Path) -> int | None:
+    """The owner whose kit holds this plan.json; None where it is in no kit, or in a party's. Errors: as `read_kit`."""
+    if plan.name != plan_path(plan.parent).name or not (plan.parent / SITE).is_file():
+        return None
+    kit = read_kit(plan.parent)
+    return None if kit.kind == "party" else kit.number
+
+
 def _digest(folder: Path) -> str:
     return hashlib.sha256(plan_path(folder).read_bytes()).hexdigest()
 

@@ -162,4 +162,5 @@ def _owners_checked(report: dict[str, Any]) -> list[Line]:
     times = Counter(j for failed in section["failed"].values() for j in failed)
     who = ", ".join(f"{names[j]} in {count}" for j, count in sorted(times.items())) or "none failed"
     what = "shares and norms" if "norms" in section["checks"] else "shares, not norms,"
-    return [("owners checked", f"{what} in {section['releases']} releases; failed, and counted as zero: {who}")]
+    then = "one that fails ends the run" if section["mode"] == "stop" else "failed, and counted as zero"
+    return [("owners checked", f"{what} in {section['releases']} releases; {then}: {who}")]

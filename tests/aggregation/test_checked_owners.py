@@ -251,9 +251,9 @@ def test_active_parties_end_the_run_and_name_pairs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"parties": 2}, "the backends sharing, shamir and checked; got ot"),
-        ({"parties": 2, "backend": "garbled"}, "got garbled"),
-        ({"backend": "mpyc"}, "got mpyc"),
+        ({"parties": 2}, "the backends sharing, shamir and checked; got 2 parties that compute by ot, which"),
+        ({"parties": 2, "backend": "garbled"}, "got 2 parties that compute by garbled"),
+        ({"backend": "mpyc"}, "got 3 parties that compute by mpyc"),
         ({"parties": 2, "threshold": 0, "backend": "sharing"}, "the threshold 0"),
         ({"parties": 1}, "the threshold 0"),
         ({"min_owners": 5}, "min_owners=5 of 7"),
@@ -369,6 +369,10 @@ def test_training_names_who_failed_in_report_and_history(tmp_path: Path, monkeyp
 
     assert dict(summary(report, tmp_path))["owners checked"] == (
         "shares and norms in 4 releases; failed, and counted as zero: owner 2 in 1"
+    )
+    stopped = report | {"owners_checked": section | {"mode": "stop", "failed": {}}}
+    assert dict(summary(stopped, tmp_path))["owners checked"] == (
+        "shares and norms in 4 releases; one that fails ends the run: none failed"
     )
     (tmp_path / "run" / "report.json").unlink()
     again = run(small(check_owners="zero"), tmp_path / "run", resume=True)

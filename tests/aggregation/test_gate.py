@@ -16,6 +16,7 @@ from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.transport.abort_reason import Told
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
+from dpmpc.mpc.transport.dial import START
 from dpmpc.mpc.transport.in_memory import InMemory
 from tests.runs import HANG
 
@@ -149,5 +150,28 @@ def test_an_owner_may_send_what_is_due_and_no_more() -> None:
             assert "bytes allowed that nobody had asked for" in str(peers[1].lost)
             for each in (big, many):
                 each.abandon()
+
+    asyncio.run(body())
+
+
+def test_the_wait_for_parties_ends_with_the_owners_that_are_missing_too() -> None:
+    """By this party's own clock, or as another party told; any other error stays."""
+
+    async def body() -> None:
+        async with gate_of() as (gate, where, _):
+            here = owner(1)
+            await here.connect(where, HANG)  # type: ignore[arg-type]
+            text = f"every party must come within 3 s; missing: party 0 (there){{}}{START}, or mend it"
+            wanted = text.format("; nor has this party heard of owner 0, owner 2")
+            assert gate.beside(PeerError(text.format(""))).message == wanted
+            told = gate.beside(Told(text.format(""), "party 1"))
+            assert isinstance(told, Told) and (told.cause, told.teller) == (wanted, "party 1")
+            other = PeerError("party 1 belongs to another run")
+            assert gate.beside(other) is other
+            gate.turn_away()
+            late = owner(0)
+            with pytest.raises(PeerError, match="nobody listens there; nobody of this run is there: it has not begun"):
+                await late.connect(where, 0.3)  # type: ignore[arg-type]
+            here.abandon()
 
     asyncio.run(body())

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -15,8 +16,10 @@ from dpmpc.cli.settings import spelling
 from dpmpc.cli.sources import spelling_of
 from dpmpc.cli.stats import command as stats
 from dpmpc.cli.train import command as train
+from dpmpc.data.derive import Asked, looked
+from dpmpc.data.loading import CsvFile, opened
 from dpmpc.data.spelling import Spelling, stating
-from dpmpc.errors import number_of, spelt
+from dpmpc.errors import RecordError, number_of, spelt
 from dpmpc.runs.joining import kit_spelling
 
 DATA = Path(__file__).parents[2] / "dpmpc" / "data"
@@ -106,3 +109,15 @@ def test_a_note_offers_what_its_readers_command_has(command: object, tmp_path: P
         assert named - known == set(), named - known
     assert "--missing-word" in named and "--kept-word" in named and ("--drop" in named) == (command is describe)
     assert len(intake.notes) >= 6 and ("a line of the plan" in written) == (command is check)
+
+
+def test_only_files_are_told_of_the_command_that_shows_all(tmp_path: Path) -> None:
+    """No command of a shell can look at a frame."""
+    values = [f"{k},5" for k in range(200)]
+    frame = {"size": np.array(values), "sold": np.array(["yes", "no"] * 100)}
+    (tmp_path / "mine.csv").write_text("size;sold\n" + "".join(f"{v};yes\n{v};no\n" for v in values))
+    for source, told in ((frame, False), (CsvFile(tmp_path / "mine.csv"), True)):
+        with opened(source) as (table, _), pytest.raises(RecordError) as caught:
+            looked(table, Asked(target="sold"))
+        assert "state spelling=Spelling(decimal=',')" in str(caught.value)
+        assert ("`dpmpc describe` shows all" in str(caught.value)) is told

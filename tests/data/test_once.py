@@ -41,3 +41,13 @@ def test_a_query_reads_each_text_once_and_as_before(spelling: Spelling, monkeypa
         (together,) = list(table.blocks(expressions))
         for got, expected in zip(together, alone, strict=True):
             assert np.array_equal(np.asarray(got, float), np.array(expected, float), equal_nan=True)
+
+
+def test_a_text_that_looks_like_a_mark_stays_a_text() -> None:
+    """Levels come with a plan, from whoever wrote it: one that ended an expression's mark would become SQL here."""
+    levels = ["/*}once*/", "/*once{*/", "/*}once*/ OR 1 = 1 --", "y" * 120]
+    with opened({"a": np.array([*levels, "z"], dtype=object)}) as (table, _):
+        code = code_sql(table, "a", {level: k for k, level in enumerate(levels)})
+        counted = f"sum(CASE WHEN {once(code)} = 2 THEN 1 ELSE 0 END)"
+        asked = ", ".join([*(f"{counted} + {k}" for k in range(3)), f"max({once(code)})"])
+        assert table.rows(asked) == [(1, 2, 3, 3)]

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import CheatError, PeerError, UsageError
+from dpmpc.mpc.transport.abort_reason import public_reason, stays_away, was_away, without_a_word
 from dpmpc.mpc.transport.heartbeat import Heartbeat
 
 
@@ -164,3 +165,40 @@ def test_a_long_list_is_cut() -> None:
 def test_limits_that_a_few_beats_do_not_fit_are_refused(seconds: float) -> None:
     with pytest.raises(UsageError, match="stall is a number of seconds, at least 3"):
         Heartbeat(seconds)
+
+
+def test_a_process_that_was_away_for_the_limit_says_so_and_blames_nobody() -> None:
+    """Asked by whoever has lost a peer, before the next beat and after it; not for less, and not for ever."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        begin, passed = loop.time(), [0.0]
+        loop.time = lambda: begin + passed[0]  # type: ignore[method-assign]
+        heartbeat = Heartbeat(5.0)
+        assert heartbeat.away == 0.0
+        heartbeat.watch(Other("party 1"))
+        for passed[0], away in ((4.9, 0.0), (9.0, 9.0)):
+            assert heartbeat.away == pytest.approx(away)
+        heartbeat._next()
+        for passed[0], away in ((9.5, 9.0), (13.9, 9.0), (14.5, 5.5)):  # the last without a beat since
+            assert heartbeat.away == pytest.approx(away)
+        passed[0] = 13.0
+        heartbeat._next()
+        assert heartbeat.away == pytest.approx(9.0)
+        passed[0] = 14.5
+        assert heartbeat.away == 0.0
+        heartbeat.stop()
+        del loop.time
+
+    asyncio.run(main())
+
+
+def test_what_ends_a_process_that_was_away_is_its_absence_but_for_cheats_and_refusals() -> None:
+    lost = PeerError(without_a_word("owner 0", "connection closed"))
+    assert "it has ended or was killed" in str(lost)
+    said = was_away("party 0", lost, 9.0, 5.0)
+    assert isinstance(said, PeerError) and "party 0 was away for 9 s, longer than the 5 s" in said.message
+    assert "owner 0" not in said.message and "have gone on without it, or have ended" in public_reason("party 0", said)
+    assert was_away("party 0", lost, 0.0, 5.0) is lost
+    for error in (CheatError("x"), stays_away("party 1"), UsageError("x"), KeyboardInterrupt()):
+        assert was_away("party 0", error, 9.0, 5.0) is error

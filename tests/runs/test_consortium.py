@@ -22,7 +22,9 @@ from click.testing import CliRunner
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli import main as cli
+from dpmpc.cli.check import command as check_command
 from dpmpc.cli.train_options import OPTIONS
+from dpmpc.data.planned import planned_sizes
 from dpmpc.data.schema import Classes, Labels
 from dpmpc.data.written import known_keys
 from dpmpc.errors import UsageError
@@ -33,7 +35,7 @@ from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_file import ConsortiumFile, editor_schema
 from dpmpc.runs.consortium_text import Founding, text_of
 from dpmpc.runs.joining import Joining, check_keys, check_room, join, kit_spelling, request_of, where_of
-from dpmpc.runs.kit import read_kit, write_kits
+from dpmpc.runs.kit import owner_of_kit, read_kit, write_kits
 from dpmpc.runs.kit_texts import ACCOUNT
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.source import Synthesis
@@ -444,6 +446,24 @@ def test_records_are_for_owners_and_plans_are_those_of_the_kit(tmp_path: Path) -
     other = read_consortium(changed(tmp_path / "consortium.toml", "iterations = 3", "iterations = 4")).plan
     other.write(found / "party2" / "plan.json")
     says(found / "party2", "is another; get the kit again")
+
+
+def test_check_holds_records_against_what_a_kits_plan_says_of_that_site(tmp_path: Path) -> None:
+    """A file as long as another owner's is refused beside a kit's plan, as `join` does, and not elsewhere."""
+    found = kits(tmp_path, tls=False)
+    plans = [found / f"owner{k}" / "plan.json" for k in (0, 1)]
+    assert [owner_of_kit(plan) for plan in plans] == [0, 1]
+    assert owner_of_kit(found / "party0" / "plan.json") is None
+    sizes = planned_sizes(plans[0])
+    assert sizes[0] != sizes[1]
+    mine = write(tmp_path, "age,sex,outcome\n" + "50,f,ill\n" * (sizes[0] - 1) + "50,m,well\n", "mine.csv")
+    alone = tmp_path / "plan.json"
+    alone.write_bytes(plans[1].read_bytes())
+    codes = [
+        CliRunner().invoke(check_command, ["--plan", str(plan), "--csv", str(mine)], standalone_mode=False).return_value
+        for plan in (*plans, alone)
+    ]
+    assert codes == [0, 1, 0]
 
 
 def test_what_a_site_says_goes_before_what_the_kit_says(tmp_path: Path) -> None:

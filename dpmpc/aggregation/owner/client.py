@@ -38,7 +38,7 @@ from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS, Spares
 from dpmpc.mpc.native.speed import kernels_in_use
 from dpmpc.mpc.transport import channels
-from dpmpc.mpc.transport.abort_reason import public_reason
+from dpmpc.mpc.transport.abort_reason import public_reason, was_away
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import block_label
 from dpmpc.mpc.transport.dial import NOBODY_LISTENS, Call, not_here
@@ -136,8 +136,8 @@ class OwnerClient:
                     await come()
         except TimeoutError:
             error = PeerError(
-                f"every party must answer its owners within {seconds:g} s; missing: {missing()}; start it, or "
-                f"mend <<addresses>> "
+                f"every party must answer its owners within {seconds:g} s; missing: {missing()} (other "
+                "owners are not known before); start it, or mend <<addresses>> "
                 "/ <<base_port>>"
             )
             await rendezvous.end(public_reason(self.called, error))
@@ -303,7 +303,7 @@ class OwnerClient:
         self._cause = self._cause or error
         self._needed = self._needed.loses(party)
         if self._needed.failed:
-            raise self._cause
+            raise was_away(self.called, self._cause, self._heartbeat.away, self._heartbeat.stall)
 
     def _left(self) -> list[tuple[int, Connection]]:
         return [(party, peer) for party, peer in self.peers.items() if party not in self.lost]

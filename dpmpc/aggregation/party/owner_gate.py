@@ -39,9 +39,10 @@ from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS, Holder, Share, ToleratesLoss
 from dpmpc.mpc.native.speed import MOST_SAID
 from dpmpc.mpc.transport import channels
-from dpmpc.mpc.transport.abort_reason import refuses, stays_away
+from dpmpc.mpc.transport.abort_reason import Told, refuses, stays_away
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import block_label
+from dpmpc.mpc.transport.dial import START
 from dpmpc.mpc.transport.heartbeat import Heartbeat
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.mpc.transport.link import Connection
@@ -254,6 +255,19 @@ class OwnerGate:
         self._admission = self._admission.begins()
         if not self.returns:
             self._listener.close()
+
+    def beside(self, error: PeerError) -> PeerError:
+        """The error that ends the wait for parties, with the owners that have not called either: all who are missing
+        are named at once."""
+        text = error.cause if isinstance(error, Told) else error.message
+        if START not in text or not self._admission.missing:
+            return error
+        text = text.replace(START, f"; nor has this party heard of {self._missing_text()}{START}", 1)
+        return Told(text, error.teller) if isinstance(error, Told) else PeerError(text)
+
+    def turn_away(self) -> None:
+        """Who calls from now on finds nobody: this process ends, and would hang up on them without a word."""
+        self._listener.close()
 
     async def see_accounts(self) -> None:
         """Returns when all owners have shown that their accounts go on from where they were. Errors: PeerError where

@@ -34,7 +34,7 @@ from dpmpc.aggregation.wire.traffic import Traffic
 from dpmpc.aggregation.wire.transcript import ABORT, Opened, Transcript
 from dpmpc.errors import CheatError, PeerError, UsageError
 from dpmpc.mpc.contract.backend import BACKENDS, Holder, Remembers, Share, Spares, ToleratesLoss
-from dpmpc.mpc.transport.abort_reason import public_reason
+from dpmpc.mpc.transport.abort_reason import public_reason, was_away
 from dpmpc.mpc.transport.addresses import inherited
 from dpmpc.mpc.transport.heartbeat import Heartbeat
 from dpmpc.mpc.transport.in_memory import InMemory
@@ -127,7 +127,11 @@ async def _run(
         body = _serve(beginning, traffic, emit, observe, make_step)
         await first_of(body, holder.lost, gate.lost)
     except BaseException as error:
-        await part([*holder.connections(), *gate.connections()], public_reason(f"party {i}", error))
+        gate.turn_away()
+        why = was_away(f"party {i}", error, heartbeat.away, job.stall)
+        await part([*holder.connections(), *gate.connections()], public_reason(f"party {i}", why))
+        if why is not error:
+            raise why from None
         raise
     finally:
         heartbeat.stop()
@@ -210,7 +214,7 @@ async def _serve(beginning: PartyStart, traffic: Traffic, emit: Emit, observe: O
             log,
         )  # fmt: skip
         if isinstance(holder, ToleratesLoss):
-            holder.on_gone = partial(_note_loss, steps, log)
+            holder.on_gone = partial(_note_loss, steps, log, beginning.heartbeat)
             stack.callback(setattr, holder, "on_gone", _nobody_told)  # others leave when this party's files are closed
         cost = await _release_all(steps, make_step(steps), job.tolerates_loss, emit, log)
         held.end()  # before owners show the heads of their accounts, which are this one at a site
@@ -271,9 +275,12 @@ def _nobody_told(party: int, error: PeerError) -> None:
     """Hears that a party has left, and does nothing."""
 
 
-def _note_loss(steps: ReleaseSteps, log: Log, party: int, error: PeerError) -> None:
+def _note_loss(steps: ReleaseSteps, log: Log, heartbeat: Heartbeat, party: int, error: PeerError) -> None:
     steps.note_loss(party)
-    log(f"the run goes on without party {party}: {error}")
+    if seconds := heartbeat.away:  # the others have left this one, which ends for that
+        log(f"party {party} has gone on, or ended, while this party was away for {seconds:.0f} s")
+    else:
+        log(f"the run goes on without party {party}: {error}")
 
 
 def _note_abort(

@@ -64,8 +64,11 @@ class PartyStart:
             return job.attempt
         numbers: list[int] = []
         link = NumberedLink(self.link, found.attempts, partial(self._number, numbers))
-        if not await self._connected(self.holder.connect(link, self.greeting, seconds=job.wait)):
-            return None
+        try:
+            if not await self._connected(self.holder.connect(link, self.greeting, seconds=job.wait)):
+                return None
+        except PeerError as error:
+            raise error if job.plan.dropouts else self.gate.beside(error) from None
         self.gate.state = RUNNING
         number = numbers[0] if numbers else found.attempts
         self.log(f"connected with the other parties: attempt {number}")

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from dpmpc.aggregation.plan.asked import Asked
 from dpmpc.aggregation.plan.grid import Grid
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, number_of
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.owner_checks import MOST_WIDTH, NORMS, ChecksOwners, NormTest, OwnerTest, width_of
 from dpmpc.mpc.numbers.field import P
@@ -40,9 +40,9 @@ def what_is_checked(plan: Asked) -> tuple[str, ...]:
     backend = BACKENDS[plan.backend]
     if not isinstance(backend, ChecksOwners):
         raise UsageError(
-            f"<<check_owners>> is for the backends sharing, shamir and checked; got {plan.backend}, whose parties "
-            f"cannot "
-            "check owners; use <<parties=3>> or more with <<backend=sharing>>, or leave <<check_owners>> out"
+            "<<check_owners>> is for the backends sharing, shamir and checked; got "
+            f"{number_of(plan.parties, 'party', 'parties')} that compute by {plan.backend}, which cannot check owners; "
+            "use <<parties=3>> or more with <<backend=sharing>>, or leave <<check_owners>> out"
         )
     return backend.owner_checks(plan.parties, plan.threshold)
 

@@ -6,7 +6,7 @@ is told by that one in turn says the cause, not the echo of an echo.
 
 import asyncio
 
-from dpmpc.errors import DpmpcError, PeerError, UsageError
+from dpmpc.errors import CheatError, DpmpcError, PeerError, UsageError
 
 MOST_REASON = 500  # bytes of UTF-8
 _REFUSAL = "stopped, for it was not used as it must be"
@@ -45,6 +45,17 @@ def refuses(error: PeerError) -> bool:
     return isinstance(error, Told) and (_REFUSAL in error.cause or _STAYS_AWAY in error.cause)
 
 
+def was_away(name: str, error: BaseException, seconds: float, stall: float) -> BaseException:
+    """The error that ends the process `name`, which was away for so long (0: it was not): losses that it notices when
+    it wakes are nobody's fault. Cheats and refusals stay what they are."""
+    if not seconds or not isinstance(error, PeerError) or isinstance(error, CheatError) or refuses(error):
+        return error
+    return PeerError(
+        f"{name} was away for {seconds:.0f} s, longer than the {stall:g} s of <<stall>>: it was stopped, or its "
+        "machine slept or was too busy; the others have gone on without it, or have ended; start it again to hear which"
+    )
+
+
 def stays_away(name: str) -> Told:
     """What is said, here and to the others, when this process has told that it refuses to take part."""
     return Told(f"{name} {_STAYS_AWAY}; its own screen says why", name)
@@ -69,6 +80,6 @@ def unpack(payload: bytes | bytearray) -> str:
 def without_a_word(name: str, how: str) -> str:
     """What to say of a peer whose connection ended before it said why."""
     return (
-        f"{name} left the run without a word ({how}): it was killed, or its machine or the network failed; ask whoever "
-        "runs it"
+        f"{name} left the run without a word ({how}): it has ended or was killed, or its machine or the network "
+        "failed; ask whoever runs it"
     )

@@ -20,6 +20,7 @@ from dpmpc.mpc.transport.wire import Peer
 
 GREETING = struct.Struct("<HH32s")  # party, parties, digest of the run's public parameters
 _MEETING = 1 << 24  # bytes of a frame, while some have not come
+START = "; start it"  # the way out where a party is missing
 NOBODY_LISTENS = "nobody listens there"
 NOT_CALLED = "it has not called"
 NOBODY_AT_ALL = "nobody of this run is there: it has not begun, or has ended; ask whoever runs it"
@@ -180,7 +181,7 @@ class TcpLink:
                     await rendezvous.all_come()
         except TimeoutError:
             error = PeerError(
-                f"every party must come within {seconds:g} s; missing: {missing()}; start it, or mend <<addresses>> / "
+                f"every party must come within {seconds:g} s; missing: {missing()}{START}, or mend <<addresses>> / "
                 f"<<base_port>>{listener.refusals()}"
             )
             listener.close()

@@ -3,7 +3,7 @@
 A process beats on each of its connections every second in which it says nothing else. A peer from which nothing at all
 came for `stall` seconds is dropped: it was stopped, or its machine or the network is gone. Long work is no stall, for
 the event loop answers while other threads compute. Seconds are counted in beats of this process, so that one that was
-itself stopped, or asleep, blames nobody for the time.
+itself stopped, or asleep, blames nobody for the time: it says how long it was away, where the others have lost it.
 
 What is waited for longer than ten seconds is said, once every ten: who has not come, and not who waits for that one
 too: a heartbeat carries for whom its sender waits outside of its connections. Touches no clock but the loop's own
@@ -82,12 +82,25 @@ class Heartbeat:
         self._waits: list[_Wait] = []
         self._beats = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._since = 0.0  # when this process beat last, or began to
+        self._away = self._woke = 0.0  # seconds for which it beat not at all, and when it did again
         self._ended = False
 
     @property
     def connected(self) -> list[str]:
         """The names of those that are watched and not lost."""
         return [peer.name for peer in list(self._peers) if peer.lost is None]
+
+    @property
+    def away(self) -> float:
+        """The seconds for which this process was stopped, or asleep, where that was as long as `stall` and it has woken
+        less than that ago: the others have lost it. Else 0. To be asked by whoever has lost a peer, too."""
+        if self._timer is None:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        if now - self._since >= self.stall:
+            return now - self._since
+        return self._away if self._away and now - self._woke < self.stall else 0.0
 
     def watch(self, peer: Watched) -> None:
         """Beat on this connection from now on, until it ends. The kernel bears with it as long."""
@@ -116,9 +129,13 @@ class Heartbeat:
 
     def _begin(self) -> None:
         if self._timer is None and not self._ended:
-            self._timer = asyncio.get_running_loop().call_later(BEAT, self._next)
+            loop = asyncio.get_running_loop()
+            self._since, self._timer = loop.time(), loop.call_later(BEAT, self._next)
 
     def _next(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._since >= self.stall:
+            self._away, self._woke = now - self._since, now
         self._timer = None
         self.tick()
         if self._peers or self._waits:
