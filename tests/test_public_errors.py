@@ -56,7 +56,7 @@ LOOKED_AT = {
     "data/mapping.py": "', '.join(absent[:8]) | hint | self.schema.target.name",
     "data/memory.py": "text[:20]",
     "data/objects.py": (
-        "KINDS | array.dtype | error.strerror or error | name | sorted(shapes)[:4] | source | type(value).__name__"
+        "KINDS | array.dtype | dtype | error.strerror or error | name | sorted(shapes)[:4] | source | type(value).__name__"
     ),
     "data/scikit.py": "what",
     "data/ownership.py": (
@@ -90,8 +90,9 @@ LOOKED_AT = {
     "estimators/__init__.py": "name | __name__",
     "estimators/frames.py": (
         "', '.join(absent[:8]) | ', '.join(names[:4]) | d | kind | len(columns) | len(names) | low | n | "
-        "names.shape | type(bounds).__name__ | bound | w.shape"
+        "names.shape | type(bounds).__name__ | bound | w.shape | own | name | column.shape"
     ),
+    "estimators/targets.py": "values.dtype | table[name].type",
     "estimators/persons.py": "estimator.person | n | ids.shape",
     "estimators/regression.py": "task.name",
     "estimators/linear.py": (
