@@ -56,7 +56,8 @@ LOOKED_AT = {
     "data/mapping.py": "', '.join(absent[:8]) | hint | self.schema.target.name",
     "data/memory.py": "text[:20]",
     "data/objects.py": (
-        "KINDS | array.dtype | dtype | error.strerror or error | name | sorted(shapes)[:4] | source | type(value).__name__"
+        "KINDS | array.dtype | dtype | error.strerror or error | name | sorted(shapes)[:4] | source | "
+        "type(value).__name__"
     ),
     "data/scikit.py": "what",
     "data/ownership.py": (

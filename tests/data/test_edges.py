@@ -133,7 +133,7 @@ def test_whole_amounts_are_proposed_beside_others(tmp_path: Path) -> None:
 def test_frames_say_in_a_line_what_is_to_be_changed() -> None:
     with pytest.raises(UsageError, match="unique and not empty"), opened({"": np.ones(9), "a": np.ones(9)}):
         pass
-    with pytest.raises(ValueError, match="state spelling=Spelling.decimal=.,., units="):
+    with pytest.raises(ValueError, match=r"state spelling=Spelling.decimal=.,., units="):
         PrivateRidge(epsilon=1.0, delta=1e-5, engine="clear").fit(
             np.arange(90.0)[:, None], [f"{k},5 €" for k in range(90)]
         )
