@@ -129,6 +129,8 @@ def _show(found: "Description", target: str | None) -> None:
         terminal.line(f"{c.name}: {c.kind}, {c.does}: {c.why}{notes}{change}", style=style)
     if target is not None:
         terminal.line(f"{target}: {_balance(found, target)}")
+    for line in surveyed(found):
+        terminal.line(line, style="yellow")
 
 
 def _many(found: "Description") -> str:
@@ -145,6 +147,15 @@ def spelled(found: "Description") -> list[str]:
         *lines,
         *(f"please decide: {spelt(ask, spelling)}" for ask in intake.asks),
         *(spelt(note, spelling) for note in intake.notes),
+    ]
+
+
+def surveyed(found: "Description") -> list[str]:
+    """What becomes of columns that a schema leaves out, in a run without one."""
+    if not (drop := found.intake.to_drop):
+        return []
+    return [
+        spelt(f"without a schema a survey asks about what is left out here, too, unless a run has: {drop}", spelling)
     ]
 
 

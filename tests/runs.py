@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -25,6 +26,7 @@ from tests.forked_commands import HANG, Forked
 COMMAND = [sys.executable, "-W", "error::ResourceWarning", "-m", "dpmpc.cli.main"]
 SERVER = b"tests.forking_server"  # of it, and of all that it forked
 _hosts = itertools.count(1)
+_networks: dict[tuple[int, int], tuple[str, socket.socket]] = {}  # and what keeps others off each
 
 
 def small(**changes: Any) -> Request:
@@ -85,9 +87,27 @@ def errors_of(process: Forked) -> str:
 def own_addresses(parties: int) -> list[str]:
     """-P options with addresses that nobody else has: a loopback host of this test alone (Linux has 2^24 of them), and
     ports that no program which listens on all hosts has by default, as those of MPyC."""
-    pid, k = os.getpid(), next(_hosts)
-    host = f"127.{1 + pid % 250}.{1 + pid // 250 % 250}.{1 + k % 250}"
+    k = next(_hosts)
+    host = f"{_own_network(k // 250)}.{1 + k % 250}"
     return [part for i in range(parties) for part in ("-P", f"{host}:{21_365 + i}")]
+
+
+def _own_network(number: int) -> str:
+    """The first three numbers of this process's hosts, of which it has 250 in each network. It is its own for as long
+    as it lives: a number of a process says too little, where others have numbers of their own or numbers wrapped."""
+    me = (os.getpid(), number)
+    for offset in range(250 * 250):
+        if me in _networks:
+            break
+        at = os.getpid() + offset
+        network, claim = f"127.{1 + at % 250}.{1 + at // 250 % 250}", socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            claim.bind((f"{network}.254", 21_364))
+        except OSError:
+            claim.close()
+        else:
+            _networks[me] = (network, claim)
+    return _networks[me][0]
 
 
 def children_of(pid: int) -> list[int]:

@@ -61,12 +61,14 @@ class Intake:
                 f"{some([repr(name) for name in codes], 6)} seem to be codes, and are read as numbers where they look "
                 f"like numbers; to read them as words: {stating(words=tuple(codes))}"
             )
-        last = (
-            [f"a column that is left out costs no noise; to leave these out: {dropping([c.name for c in odd])}"]
-            if odd
-            else []
-        )
-        return [*self.notes, *lines, *last]
+        last = f"a column that is left out costs no noise; to leave these out: {self.to_drop}"
+        return [*self.notes, *lines, *([last] if odd else [])]
+
+    @property
+    def to_drop(self) -> str:
+        """The setting that leaves out all columns that no features come of; empty where all columns give some."""
+        odd = [c.name for c in self.columns if c.role == "feature" and not c.used]
+        return dropping(odd) if odd else ""
 
     @property
     def features(self) -> tuple[Looked, ...]:

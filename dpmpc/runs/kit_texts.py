@@ -54,7 +54,11 @@ def _readme(about: About) -> str:
     if about.port is not None:
         steps += [f"Others must reach port {about.port} (parties) and {about.port + about.parties} (owners) here."]
     if about.owner:
-        steps += ["`dpmpc check --plan plan.json --csv records.csv` shows how your records fit; for your eyes only."]
+        steps += [
+            "`dpmpc check --plan plan.json --csv records.csv` shows how your records fit; for your eyes only. "
+            "`dpmpc describe --csv records.csv` names options for decimal commas, dates and the like: they go to "
+            "check, join and predict."
+        ]
     steps += [f"`{' '.join(join_words(about))} --dry-run`, with all sites, tries everything before the day."]
     steps += [f"`{' '.join(join_words(about))}` takes part; {about.result}."]
     if about.port is not None:

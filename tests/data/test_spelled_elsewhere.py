@@ -332,3 +332,22 @@ def test_a_clean_table_in_any_dress_is_the_same_matrix(dress: str, tmp_path: Pat
     found = load(CsvFile(path), schema=schema, spelling=proposed, test_fraction=0.0)
     assert len(set(y)) == 2 and np.isnan(X).any() and (X < 0).any()
     assert np.array_equal(found.X, plain.X) and np.array_equal(found.y, plain.y)
+
+
+def test_what_a_run_needs_stated_is_said_at_once(tmp_path: Path) -> None:
+    """By the first error about a file, with its words for missing; and by a look, with columns that a run without a
+    schema reads though a schema would leave them out."""
+    rows = [
+        f"P{k:05};{k % 40},5;{'k.A.' if k % 9 == 0 else f'{k % 50},25'};{'ja' if k % 2 else 'nein'}" for k in range(400)
+    ]
+    path = tmp_path / "klinik.csv"
+    path.write_bytes("\r\n".join(["Nummer;Größe;Wert;Ziel", *rows, ""]).encode("cp1252"))
+    with pytest.raises(RecordError, match=r"decimal=',', missing=\('k\.a\.',\), encoding='cp1252'"):
+        load(CsvFile(path), target="Ziel")
+    shown = CliRunner().invoke(describe_command, [str(path), "--target", "Ziel"], standalone_mode=False)
+    assert "Nummer: identifier, left out" in shown.output
+    assert shown.output.endswith("unless a run has: --drop Nummer\n")
+    clean = CliRunner().invoke(
+        describe_command, [str(path), "--target", "Ziel", "--drop", "Nummer"], standalone_mode=False
+    )
+    assert "unless a run has" not in clean.output

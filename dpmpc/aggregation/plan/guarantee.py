@@ -219,8 +219,8 @@ def warnings_of(plan: Plan) -> list[str]:
         )
     if plan.bounds == "data":
         found.append(
-            "scaling bounds were read from the records and are not covered by the guarantee; give public ones with "
-            "bounds FILE"
+            "scaling bounds were read from the records and are not covered by the guarantee; give public ones: put "
+            'what is known without the records into the schema and set its bounds = "public", or name a file of bounds'
         )
     ratio = sum(plan.sizes) / (plan.owners * min(plan.sizes))
     if plan.weights == "equal" and ratio >= 2:
