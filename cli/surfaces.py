@@ -21,7 +21,7 @@ from dpmpc.runs.request import Request
 from dpmpc.settings import Declared, declared, groups
 
 _ABOUT_LIMITS = (
-    "What an organisation takes part in, whoever made the plan: keys of `limits.toml` and of `[limits]` in\n"
+    "What an organisation takes part in, whoever made the plan. They are keys of `limits.toml` and of `[limits]` in\n"
     "`consortium.toml`, keywords of `dpmpc.Limits`; on the command line, options beside `--plan`."
 )
 _UNSAID = {

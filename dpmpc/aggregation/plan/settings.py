@@ -237,7 +237,7 @@ class Computing(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Attendance(Settings):
-    """Who is there: owners that are parties too, owners that may be missing."""
+    """Owners that are parties too, and owners that may be missing."""
 
     SECTION: ClassVar[str] = "run"
 
