@@ -59,44 +59,48 @@ class Piecewise:
 
 def segment_value(law: Law, segment: int, t: "mpmath.mpf") -> "mpmath.mpf":
     """The function that the polynomial of `segment` approximates, at t."""
-    import mpmath
-
+    exact = t.context
     k, fine = divmod(segment, 2 << SUB_BITS)
     part, bit = divmod(fine, 2)
-    m = 1 + (part + (1 + t) / 2) / mpmath.mpf(1 << SUB_BITS)
+    m = 1 + (part + (1 + t) / 2) / exact.mpf(1 << SUB_BITS)
     if law == "gaussian":
-        v = mpmath.ldexp(m, -2 - k)
-        return mpmath.sqrt(-2 * (mpmath.log1p(-v) if bit else mpmath.log(v)))
-    value = (k + 1) * mpmath.ln2 - mpmath.log(m)
+        v = exact.ldexp(m, -2 - k)
+        return exact.sqrt(-2 * (exact.log1p(-v) if bit else exact.log(v)))
+    value = (k + 1) * exact.ln2 - exact.log(m)
     return -value if bit else value
+
+
+def _precise() -> "mpmath.MPContext":
+    """A context of the caller's alone: mpmath's own precision is shared by all threads."""
+    import mpmath
+
+    exact = mpmath.MPContext()
+    exact.prec = _PRECISION
+    return exact
 
 
 @functools.cache
 def _polynomials(law: Law) -> "list[list[mpmath.mpf]]":
     """Coefficients of the interpolants at the Chebyshev nodes of t in [-1, 1], lowest first."""
-    import mpmath
-
-    with mpmath.workprec(_PRECISION):
-        count = DEGREE + 1
-        nodes = [mpmath.cos((2 * i + 1) * mpmath.pi / (2 * count)) for i in range(count)]
-        inverse = mpmath.matrix([[node**j for j in range(count)] for node in nodes]) ** -1
-        rows = [[inverse[j, i] for i in range(count)] for j in range(count)]
-        result = []
-        for segment in range(SEGMENTS):
-            values = [segment_value(law, segment, node) for node in nodes]
-            result.append([mpmath.fdot(row, values) for row in rows])
-        return result
+    exact = _precise()
+    count = DEGREE + 1
+    nodes = [exact.cos((2 * i + 1) * exact.pi / (2 * count)) for i in range(count)]
+    inverse = exact.matrix([[node**j for j in range(count)] for node in nodes]) ** -1
+    rows = [[inverse[j, i] for i in range(count)] for j in range(count)]
+    result = []
+    for segment in range(SEGMENTS):
+        values = [segment_value(law, segment, node) for node in nodes]
+        result.append([exact.fdot(row, values) for row in rows])
+    return result
 
 
 @functools.lru_cache(maxsize=16)
 def piecewise(law: Law, factor: float, fraction_bits: int) -> Piecewise:
     """Tables of `factor` times the law's function, 1 <= factor < 2."""
-    import mpmath
-
     assert 1 <= factor < 2
-    with mpmath.workprec(_PRECISION):
-        scale = mpmath.ldexp(mpmath.mpf(factor), fraction_bits)
-        rows = [[int(mpmath.nint(c * scale)) for c in row] for row in _polynomials(law)]
+    exact = _precise()
+    scale = exact.ldexp(exact.mpf(factor), fraction_bits)
+    rows = [[int(exact.nint(exact.mpf(c) * scale)) for c in row] for row in _polynomials(law)]
     return Piecewise(np.array(rows, dtype=np.int64), fraction_bits)
 
 

@@ -107,35 +107,36 @@ def plan_laplace(scale: float) -> tuple[LaplacePlan, LaplaceCertificate]:
     digits = math.ceil(math.log2(scale * (TAIL_BITS + 1) * math.log(2)) / DIGIT_BITS)
     tables = []
     total = 1 << (DIGIT_BITS + PRECISION - 1)
-    with mpmath.workdps(_DIGITS):
-        b = mpmath.mpf(scale)
-        q = mpmath.exp(-1 / b)
-        distance, ratio = mpmath.mpf(0), mpmath.mpf(0)
-        inner = math.floor(scale * INNER_BITS * math.log(2))
-        for w in range(digits):
-            step = mpmath.mpf(1 << (DIGIT_BITS * w)) / b
-            terms = [mpmath.exp(-j * step) for j in range(1 << DIGIT_BITS)]
-            mass = mpmath.fsum(terms)
-            ideal = [t / mass for t in terms]
-            exact = [_fraction(p) for p in ideal]
-            table = AliasTable(round_weights([p / sum(exact) for p in exact], total))
-            tables.append(table)
-            law = [mpmath.mpf(weight) / total for weight in table.weights]
-            distance += mpmath.fsum(abs(x - y) for x, y in zip(law, ideal, strict=True)) / 2
-            used = min(1 << DIGIT_BITS, (inner >> (DIGIT_BITS * w)) + 1)  # digits that values up to `inner` have
-            ratio += max(abs(mpmath.log(x / y)) for x, y in zip(law[:used], ideal[:used], strict=True))
-        wanted = 2 * q / (1 + q)
-        nonzero = 2 * int(mpmath.nint(wanted * (1 << (PRECISION - 1))))
-        nonzero = min(nonzero, (1 << PRECISION) - 2)
-        reached = mpmath.mpf(nonzero) / (1 << PRECISION)
-        distance += abs(reached - wanted)
-        ratio += max(abs(mpmath.log(reached / wanted)), abs(mpmath.log((1 - reached) / (1 - wanted))))
-        tail = mpmath.exp(-mpmath.mpf(1 << (DIGIT_BITS * digits)) / b)
-        ratio += -mpmath.log1p(-tail)  # the digits' law is the geometric one given that it ends inside them
-        up = 1 + 2.0**-40
-        certificate = LaplaceCertificate(
-            max(float(tail), 5e-324) * up, float(distance) * up, float(ratio) * up, inner
-        )  # at least the least float, for 0 would be no bound
+    exact = mpmath.MPContext()  # of this call alone: mpmath's own precision is shared by all threads
+    exact.dps = _DIGITS
+    b = exact.mpf(scale)
+    q = exact.exp(-1 / b)
+    distance, ratio = exact.mpf(0), exact.mpf(0)
+    inner = math.floor(scale * INNER_BITS * math.log(2))
+    for w in range(digits):
+        step = exact.mpf(1 << (DIGIT_BITS * w)) / b
+        terms = [exact.exp(-j * step) for j in range(1 << DIGIT_BITS)]
+        mass = exact.fsum(terms)
+        ideal = [t / mass for t in terms]
+        fractions = [_fraction(p) for p in ideal]
+        table = AliasTable(round_weights([p / sum(fractions) for p in fractions], total))
+        tables.append(table)
+        law = [exact.mpf(weight) / total for weight in table.weights]
+        distance += exact.fsum(abs(x - y) for x, y in zip(law, ideal, strict=True)) / 2
+        used = min(1 << DIGIT_BITS, (inner >> (DIGIT_BITS * w)) + 1)  # digits that values up to `inner` have
+        ratio += max(abs(exact.log(x / y)) for x, y in zip(law[:used], ideal[:used], strict=True))
+    wanted = 2 * q / (1 + q)
+    nonzero = 2 * int(exact.nint(wanted * (1 << (PRECISION - 1))))
+    nonzero = min(nonzero, (1 << PRECISION) - 2)
+    reached = exact.mpf(nonzero) / (1 << PRECISION)
+    distance += abs(reached - wanted)
+    ratio += max(abs(exact.log(reached / wanted)), abs(exact.log((1 - reached) / (1 - wanted))))
+    tail = exact.exp(-exact.mpf(1 << (DIGIT_BITS * digits)) / b)
+    ratio += -exact.log1p(-tail)  # the digits' law is the geometric one given that it ends inside them
+    up = 1 + 2.0**-40
+    certificate = LaplaceCertificate(
+        max(float(tail), 5e-324) * up, float(distance) * up, float(ratio) * up, inner
+    )  # at least the least float, for 0 would be no bound
     return LaplacePlan(scale, tuple(tables), nonzero), certificate
 
 

@@ -300,8 +300,9 @@ def _quantile(p: float) -> float:
     """x with P(X > x) = p for a standard normal X: correctly rounded but for one case in 2^50, on every machine."""
     import mpmath  # a run without a survey does without the import
 
-    with mpmath.workdps(40):
-        return float(mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * mpmath.mpf(p)))
+    exact = mpmath.MPContext()  # of this call alone: mpmath's own precision is shared by all threads
+    exact.dps = 40
+    return float(exact.sqrt(2) * exact.erfinv(1 - 2 * exact.mpf(p)))
 
 
 def _spread(row: Floats, filled: Floats, records: int) -> bool:

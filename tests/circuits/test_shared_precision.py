@@ -1,0 +1,45 @@
+"""Tables that all parties must have alike do not hang on mpmath's precision, which threads of a process share."""
+
+from typing import Any
+
+import mpmath
+import pytest
+
+from dpmpc.circuits import approximation, laplace
+from dpmpc.learning.survey import _quantile
+
+
+@pytest.fixture
+def lowered(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a function lower mpmath's precision each time that it is called, as another thread may at any moment."""
+
+    def lower(module: Any, name: str) -> None:
+        real = getattr(module, name)
+
+        def called(*args: Any) -> Any:
+            mpmath.mp.prec = 20
+            return real(*args)
+
+        monkeypatch.setattr(module, name, called)
+
+    monkeypatch.setattr(mpmath.mp, "prec", 53)
+    return lower
+
+
+def test_the_laplace_sampler_is_the_same_whatever_others_do_to_mpmath(lowered: Any) -> None:
+    expected = laplace.plan_laplace.__wrapped__(1234.5)
+    lowered(laplace, "AliasTable")
+    assert laplace.plan_laplace.__wrapped__(1234.5) == expected
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_polynomials_are_the_same_whatever_others_do_to_mpmath(law: Any, lowered: Any) -> None:
+    expected = [list(map(str, row)) for row in approximation._polynomials.__wrapped__(law)]
+    lowered(approximation, "segment_value")
+    assert [list(map(str, row)) for row in approximation._polynomials.__wrapped__(law)] == expected
+
+
+def test_a_survey_s_quantile_is_the_same_whatever_others_do_to_mpmath() -> None:
+    expected = _quantile.__wrapped__(0.0123)
+    with mpmath.workprec(20):
+        assert _quantile.__wrapped__(0.0123) == expected
