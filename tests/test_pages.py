@@ -9,7 +9,7 @@ import click
 import pytest
 
 from tests.commands import parsed
-from website import tutorials
+from website import sentences, tutorials
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
@@ -110,3 +110,25 @@ def test_terms_of_the_glossary_are_used_and_other_words_for_them_are_not() -> No
         assert sum(bool(word.search(text)) for text in others) >= 2, term
     for wrong, right in BANNED.items():
         assert not [name for name, text in pages.items() if name != "CHANGELOG.md" and wrong in text], f"say {right}"
+
+
+def test_sentences_are_short() -> None:
+    """On average, and one in eighty at most is over 25 words; on no page that is read first. `python -m
+    website.sentences --long` prints these."""
+    lengths = {
+        named(path): [sentences.words(part) for part in sentences.sentences(path.read_text(encoding="utf-8"))]
+        for path in sentences.pages()
+    }
+    every = [length for page in lengths.values() for length in page]
+    assert sum(every) < 14 * len(every) and 80 * sum(length > sentences.LONG for length in every) < len(every)
+    for name, page in lengths.items():
+        assert not page or sum(page) < 18.5 * len(page), name
+        first = name.startswith(("docs/start", "docs/answer", "docs/howto", "docs/explain"))
+        assert not first or not [length for length in page if length > sentences.LONG], name
+
+
+def test_sentences_are_found_in_prose_alone() -> None:
+    text = (
+        "# A head\n\nOne two. `a b c` three\nfour [five](x.md).\n\n| no | row |\n\n```sh\nno. No.\n```\n- Six.\n"
+    )
+    assert [sentences.words(part) for part in sentences.sentences(text)] == [2, 4, 1]
