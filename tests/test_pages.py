@@ -128,7 +128,5 @@ def test_sentences_are_short() -> None:
 
 
 def test_sentences_are_found_in_prose_alone() -> None:
-    text = (
-        "# A head\n\nOne two. `a b c` three\nfour [five](x.md).\n\n| no | row |\n\n```sh\nno. No.\n```\n- Six.\n"
-    )
+    text = "# A head\n\nOne two. `a b c` three\nfour [five](x.md).\n\n| no | row |\n\n```sh\nno. No.\n```\n- Six.\n"
     assert [sentences.words(part) for part in sentences.sentences(text)] == [2, 4, 1]
