@@ -143,7 +143,7 @@ def test_what_is_taken_part_in_is_said_whole() -> None:
     for part in (
         "epsilon = 1,",
         "delta = 1e-05",
-        "3 parties, any 1",
+        "3 parties, of which none alone learns anything",
         "a:1, b:2, c:3",
         "20 releases",
         "outcome from a, b",
