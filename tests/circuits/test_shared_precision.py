@@ -1,10 +1,13 @@
 """Tables that all parties must have alike do not hang on mpmath's precision, which threads of a process share."""
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import mpmath
 import pytest
 
+import dpmpc
 from dpmpc.circuits import approximation, laplace
 from dpmpc.learning.survey import _quantile
 
@@ -43,3 +46,16 @@ def test_a_survey_s_quantile_is_the_same_whatever_others_do_to_mpmath() -> None:
     expected = _quantile.__wrapped__(0.0123)
     with mpmath.workprec(20):
         assert _quantile.__wrapped__(0.0123) == expected
+
+
+def test_no_code_works_at_the_precision_that_threads_share() -> None:
+    """Of mpmath's module only contexts of one's own are used: each other name works at, or sets, what all share."""
+    used = set()
+    folders = [Path(dpmpc.__file__).parent, Path(approximation.__file__).resolve().parent]
+    for path in {path.resolve() for folder in folders for path in folder.rglob("*.py")}:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "mpmath":
+                used.add(node.attr)
+            elif isinstance(node, ast.ImportFrom) and node.module == "mpmath":
+                used |= {name.name for name in node.names}
+    assert used == {"MPContext"}
