@@ -20,8 +20,8 @@ from dpmpc.errors import RecordError, number_of, public_text
 from dpmpc.learning.model import read_model
 from dpmpc.runs.job import OwnersJob
 from dpmpc.runs.named_records import as_planned, held_against, load_owner
-from dpmpc.runs.owner_process import run_owners
 from dpmpc.runs.own_records import own_records
+from dpmpc.runs.owner_process import run_owners
 from dpmpc.runs.parting import rows_of
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_of_machines import plan_of_machines
@@ -61,7 +61,9 @@ def asked(path: Path, **spelling: Any) -> Request:
     return Request(csv=str(path), planned=True, evaluate=False, delta=1e-5, spelling=Spelling(**spelling))
 
 
-def test_values_stop_no_run_and_their_owner_alone_hears_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_stop_no_run_and_their_owner_alone_hears_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By real parties: one owner has no record that fits, one has some, and one states that it would rather stop."""
     monkeypatch.setenv("DPMPC_ACCOUNT", str(tmp_path / "account"))
     plan = planned((40, 40, 40), epsilon=20.0)
