@@ -94,7 +94,7 @@ class Pair(AbortsForGood, Mesh):
         CheatError where they are not those of the proof."""
         k = self.k
         # what the chosen key opens: an AND with masks, so that no address depends on delta
-        takes_right = np.uint64(0) - ((delta[:, None] >> np.arange(k - 1, -1, -1, dtype=np.uint64) & np.uint64(1)) ^ 1)
+        takes_right = (delta[:, None] >> np.arange(k - 1, -1, -1, dtype=np.uint64) & np.uint64(1)) - np.uint64(1)
         due = masked[:, :, 0] ^ ((masked[:, :, 0] ^ masked[:, :, 1]) & takes_right[:, :, None])
         known = trees.punctured(delta, due ^ trees.words_of(chosen).reshape(due.shape), k, context)
         if not trees.proved(trees.tags_of(known, context), delta, proof):

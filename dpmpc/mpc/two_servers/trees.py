@@ -69,7 +69,9 @@ def tags_of(leaves: Words, context: bytes) -> Words:
 
 def stream_keys(leaves: Words, context: bytes) -> Words:
     """The keys of the leaves' streams, of the leaves' shape. `context` has the salts."""
-    made = b"".join(hashlib.sha256(b"dpmpc stream" + context + leaf.tobytes()).digest() for leaf in leaves.reshape(-1, 2))
+    made = b"".join(
+        hashlib.sha256(b"dpmpc stream" + context + leaf.tobytes()).digest() for leaf in leaves.reshape(-1, 2)
+    )
     return np.frombuffer(made, dtype="<u8").reshape(*leaves.shape[:2], 4)[..., :2].astype(np.uint64)
 
 
