@@ -64,6 +64,11 @@ class Registry(Generic[T]):
             self._loaded[name] = thing
         return self._loaded[name]
 
+    @property
+    def own_alone(self) -> bool:
+        """Whether no other package adds to it."""
+        return self._targets.keys() == self._own.keys()
+
     def __contains__(self, name: object) -> bool:
         return name in self._targets
 
