@@ -3,9 +3,10 @@
 A second fit, a training run after its survey and each case of a check of noise start their parties in some
 milliseconds so. It imports modules of this package alone, for those do not change while a program runs; it holds no
 job, key or record, and ends with this process. What several processes would work out each, from public numbers, it can
-work out once for those that are forked later (`work_out`). A nursery gets the environment, the folder and the descriptors of the
-moment it is asked for. What a fork cannot be given, because interpreter and libraries read it as they start, or the
-kernel counts it by process, is compared (`_kind`): where it has changed, another process takes its place.
+work out once for those that are forked later (`work_out`). A nursery gets the environment, the folder and the
+descriptors of the moment it is asked for. What a fork cannot be given, because interpreter and libraries read it as
+they start, or the kernel counts it by process, is compared (`_kind`): where it has changed, another process takes its
+place.
 """
 
 import atexit

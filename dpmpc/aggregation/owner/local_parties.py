@@ -36,7 +36,7 @@ from dpmpc.processes.supervisor import Event, Process, Supervisor
 Choose = Callable[[Plan], Account | None]
 ROLE = "dpmpc.aggregation.party.party:serve"
 _WORK_OUT = "dpmpc.aggregation.party.party:work_out"
-_ADDED_TO = (LAWS, METHODS, TASKS, SOURCES, BACKENDS)  # by other packages, whose modules a standing process does not import
+_ADDED_TO = (LAWS, METHODS, TASKS, SOURCES, BACKENDS)  # by other packages, which a standing process does not import
 
 
 def work_out(plan: Plan) -> None:
