@@ -304,7 +304,7 @@ _BITS = 200  # of the quantile's computation
 @cache
 def _quantile(p: float) -> float:
     """x with P(X > x) = p for a standard normal X: correctly rounded but for one case in 2^50, on every machine."""
-    with gmpy2.context(gmpy2.get_context(), precision=_BITS):  # of this thread, and of this call alone
+    with gmpy2.context(precision=_BITS):  # of this thread, and of this call alone
         x, root, tau = mpfr(0), gmpy2.sqrt(mpfr(2)), 2 * gmpy2.const_pi()
         while True:  # Newton from below the root, where Q is convex: it climbs, until a step is lost in rounding
             step = (gmpy2.erfc(x / root) / 2 - mpfr(p)) * gmpy2.sqrt(tau) * gmpy2.exp(x * x / 2)

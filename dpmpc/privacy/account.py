@@ -323,11 +323,8 @@ def _contents(path: Path) -> _Contents:
     contents.open_line = bool(lines[-1])
     for number, line in enumerate(lines if lines[-1] else lines[:-1], 1):
         record, digest = _parsed(line)
-        if record is None:
-            fits = not contents.torn
-        else:
-            fits = record.get("prev") == contents.head and record.get("torn", False) == contents.torn
-        if not fits:
+        said = (None, False) if record is None else (record.get("prev"), record.get("torn", False))
+        if said != (None if record is None else contents.head, contents.torn):
             raise LedgerError(
                 f"line {number} of account {path} does not follow from the line before it: a line was changed, removed "
                 "or inserted; restore the file"

@@ -11,7 +11,7 @@ from typing import Any
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.encoding import decode
-from dpmpc.aggregation.owner.local_parties import PartiesHere, work_out
+from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.opens_sums import OpensSums
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.party.beside_owner import named
@@ -152,8 +152,6 @@ def _run(job: OwnersJob, opener: Opener, log: Log, emit: Emit, whole: WholeRun, 
         job, before, records = surveyed(job, emit, while_read, whole)
         emit("stage", text="loading records", phase="loading records")
         dataset, plan, advice = records_and_plan(job, emit, before, records, until)
-    if job.addresses is None and not job.resume:
-        work_out(plan)
     if job.plan is None:
         for line in job.check(plan):
             log(line)
