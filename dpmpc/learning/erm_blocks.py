@@ -48,7 +48,9 @@ class _Pulls:
         return (_sums(pulls, X, tile.cuts),)
 
 
-def owner_gradients(loss: Loss, theta: Floats, records: Records, offsets: Ints, **how: int) -> Floats:
+def owner_gradients(
+    loss: Loss, theta: Floats, records: Records, offsets: Ints, *, cores: int | None = None, ahead: int = 4
+) -> Floats:
     """Each owner's mean gradient without regulariser, shaped (m, d) for theta (d,), every row of norm <= G (but for
     rounding); with K scores a record, theta has d K numbers, and a gradient too.
 
@@ -56,7 +58,7 @@ def owner_gradients(loss: Loss, theta: Floats, records: Records, offsets: Ints, 
     The same to the last bit for every `ahead` and `cores`.
     """
     total = np.zeros((len(offsets) - 1, len(theta)))
-    for tile, (sums,) in over_tiles(records, offsets, _Pulls(loss, theta), **how):
+    for tile, (sums,) in over_tiles(records, offsets, _Pulls(loss, theta), cores=cores, ahead=ahead):
         total[tile.first : tile.last] += sums
     return np.asarray(total / np.diff(offsets)[:, None], dtype=np.float64)
 
@@ -73,13 +75,13 @@ class _Products:
         return _sums(y, X, tile.cuts), np.stack([X[cut].T @ X[cut] for cut in each])
 
 
-def owner_coefficients(records: Records, offsets: Ints, **how: int) -> Floats:
+def owner_coefficients(records: Records, offsets: Ints, *, cores: int | None = None, ahead: int = 4) -> Floats:
     """Each owner's mean coefficients (m, d (d + 3) / 2), as `functional.coefficients` has them, for records of any
     size. The same to the last bit for every `ahead` and `cores`."""
     m, d = len(offsets) - 1, records.d
     b, sizes = np.zeros((m, d)), np.diff(offsets)
     A = np.zeros((m, d, d))
-    for tile, (pulls, products) in over_tiles(records, offsets, _Products(), **how):
+    for tile, (pulls, products) in over_tiles(records, offsets, _Products(), cores=cores, ahead=ahead):
         b[tile.first : tile.last] += pulls
         A[tile.first : tile.last] += products
     return np.stack([pack(b[j] / sizes[j], A[j] / sizes[j]) for j in range(m)])
