@@ -8,7 +8,8 @@ less, 128 / k - 1 bits a transfer, and computes more, 2^k AES bits a tree.
 
 What must never happen is that a stream's words are used twice: both choices of a transfer, or the same noise, would
 come out again. The counter of every leaf's AES is *batch << 32 | block*, a batch's number can be begun once, and the
-keys live and die with the connection. H(x) = pi(x) XOR x with pi a fresh AES key for each batch and direction.
+keys live and die with the connection. H(x) = pi(x) XOR x, with pi AES under a fresh key for each batch and direction,
+and piece of it.
 
 Three messages: corrections, a challenge, an answer (`consistency`). A chooser makes its planes again after the
 challenge, from the same words of its streams, where they are too many to be kept.
@@ -46,13 +47,13 @@ Take = Callable[[slice, Words, Words | None], None]
 
 @dataclass(frozen=True)
 class _Begun:
-    """A part of a batch. `position`: of the streams; `schedule`: of the hash's key; `domain`: tells it from others."""
+    """A part of a batch. `position`: of the streams; `key`: of the hashes' keys; `domain`: tells it from others."""
 
     streams: "_Streams"
     slots: int
     words: int
     position: int
-    schedule: bytes
+    key: bytes
     domain: bytes
 
     def pieces(self) -> Iterator[tuple[slice | None, int, int]]:
@@ -62,6 +63,10 @@ class _Begun:
             yield piece, size, self.position + place
             end = place + _strides(size)
         yield None, EXTRA_WORDS, self.position + end
+
+    def schedule(self, number: int) -> bytes:
+        """Of the hash's key for a piece: block `number` of a key stream."""
+        return ot.schedule_of(ot.stream(self.key, 2 * number, 2).view(np.uint8)[None])
 
 
 class _Streams:
@@ -82,8 +87,7 @@ class _Streams:
         self._begun.add((batch, part))
         domain = self._session + batch.to_bytes(4, "little") + bytes([part, self._direction])
         key = hashlib.sha256(b"dpmpc OT hash" + domain).digest()[: trees.KEY_BYTES]
-        schedule = ot.schedule_of(np.frombuffer(key, dtype=np.uint8)[None])
-        return _Begun(self, slots, words, batch << 33 | part << 32, schedule, domain)
+        return _Begun(self, slots, words, batch << 33 | part << 32, key, domain)
 
     def columns(self, position: int, planes: Words, *more: Words) -> None:
         """As `ot.columns`."""
@@ -206,7 +210,7 @@ class ChosenBatch:
                 continue
             sums.add(planes, self.choices[piece].reshape(1, -1))
             strings = self._room.strings(1, 2 if piece.stop > begun.slots - wide else 1, size)
-            ot.hashes(planes, begun.schedule, np.zeros((1, 2), dtype=np.uint64), strings)
+            ot.hashes(planes, begun.schedule(number), np.zeros((1, 2), dtype=np.uint64), strings)
             _give(take, piece, strings, begun.words)
         self._kept = []
         return consistency.answer(sums.total, begun.domain)
@@ -255,7 +259,7 @@ class OfferedBatch:
         """`take` gets both strings of each transfer piece by piece; to be used once the answer is right."""
         begun, streams, done = self._begun, self._begun.streams, 0
         room = _Room(2, begun.slots, begun.words)
-        for piece, size, position in begun.pieces():
+        for number, (piece, size, position) in enumerate(begun.pieces()):
             count, planes = (BITS // streams.k - 1) * size, room.planes(size)
             fixes = self._correction[done : done + count].reshape(-1, size)
             streams.columns(position, planes, planes[:0], fixes, self._masks)
@@ -265,7 +269,7 @@ class OfferedBatch:
                 continue
             self._sums.add(planes)
             strings = room.strings(2, 2 if piece.stop > begun.slots - wide else 1, size)
-            ot.hashes(planes, begun.schedule, self._offsets, strings)
+            ot.hashes(planes, begun.schedule(number), self._offsets, strings)
             _give(take, piece, strings, begun.words)
 
     def holds(self, answer: bytes | bytearray | memoryview) -> bool:
