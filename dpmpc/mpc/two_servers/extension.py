@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.native import ot
+from dpmpc.mpc.native.layers import new_words
 from dpmpc.mpc.two_servers import consistency, trees
 from dpmpc.mpc.two_servers.consistency import ANSWER_BYTES, CHALLENGE_BYTES, EXTRA_WORDS, Sums
 
@@ -117,13 +118,14 @@ def _strides(size: int) -> int:
 
 
 class _Room:
-    """Memory for a piece, used again for every piece of a batch: pages that were touched once are quick."""
+    """Memory for a piece, used again for every piece of a batch: pages that were touched once are quick. Rows begin with
+    a cache line: kernels take one of each row at a time."""
 
     def __init__(self, strings: int, slots: int, words: int) -> None:
         size = max((size for _, size, _ in pieces(slots, words)), default=EXTRA_WORDS)
-        self._planes = np.empty(BITS * size, dtype=np.uint64)
-        self._sums = np.empty(BITS * size if strings == 1 else 0, dtype=np.uint64)
-        self._strings = np.empty(2 * strings * 64 * size, dtype=np.uint64)
+        self._planes = new_words((BITS * size,))
+        self._sums = new_words((BITS * size if strings == 1 else 0,))
+        self._strings = new_words((2 * strings * 64 * size,))
 
     def planes(self, size: int) -> Words:
         return self._planes[: BITS * size].reshape(BITS, size)
@@ -174,7 +176,7 @@ class ChosenBatch:
         self._kept: list[Words] = []
         for piece, size, position in begun.pieces():
             sums = self._room.sums(count, size)
-            planes = np.empty((BITS, size), dtype=np.uint64) if keeps else self._room.planes(size)
+            planes = new_words((BITS, size)) if keeps else self._room.planes(size)
             streams.columns(position, planes, sums)
             if keeps:
                 self._kept.append(planes)
