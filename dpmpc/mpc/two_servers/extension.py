@@ -65,9 +65,10 @@ class _Begun:
             end = place + _strides(size)
         yield None, EXTRA_WORDS, self.position + end
 
-    def schedule(self, number: int) -> bytes:
-        """Of the hash's key for a piece: block `number` of a key stream."""
-        return ot.schedule_of(ot.stream(self.key, 2 * number, 2).view(np.uint8)[None])
+    def schedules(self) -> list[bytes]:
+        """Of the hash's keys, a piece each: the blocks of a key stream."""
+        keys = ot.stream(self.key, 0, 2 * sum(1 for _ in pieces(self.slots, self.words)))
+        return [ot.schedule_of(key[None]) for key in keys.view(np.uint8).reshape(-1, trees.KEY_BYTES)]
 
 
 class _Streams:
@@ -200,7 +201,7 @@ class ChosenBatch:
                 f"a challenge has {CHALLENGE_BYTES} bytes; {len(challenge)} came; are all parties of one version?"
             )
         begun, streams = self._begun, self._begun.streams
-        sums = Sums(bytes(challenge), begun.domain, BITS + 1)
+        sums, schedules = Sums(bytes(challenge), begun.domain, BITS + 1), begun.schedules()
         for number, (piece, size, position) in enumerate(begun.pieces()):
             if self._kept:
                 planes = self._kept[number]
@@ -212,7 +213,7 @@ class ChosenBatch:
                 continue
             sums.add(planes, self.choices[piece].reshape(1, -1))
             strings = self._room.strings(1, 2 if piece.stop > begun.slots - wide else 1, size)
-            ot.hashes(planes, begun.schedule(number), np.zeros((1, 2), dtype=np.uint64), strings)
+            ot.hashes(planes, schedules[number], np.zeros((1, 2), dtype=np.uint64), strings)
             _give(take, piece, strings, begun.words)
         self._kept = []
         return consistency.answer(sums.total, begun.domain)
@@ -260,7 +261,7 @@ class OfferedBatch:
     def make(self, take: Take, wide: int = 0) -> None:
         """`take` gets both strings of each transfer piece by piece; to be used once the answer is right."""
         begun, streams, done = self._begun, self._begun.streams, 0
-        room = _Room(2, begun.slots, begun.words)
+        room, schedules = _Room(2, begun.slots, begun.words), begun.schedules()
         for number, (piece, size, position) in enumerate(begun.pieces()):
             count, planes = (BITS // streams.k - 1) * size, room.planes(size)
             fixes = self._correction[done : done + count].reshape(-1, size)
@@ -271,7 +272,7 @@ class OfferedBatch:
                 continue
             self._sums.add(planes)
             strings = room.strings(2, 2 if piece.stop > begun.slots - wide else 1, size)
-            ot.hashes(planes, begun.schedule(number), self._offsets, strings)
+            ot.hashes(planes, schedules[number], self._offsets, strings)
             _give(take, piece, strings, begun.words)
 
     def holds(self, answer: bytes | bytearray | memoryview) -> bool:
