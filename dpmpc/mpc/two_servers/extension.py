@@ -38,7 +38,7 @@ Words = NDArray[np.uint64]
 BITS = 128
 LEVELS = (1, 2, 4, 8)
 _STRIDE = 32  # words of a leaf's stream that are made at a time
-_PIECE = 512  # words of a plane at a time: what stays in a core's cache
+_PIECE = 448  # words of a plane at a time: what stays in a core's cache; of 512 all rows begin in one of its sets
 KEPT = 1 << 20  # words: a chooser keeps the planes of a batch that has no more, 8 MiB, until it is challenged
 _MOST_WORDS = 1 << 32  # of a part of a batch: half of what the counter has room for
 # (slots, low words (strings, 64, slots, words), the same of the high words where they are wanted); of a slot, lane l of
