@@ -295,4 +295,5 @@ def build(
         None if groups is None else groups[test],
         None if persons is None else (persons[train], persons[test]),
         whole.beyond,
+        mapping.misfits,
     )

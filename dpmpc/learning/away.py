@@ -138,6 +138,7 @@ class _Tiled:
             if self.work is not None:
                 sums.append(tuple(np.asarray(part) for part in self.work(tile, double(X), y, None)))
         counts = [tuple(int(getattr(each, name)) for name in _COUNTED) for each in mapping.counts.values()]
+        counts.append((table.n, mapping.misfits, 0, 0, 0))  # of the target
         return sums, digest.digest(), counts
 
     def _filled(self, mapping: Mapping, mine: Mine | None) -> Iterator[tuple[Rows, Floats]]:
@@ -289,8 +290,9 @@ class Away(Records):
             yield from zip(part, sums, strict=True)
 
     def looked_over(self, tiles: Sequence[Tile]) -> tuple[Counts, ...]:
-        """What did not fit into each column's public constants: one pass. Errors: as of `Mapping`, in public words."""
-        counts = [Counts(column.name) for column in self._schema.columns]
+        """What did not fit into each column's public constants, and last the target's, where it counts as missing: one
+        pass. Errors: as of `Mapping`, in public words."""
+        counts = [Counts(column.name) for column in (*self._schema.columns, self._schema.target)]
         for _, (_, _, found) in self._pass(tiles, None):
             for each, numbers in zip(counts, found, strict=True):
                 for name, number in zip(_COUNTED, numbers, strict=True):
@@ -313,7 +315,7 @@ class Away(Records):
             case (list() as sums, bytes() as digest, list() as counts) if len(digest) == _DIGEST:
                 shapes = [() if work is None else work.shapes(len(t.cuts) - 1, self.d) for t in parts[k]]
                 check_sums([] if work is None else shapes, sums)
-                if len(counts) != len(self._schema.columns) or not all(map(_are_counts, counts)):
+                if len(counts) != len(self._schema.columns) + 1 or not all(map(_are_counts, counts)):
                     not_sums()
             case _:
                 not_sums()
