@@ -119,7 +119,7 @@ def _strides(size: int) -> int:
 
 
 class _Room:
-    """Memory for a piece, used again for every piece of a batch: pages that were touched once are quick. Rows begin with
+    """Memory for a piece, used again for every piece of a batch: pages that were touched once are quick. It begins with
     a cache line: kernels take one of each row at a time."""
 
     def __init__(self, strings: int, slots: int, words: int) -> None:
