@@ -41,7 +41,7 @@ class Scan:
 
 def scan(path: Path, name: str) -> Scan:
     """The digest of a text file. Errors: it cannot be read, or is not text in UTF-8."""
-    last = b""
+    ended = False  # whether the chunk before ends in a plus
     digest, decoder, position, loose = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")(), 0, False
     with readable(path).open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -50,8 +50,9 @@ def scan(path: Path, name: str) -> Scan:
                 if position == 0 and (wide := two_bytes(chunk)):
                     raise _not_utf8(path, name, chunk.index(b"\0"), wide)
                 raise UsageError(f"a data file is text; {name} holds binary bytes; save it as CSV in UTF-8")
-            loose |= b"_" in chunk or b"+-" in last + chunk
-            last = chunk[-1:]
+            loose = loose or b"_" in chunk or (ended and chunk[:1] == b"-")
+            loose = loose or (b"+" in chunk and b"+-" in chunk)  # one byte is found ten times as fast as two
+            ended = chunk[-1:] == b"+"
             pending = len(decoder.getstate()[0])
             if pending or not chunk.isascii():
                 try:

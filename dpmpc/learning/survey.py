@@ -69,6 +69,7 @@ TWICE = 2.0  # a range of what is predicted that is too wide scales all errors; 
 MANY = 6  # columns from which on that is done: the noise of the others grows by less than a quarter
 _BLOCK = 1 << 16  # records that are added up at once
 _AHEAD = 2  # such blocks that each core has begun
+_FEW = 16  # owners whose sums are made of every block, whether it has records of them or not
 _AT_ONCE = 1 << 24  # numbers of owners' vectors that are held at once
 WHOLE = 0.5  # of the records: so many numbers make a column of which nothing is known one of numbers
 
@@ -182,7 +183,28 @@ class Survey(Source):
 
     def _sums(self, columns: Sequence[tuple[Floats, Floats | None]], group: Ints, groups: int) -> Floats:
         """(groups, coordinates) the sum over each group's records of `columns`: numbers and buckets (None: no texts)
-        of each name. Every sum is added up in the records' order, whatever the other groups hold."""
+        of each name. `group`: -1 for a record of none. Every sum is added up in the records' order, whatever the other
+        groups hold. Where there is a kernel it gives the same bits."""
+        from dpmpc.data.rows import compiled  # parties have no records
+
+        if (kernel := compiled()) is None:
+            return self._by_twin(columns, group, groups)
+        total, at = np.zeros((groups, self.coordinates)), 0
+        for name, (values, place) in zip(self.names, columns, strict=True):
+            buckets = self.buckets if name in self.texts else 0
+            flat = [None if each is None else np.ascontiguousarray(each) for each in (values, place)]
+            ends = self.range_of(name)
+            kernel.cells(*flat, group, len(group), *ends, buckets, total, at, self.coordinates, groups)
+            if (times := self.times(name)) != 1.0:
+                total[:, at : at + NUMBER + buckets] *= times
+            at += NUMBER + buckets
+        return total
+
+    def _by_twin(self, columns: Sequence[tuple[Floats, Floats | None]], group: Ints, groups: int) -> Floats:
+        """The same by NumPy."""
+        if not (within := group >= 0).all():
+            group = group[within]
+            columns = [(v[within], None if place is None else place[within]) for v, place in columns]
         parts = []
         for name, (values, place) in zip(self.names, columns, strict=True):
             odd = np.isinf(values)
@@ -216,10 +238,11 @@ class Survey(Source):
         each = list(readers(table, {name: partial(self._asked, name) for name in self.names}).values())
 
         def added(found: list[list[Floats]], mine: Ints) -> tuple[int, Ints, Floats]:
-            within = (mine >= 0) & (mine < owners)
-            present, group = np.unique(mine[within], return_inverse=True)
-            if not within.all():
-                found = [[values[within] for values in parts] for parts in found]
+            group = np.where(mine < owners, mine, -1)
+            present = np.arange(owners)
+            if owners > _FEW:  # a block has records of some of them
+                within = group >= 0
+                present, group[within] = np.unique(group[within], return_inverse=True)
             columns = [(v, place[0] if place else None) for v, *place in found]
             return len(mine), present, self._sums(columns, group, len(present))
 
