@@ -268,9 +268,8 @@ def dry(
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
         own, _, sizes = owned(table, tables.reads, owners, settings, capacity)
         check_read(own, tables)
-        plan = plan_of_tables(
-            tables, sizes, own.source, None, settings, capacity=capacity is not None, by_person=True
-        )  # fmt: skip
+        private = capacity is not None
+        plan = plan_of_tables(tables, sizes, own.source, None, settings, capacity=private, by_person=True)
     return Dry(plan, foreseen(plan, Level()))
 
 

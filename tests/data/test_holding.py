@@ -1,5 +1,6 @@
 """Records that are parsed once: how often, and that texts held as they stand are those that are cleaned one by one."""
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -128,4 +129,5 @@ def test_signs_are_found_across_pieces_too(
     path.write_text(f"x\n{text}\n", encoding="utf-8")
     for piece in (1, 2, 3, 1 << 20):
         monkeypatch.setattr("dpmpc.data.csvfile._CHUNK", piece)
-        assert scan(path, "records.csv").loose is loose
+        found = scan(path, "records.csv")
+        assert found.loose is loose and found.digest == hashlib.sha256(path.read_bytes()).hexdigest()
