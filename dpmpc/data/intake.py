@@ -168,14 +168,15 @@ def explore(
     table: Table, *, target: str | None = None, owners: str | None = None, drop: Sequence[str] = ()
 ) -> tuple[Intake, Table]:
     """The same under the spelling that it proposes, until it proposes no other. `stated` stays what was stated."""
-    first, found = table, None
+    first, before = table, None
     asks: tuple[str, ...] = ()
     for _ in range(4):
         read = table
-        found, plain = _look(read, target, owners, drop, found)
+        found, plain = _look(read, target, owners, drop, before)
         asks = (*asks, *(ask for ask in found.asks if ask not in asks))
         if found.proposed == table.spelling:
             break
+        before = found
         table = as_words(without_codes(replace(first, spelling=found.proposed)))
     notes = oddities(read, plain, found.columns, read.spelling, found.proposed)
     return replace(found, stated=first.spelling, proposed=table.spelling, asks=asks, notes=notes), plain
