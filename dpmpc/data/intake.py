@@ -12,10 +12,11 @@ from typing import Any
 from dpmpc.data.absent import as_words, without_codes
 from dpmpc.data.few import TIMES, different
 from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
+from dpmpc.data.holding import held
 from dpmpc.data.looked import ALIKE, Kind, Looked, Role
 from dpmpc.data.oddities import CODE, IDENTIFIER, dropping, oddities
 from dpmpc.data.spelling import PLAIN, Spelling, canonical, stating
-from dpmpc.data.table import Table, held, some
+from dpmpc.data.table import Table, some
 from dpmpc.data.texts import facts_of_texts, listed_words, odd_texts, plain_forms, units_of
 from dpmpc.errors import UsageError
 
@@ -174,8 +175,9 @@ def _asked(table: Table, name: str) -> Iterator[tuple[str, str]]:
     if column.kind == "number":
         value = table.number(name)
         yield from (("least", f"min({value})"), ("greatest", f"max({value})"))
-        yield "whole", f"count(*) FILTER (WHERE isfinite({value}) AND {value} = floor({value}))"
-        yield "numbers", f"count(*) FILTER (WHERE isfinite({value}))"
+        there = "" if column.finite else f"isfinite({value}) AND "
+        yield "whole", f"count(*) FILTER (WHERE {there}{value} = floor({value}))"
+        yield "numbers", f"count({sql})" if column.finite else f"count(*) FILTER (WHERE isfinite({value}))"
     elif column.kind == "date":
         days = table.days(name)
         yield from (("first", f"min({days})"), ("last", f"max({days})"), ("dates", f"count({days})"))
