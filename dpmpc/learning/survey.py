@@ -14,8 +14,9 @@ A column whose range is public is clipped to it before it is counted, and only o
 
 The sum over all records, with Gaussian noise on it, is opened once; all else is post-processing (`findings`). What is
 found is the same on every processor: each operation is one that IEEE 754 rounds correctly (+, -, *, /, square roots,
-powers of two), sums are `math.fsum`'s, which rounds once, and the one quantile of the normal law is worked out in
-integers by mpmath. No matrix product, whose order of additions is a library's own, and no other elementary function.
+powers of two), sums are `math.fsum`'s, which rounds once, and the one quantile of the normal law is worked out by
+MPFR, which rounds every function correctly. No matrix product, whose order of additions is a library's own, and no
+other elementary function.
 
 Guarantees: a record changes one place of each column for another. In a number's cells its part of the vector has
 squared norm 1 + MOMENT^2 (t^2 + P2(t)^2) <= 1 + 2 MOMENT^2 = 9/8 (t^2 + P2^2 grows to 2 at |t| = 1: P2 in [-1/2, 1]),
@@ -34,7 +35,9 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
+import gmpy2
 import numpy as np
+from gmpy2 import mpfr
 from numpy.typing import NDArray
 
 from dpmpc.data.hashing import BUCKETS, bucket_sql
@@ -318,14 +321,19 @@ def _fullest(filled: Floats, high: float, most: int) -> tuple[int, ...]:
     return tuple(sorted(int(k) for k in kept[np.argsort(-filled[kept], kind="stable")][:most]))
 
 
+_BITS = 200  # of the quantile's computation
+
+
 @cache
 def _quantile(p: float) -> float:
     """x with P(X > x) = p for a standard normal X: correctly rounded but for one case in 2^50, on every machine."""
-    import mpmath  # a run without a survey does without the import
-
-    exact = mpmath.MPContext()  # of this call alone: mpmath's own precision is shared by all threads
-    exact.dps = 40
-    return float(exact.sqrt(2) * exact.erfinv(1 - 2 * exact.mpf(p)))
+    with gmpy2.context(precision=_BITS):  # of this thread, and of this call alone
+        x, root, tau = mpfr(0), gmpy2.sqrt(mpfr(2)), 2 * gmpy2.const_pi()
+        while True:  # Newton from below the root, where Q is convex: it climbs, until a step is lost in rounding
+            step = (gmpy2.erfc(x / root) / 2 - mpfr(p)) * gmpy2.sqrt(tau) * gmpy2.exp(x * x / 2)
+            if abs(step) <= abs(x) * mpfr(2) ** -100:
+                return float(x + step)
+            x += step
 
 
 def _spread(row: Floats, filled: Floats, records: int) -> bool:

@@ -3,6 +3,7 @@
 import math
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -399,6 +400,14 @@ def test_errors() -> None:
 def test_moments_fit_the_claimed_norm() -> None:
     t = np.linspace(-1, 1, 10_001)
     assert (MOMENT**2 * (t**2 + (1.5 * t**2 - 0.5) ** 2)).max() == pytest.approx(2 * MOMENT**2)
+
+
+def test_the_quantile_of_the_normal_law_is_that_of_another_library_to_the_last_bit() -> None:
+    exact = mpmath.MPContext()
+    exact.dps = 50
+    for p in [0.5, *(10.0**-k for k in np.linspace(0.31, 17, 150))]:
+        assert sv._quantile(p) == float(exact.sqrt(2) * exact.erfinv(1 - 2 * exact.mpf(p)))
+    assert 37.0 < sv._quantile(1e-300) < 37.1
 
 
 @pytest.mark.skipif(compiled() is None, reason="installed without a compiler")

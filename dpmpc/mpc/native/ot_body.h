@@ -79,25 +79,27 @@ TARGET static void NAME(make_columns)(const columns *w) {
 }
 #undef n
 
-/* pi(x ^ d) ^ x ^ d for all of a block. */
-TARGET static void NAME(hash_block)(const uint8_t *schedule, const block *in, const uint64_t *offset, block *out) {
+/* pi(x ^ d) ^ x ^ d for all of a block: the low words to 64 rows that are `apart` words from each other, the high ones too
+unless `high` is NULL. */
+TARGET static void NAME(hash_block)(const uint8_t *schedule, const block *in, const uint64_t *offset, uint64_t *low, uint64_t *high,
+                                    Py_ssize_t apart) {
     const int n = 8;
     VEC d;
     for (int i = 0; i < WIDTH; i++) d[i] = offset[i % 2];
-    const VEC *low = (const VEC *)in->low, *high = (const VEC *)in->high;
-    VEC *to_low = (VEC *)out->low, *to_high = (VEC *)out->high;
-    for (int at = 0; at < 64 * 8 / WIDTH; at += 4) {
+    for (int row = 0; row < 64; row += WIDTH / 2) {
         VEC x[8], b[8];
         _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {
-            x[2 * i] = NAME(firsts)(low[at + i], high[at + i]) ^ d;
-            x[2 * i + 1] = NAME(seconds)(low[at + i], high[at + i]) ^ d;
+            const VEC first = *((const VEC *)in->low[row] + i), second = *((const VEC *)in->high[row] + i);
+            x[2 * i] = NAME(firsts)(first, second) ^ d;
+            x[2 * i + 1] = NAME(seconds)(first, second) ^ d;
         }
         AES_EACH b[i] = x[i];
         NAME(encrypt)(b, 8, schedule);
         AES_EACH b[i] ^= x[i];
         _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {
-            to_low[at + i] = NAME(firsts)(b[2 * i], b[2 * i + 1]);
-            to_high[at + i] = NAME(seconds)(b[2 * i], b[2 * i + 1]);
+            const Py_ssize_t at = (row + i * WIDTH / 8) * apart + i * WIDTH % 8; /* four registers hold WIDTH / 2 rows */
+            *(VEC *)(low + at) = NAME(firsts)(b[2 * i], b[2 * i + 1]);
+            if (high) *(VEC *)(high + at) = NAME(seconds)(b[2 * i], b[2 * i + 1]);
         }
     }
 }
