@@ -1,5 +1,5 @@
-"""A user's word at places where it enters a query, names of columns above all: it is a word there, whatever stands in it, or one line says that
-it cannot be. What is read is what is read with a harmless word in its place, so no query has another structure."""
+"""A user's word at places where it enters a query, names of columns above all: it is a word there, whatever stands in
+it, or one line says that it cannot be. What is read is what is read with a harmless word in its place."""
 
 from collections.abc import Callable
 from pathlib import Path
