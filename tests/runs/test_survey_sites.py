@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
@@ -150,6 +151,32 @@ def test_a_process_that_made_another_plan_ends_the_run_and_the_survey_is_carried
     assert sites(plan, tmp_path, records) == [None] * 3
     again = merge(read_ledgers(tmp_path / "0"))
     assert sum(entry.run.endswith("+survey") for entry in again) == 1 and len(again) == 5
+
+
+def test_owners_that_are_quicker_after_a_survey_wait_for_a_slow_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One owner takes its time between the survey and the first release: the parties still end the survey for it. The
+    others come for what follows; they are told to wait, and for whom. They were refused, for another plan."""
+    plan, records = planned(tmp_path / "made", backend="shamir"), files(tmp_path)
+    told, follow, ends_first = threading.Event(), stages.after_first, OwnerGate._ends_first
+    said = list[str]()
+
+    def slowly(plan: Plan, *found: Any) -> Plan:
+        if threading.current_thread().name == "site 4":  # the second owner: three parties come before
+            assert told.wait(HANG)
+        return follow(plan, *found)
+
+    def ends(self: OwnerGate) -> str:
+        said.append(ends_first(self))
+        told.set()
+        return said[-1]
+
+    monkeypatch.setattr(stages, "after_first", slowly)
+    monkeypatch.setattr(OwnerGate, "_ends_first", ends)
+    assert apart(plan, tmp_path, records) == [None] * 6
+    assert said[0].startswith("it first ends run ") and "waits for " in said[0] and "owner 1" in said[0]
+    assert not any("refused" in log.read_text() for log in tmp_path.glob("*/**/*.log"))
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_sent(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ from dpmpc.mpc.transport.dial import START
 from dpmpc.mpc.transport.heartbeat import Heartbeat
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.mpc.transport.link import Connection
-from dpmpc.mpc.transport.listener import Listener, Refused
+from dpmpc.mpc.transport.listener import Later, Listener, Refused
 from dpmpc.mpc.transport.tls import Tls, check_name
 from dpmpc.mpc.transport.wire import FRAME_COST, HEADER, Peer
 from dpmpc.privacy.heads import MOST_SHOWN, Memory
@@ -125,6 +125,8 @@ class OwnerGate:
             except PeerError as error:
                 raise Refused(str(error)) from None
         peer.name = owners_called(first, end)
+        if other != self._greeting and self.state == OVER and isinstance(peer, Peer) and peer.other_run:
+            raise Later(self._ends_first())
         if other != self._greeting:
             raise Refused(
                 f"owners and parties must have the same plan; party {self.holder.party} has {self._greeting.hex()[:8]},"
@@ -136,6 +138,13 @@ class OwnerGate:
             self._asked(peer, NOBODY, other)
             return
         self._admit(first, end, peer)
+
+    def _ends_first(self) -> str:
+        """What owners are told that come for another run, such as what follows a stage, while this one's end is on its
+        way to others."""
+        missing = set() if self._archive is None else set(range(self.plan.owners)) - self._archive.delivered
+        whom = f", and waits for {listed(missing)} to have its end" if missing else ""
+        return f"it first ends run {self.plan.run_id}{whom}"
 
     def _admit(self, first: int, end: int, peer: Guest) -> None:
         """The process of these owners is let in, if it may be. Errors: Refused; PeerError where the run fails, with

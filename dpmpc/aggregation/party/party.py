@@ -219,12 +219,22 @@ async def _serve(beginning: PartyStart, traffic: Traffic, emit: Emit, observe: O
         cost = await _release_all(steps, make_step(steps), job.tolerates_loss, emit, log)
         held.end()  # before owners show the heads of their accounts, which are this one at a site
         if job.attempt == AGREED:
-            await holder.close()  # each then waits for whom it has to
+            await _close(holder, job.stall, beginning.say)  # each then waits for whom it has to
             await beginning.attend(attempt.number, cost, set(), transcript)
         else:
             await gate.finish(cost)
-            await holder.close()
+            await _close(holder, job.stall, beginning.say)
         log("end")
+
+
+async def _close(holder: Holder[Share], stall: float, say: Callable[[str], None]) -> None:
+    """Parts with the other parties; says which of them did not."""
+    if silent := await holder.close(stall):
+        whom = f"{'party' if len(silent) == 1 else 'parties'} {', '.join(map(str, silent))}"
+        say(
+            f"{whom} did not say that all is there: ended, or not heard of for {stall:g} s, stall; all releases were "
+            "opened, and the end does not wait for more"
+        )
 
 
 async def _release_all(steps: ReleaseSteps, step: Step, tolerates_loss: bool, emit: Emit, log: Log) -> PartyCost:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from dpmpc.errors import PeerError
-from dpmpc.mpc.transport.abort_reason import Told, public_reason
+from dpmpc.mpc.transport.abort_reason import Told, comes_later, public_reason
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import HELLO
 from dpmpc.mpc.transport.heartbeat import Heartbeat
@@ -80,6 +80,9 @@ class Call:
             peer.send(HELLO, greeting)
             return await peer.receive(HELLO)
         except Told as error:
+            if why := comes_later(error.cause):
+                self.problem = why
+                return None
             raise PeerError(f"{there} refuses this process: {error.cause}") from None
         except PeerError:
             if isinstance(peer.broken, ssl.SSLError):
