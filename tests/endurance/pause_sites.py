@@ -152,7 +152,7 @@ class Run:
         self.plan = planned(folder / "made", kind, **role, **settings)
         self.records = files(folder)
         self.names = [*"012"] if both else [*"012", *(f"owner{j}" for j in range(OWNERS))]
-        keys = [f"party{i}" for i in range(3)] + ([] if both else [f"owner{j}" for j in range(OWNERS)])
+        keys = [*(f"party{i}" for i in range(3)), *(f"owner{j}" for j in range(OWNERS))]
         make_credentials(folder / "keys", keys)
         self._context = forked.server("tests.endurance.pause_sites")
 
@@ -169,6 +169,7 @@ class Run:
                 records = ["--csv", str(self.records[j]), "--no-evaluate"]
         return [
             *("train", "--plan", str(self.plan), "-I", name, "--tls", str(self.folder / "keys"), *where, *records),
+            *(("--role", "both") if self.both else ()),
             *("--stall", str(self.stall), "--wait", str(12 * self.stall), "--threads", "1"),
             *("--out", str(self.folder / name)),
         ]
@@ -207,7 +208,9 @@ class Run:
                 if each.exitcode is None:
                     each.kill()
                 each.join()
-        assert not victim or mark.exists(), f"{victim} never came to {point}"
+        assert not victim or mark.exists(), (
+            f"{victim} never came to {point}: {[self.last(each) for each in self.names]}"
+        )
         mark.unlink(missing_ok=True)
         return {name: int(each.exitcode or 0) for name, each in running.items()}
 

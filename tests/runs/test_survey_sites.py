@@ -159,7 +159,7 @@ def test_owners_that_are_quicker_after_a_survey_wait_for_a_slow_one(
     """One owner takes its time between the survey and the first release: the parties still end the survey for it. The
     others come for what follows; they are told to wait, and for whom. They were refused, for another plan."""
     plan, records = planned(tmp_path / "made", backend="shamir"), files(tmp_path)
-    told, follow, ends_first = threading.Event(), stages.after_first, OwnerGate._ends_first
+    told, follow, this_stage = threading.Event(), stages.after_first, OwnerGate._at_this_stage
     said = list[str]()
 
     def slowly(plan: Plan, *found: Any) -> Plan:
@@ -168,14 +168,14 @@ def test_owners_that_are_quicker_after_a_survey_wait_for_a_slow_one(
         return follow(plan, *found)
 
     def ends(self: OwnerGate) -> str:
-        said.append(ends_first(self))
+        said.append(this_stage(self))
         told.set()
         return said[-1]
 
     monkeypatch.setattr(stages, "after_first", slowly)
-    monkeypatch.setattr(OwnerGate, "_ends_first", ends)
+    monkeypatch.setattr(OwnerGate, "_at_this_stage", ends)
     assert apart(plan, tmp_path, records) == [None] * 6
-    assert said[0].startswith("it first ends run ") and "waits for " in said[0] and "owner 1" in said[0]
+    assert said[0].startswith("it is at ") and "waits for " in said[0] and "owner 1" in said[0]
     assert not any("refused" in log.read_text() for log in tmp_path.glob("*/**/*.log"))
 
 

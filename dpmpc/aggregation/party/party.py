@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from dpmpc.aggregation.party.behind import behind
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.noise_source import about_noise, noise_source
 from dpmpc.aggregation.party.owner_gate import OwnerGate
@@ -110,6 +111,7 @@ async def _run(
     make_gate = make_gate or (ResumingGate if plan.dropouts else OwnerGate)
     memory = None if job.account is None else Memory(job.account.folder / "peers", plan.data_id)
     gate = make_gate(plan, attempt, holder, heartbeat=heartbeat, log=say, secret=job.secret, memory=memory)
+    gate.behind = behind(plan, job.out, i, memory) if attempt == AGREED else {}
     beside = [] if within is None else [within.name]
     emit("connections", of=lambda: list(map(plan.called, [*heartbeat.connected, *beside])))
     try:
@@ -197,6 +199,8 @@ async def _serve(beginning: PartyStart, traffic: Traffic, emit: Emit, observe: O
         beginning.goes_on = left_out
         attempt = await beginning.meet(found, transcript, opened)
         if attempt is None:
+            if job.followed:
+                beginning.keep(await beginning.told(), found, transcript, opened)
             text = "the run is over: the others finished it without this party; the owners have the model"
             log(text)
             emit("stage", text=text)
