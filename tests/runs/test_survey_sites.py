@@ -29,23 +29,12 @@ from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.runs import stages
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_text import Founding, text_of
-from dpmpc.runs.placement import Placement
-from dpmpc.runs.plan_alone import plan_only
 from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import Request
 from dpmpc.runs.stages import settled_plan
 from tests.machines import apart, process, sites
-from tests.made_up_sites import BOTH, EACH, OWNERS, draft, files
+from tests.made_up_sites import BOTH, EACH, OWNERS, draft, files, planned
 from tests.runs import HANG, own_addresses
-
-
-def planned(folder: Path, what: str = "two classes", **changes: Any) -> Path:
-    """A plan made without any record."""
-    folder.mkdir(parents=True, exist_ok=True)
-    draft(what).write(folder / "schema.json")
-    asked: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "owner_sizes": (EACH,) * OWNERS, "iterations": 4}
-    plan_only(Request(schema=str(folder / "schema.json"), **asked | changes), Placement(out=folder / "plan"))
-    return folder / "plan" / "plan.json"
 
 
 @pytest.mark.parametrize(

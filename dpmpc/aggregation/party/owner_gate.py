@@ -394,12 +394,17 @@ class OwnerGate:
         self.abandon()
         await asyncio.sleep(0)
 
-    async def linger(self, archive: Archive, cost: PartyCost, seconds: float) -> None:
+    async def linger(self, archive: Archive, cost: PartyCost, seconds: float, *, followed: bool = False) -> None:
         """Everything was opened. Returns when all owners have got it, those too that come again, and parties that came
-        again know; at the latest after `seconds`, and after `PARTY_SECONDS` where only parties are missing."""
+        again know; at the latest after `seconds`, and after `PARTY_SECONDS` where only parties are missing. `followed`:
+        who is not here now gets it at the gate of the next stage too, and is waited for `FOLLOWED_SECONDS`."""
+        began = self._admission.stage == "begun"  # else it was over when this process came, and they came as quickly
         self._archive, self.state, self._admission = archive, OVER, self._admission.ends()
         for first, end, peer in self._admission.guests:
-            self._after.append(asyncio.ensure_future(self._part(archive, cost, first, end, peer)))
+            parts = (
+                self._part(archive, cost, first, end, peer) if began else self._serve_after(archive, first, end, peer)
+            )
+            self._after.append(asyncio.ensure_future(parts))
         loop = asyncio.get_running_loop()
         begin = loop.time()
         gone = self._parties_gone()
@@ -413,8 +418,10 @@ class OwnerGate:
 
         with self._heartbeat.waiting(untold):
             while untold():
-                owners = len(archive.delivered) < self.plan.owners
-                left = begin + (seconds if owners else min(seconds, PARTY_SECONDS)) - loop.time()
+                most = seconds if len(archive.delivered) < self.plan.owners else min(seconds, PARTY_SECONDS)
+                if followed and not self._still_here(archive):
+                    most = min(most, FOLLOWED_SECONDS)
+                left = begin + most - loop.time()
                 if left <= 0:
                     break
                 self._changed.clear()
@@ -423,6 +430,13 @@ class OwnerGate:
                         await self._changed.wait()
         self.abandon()
         await asyncio.sleep(0)
+
+    def _still_here(self, archive: Archive) -> bool:
+        """Whether an owner is connected, or in this process, that has not got everything."""
+        if self._admission.within is not None and self.holder.party not in archive.delivered:
+            return True
+        here = (each for each in self._admission.guests if not isinstance(each[2], Peer) or each[2].lost is None)
+        return any(not set(range(first, end)) <= archive.delivered for first, end, _ in here)
 
     async def _part(self, archive: Archive, cost: PartyCost, first: int, end: int, peer: Guest) -> None:
         """The end of owners that were there to the last."""

@@ -199,11 +199,7 @@ async def _serve(beginning: PartyStart, traffic: Traffic, emit: Emit, observe: O
         beginning.goes_on = left_out
         attempt = await beginning.meet(found, transcript, opened)
         if attempt is None:
-            if job.followed:
-                beginning.keep(await beginning.told(), found, transcript, opened)
-            text = "the run is over: the others finished it without this party; the owners have the model"
-            log(text)
-            emit("stage", text=text)
+            await beginning.ended_without(found, transcript, opened)
             return
         emit("begin", phase="connecting", first=attempt.first_release)
         held.begin(entry_of(plan, attempt, attempt.first_release, token=gate.token.hex()))

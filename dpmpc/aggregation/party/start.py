@@ -9,7 +9,7 @@ from typing import Any
 
 from dpmpc.aggregation.party.archive import Archive
 from dpmpc.aggregation.party.job import PartyJob
-from dpmpc.aggregation.party.owner_gate import FINISH_SECONDS, FOLLOWED_SECONDS, OwnerGate
+from dpmpc.aggregation.party.owner_gate import FINISH_SECONDS, OwnerGate
 from dpmpc.aggregation.party.resume import NumberedLink, Past, Standing, settle, standing
 from dpmpc.aggregation.plan.asked import AGREED, Attempt
 from dpmpc.aggregation.wire.attempt_token import drawn
@@ -94,6 +94,15 @@ class PartyStart:
                 transcript.note("told", of=release, owners=list(present))
                 transcript.flush()
             opened.append(release, total)
+
+    async def ended_without(self, found: Standing, transcript: Transcript, opened: Opened) -> None:
+        """The others have finished without this party. Where another stage follows it takes part in that, and has what
+        they opened."""
+        if self.job.followed:
+            self.keep(await self.told(), found, transcript, opened)
+            self.say("the others finished this stage without this party, which has what they opened, and goes on")
+        else:
+            self.say("the run is over: the others finished it without this party; the owners have the model")
 
     async def told(self) -> Past:
         """What the others opened in a run that is over, as all tell it that answer. Errors: PeerError where they
@@ -187,4 +196,4 @@ class PartyStart:
             transcript.flush()
 
         archive = Archive(job.plan, number, lambda: standing(job.plan, job.out, job.index).past, cost, delivered, note)
-        await self.gate.linger(archive, cost, min(job.wait, FOLLOWED_SECONDS if job.followed else FINISH_SECONDS))
+        await self.gate.linger(archive, cost, min(job.wait, FINISH_SECONDS), followed=job.followed)
