@@ -21,7 +21,7 @@ from dpmpc.data.edges import SEPARATORS, check_first, check_last, declared, line
 from dpmpc.data.encodings import likely, two_bytes
 from dpmpc.data.engine import duckdb
 from dpmpc.data.reading import literal
-from dpmpc.data.spelling import stating
+from dpmpc.data.spelling import bare, stating
 from dpmpc.data.table import Column, Table, check_names
 from dpmpc.errors import RecordError, UsageError
 
@@ -224,7 +224,7 @@ def _header(path: Path, name: str, separator: str, comment: str | None, header: 
     said, above = bool(declared(path)), max(0, header - 1)
     for row, line in _rows(islice(lines_of(path), above, None), name, separator, comment):
         if not (said and line + above == 1):
-            return [cell.strip() for cell in row], line + above
+            return [bare(cell) for cell in row], line + above
     raise UsageError(f"a CSV file starts with a row of column names; {name} is empty; check the file")
 
 

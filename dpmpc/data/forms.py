@@ -34,12 +34,12 @@ FORMS = {
     "gap comma": rf"[+-]?\d{{1,3}}([{_GAP}]\d{{3}})+,\d+",
     "tick": rf"[+-]?\d{{1,3}}([{_TICK}]\d{{3}})+([.,]\d+)?",
     "tick comma": rf"[+-]?\d{{1,3}}([{_TICK}]\d{{3}})+,\d+",
-    "day first": rf"{_HIGH}[-/.]{_LOW}[-/.]{_YEAR}{TIME}",
-    "month first": rf"{_LOW}[-/.]{_HIGH}[-/.]{_YEAR}{TIME}",
-    "day or month": rf"{_LOW}[-/.]{_LOW}[-/.]{_YEAR}{TIME}",
-    "dots": rf"\d{{1,2}}\.\d{{1,2}}\.{_YEAR}{TIME}",
+    "day first": rf"{_HIGH}[-/.] ?{_LOW}[-/.] ?{_YEAR}{TIME}",
+    "month first": rf"{_LOW}[-/.] ?{_HIGH}[-/.] ?{_YEAR}{TIME}",
+    "day or month": rf"{_LOW}[-/.] ?{_LOW}[-/.] ?{_YEAR}{TIME}",
+    "dots": rf"\d{{1,2}}\. ?\d{{1,2}}\. ?{_YEAR}{TIME}",
     "named short": rf"\d{{1,2}}[-/. ]\pL{{3,9}}\.?[-/. ,]*\d{{2}}{TIME}",
-    "short year": rf"\d{{1,2}}[-/.](\d{{1,2}}|(?i:{'|'.join(ENGLISH)}))[-/.]\d{{2}}{TIME}",
+    "short year": rf"\d{{1,2}}[-/.] ?(\d{{1,2}}|(?i:{'|'.join(ENGLISH)}))[-/.] ?\d{{2}}{TIME}",
 }
 LIKELY_MISSING = (
     "-", "--", "---", "\\n", ".", "..", "...", "nan", "nil", "#n/a", "#na", "#n/v", "#nv", "#n/d", "n.a.",
@@ -60,7 +60,7 @@ SOME = 0.02  # of a column's fields: so many must be in another spelling
 
 
 BOTH = "\x1f"
-_DOTTED = r"\d{1,2}\.\d{1,2}\.(\d{4}|\d{2})"  # a date and what stands after it
+_DOTTED = r"\d{1,2}\. ?\d{1,2}\. ?(\d{4}|\d{2})"  # a date and what stands after it
 _PLAIN = rf"[+-]?\d[\d.,{_GAP}{_TICK}]*"
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dpmpc.data.engine import duckdb, explained
 from dpmpc.data.once import once, worked_out
 from dpmpc.data.reading import clock_sql, days_sql, literal, number_sql
+from dpmpc.data.scripts import BLANKS, MARKS
 from dpmpc.data.spelling import PLAIN, Spelling, composed, is_number
 from dpmpc.data.streamed import streamed
 from dpmpc.errors import RecordError, UsageError
@@ -149,8 +150,11 @@ class Table:
         if column.kind == "text":
             text = _as_text(column)
             odd = " OR ".join(f"contains({text}, E'{mark}')" for mark in _SPACES)  # rare, and trimming them is slow
-            whole = f"translate(trim({text}, E' {''.join(_SPACES)}'), E'\\n\\r', '  ')"
-            return once(f"nfc_normalize(CASE WHEN {odd} THEN {whole} ELSE trim({text}) END)")
+            bare = f"trim({text}, E' {''.join(_SPACES)}{BLANKS}{MARKS}')"
+            whole = f"translate({bare}, E'\\n\\r', '  ')"
+            foreign = f"strlen({text}) <> length({text})"
+            plain = f"CASE WHEN {odd} THEN {whole} WHEN {foreign} THEN {bare} ELSE trim({text}) END"
+            return once(f"nfc_normalize({plain})")
         raise UsageError(self.refusal(column))
 
     def missing(self, name: str) -> str:
