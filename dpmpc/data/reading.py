@@ -14,7 +14,6 @@ from dpmpc.data.scripts import (
 )
 from dpmpc.data.spelling import BEFORE_DATE, CLOCK, DATE_PATTERNS, GAPS, SAID_CLOCKS, Spelling
 
-
 _FOREIGN = ("era", "tháng")  # orders of dates that have letters which are not ASCII
 
 
@@ -106,7 +105,9 @@ def days_sql(text: str, spelling: Spelling) -> str:
 
     def read(text: str, western: bool) -> str:
         """Most texts are no dates, and a look at the first characters is cheap."""
-        ways = {order: _days(text, order, spelling) for order in spelling.date_orders if western or order not in _FOREIGN}
+        ways = {
+            order: _days(text, order, spelling) for order in spelling.date_orders if western or order not in _FOREIGN
+        }
         words, era = ways.pop("bdy"), ways.pop("era", "")
         return (
             f"CASE WHEN left({text}, 1) BETWEEN '0' AND '9' THEN coalesce({', '.join(ways.values())})"

@@ -62,8 +62,8 @@ _BEFORE = (
     "seg segunda ter terça terca qua quarta qui quinta sex sexta segunda-feira terça-feira quarta-feira quinta-feira "
     "sexta-feira",
     "ma maandag dinsdag wo woensdag donderdag vr vrijdag za zaterdag zo zondag",
-    "mandag tirsdag onsdag torsdag fredag lørdag søndag måndag tisdag lördag söndag man tir ons tor fre lør søn mån tis "
-    "lör sön",
+    "mandag tirsdag onsdag torsdag fredag lørdag søndag måndag tisdag lördag söndag man tir ons tor fre lør søn mån "
+    "tis lör sön",
     "ti ke to pe la su maanantaina tiistaina keskiviikkona torstaina perjantaina lauantaina sunnuntaina",
     "po út st čt pá so ne pondělí úterý středa čtvrtek pátek sobota neděle dne",
     "pn wt śr czw pt sob ndz poniedziałek wtorek środa czwartek piątek niedziela dnia",

@@ -103,16 +103,20 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and any(composed(column.name) == composed(name) for column in self.columns)
+        return isinstance(name, str) and composed(name) in self._called
 
     def __getitem__(self, name: str) -> Column:
         """The column of this name. Errors: there is none."""
-        for column in self.columns:
-            if column.name == name or composed(column.name) == composed(name):
-                return column
+        if (column := self._called.get(name) or self._called.get(composed(name))) is not None:
+            return column
         raise UsageError(
             f"a column must exist to be used; {self.source} has no '{name}'; its columns are {some(self.names)}"
         )
+
+    @cached_property
+    def _called(self) -> dict[str, Column]:
+        """The columns by their names as they are compared: tables may have thousands."""
+        return {composed(column.name): column for column in reversed(self.columns)}
 
     def number(self, name: str) -> str:
         """SQL for a column's value as DOUBLE, NULL where it is none. A column of numbers may hold NaN or infinity."""
