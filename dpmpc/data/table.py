@@ -155,10 +155,10 @@ class Table:
             text = _as_text(column)
             odd = " OR ".join(f"contains({text}, E'{mark}')" for mark in _SPACES)  # rare, and trimming them is slow
             bare = f"trim({text}, E' {''.join(_SPACES)}{BLANKS}{MARKS}')"
-            whole = f"translate({bare}, E'\\n\\r', '  ')"
-            foreign = f"strlen({text}) <> length({text})"
-            plain = f"CASE WHEN {odd} THEN {whole} WHEN {foreign} THEN {bare} ELSE trim({text}) END"
-            return once(f"nfc_normalize({plain})")
+            ways = (
+                f"WHEN {odd} THEN translate({bare}, E'\\n\\r', '  ') WHEN strlen({text}) <> length({text}) THEN {bare}"
+            )
+            return once(f"nfc_normalize(CASE {ways} ELSE trim({text}) END)")
         raise UsageError(self.refusal(column))
 
     def missing(self, name: str) -> str:
