@@ -155,9 +155,8 @@ class Table:
             text = _as_text(column)
             odd = " OR ".join(f"contains({text}, E'{mark}')" for mark in _SPACES)  # rare, and trimming them is slow
             bare = f"trim({text}, E' {''.join(_SPACES)}{BLANKS}{MARKS}')"
-            ways = (
-                f"WHEN {odd} THEN translate({bare}, E'\\n\\r', '  ') WHEN strlen({text}) <> length({text}) THEN {bare}"
-            )
+            foreign = f"strlen({text}) <> length({text}) THEN {bare}"
+            ways = f"WHEN {odd} THEN translate({bare}, E'\\n\\r', '  ') WHEN {foreign}"
             return once(f"nfc_normalize(CASE {ways} ELSE trim({text}) END)")
         raise UsageError(self.refusal(column))
 
