@@ -19,9 +19,10 @@ from dpmpc.data.schema import Labels, Numeric
 from dpmpc.data.spelling import PLAIN
 from dpmpc.errors import UsageError, public_text
 from dpmpc.learning.away import Away, Owner, Task, mean_away, owner_of
-from dpmpc.learning.erm_blocks import owner_gradients, tiles
+from dpmpc.learning.erm_blocks import owner_gradients
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.learning.survey import Survey
+from dpmpc.learning.tiled import tiles
 from dpmpc.processes.elsewhere import Workers
 from dpmpc.processes.executors import executor_maker
 from tests.endurance.canaries import WORDS
@@ -29,6 +30,8 @@ from tests.learning.test_away import CANARY, Once, Products, workers
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
 from postgres_server import postgres_server, server_folder
+
+pytestmark = pytest.mark.slow  # workers are processes
 
 N, D = 33_000, 2  # three tiles, and three ranges
 SCHEMA = Schema(tuple(Numeric(f"x{k}", -2.0, 2.0) for k in range(D)), Labels("label", ("yes",), ("no",)), True)
