@@ -22,9 +22,9 @@ from dpmpc.data.edges import SEPARATORS, check_first, check_last, declared, line
 from dpmpc.data.encodings import likely, two_bytes
 from dpmpc.data.engine import duckdb
 from dpmpc.data.reading import literal
-from dpmpc.data.spelling import stating
+from dpmpc.data.spelling import bare, stating
 from dpmpc.data.table import Column, Table, check_names
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, number_of
 
 _HEAD = 1 << 16
 _CHUNK = 1 << 20
@@ -233,7 +233,7 @@ def _header(path: Path, name: str, separator: str, comment: str | None, header: 
     said, above = bool(declared(path)), max(0, header - 1)
     for row, line in _rows(islice(lines_of(path), above, None), name, separator, comment):
         if not (said and line + above == 1):
-            return [cell.strip() for cell in row], line + above
+            return [bare(cell) for cell in row], line + above
     raise UsageError(f"a CSV file starts with a row of column names; {name} is empty; check the file")
 
 
@@ -263,8 +263,9 @@ def _rows(lines: Iterable[str], name: str, separator: str, comment: str | None) 
 def _clean(path: Path, clean: Path, name: str, separator: str, comment: str | None, width: int, skip: int) -> None:
     """Writes a copy of the rows after the first `skip` lines, which DuckDB can read.
 
-    Errors: a row of another length than `width`, with its line; a full disk.
+    Errors: rows of another length than `width`, with the first one's line and how many there are; a full disk.
     """
+    odd: list[int] = []  # the first one's line and fields, and the lines of others
     try:
         with clean.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
@@ -274,15 +275,19 @@ def _clean(path: Path, clean: Path, name: str, separator: str, comment: str | No
                 if surplus(row, width):
                     row = row[:width]
                 if len(row) != width:
-                    raise RecordError(
-                        f"every row has as many fields as there are columns, {width}; {name}, line {line} has"
-                        f" {len(row)}; correct it"
-                    )
+                    odd += [line] if odd else [line, len(row)]
                 writer.writerow(row)
     except OSError as error:
         raise UsageError(
             f"records need room on the disk while they are read; {name}: {error.strerror}; free some"
         ) from None
+    if odd:
+        first, fields, *others = odd
+        more = f", and {number_of(len(others), 'row more has', 'rows more have')} another number" if others else ""
+        raise RecordError(
+            f"every row has as many fields as there are columns, {width}; {name}, line {first} has {fields}{more}; "
+            f"correct {'them' if others else 'it'}"
+        )
 
 
 def write_csv(rows: Iterable[Sequence[object]], path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dpmpc.data.reading import literal
-from dpmpc.data.scripts import ENGLISH
+from dpmpc.data.scripts import ENGLISH, MONTHS
 from dpmpc.data.spelling import GAPS, NO_CENTS, TIME, Negative, Order, Spelling, composed, is_unit
 from dpmpc.data.table import some
 from dpmpc.errors import number_of
@@ -21,7 +21,12 @@ _YEAR = r"(\d{4}|\d{2})"
 _LOW, _HIGH = "(0?[1-9]|1[0-2])", r"(1[3-9]|2\d|3[01])"
 _DIGITED = r"\d{5,}X|[A-TV-Z]\d{2,3}(\.\d{1,2})?"  # a digit that checks the others (ISBN, ID cards); ICD-9 and -10
 SUFFIX = rf"([\d.,])[{_GAP}]*([\pL°%‰\p{{Sc}}\p{{So}}][^\s\d]{{0,9}}[²³23]?|/-|[.,](--?|[{_DASH}]))$"
-PREFIX = rf"^([+-]?)([A-Z]{{0,3}}\p{{Sc}}|[A-Z]{{3}}|%|(?:Rs|Fr|[Kk]r|Rp|RM)\.?)[{_GAP}]*([+-]?\d)"
+# Before a number: what is known for a unit; another short word where the number has decimals or groups of digits.
+_BROKEN = rf"[+-]?\d{{1,3}}(?:[{_GAP}]\d{{3}})+(?:[.,]\d+)?|[+-]?\d[\d.,{_TICK}]*[.,]\d+"
+PREFIX = (
+    rf"^([+-]?)(?:([A-Z]{{0,3}}\p{{Sc}}|[A-Z]{{3}}|%|(?:Rs|Fr|[Kk]r|Rp|RM)\.?)[{_GAP}]*([+-]?\d)"
+    rf"|(\pL[\pL.]{{0,4}}/?)(?:[{_GAP}]+({_BROKEN})|(\d{{1,3}}(?:[{_GAP}.,]\d{{3}})+[.,]\d\d))$)"
+)
 FORMS = {
     "comma": r"[+-]?(\d+,\d{1,2}|\d+,\d{4,}|\d{4,},\d+|0\d*,\d+|,\d+)",
     "point": r"[+-]?(\d+\.\d{1,2}|\d+\.\d{4,}|\d{4,}\.\d+|0\d*\.\d+|\.\d+)",
@@ -34,17 +39,19 @@ FORMS = {
     "gap comma": rf"[+-]?\d{{1,3}}([{_GAP}]\d{{3}})+,\d+",
     "tick": rf"[+-]?\d{{1,3}}([{_TICK}]\d{{3}})+([.,]\d+)?",
     "tick comma": rf"[+-]?\d{{1,3}}([{_TICK}]\d{{3}})+,\d+",
-    "day first": rf"{_HIGH}[-/.]{_LOW}[-/.]{_YEAR}{TIME}",
-    "month first": rf"{_LOW}[-/.]{_HIGH}[-/.]{_YEAR}{TIME}",
-    "day or month": rf"{_LOW}[-/.]{_LOW}[-/.]{_YEAR}{TIME}",
-    "dots": rf"\d{{1,2}}\.\d{{1,2}}\.{_YEAR}{TIME}",
-    "named short": rf"\d{{1,2}}[-/. ]\pL{{3,9}}\.?[-/. ,]*\d{{2}}{TIME}",
-    "short year": rf"\d{{1,2}}[-/.](\d{{1,2}}|(?i:{'|'.join(ENGLISH)}))[-/.]\d{{2}}{TIME}",
+    "day first": rf"{_HIGH}[-/.] ?{_LOW}[-/.] ?{_YEAR}{TIME}",
+    "month first": rf"{_LOW}[-/.] ?{_HIGH}[-/.] ?{_YEAR}{TIME}",
+    "day or month": rf"{_LOW}[-/.] ?{_LOW}[-/.] ?{_YEAR}{TIME}",
+    "dots": rf"\d{{1,2}}\. ?\d{{1,2}}\. ?{_YEAR}{TIME}",
+    "named short": rf"\d{{1,2}}[-/. ]+(?i:{'|'.join(MONTHS)})\.?[-/. ,]*\d{{2}}{TIME}",
+    "short year": rf"\d{{1,2}}[-/.] ?(\d{{1,2}}|(?i:{'|'.join(ENGLISH)}))[-/.] ?\d{{2}}{TIME}",
 }
 LIKELY_MISSING = (
     "-", "--", "---", "\\n", ".", "..", "...", "nan", "nil", "#n/a", "#na", "#n/v", "#nv", "#n/d", "n.a.",
     "n. a.", "k.a.", "k. a.", "<na>", "(null)", "not available", "missing", "n/d", "n.d.", "s.o.", "\u2013", "\u2014",
-    "no data", "s/d", "sin datos", "\uff0d", "\u30fc",
+    "no data", "s/d", "sin datos", "b.d.", "b. d.", "neuvedeno", "nincs adat", "ei tietoa", "ingen data", "fehlt",
+    "nicht verf\u00fcgbar", "non renseign\u00e9", "non disponible", "non disponibile", "no disponible",
+    "n\u00e3o dispon\u00edvel", "niet beschikbaar", "\u03b4/\u03c5", "\uff0d", "\u30fc",
     "keine angabe", "uppgift saknas", "ikke oplyst", "brak danych", "n\u00e3o informado", "veri yok", "\u043d/\u0434",
     "\u043d.\u0434.", "\u043d\u0435\u0442 \u0434\u0430\u043d\u043d\u044b\u0445",
 )  # fmt: skip
@@ -52,6 +59,9 @@ LIKELY_MISSING = (
 FIGURES = (
     r"[^\pL\pN\s]{1,3}\pN[\pN.,' ]*[^\pL\pN]{0,2}|\pN[\pN.,' ]*[^\pL\pN\s.,']{1,2}"
     r"|(\pL[\pL\pM.]{0,9} ?)?\d+:\d+(:\d+)?( ?\pL[\pL\pM.]{0,9})?|\d+/\d+"
+    r"|\pN+ ?\pL{1,9}\.?([, ]+\pN+ ?\pL{1,9}\.?)+|(\pL[\pL\pM.]{0,9} ?){1,2}\pN+([.,' ]\pN+)+"
+    r"|\pN+([.,]\pN+)? ?(±|\+/-|\+-|[x×*]) ?\pN+([.,]\pN+)?( ?\pL{1,5})?|\pN{1,3} ?[-/\x{2013}] ?\pN{1,3}( ?\pL{1,5})?"
+    r"|(\pL[\pL\pM.,]{1,12} ){1,3} ?\pN{1,2}[ .,].{0,30}\b(\pN{4}|\pN\pN:\pN\pN)\b.{0,12}"
     r"|\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b.{0,20}|\d{1,2}\W{0,2}\pL[\pL\pM.]{1,13}\W{0,2}(\d{4}|\d{2})|\pL{1,2}\d{1,2}[./-]\d{1,2}[./-]\d{1,2}"
 )
 NEGATIVE = ("trailing", "parentheses")  # counted beside FORMS
@@ -60,15 +70,17 @@ SOME = 0.02  # of a column's fields: so many must be in another spelling
 
 
 BOTH = "\x1f"
-_DOTTED = r"\d{1,2}\.\d{1,2}\.(\d{4}|\d{2})"  # a date and what stands after it
-_PLAIN = rf"[+-]?\d[\d.,{_GAP}{_TICK}]*"
+_DOTTED = r"\d{1,2}\. ?\d{1,2}\. ?(\d{4}|\d{2})"  # a date and what stands after it
+_PLAIN = rf"[+-]?[.,]?\d[\d.,{_GAP}{_TICK}]*"
 
 
 def missing_sql(text: str) -> str:
-    """SQL for whether a text looks like a word for "missing": one of LIKELY_MISSING, or a spreadsheet's error."""
+    """SQL for whether a text looks like a word for "missing": one of LIKELY_MISSING, a spreadsheet's error, or a code
+    of SAS or Stata (.a, .A to .z, ._)."""
     listed = ", ".join(map(literal, LIKELY_MISSING))
     error = f"starts_with({text}, '#') AND regexp_full_match({text}, '#[\\p{{Lu}}\u00a1/]+0?[!?]')"
-    return f"(strlen({text}) < 24 AND (lower({text}) IN ({listed}) OR {error}))"
+    code = f"starts_with({text}, '.') AND regexp_full_match({text}, '\\.[A-Za-z_]')"
+    return f"(strlen({text}) < 24 AND (lower({text}) IN ({listed}) OR {error} OR {code}))"
 
 
 def unmarked_sql(text: str) -> str:
@@ -90,7 +102,7 @@ def plain_sql(text: str) -> str:
 
 def core_sql(text: str) -> str:
     """SQL for a text without what looks like a unit."""
-    return f"regexp_replace(regexp_replace({text}, {literal(SUFFIX)}, '\\1'), {literal(PREFIX)}, '\\1\\3')"
+    return f"regexp_replace(regexp_replace({text}, {literal(SUFFIX)}, '\\1'), {literal(PREFIX)}, '\\1\\3\\5\\6')"
 
 
 def has_unit_sql(text: str, core: str) -> str:
@@ -100,7 +112,8 @@ def has_unit_sql(text: str, core: str) -> str:
 
 def unit_sql(text: str) -> str:
     """SQL for what looks like the unit of a text; empty if nothing does. One before and one after have BOTH between."""
-    before, after = f"regexp_extract({text}, {literal(PREFIX)}, 2)", f"regexp_extract({text}, {literal(SUFFIX)}, 2)"
+    before = f"concat(regexp_extract({text}, {literal(PREFIX)}, 2), regexp_extract({text}, {literal(PREFIX)}, 4))"
+    after = f"regexp_extract({text}, {literal(SUFFIX)}, 2)"
     return f"concat_ws('{BOTH}', nullif({before}, ''), nullif({after}, ''))"
 
 
@@ -118,6 +131,7 @@ class Forms:
     points: tuple[int, int] = (0, 0)
     read: tuple[int, int] = (0, 0)
     name: str = ""
+    plain: int = 0  # fields that are digits and what stands between them, with or without a unit
     codes: bool = False  # numbers that stand for something else
     results: tuple[str, ...] = ()  # words such as - that are values here, beside +
 
@@ -135,8 +149,8 @@ class Forms:
 
     @property
     def odd(self) -> int:
-        """Fields that would be numbers in another spelling, with or without a unit."""
-        return self.numbers + sum(self.units.values())
+        """Fields that would be numbers in another spelling, with or without a unit: no more than look like any."""
+        return min(self.numbers + sum(self.units.values()), self.plain)
 
     @property
     def dates(self) -> int:
@@ -146,8 +160,7 @@ class Forms:
     @property
     def otherwise(self) -> bool:
         """Whether these are mostly numbers, or dates, of which some are spelled otherwise than was stated."""
-        numbers = self.numbers + sum(self.units.values())
-        return _mostly(numbers, self.read[0], self.present) or _mostly(self.dates, self.read[1], self.present)
+        return _mostly(self.odd, self.read[0], self.present) or _mostly(self.dates, self.read[1], self.present)
 
 
 def proposed(stated: Spelling, columns: list[Forms]) -> tuple[Spelling, tuple[str, ...]]:

@@ -26,6 +26,7 @@ RESULTS = ("-", "--", "\u2013", "nil", "neg")  # beside + and ++
 _FEW = 20  # records: fewer say nothing of identifiers
 _TOP = 1000
 _LONG = 1e7  # numbers from here on that have as many digits as each other and are all different may be identifiers
+_WIDE = 5  # digits: numbers of so many with zeros before them that are all different may be identifiers
 _PADDED = "numbers with zeros before them, such as 0123"
 _EXACT = 100_000  # records: of more, different numbers are counted approximately
 ONCE = 20_000  # records: of more, what a look found of a column stands where another spelling moves no field of it
@@ -253,9 +254,10 @@ def _numbered(table: Table, found: Looked, fact: _Fact) -> Looked:
         return found
     assert found.least is not None and found.greatest is not None
     dense = found.greatest - found.least < 1.1 * found.present
+    padded = bool(fact.get("coded")) and fact["narrow"] == fact["broad"] >= _WIDE
     long = found.least >= _LONG and math.floor(math.log10(found.least)) == math.floor(math.log10(found.greatest))
     named = IDENTIFIER.search(found.name)
-    if not (dense or long or named) or not _all_different(table, found):
+    if not (dense or long or padded or named) or not _all_different(table, found):
         return found
     why = "whole numbers, all different" + ", one after the other" * dense
     return replace(found, kind="identifier", why=why) if named else replace(found, why=f"{why}: an identifier?")
@@ -285,12 +287,15 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     words = {word: count for word, count in words.items() if word not in results}
     codes = bool(fact["padded"] and numbers)  # 0001A among 99213
     lettered = int(fact["lettered"]) >= SOME * there and numbers + fact["point"] + fact["comma"] >= SOME * there > 0
-    units = units_of(table, base.name) if fact["units"] and worth and not (codes or lettered) else {}
+    timed = int(fact["times"]) >= _MOSTLY * there
+    units = units_of(table, base.name) if fact["units"] and worth and not (codes or lettered or timed) else {}
     if len(units) > 2 and base.distinct <= 2 * len(units):  # 1234 AB, 9711 LM: each has a unit of its own
         units = {}
-    counts = {form: int(fact[form]) for form in (*FORMS, *NEGATIVE)}
+    counts = {form: 0 if timed else int(fact[form]) for form in (*FORMS, *NEGATIVE)}
     points = (int(fact["three"]), int(fact["pointed"]))
-    forms = Forms(there, counts, units, words, points, (numbers, dates), base.name, lettered, results)
+    forms = Forms(
+        there, counts, units, words, points, (numbers, dates), base.name, int(fact["plain"]), lettered, results
+    )
     base = replace(base, forms=forms, digits=int(fact["odd"]), whole=fact["whole"] == numbers)
     if base.distinct <= 20 * _TOP:
         base = _counted(table, base)
@@ -347,10 +352,9 @@ def _counted(table: Table, base: Looked) -> Looked:
     ordering = f"GROUP BY 1 ORDER BY 2 DESC, t LIMIT {_TOP + 1}"
     rows = table.rows(f"{text} AS t, CAST(sum({TIMES}) AS BIGINT)", ordering, different(table, base.name))
     counts: dict[str, int] = {}
+    worded, spelling = table.worded(base.name), PLAIN if table[base.name].kind == "number" else spelling
     for value, count in rows:
-        spelled = str(value)
-        if not table.worded(base.name):
-            spelled = canonical(spelled, PLAIN if table[base.name].kind == "number" else spelling)
+        spelled = str(value) if worded else canonical(str(value), spelling)
         counts[spelled] = counts.get(spelled, 0) + int(count)
     ordered = tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     listed = len(rows) <= _TOP

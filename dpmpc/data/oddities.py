@@ -35,13 +35,14 @@ _FIRST = 1 << 14  # records that are looked at for words that may be values
 _SHORT = 3  # letters of such words
 _SHARED = 0.01  # of the records: so many share a code
 _PERSONS = 0.05  # of the records: fewer identifiers are wards, doctors and devices
+SMALLEST, LARGEST = 2.0**-24, 2.0**40  # sizes of numbers that a survey knows
 CODES = frozenset(float(str(digit) * times) for digit in (7, 8, 9) for times in range(1, 7))  # with either sign
 MARK = "\ufeff"  # of byte order, between files that were put together
 IDENTIFIER = re.compile(
     r"(^|[^a-z])(id|ids|nr|no|n[°º]|n\.º|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|fall"
     r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
     r"|matricola|aadhaar|mpi|zeile|row|index|cpr|uhid|hn|amka|αμκα|№)([^a-z]|$)|^ת\.? ?ז"
-    r"|(id|nr|nummer|number|#|号|番号|编号|编码|번호|رقم الملف)$",
+    r"|(id|nr|nummer|number|szám|číslo|tunnus|זהות|#|号|番号|编号|编码|번호|رقم الملف)\.?$",
     re.I,
 )  # in a column's name
 _DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
@@ -72,6 +73,7 @@ def oddities(
         *_persons(seen),
         *_codes(seen),
         *_days(seen),
+        *_sizes(seen),
         *_calendars(seen),
         *_groups(source, table, seen, stated),
         *_figures(table, seen),
@@ -200,6 +202,20 @@ def _days(columns: Sequence["Looked"]) -> Iterator[str]:
             )
 
 
+def _sizes(columns: Sequence["Looked"]) -> Iterator[str]:
+    """Numbers that a survey cannot tell apart, since all are larger than what it knows, or smaller."""
+    for c in columns:
+        if c.kind != "number" or c.role == "owners" or c.least is None or c.greatest is None or c.least == c.greatest:
+            continue
+        size, nearest = max(abs(c.least), abs(c.greatest)), min(abs(c.least), abs(c.greatest))
+        if size < SMALLEST or (nearest >= LARGEST and (c.least > 0) == (c.greatest > 0)):
+            yield (
+                f"column '{c.name}' has numbers from {c.least:g} to {c.greatest:g}; a survey tells none apart that are "
+                f"below {SMALLEST:.0e} in size, or above {LARGEST:.0e}; write them in another unit, such as days in "
+                "place of milliseconds"
+            )
+
+
 def _calendars(columns: Sequence["Looked"]) -> Iterator[str]:
     """Dates whose years are those of another calendar."""
     for c in columns:
@@ -222,11 +238,13 @@ def _groups(source: Table, table: Table, columns: Sequence["Looked"], stated: Sp
         if c.kind == "number" and not c.whole and c.rows >= _LEAST and c.least is not None and c.greatest is not None
         and source[c.name].kind == "text" and max(abs(c.least), abs(c.greatest)) < 1000
     ]  # fmt: skip
-    for name in _of_three_digits(table, seen):
-        text = source.text(name)
+    names = _of_three_digits(table, seen)
+    asked = list[str]()  # all at once: each reading may parse the file
+    for text in map(source.text, names):
         three = f"regexp_full_match({text}, '[+-]?[1-9]\\d{{0,2}}\\.\\d{{3}}')"
-        asked = (f"count(*) FILTER (WHERE {test})" for test in (f"contains({text}, '.')", three))
-        pointed, grouped = source.one(*asked)
+        asked += [f"count(*) FILTER (WHERE {test})" for test in (f"contains({text}, '.')", three)]
+    counts = iter(source.one(*asked) if asked else ())
+    for name, pointed, grouped in zip(names, counts, counts, strict=True):
         if pointed == grouped >= _LEAST:
             yield (
                 f"column '{name}': all {grouped} numbers with a point have three digits after it, read as decimals; "

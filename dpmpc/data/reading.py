@@ -1,7 +1,20 @@
 """SQL for what a text reads as: a number, or a date in days. The same as `data.spelling` says in Python."""
 
-from dpmpc.data.scripts import ARABIC_COMMA, ARABIC_POINT, ENGLISH, ENGLISH_LIST, ERAS, FIRST, FROM, MONTH_LIST, TO
-from dpmpc.data.spelling import CLOCK, DATE_PATTERNS, GAPS, Spelling
+from dpmpc.data.scripts import (
+    ARABIC_COMMA,
+    ARABIC_POINT,
+    ENGLISH,
+    ENGLISH_LIST,
+    ERAS,
+    FIRST,
+    FROM,
+    MONTH_LIST,
+    TO,
+    WORDS_BEFORE,
+)
+from dpmpc.data.spelling import BEFORE_DATE, CLOCK, DATE_PATTERNS, GAPS, SAID_CLOCKS, Spelling
+
+_FOREIGN = ("era", "tháng")  # orders of dates that have letters which are not ASCII
 
 
 def literal(text: str) -> str:
@@ -81,6 +94,16 @@ def _digits(text: str, spelling: Spelling) -> str:
     return f"coalesce({plain}, CASE WHEN {whole} THEN TRY_CAST({joined} AS DOUBLE) END)"
 
 
+def without_before_sql(text: str) -> str:
+    """SQL for a text without a day of the week before it, if it is one of a date."""
+    return f"CASE WHEN {_led(text)} THEN regexp_replace({text}, {literal(BEFORE_DATE)}, '') ELSE {text} END"
+
+
+def _led(text: str) -> str:
+    """SQL for whether a text may begin with a word that stands before a date: a look at two letters is cheap."""
+    return f"lower(left({text}, 2)) IN ({', '.join(sorted({literal(word[:2]) for word in WORDS_BEFORE}))})"
+
+
 def days_sql(text: str, spelling: Spelling) -> str:
     """SQL for the DOUBLE of days since 1970-01-01 of the date that a text spells, NULL where it spells none."""
     months = ", ".join(literal(word) for word in ENGLISH if len(word) == 3)
@@ -88,7 +111,9 @@ def days_sql(text: str, spelling: Spelling) -> str:
 
     def read(text: str, western: bool) -> str:
         """Most texts are no dates, and a look at the first characters is cheap."""
-        ways = {order: _days(text, order, spelling) for order in spelling.date_orders if western or order != "era"}
+        ways = {
+            order: _days(text, order, spelling) for order in spelling.date_orders if western or order not in _FOREIGN
+        }
         words, era = ways.pop("bdy"), ways.pop("era", "")
         return (
             f"CASE WHEN left({text}, 1) BETWEEN '0' AND '9' THEN coalesce({', '.join(ways.values())})"
@@ -97,9 +122,10 @@ def days_sql(text: str, spelling: Spelling) -> str:
             + " END"
         )
 
-    other = f"list_transform([{_western(text, '.')}], lambda s: {read('s', western=True)})[1]"
+    led = f"list_transform([{_western(text, '.')}], lambda s: {without_before_sql('s')})"
+    other = f"list_transform({led}, lambda s: {read('s', western=True)})[1]"
     return (
-        f"CASE WHEN {_foreign(text)} THEN CASE WHEN regexp_matches({text}, '\\pN') THEN {other} END"
+        f"CASE WHEN {_foreign(text)} OR {_led(text)} THEN CASE WHEN regexp_matches({text}, '\\pN') THEN {other} END"
         f" ELSE {read(text, western=False)} END"
     )
 
@@ -112,7 +138,15 @@ def clock_sql(text: str) -> str:
         return f"list_transform([{part}], lambda p: CASE WHEN p.h <> '' THEN {_time()} END)[1]"
 
     marked = "contains(s, ':') OR contains(s, 'h')"
-    return f"list_transform([{western_sql(text)}], lambda s: CASE WHEN {marked} THEN {read('s')} END)[1]"
+    plain = f"list_transform([{western_sql(text)}], lambda s: {_clock('s')})"
+    return f"list_transform({plain}, lambda s: CASE WHEN {marked} THEN {read('s')} END)[1]"
+
+
+def _clock(text: str) -> str:
+    """SQL for a text with a colon where a word beside it says that it is a time of day."""
+    for said in SAID_CLOCKS:
+        text = f"regexp_replace({text}, {literal(said)}, '\\1:\\2\\3')"
+    return text
 
 
 def _days(text: str, order: str, spelling: Spelling) -> str:
@@ -134,7 +168,7 @@ def _days(text: str, order: str, spelling: Spelling) -> str:
     month = "p.m"
     if order == "bdy":
         month = f"(strpos({literal(ENGLISH_LIST)}, lower(left(p.m, 3))) + 2) // 3"
-    elif order == "dby":
+    elif order in ("dby", "ybd"):
         month = f"left(split_part({literal(MONTH_LIST)}, concat(',', lower(p.m), '='), 2), 2)"
     date = f"CAST(TRY_CAST(concat({year}, '-', {month}, '-', p.d) AS DATE) - DATE '1970-01-01' AS DOUBLE)"
     time = f"CASE WHEN p.h = '' THEN 0 ELSE {_time()} END"

@@ -4,12 +4,14 @@ _ZEROS = "\uff10\u0660\u06f0\u0966\u09e6\u0e50"  # full-width, Arabic, Persian, 
 _MINUS = "\u2212\u2013\u2010\u2011\ufe63\uff0d"  # what spreadsheets and word processors write before negative numbers
 _SIGNS = {"\uff0e": ".", "\uff0c": ",", "\uff0f": "/", "\uff1a": ":", "\uff0b": "+", "\uff05": "%", "\uff08": "(",
           "\uff09": ")", "\u066a": "%", "\u3000": " "}  # fmt: skip
-_MARKS = "\u200b\u200e\u200f\u061c\ufeff"  # have no width: directions of writing, byte order marks between files
+# They have no width: directions of writing, byte order marks between files.
+MARKS = "\u200b\u200e\u200f\u061c\ufeff\u2060\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+BLANKS = "\u00a0\u2007\u2009\u202f\u3000"  # spaces that are not ASCII
 ARABIC_POINT, ARABIC_COMMA = "\u066b", "\u066c"  # of decimals, and between thousands
 _DIGITS = {chr(ord(zero) + k): str(k) for zero in _ZEROS for k in range(10)}
 _PLAIN = {**_DIGITS, **dict.fromkeys(_MINUS, "-"), **_SIGNS}
-FROM, TO = "".join(_PLAIN) + _MARKS, "".join(_PLAIN.values())  # SQL's translate takes out what TO has nothing for
-_TABLE = str.maketrans(FROM[: len(TO)], TO, _MARKS)
+FROM, TO = "".join(_PLAIN) + MARKS, "".join(_PLAIN.values())  # SQL's translate takes out what TO has nothing for
+_TABLE = str.maketrans(FROM[: len(TO)], TO, MARKS)
 
 ERAS = {"\u660e\u6cbb": 1867, "\u5927\u6b63": 1911, "\u662d\u548c": 1925, "\u5e73\u6210": 1988, "\u4ee4\u548c": 2018}
 FIRST = "\u5143"  # the year 1 of an era
@@ -19,26 +21,56 @@ ENGLISH = (
     "august", "sep", "sept", "september", "oct", "october", "nov", "november", "dec", "december",
 )  # fmt: skip
 ENGLISH_LIST = "".join(word for word in ENGLISH if len(word) == 3)
-# English, German, French, Spanish, Italian, Portuguese, Dutch, Scandinavian, Turkish and Russian words. Of Slavic ones
-# that name different months in two languages none is read.
+# English, German, French, Spanish, Italian, Portuguese, Dutch, Scandinavian and Icelandic, Turkish, Indonesian,
+# Romanian, Hungarian, Finnish, Estonian, Greek, Russian, Ukrainian, Bulgarian, Czech, Slovak and Slovenian words. Of
+# Slavic ones that name different months in two languages (listopada: Polish, Croatian) none is read.
 _MONTHS = (
-    "jan january januar jänner janvier janv enero ene gennaio gen janeiro januari ocak oca января",
-    "feb february februar febr feber février févr fév fevrier febrero febbraio fevereiro fev februari şubat "
-    "şub февраля",
-    "mar march märz maerz mär mrz mars marzo março marco maart mrt marts mart марта",
-    "apr april avril avr abril abr aprile nisan nis апреля",
-    "may mai mayo maggio mag maio mei maj mayıs mayis мая",
-    "jun june juni juin junio giugno giu junho haziran haz июня",
-    "jul july juli juillet juil julio luglio lug julho temmuz tem июля",
-    "aug august août aout agosto ago augustus augusti ağustos ağu августа",
-    "sep sept september septembre septiembre setiembre settembre set setembro eylül eyl сентября",
-    "oct october okt oktober octobre octubre ottobre ott outubro out ekim eki октября",
-    "nov november novembre noviembre novembro kasım kasim kas ноября",
+    "jan january januar jänner janvier janv enero ene gennaio gen janeiro januari ocak oca января ianuarie január "
+    "tammikuuta janúar jaanuar ιανουαρίου січня януари ledna januára januarja",
+    "feb february februar febr février févr fév fevrier febrero febbraio fevereiro fev februari şubat "
+    "şub февраля februarie február helmikuuta febrúar veebruar φεβρουαρίου лютого февруари února februára februarja",
+    "mar march märz maerz mär mrz mars marzo março marco maart mrt marts mart марта martie maret március márc "
+    "maaliskuuta märts μαρτίου березня март března marca",
+    "apr april avril avr abril abr aprile nisan nis апреля aprilie április ápr huhtikuuta apríl aprill απριλίου "
+    "квітня април dubna apríla aprila",
+    "may mai mayo maggio mag maio mei maj mayıs mayis мая május máj toukokuuta maí μαΐου травня май května mája maja",
+    "jun june juni juin junio giugno giu junho haziran haz июня iunie június jún kesäkuuta júní juuni ιουνίου червня "
+    "юни června júna junija",
+    "jul july juli juillet juil julio luglio lug julho temmuz tem июля iulie július júl heinäkuuta júlí juuli ιουλίου "
+    "липня юли července júla julija",
+    "aug august août aout agosto ago augustus augusti ağustos ağu августа agustus augusztus elokuuta ágúst "
+    "αυγούστου серпня август srpna augusta avgusta",
+    "sep sept september septembre septiembre setiembre settembre set setembro eylül eyl сентября septembrie "
+    "szeptember szept syyskuuta σεπτεμβρίου вересня септември září septembra",
+    "oct october okt oktober octobre octubre ottobre ott outubro out ekim eki октября octombrie október lokakuuta "
+    "oktoober οκτωβρίου жовтня октомври října októbra oktobra",
+    "nov november novembre noviembre novembro kasım kasim kas ноября noiembrie marraskuuta nóvember νοεμβρίου "
+    "листопада ноември listopadu novembra",
     "dec december dez dezember décembre déc decembre diciembre dic dicembre dezembro desember des aralık aralik ara "
-    "декабря",
+    "декабря decembrie joulukuuta detsember δεκεμβρίου грудня декември prosince decembra",
 )
 MONTHS = {word: k for k, words in enumerate(_MONTHS, 1) for word in words.split()}
 MONTH_LIST = "".join(f",{word}={k:02d}" for word, k in MONTHS.items()) + ","  # in which SQL finds a word's number
+
+# What may stand before a date: days of the week (but "mar", a month), and words such as "le". Each ends with a space.
+_BEFORE = (
+    "mon monday tue tues tuesday wed wednesday thu thur thurs thursday fri friday sat saturday sun sunday",
+    "mo montag di dienstag mi mittwoch do donnerstag fr freitag sa samstag sonnabend so sonntag den am",
+    "lun lundi mardi mer mercredi jeu jeudi ven vendredi sam samedi dim dimanche le",
+    "lunes martes mié mie miércoles miercoles jue jueves vie viernes sáb sab sábado sabado dom domingo el",
+    "lunedì lunedi martedì martedi mercoledì mercoledi gio giovedì giovedi venerdì venerdi sabato domenica",
+    "seg segunda ter terça terca qua quarta qui quinta sex sexta segunda-feira terça-feira quarta-feira quinta-feira "
+    "sexta-feira",
+    "ma maandag dinsdag wo woensdag donderdag vr vrijdag za zaterdag zo zondag",
+    "mandag tirsdag onsdag torsdag fredag lørdag søndag måndag tisdag lördag söndag man tir ons tor fre lør søn mån "
+    "tis lör sön",
+    "ti ke to pe la su maanantaina tiistaina keskiviikkona torstaina perjantaina lauantaina sunnuntaina",
+    "po út st čt pá so ne pondělí úterý středa čtvrtek pátek sobota neděle dne",
+    "pn wt śr czw pt sob ndz poniedziałek wtorek środa czwartek piątek niedziela dnia",
+    "пн вт ср чт пт сб вс понедельник вторник среда четверг пятница суббота воскресенье",
+    "ngày",
+)
+WORDS_BEFORE = tuple(sorted({word for words in _BEFORE for word in words.split()}, key=lambda word: (-len(word), word)))
 
 
 def western(text: str, decimal: str) -> str:

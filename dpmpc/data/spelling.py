@@ -13,7 +13,7 @@ import unicodedata
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
-from dpmpc.data.scripts import ENGLISH, ERAS, FIRST, MONTHS, western
+from dpmpc.data.scripts import BLANKS, ENGLISH, ERAS, FIRST, MARKS, MONTHS, WORDS_BEFORE, western
 from dpmpc.errors import UsageError
 
 MISSING = ("", "?", "na", "n/a", "null")
@@ -27,9 +27,12 @@ Misfits = Literal["", "ask", "zero"]
 # What a person types as a space or an apostrophe is one of several characters.
 GAPS = {"": "", ",": ",", ".": ".", " ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 _DAY = r"(\d{1,2})"
+_NORDIC = r"(?i:klo|kl\.?)"  # before a time of day whose minutes may follow a point
+_AT = r"(?:(?i:klo|kl\.?|um|at|a las|alle ore|alle|ore|às|as|à|om|ve|в|о) +)?"
+_CLOCK_WORD = r" ?(?i:uhr|hod\.?|hrs?\.?|hs\.?|uur|h)"  # after one
 TIME = (
-    r"(?:(?:[T:] *| +|, *)(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[Mm]\.?)?"
-    r"(?: ?(?:Z|UTC|[+-]\d{2}(?::?\d{2})?))?)?"
+    rf"(?:(?:[T:] *| +|, *){_AT}(\d{{1,2}})(?:[:.]| ?h ?)(\d{{2}})(?:[:.](\d{{2}})(?:[.,]\d+)?)?"
+    rf"(?: *([AaPp])\.?[Mm]\.?)?(?:{_CLOCK_WORD})?(?: ?(?:Z|UTC|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
 )
 _YEAR = r"(\d{4}|\d{2})(?: ?[rг]\.)?"  # with the word for "year" that Slavic dates end in
 _TH = r"(?:st|nd|rd|th|er|º|°)?"
@@ -37,7 +40,7 @@ _TH = r"(?:st|nd|rd|th|er|º|°)?"
 _WORD = r"([^\x00-@\[-\x60\{-\x7f]{3,12})"  # letters, and all that is not ASCII: `MONTHS` decides
 _NAMED = rf"((?i:{'|'.join(sorted(ENGLISH, key=len, reverse=True))}))\.?"
 # The parts of a date, by name: read in RE2 (DuckDB) as in Python. "dby", "bdy": the month is a word. "era": a year of a
-# Japanese era.
+# Japanese era. "tháng": as in Vietnam.
 DATE_PATTERNS = {
     "ymd": (rf"(\d{{4}})[-/.年년] ?{_DAY}[-/.月월] ?{_DAY}[日일.]?{TIME}", ("y", "m", "d", "h", "i", "s", "half")),
     "dby": (
@@ -48,14 +51,22 @@ DATE_PATTERNS = {
         rf"{_NAMED}[-/. ]*{_DAY}{_TH}[-/., ]+{_YEAR}{TIME}",
         ("m", "d", "y", "h", "i", "s", "half"),
     ),
-    "dmy": (rf"{_DAY}[-/.]{_DAY}[-/.]{_YEAR}{TIME}", ("d", "m", "y", "h", "i", "s", "half")),
-    "mdy": (rf"{_DAY}[-/.]{_DAY}[-/.]{_YEAR}{TIME}", ("m", "d", "y", "h", "i", "s", "half")),
+    "dmy": (rf"{_DAY}[-/.] ?{_DAY}[-/.] ?{_YEAR}{TIME}", ("d", "m", "y", "h", "i", "s", "half")),
+    "mdy": (rf"{_DAY}[-/.] ?{_DAY}[-/.] ?{_YEAR}{TIME}", ("m", "d", "y", "h", "i", "s", "half")),
+    "ybd": (rf"(\d{{4}})\.?[-/. ]+{_WORD}\.?[-/. ]*{_DAY}\.?{TIME}", ("y", "m", "d", "h", "i", "s", "half")),
+    "tháng": (rf"{_DAY} tháng {_DAY},? (?:năm )?{_YEAR}{TIME}", ("d", "m", "y", "h", "i", "s", "half")),
     "era": (
         rf"({'|'.join(ERAS)})(\d{{1,2}}|{FIRST})年{_DAY}月{_DAY}日?{TIME}",
         ("e", "y", "m", "d", "h", "i", "s", "half"),
     ),
 }
 CLOCK = r"(\d{1,2})(?::| ?h ?)(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[Mm]\.?)?"
+# In a time of day with a word beside it, what makes it one as CLOCK has it: h:mm.
+SAID_CLOCKS = (
+    rf"^{_NORDIC} +(\d{{1,2}})[.:](\d{{2}})(:\d{{2}})?$",
+    rf"^(\d{{1,2}})[.:](\d{{2}})(:\d{{2}})?{_CLOCK_WORD}$",
+)
+BEFORE_DATE = rf"^(?i:{'|'.join(WORDS_BEFORE)})[.,]* +"
 _EPOCH = datetime.date(1970, 1, 1)
 
 
@@ -67,6 +78,14 @@ def is_unit(text: str) -> bool:
     `,-`), and no comma, apostrophe or point at an end, but for the point of a word cut short (kr., Fr.)."""
     unit = text.strip()
     return unit in NO_CENTS or bool(unit and not re.search(r"[\d+-]|^[.,']|[,']$|(^|[^\w.])\.$|\.\.$", unit))
+
+
+_BLANK = "".join(map(chr, (*range(9, 14), *range(28, 33), 133))) + BLANKS + MARKS
+
+
+def bare(text: str) -> str:
+    """The text without what is blank at its ends: spaces, and marks that have no width."""
+    return text.strip() if text.isascii() else text.strip(_BLANK)
 
 
 def composed(text: str) -> str:
@@ -185,7 +204,7 @@ class Spelling:
 
     def number(self, text: str) -> float | None:
         """The finite number that a text spells; None if it spells none."""
-        text = composed(text.strip())
+        text = composed(bare(text))
         found = self._signed(text)
         return self._signed(western(text, self.decimal).strip()) if found is None and not text.isascii() else found
 
@@ -250,12 +269,12 @@ class Spelling:
     @property
     def date_orders(self) -> tuple[str, ...]:
         """The orders in which a date is read."""
-        return ("ymd", *([self.dates] if self.dates else []), "dby", "bdy", "era")
+        return ("ymd", *([self.dates] if self.dates else []), "dby", "ybd", "bdy", "tháng", "era")
 
     def days(self, text: str) -> float | None:
         """The days from 1970-01-01 to the date that a text spells, with a part of a day for its time, as it is written
         (an offset from UTC does not count); None if it spells none."""
-        plain = western(composed(text.strip()), ".").strip()
+        plain = re.sub(BEFORE_DATE, "", western(composed(bare(text)), ".").strip(), count=1)
         for order in self.date_orders:
             pattern, names = DATE_PATTERNS[order]
             found = re.fullmatch(pattern, plain, re.ASCII)
@@ -305,7 +324,10 @@ def time_of(hour: str | None, minute: str | None, second: str | None, half: str 
 
 def clock_time(text: str) -> float | None:
     """The part of a day that a time of day alone spells (13:45, 1:45 pm); None if it spells none."""
-    found = re.fullmatch(CLOCK, western(text, ".").strip(), re.ASCII)
+    plain = western(text, ".").strip()
+    for said in SAID_CLOCKS:
+        plain = re.sub(said, r"\1:\2\3", plain, flags=re.ASCII)
+    found = re.fullmatch(CLOCK, plain, re.ASCII)
     return None if found is None else time_of(*found.groups())
 
 
@@ -339,7 +361,7 @@ _LINE_ENDS = str.maketrans("\n\r", "  ")
 def canonical(text: str, spelling: Spelling = PLAIN) -> str:
     """The spelling under which values are compared: the shortest one of a number, so that `4.0` is `4`; true, false;
     line ends are spaces, as in records."""
-    text = composed(text.strip()).translate(_LINE_ENDS)
+    text = composed(bare(text)).translate(_LINE_ENDS)
     number = spelling.number(text)
     if number is not None:
         return f"{number + 0.0!r}".removesuffix(".0")

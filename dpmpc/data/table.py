@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dpmpc.data.engine import duckdb, explained
 from dpmpc.data.once import once, worked_out
 from dpmpc.data.reading import clock_sql, days_sql, literal, number_sql
+from dpmpc.data.scripts import BLANKS, MARKS
 from dpmpc.data.spelling import PLAIN, Spelling, composed, is_number
 from dpmpc.data.streamed import streamed
 from dpmpc.errors import RecordError, UsageError
@@ -104,16 +105,20 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and any(composed(column.name) == composed(name) for column in self.columns)
+        return isinstance(name, str) and composed(name) in self._called
 
     def __getitem__(self, name: str) -> Column:
         """The column of this name. Errors: there is none."""
-        for column in self.columns:
-            if column.name == name or composed(column.name) == composed(name):
-                return column
+        if (column := self._called.get(name) or self._called.get(composed(name))) is not None:
+            return column
         raise UsageError(
             f"a column must exist to be used; {self.source} has no '{name}'; its columns are {some(self.names)}"
         )
+
+    @cached_property
+    def _called(self) -> dict[str, Column]:
+        """The columns by their names as they are compared: tables may have thousands."""
+        return {composed(column.name): column for column in reversed(self.columns)}
 
     def number(self, name: str) -> str:
         """SQL for a column's value as DOUBLE, NULL where it is none. A column of numbers may hold NaN or infinity."""
@@ -151,8 +156,10 @@ class Table:
         if column.kind == "text":
             text = _as_text(column)
             odd = " OR ".join(f"contains({text}, E'{mark}')" for mark in _SPACES)  # rare, and trimming them is slow
-            whole = f"translate(trim({text}, E' {''.join(_SPACES)}'), E'\\n\\r', '  ')"
-            return once(f"nfc_normalize(CASE WHEN {odd} THEN {whole} ELSE trim({text}) END)")
+            bare = f"trim({text}, E' {''.join(_SPACES)}{BLANKS}{MARKS}')"
+            foreign = f"strlen({text}) <> length({text}) THEN {bare}"
+            ways = f"WHEN {odd} THEN translate({bare}, E'\\n\\r', '  ') WHEN {foreign}"
+            return once(f"nfc_normalize(CASE {ways} ELSE trim({text}) END)")
         raise UsageError(self.refusal(column))
 
     def missing(self, name: str) -> str:

@@ -20,7 +20,7 @@ from dpmpc.data.forms import (
     unit_sql,
     unmarked_sql,
 )
-from dpmpc.data.reading import clock_sql, literal, western_sql
+from dpmpc.data.reading import clock_sql, literal, western_sql, without_before_sql
 from dpmpc.data.table import Table
 
 _UNITS = 64
@@ -45,7 +45,8 @@ def _read(table: Table, name: str, relation: str, along: str = "") -> str:
     day = f"CASE WHEN NOT coalesce(isfinite({_VALUE}), false) THEN {days} END AS d"
     values = f"(SELECT *, {value} AS {_VALUE} FROM {relation})"  # in one place: see `worked_out`
     read = f"(SELECT {along}{TIMES} AS k, {text} AS t, {number}, {day} FROM {values})"
-    plain = f"CASE WHEN n IS NULL AND d IS NULL AND regexp_matches(t, '\\pN') THEN {western_sql('t')} END"
+    foreign = without_before_sql(western_sql("t"))
+    plain = f"CASE WHEN n IS NULL AND d IS NULL AND regexp_matches(t, '\\pN') THEN {foreign} END"
     odd = f"(SELECT *, {plain} AS o FROM {read})"
     return f"(SELECT *, {core_sql('u')} AS b FROM (SELECT *, {unmarked_sql('o')} AS u FROM {odd}))"
 
@@ -95,12 +96,14 @@ def _asked() -> Iterator[tuple[str, str]]:
     yield "likely", fields(missing_sql("t"))
     yield "odd", fields("o IS NOT NULL")
     yield "units", fields(has_unit_sql("u", "b"))
+    yield "plain", fields(plain_sql("b"))
     yield "padded", fields(f"{has_unit_sql('u', 'b')} AND regexp_full_match(b, '0\\d+')")
     yield "lettered", fields(code_sql("o"))
     yield "signs", fields("regexp_full_match(t, '\\++')")
     yield "digits", fields("n IS NOT NULL AND NOT regexp_matches(t, '\\D')")
     yield from (("narrow", "min(length(t))"), ("broad", "max(length(t))"))
-    yield "times", fields(f"CASE WHEN contains(o, ':') OR contains(o, 'h') THEN {clock_sql('o')} IS NOT NULL END")
+    timed = "contains(o, ':') OR contains(o, 'h') OR lower(left(o, 2)) = 'kl'"
+    yield "times", fields(f"CASE WHEN {timed} THEN {clock_sql('o')} IS NOT NULL END")
     for mark, sign in zip(NEGATIVE, ("-", ")"), strict=True):
         yield mark, fields(f"u <> o AND u = b AND ends_with(o, '{sign}') AND {plain_sql('b')}")
     for form, pattern in FORMS.items():
@@ -117,7 +120,7 @@ def plain_forms(source: Table, present: Mapping[str, int]) -> list[Forms]:
         parts += [f"count(*) FILTER (WHERE {test})" for test in tests]
     counts, none = iter(source.one(*parts)), dict.fromkeys((*FORMS, *NEGATIVE), 0)
     found = zip(present.items(), counts, counts, strict=True)
-    return [Forms(n, none, {}, {}, (three, pointed), (n, 0), name) for (name, n), pointed, three in found]
+    return [Forms(n, none, {}, {}, (three, pointed), (n, 0), name, 0) for (name, n), pointed, three in found]
 
 
 def listed_words(table: Table, name: str) -> dict[str, int]:

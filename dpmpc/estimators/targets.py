@@ -10,7 +10,7 @@ from dpmpc.data.derive import check_spelled
 from dpmpc.data.draft import MOST_CLASSES
 from dpmpc.data.intake import look
 from dpmpc.data.loading import opened
-from dpmpc.data.spelling import Spelling, composed, stating
+from dpmpc.data.spelling import Spelling, bare, composed, stating
 from dpmpc.data.table import Floats, some, value_sql
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
 from dpmpc.estimators.frames import TARGET, Frame, column_of, gone
@@ -48,7 +48,7 @@ def labels(y: Any, spelling: Spelling) -> tuple[Any, NDArray[np.bool_]]:
     else:
         absent = np.zeros(len(values), dtype=bool)
     if values.dtype.kind in "OU" and all(isinstance(value, str) for value in values[~absent]):
-        words = np.array(["" if away else composed(v.strip()) for v, away in zip(values, absent, strict=True)])
+        words = np.array(["" if away else composed(bare(v)) for v, away in zip(values, absent, strict=True)])
         absent |= np.array([spelling.is_missing(word) for word in words], dtype=bool)
         values = words if values.dtype.kind == "O" or (words != values).any() else values
     _check_there(absent, "labels are never missing", "are", spelling)

@@ -21,14 +21,16 @@ from dpmpc.data.absent import frame_without_codes
 from dpmpc.data.check import check
 from dpmpc.data.csvfile import EncodingError
 from dpmpc.data.edges import HeaderError
-from dpmpc.data.intake import look
+from dpmpc.data.intake import Intake, explore, look
 from dpmpc.data.loading import opened
+from dpmpc.data.oddities import LARGEST, SMALLEST
 from dpmpc.data.reading import clock_sql, days_sql, number_sql
 from dpmpc.data.schema import VERSION
 from dpmpc.data.scripts import ARABIC_COMMA, ARABIC_POINT
-from dpmpc.data.spelling import Spelling, clock_time
+from dpmpc.data.spelling import Spelling, canonical, clock_time
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.estimators import PrivateLogisticRegression
+from dpmpc.learning.survey_numbers import HIGHEST, LOWEST
 from tests.data.exports import PERSIAN_DIGITS, WIDE_DIGITS, grouped
 from tests.tables import write
 
@@ -37,7 +39,14 @@ DAYS = {
     "5 de marzo de 2022": 19056,
     "26 DÉCEMBRE 2020": 18622, "7 kasım 2019": 18207, "5 марта 2024": 19787, "令和4年11月26日": 19322,
     "平成元年1月8日": 6947, "2024년 3월 5일": 19787, "2024. 3. 5.": 19787, "２０２４／１／５": 19727,
-    "۲۰۲۱-۰۱-۰۲": 18629,
+    "۲۰۲۱-۰۱-۰۲": 18629, "2024. március 5.": 19787, "2024. márc. 5.": 19787, "5. března 2024": 19787,
+    "5. maaliskuuta 2024": 19787, "5 Μαρτίου 2024": 19787, "5 березня 2024": 19787, "5 martie 2024": 19787,
+    "5 Maret 2024": 19787, "ngày 5 tháng 3 năm 2024": 19787, "5 tháng 3, 2024": 19787, "Tuesday, March 5, 2024": 19787,
+    "Dienstag, 5. März 2024": 19787, "mardi 5 mars 2024": 19787, "le 5 mars 2024": 19787, "Tue 5 Mar 2024": 19787,
+    "út 5. března 2024": 19787, "вт, 5 марта 2024": 19787, "Di, 2024-03-05": 19787, "ti 2024-03-05": 19787,
+    "2024-03-05 klo 12.00": 19787.5, "2024-03-05 kl. 12:00": 19787.5, "5 mars 2024 à 12h00": 19787.5,
+    "2024-03-05, 12:00 Uhr": 19787.5, "5 de março de 2024 às 12:00": 19787.5, "2024-03-05 12 h 00": 19787.5,
+    "\u202a2024-03-05\u202c": 19787, "\u2067\u200f2024-03-05\u2069": 19787, "2024-03-05\u00a0": 19787,
 }  # fmt: skip
 NUMBERS = {
     "۱۲٬۳۴۵٫۵": 12345.5, "１２３": 123.0, "५०": 50.0, "－5": -5.0, "–5": -5.0, "\u200e5": 5.0, "\ufeff18": 18.0,
@@ -58,9 +67,16 @@ NONE = (
     "-5-",
     "(-5)",
     "1-2",
+    "5 listopada 2024",
+    "mar 5 2024 5",
+    "Mo 5",
+    "tháng 3 năm 2024",
+    "2024. foo 5.",
 )
-CLOCKS = {"13:45": 0.5729166666666666, "1:45 pm": 0.5729166666666666, "９：０５": 9.0 / 24 + 5 / 1440, "12:00 AM": 0.0}
-NO_CLOCKS = ("24:00", "13:65", "7:5", "0:10 am", "1345")
+CLOCKS = {"13:45": 0.5729166666666666, "1:45 pm": 0.5729166666666666, "９：０５": 9.0 / 24 + 5 / 1440, "12:00 AM": 0.0,
+          "klo 12.00": 0.5, "kl. 12:00": 0.5, "kl 12.00": 0.5, "12.00 Uhr": 0.5, "12:00 Uhr": 0.5, "12h00": 0.5,
+          "klo 12:00:00": 0.5, "12:00 hod.": 0.5, "12.00 hrs": 0.5}  # fmt: skip
+NO_CLOCKS = ("klo 25.00", "12.00", "kl 12", "12.65 Uhr", "um 12.00", "24:00", "13:65", "7:5", "0:10 am", "1345")
 SPELLINGS = (
     Spelling(),
     Spelling(",", ".", "dmy", negative="trailing"),
@@ -73,6 +89,15 @@ SPELLINGS = (
 def test_other_digits_months_eras_and_marks_are_read_alike_by_rule_and_database(spelling: Spelling) -> None:
     marked = ["5-", "5 -", "(5)", "(1,234.5)", "1.234,5-", "$(12)", "(12) kg", "12- kg", "(12.5", "12-13"]
     marked += ["12 kr.", "kr. 5", "5kr", "Rs. 1,23,456/-", "5/-", "12.03.2023 r.", "5 марта 2024 г.", "1.2.99 г. 13:05"]
+    marked += [
+        "5. 3. 2024",
+        "5. 3. 24",
+        " 5/ 3/2024",
+        "Di 05.03.2024",
+        "5.3.2024 klo 12.00",
+        "tor 5. 3. 2024 kl. 12.30",
+    ]
+    marked += ["05/03/2024 às 12:00", "5.3.2024, 12.00 Uhr", "5 . 3 . 2024", "so 5.3.", "sex 05/03/24"]
     texts = [*DAYS, *NUMBERS, *NONE, *CLOCKS, *NO_CLOCKS, *marked]
     texts += [f"{a}{b}" for a in NUMBERS for b in ("-", " kg", ")")]
     with opened({"t": np.array(texts, dtype=object), "k": np.arange(len(texts))}) as (table, _):
@@ -351,3 +376,78 @@ def test_what_a_run_needs_stated_is_said_at_once(tmp_path: Path) -> None:
         describe_command, [str(path), "--target", "Ziel", "--drop", "Nummer"], standalone_mode=False
     )
     assert "unless a run has" not in clean.output
+
+
+def explored(path: Path) -> Intake:
+    with opened(CsvFile(path)) as (table, _):
+        return explore(table, target="y")[0]
+
+
+@pytest.mark.parametrize(
+    ("field", "units"),
+    [
+        ("R {:,.2f}", ("R",)),  # rand
+        ("R{:,.2f}", ("R",)),
+        ("S/ {:,.2f}", ("S/",)),  # soles
+        ("Bs. {:,.2f}", ("Bs.",)),  # bolivianos
+        ("Tk {:,.2f}", ("Tk",)),  # taka
+        ("E{:.1f}", ()),  # codes
+        ("OP {:.0f}", ()),
+        ("klo {:.0f}.30", ()),  # times of day
+    ],
+)
+def test_a_short_word_before_amounts_is_a_unit_and_one_before_codes_and_times_is_none(
+    field: str, units: tuple[str, ...], tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(1)
+    scale = 24 if "klo" in field else 1e5
+    rows = "".join(f'"{field.format(scale * v)}",{k % 2}\n' for k, v in enumerate(rng.random(300)))
+    found = explored(write(tmp_path, "v,y\n" + rows))
+    assert found.proposed.units == units
+    assert found["v"].kind == ("number" if units else "time" if "klo" in field else "identifier")
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "{}h {}m",
+        "{} days {} hours",
+        "37.{} ± 0.{}",
+        "1{}/{}",
+        "tháng {} năm 20{:02}",
+        "{} listopada 20{}",
+    ],
+)
+def test_figures_that_are_left_out_are_said(field: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = "".join(f"{field.format(*rng.integers(10, 60, 2))},{k % 2}\n" for k in range(300))
+    found = explored(write(tmp_path, "v,y\n" + rows))
+    assert found["v"].kind != "number" and any("that no option reads" in note for note in found.notes)
+
+
+def test_codes_of_statistics_programs_mean_that_there_is_no_value(tmp_path: Path) -> None:
+    fields = (".A" if k % 9 == 0 else ".z" if k % 11 == 0 else str(k / 7) for k in range(300))
+    rows = "".join(f"{field},{k % 2}\n" for k, field in enumerate(fields))
+    assert explored(write(tmp_path, "v,y\n" + rows)).proposed.missing == (".a", ".z")
+
+
+def test_marks_without_width_and_spaces_at_the_ends_of_a_value_are_none_of_it(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{v},{k % 2}\n" for k, v in enumerate(["m", "\u200fm", "m\u202c", "\u2067f\u2069", "f\u00a0", "f"] * 40)
+    )
+    found = explored(write(tmp_path, "\u200ev\u200f,y\n" + rows))
+    assert found["v"].values == (("f", 120), ("m", 120))
+    assert canonical("\u202am\u202c") == "m"
+
+
+def test_rows_of_another_length_are_counted_once(tmp_path: Path) -> None:
+    path = write(tmp_path, "a,b,y\n" + "1,2,0\n" * 30 + "1,2\n" + "1,2,0\n" + "1,2,3,4\n" + "1\n" + "1,2,0\n")
+    with pytest.raises(RecordError, match="line 32 has 2, and 2 rows more have another number; correct them"):
+        explored(path)
+
+
+def test_numbers_that_a_survey_cannot_tell_apart_are_said(tmp_path: Path) -> None:
+    assert (SMALLEST, LARGEST) == (2.0**LOWEST, 2.0**HIGHEST)
+    rows = "".join(f"{1_600_000_000_000 + 7919 * k},{k * 1e-10},{k},{k % 2}\n" for k in range(300))
+    said = [note for note in explored(write(tmp_path, "ms,mol,n,y\n" + rows)).notes if "tells none apart" in note]
+    assert [note.split("'")[1] for note in said] == ["ms", "mol"]
