@@ -10,13 +10,13 @@ import numpy as np
 
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data.holding import held
 from dpmpc.data.loading import Source, opened
 from dpmpc.data.ownership import Kept, fitting
 from dpmpc.data.persons import persons_at
 from dpmpc.data.planned import OTHER_SIZES, other_sizes
 from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.data.table import held
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.flower.prepared import Prepared, written
 from dpmpc.runs.questions import asked_of, check_read

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.blocks import in_memory
 from dpmpc.data.loading import CsvFile, Source, opened
 from dpmpc.data.mapping import Counts, Mapping
+from dpmpc.data.rows import Rows
 from dpmpc.data.schema import Classes, Labels, Schema
 from dpmpc.data.spelling import PLAIN, Spelling, composed
 from dpmpc.data.table import some
@@ -84,17 +86,18 @@ def predict(run: Path, source: Source, *, memory: int | None = None, spelling: S
         read = {composed(name) for name in (*(column.name for column in schema.columns), target.name)}
         unused = tuple(name for name in table.names if composed(name) not in read)
         known = target.name in table
-        mapping = Mapping(table, schema, labels=known)
-        scores, truth = [], []
-        for values, labels, _extra in mapping.blocks():
+        made = Rows(Mapping(table, schema, labels=known), ball=False)
+        room, places = np.empty((_ROWS, len(schema.feature_names))), np.arange(_ROWS)
+        into, scores, truth = in_memory(room, np.zeros(_ROWS)), [], []
+        for block, labels in made.mapping.raw():
             for begin in range(0, len(labels), _ROWS):
-                part = [column[begin : begin + _ROWS] for column in values]
-                X = np.empty((len(part[0]), len(schema.feature_names)))
-                schema.rows(part, X, ball=False)
-                scores.append(task.link(scored(X, model.theta)))
+                part = [values[begin : begin + _ROWS] for values in block]
+                n = len(part[0])
+                made.into(into, part, np.zeros(n), places[:n])
+                scores.append(task.link(scored(room[:n], model.theta)))
             truth.append(labels)
     found = _said(
-        target, np.concatenate(scores), np.concatenate(truth) if known else None, tuple(mapping.counts.values()),
+        target, np.concatenate(scores), np.concatenate(truth) if known else None, tuple(made.counts.values()),
         model.weights,
     )  # fmt: skip
     return replace(found, unused=unused, left_out=model.left_out)

@@ -15,13 +15,14 @@ from dpmpc.data.check import Finding, Findings, check, check_columns, copies
 from dpmpc.data.database import filtered_by
 from dpmpc.data.dataset import Split
 from dpmpc.data.derive import spelled_otherwise
+from dpmpc.data.holding import held
 from dpmpc.data.intake import look
 from dpmpc.data.loading import Arranging, OpenTable, Source, opened
 from dpmpc.data.memory import parse_memory
 from dpmpc.data.ownership import Kept, shares
 from dpmpc.data.persons import kept, said_of, without_person
 from dpmpc.data.planned import OTHER_SIZES, other_sizes
-from dpmpc.data.table import Ints, Table, held
+from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError, number_of, spelt
 from dpmpc.learning.method import Learning
 from dpmpc.learning.task import TASKS, modelled

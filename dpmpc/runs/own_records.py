@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data import Dataset
 from dpmpc.data.check import zeros_said
@@ -76,7 +77,10 @@ def records_and_plan(
     if plan is None:
         facts = replace(facts, part=training_part(job.request, all_of(job.request, dataset), dataset.name))
         request, advice = settled(job.request, facts)
-        return dataset, plan_of(request, facts), advice or expectation(request, facts)
+        plan = plan_of(request, facts)
+        if job.addresses is None:
+            work_out(plan)
+        return dataset, plan, advice or expectation(request, facts)
     check_shape(plan, dataset)
     check_sizes(facts.sizes, plan.sizes)
     return dataset, plan, None

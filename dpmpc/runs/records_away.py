@@ -16,7 +16,7 @@ from dpmpc.data.memory import parse_memory
 from dpmpc.data.ranges import ordered
 from dpmpc.errors import UsageError, number_of
 from dpmpc.learning.away import Away, Owner, check_away, mean_away, owner_of
-from dpmpc.learning.erm_blocks import tiles
+from dpmpc.learning.tiled import tiles
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.elsewhere import Workers
 from dpmpc.processes.executors import executor_maker

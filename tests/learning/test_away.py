@@ -25,9 +25,10 @@ from dpmpc.data.schema import Labels, Numeric
 from dpmpc.data.spelling import PLAIN
 from dpmpc.errors import UsageError
 from dpmpc.learning.away import Away, Owner, Work, mean_away, owner_of
-from dpmpc.learning.erm_blocks import optima, owner_coefficients, owner_gradients, tiles
+from dpmpc.learning.erm_blocks import optima, owner_coefficients, owner_gradients
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.learning.survey import Survey
+from dpmpc.learning.tiled import tiles
 from dpmpc.processes.elsewhere import TRIES, Workers
 from dpmpc.processes.executors import executor_maker
 from dpmpc.runs.request import Request

@@ -120,9 +120,9 @@ def test_processor_features_are_named_and_only_taken_away() -> None:
 @compiled_only
 @pytest.mark.parametrize("words", [0, 1, 2, 7, 8, 9, 64, 100])
 def test_transposes_equal_their_twin(level: tuple[str, ...], words: int) -> None:
-    for rows_in in (0, 1, 61, 64):
+    for rows_in in (0, 1, 2, 3, 61, 64):
         block = draw(rows_in, words)
-        for rows_out in (0, 1, 61, 64):
+        for rows_out in (0, 1, 2, 3, 61, 64):
             assert (transpose(block, rows_out) == transpose_twin(block, rows_out)).all()
     strided = draw(64, 2 * words)[:, ::2]
     assert (transpose(strided, 64) == transpose_twin(strided, 64)).all()

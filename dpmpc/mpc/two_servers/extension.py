@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.native import ot
+from dpmpc.mpc.native.layers import new_words
 from dpmpc.mpc.two_servers import consistency, trees
 from dpmpc.mpc.two_servers.consistency import ANSWER_BYTES, CHALLENGE_BYTES, EXTRA_WORDS, Sums
 
@@ -37,7 +38,7 @@ Words = NDArray[np.uint64]
 BITS = 128
 LEVELS = (1, 2, 4, 8)
 _STRIDE = 32  # words of a leaf's stream that are made at a time
-_PIECE = 512  # words of a plane at a time: what stays in a core's cache
+_PIECE = 448  # words of a plane at a time: what stays in a core's cache; of 512 all rows begin in one of its sets
 KEPT = 1 << 20  # words: a chooser keeps the planes of a batch that has no more, 8 MiB, until it is challenged
 _MOST_WORDS = 1 << 32  # of a part of a batch: half of what the counter has room for
 # (slots, low words (strings, 64, slots, words), the same of the high words where they are wanted); of a slot, lane l of
@@ -64,9 +65,10 @@ class _Begun:
             end = place + _strides(size)
         yield None, EXTRA_WORDS, self.position + end
 
-    def schedule(self, number: int) -> bytes:
-        """Of the hash's key for a piece: block `number` of a key stream."""
-        return ot.schedule_of(ot.stream(self.key, 2 * number, 2).view(np.uint8)[None])
+    def schedules(self) -> list[bytes]:
+        """Of the hash's keys, a piece each: the blocks of a key stream."""
+        keys = ot.stream(self.key, 0, 2 * sum(1 for _ in pieces(self.slots, self.words)))
+        return [ot.schedule_of(key[None]) for key in keys.view(np.uint8).reshape(-1, trees.KEY_BYTES)]
 
 
 class _Streams:
@@ -117,13 +119,14 @@ def _strides(size: int) -> int:
 
 
 class _Room:
-    """Memory for a piece, used again for every piece of a batch: pages that were touched once are quick."""
+    """Memory for a piece, used again for every piece of a batch: pages that were touched once are quick. It begins with
+    a cache line: kernels take one of each row at a time."""
 
     def __init__(self, strings: int, slots: int, words: int) -> None:
         size = max((size for _, size, _ in pieces(slots, words)), default=EXTRA_WORDS)
-        self._planes = np.empty(BITS * size, dtype=np.uint64)
-        self._sums = np.empty(BITS * size if strings == 1 else 0, dtype=np.uint64)
-        self._strings = np.empty(2 * strings * 64 * size, dtype=np.uint64)
+        self._planes = new_words((BITS * size,))
+        self._sums = new_words((BITS * size if strings == 1 else 0,))
+        self._strings = new_words((2 * strings * 64 * size,))
 
     def planes(self, size: int) -> Words:
         return self._planes[: BITS * size].reshape(BITS, size)
@@ -174,7 +177,7 @@ class ChosenBatch:
         self._kept: list[Words] = []
         for piece, size, position in begun.pieces():
             sums = self._room.sums(count, size)
-            planes = np.empty((BITS, size), dtype=np.uint64) if keeps else self._room.planes(size)
+            planes = new_words((BITS, size)) if keeps else self._room.planes(size)
             streams.columns(position, planes, sums)
             if keeps:
                 self._kept.append(planes)
@@ -198,7 +201,7 @@ class ChosenBatch:
                 f"a challenge has {CHALLENGE_BYTES} bytes; {len(challenge)} came; are all parties of one version?"
             )
         begun, streams = self._begun, self._begun.streams
-        sums = Sums(bytes(challenge), begun.domain, BITS + 1)
+        sums, schedules = Sums(bytes(challenge), begun.domain, BITS + 1), begun.schedules()
         for number, (piece, size, position) in enumerate(begun.pieces()):
             if self._kept:
                 planes = self._kept[number]
@@ -210,7 +213,7 @@ class ChosenBatch:
                 continue
             sums.add(planes, self.choices[piece].reshape(1, -1))
             strings = self._room.strings(1, 2 if piece.stop > begun.slots - wide else 1, size)
-            ot.hashes(planes, begun.schedule(number), np.zeros((1, 2), dtype=np.uint64), strings)
+            ot.hashes(planes, schedules[number], np.zeros((1, 2), dtype=np.uint64), strings)
             _give(take, piece, strings, begun.words)
         self._kept = []
         return consistency.answer(sums.total, begun.domain)
@@ -258,7 +261,7 @@ class OfferedBatch:
     def make(self, take: Take, wide: int = 0) -> None:
         """`take` gets both strings of each transfer piece by piece; to be used once the answer is right."""
         begun, streams, done = self._begun, self._begun.streams, 0
-        room = _Room(2, begun.slots, begun.words)
+        room, schedules = _Room(2, begun.slots, begun.words), begun.schedules()
         for number, (piece, size, position) in enumerate(begun.pieces()):
             count, planes = (BITS // streams.k - 1) * size, room.planes(size)
             fixes = self._correction[done : done + count].reshape(-1, size)
@@ -269,7 +272,7 @@ class OfferedBatch:
                 continue
             self._sums.add(planes)
             strings = room.strings(2, 2 if piece.stop > begun.slots - wide else 1, size)
-            ot.hashes(planes, begun.schedule(number), self._offsets, strings)
+            ot.hashes(planes, schedules[number], self._offsets, strings)
             _give(take, piece, strings, begun.words)
 
     def holds(self, answer: bytes | bytearray | memoryview) -> bool:
