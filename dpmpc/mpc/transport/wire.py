@@ -33,7 +33,7 @@ MAX_HELLO = 1 << 12  # of the first frame, whose sender nobody has checked yet
 FRAME_COST = 1 << 8  # bytes that a frame costs besides its payload, while nobody has asked for it
 _SCRATCH = 1 << 16
 _COPIED = 1 << 18  # bytes of a payload from which on a copy costs more than a segment of the header's own
-_FIRST = 1 << 22  # bytes that are set aside for a payload before any has arrived
+_FIRST = 1 << 20  # bytes that are set aside for a payload before any has arrived
 _MORE = 8  # times the room, whenever it is full: each time what has arrived is copied
 
 
