@@ -2,7 +2,8 @@
 
     python -m dpmpc.benchmarks.two_servers --json benchmarks/results/two-servers.json
 
-Prints the tables of docs/cost.md, in Markdown. `--quick` took 2.4 minutes on two busy cores.
+Prints the tables of docs/cost.md, in Markdown, and says to standard error what it measures. It takes some 3 minutes on
+two cores: one of them for noise, half of the rest for releases over `wan`. `--quick` takes less.
 """
 
 import argparse

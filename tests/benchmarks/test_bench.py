@@ -441,6 +441,11 @@ def test_the_profiles_hold_the_cells_that_the_targets_speak_of() -> None:
     assert set(suite.scale_cells(False)) >= {Cell(dimension=100_000), Cell(owners=50_000)}
 
 
+def test_a_release_over_a_slow_network_is_measured_less_often() -> None:
+    """150 of them took a minute a cell."""
+    assert repetitions(Cell(network="wan"), False) == 40 < repetitions(Cell(network="lan"), False)
+
+
 def test_the_page_on_cost_shows_the_committed_results() -> None:
     """And what was counted then is what the formulas say now, of results of this version."""
     committed = records.read(Path(__file__).parents[2] / "benchmarks" / "results" / "full.json")
