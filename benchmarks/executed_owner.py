@@ -78,8 +78,9 @@ def measured(folder: Path, columns: int, workers: int, passes: int) -> dict[str,
     from dpmpc.data.schema import Labels, Numeric, Schema
     from dpmpc.data.spelling import PLAIN
     from dpmpc.learning.away import Away, owner_of
-    from dpmpc.learning.erm_blocks import owner_gradients, tiles
+    from dpmpc.learning.erm_blocks import owner_gradients
     from dpmpc.learning.losses import LOGISTIC
+    from dpmpc.learning.tiled import tiles
     from dpmpc.processes.elsewhere import Workers
     from dpmpc.processes.executors import executor_maker
 

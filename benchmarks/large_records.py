@@ -52,8 +52,9 @@ def worker(path: str, columns: int, memory: str, precision: str, folder: str) ->
 
     from dpmpc.data import Schema, load
     from dpmpc.data.schema import Labels, Numeric
-    from dpmpc.learning.erm_blocks import over_tiles, owner_gradients
+    from dpmpc.learning.erm_blocks import owner_gradients
     from dpmpc.learning.losses import LOGISTIC
+    from dpmpc.learning.tiled import over_tiles
 
     schema = Schema(
         tuple(Numeric(f"x{k}", 0.0, 1.0) for k in range(columns)), Labels("outcome", ("yes",), ("no",)), False

@@ -10,6 +10,7 @@ sigma, not only products of a radix: 183 ANDs for the table, then about 5 to 8 f
 
 import functools
 import math
+import operator
 import os
 import threading
 from collections.abc import Sequence
@@ -121,7 +122,7 @@ def _plan_gaussian(sigma: float) -> tuple[GaussianPlan, GaussianCertificate]:
     shift = max(1, math.ceil(math.log2(sigma / WIDEST)))
     copies = list(_choose_copies(sigma / 2.0**shift, shift))
     with gmpy2.context(gmpy2.get_context(), precision=_BITS):
-        angles = _Angles()
+        angles = _angles()
         spectrum = _spectrum(mpfr(sigma) / (1 << shift), angles, shift, copies)
         ideal = _ideal_law(spectrum, angles)
         plan = GaussianPlan(sigma, shift, tuple(copies), AliasTable(_magnitude_weights(ideal)))
@@ -152,10 +153,11 @@ def _choose_copies(s: float, shift: int) -> tuple[int, ...]:
 
 class _Angles:
     """Powers of cosines and sines of theta_j 2^-k, theta_j = 2 pi j / PERIOD, j = 0 .. PERIOD / 2; each is computed
-    once."""
+    once. No sigma enters: one serves all plans."""
 
     def __init__(self) -> None:
         self.turn = 2 * gmpy2.const_pi() / PERIOD
+        self.cosines = [gmpy2.cos(j * self.turn) for j in range(PERIOD)]
         self._known: dict[tuple[int, int], tuple[mpfr, mpfr]] = {}
 
     def cos(self, j: int, k: int, power: int) -> mpfr:
@@ -168,6 +170,11 @@ class _Angles:
         if (j, k) not in self._known:
             self._known[j, k] = gmpy2.sin_cos(j * self.turn / (1 << k))
         return self._known[j, k]
+
+
+@functools.lru_cache(maxsize=1)  # under _BITS of precision alone; `_planning` keeps threads apart
+def _angles() -> _Angles:
+    return _Angles()
 
 
 def _spectrum(s: mpfr, angles: _Angles, shift: int, copies: Sequence[int]) -> list[mpfr]:
@@ -186,22 +193,25 @@ def _spectrum(s: mpfr, angles: _Angles, shift: int, copies: Sequence[int]) -> li
 def _ideal_law(spectrum: list[mpfr], angles: _Angles) -> list[mpfr]:
     """Y's ideal law g(y) for y = 0 .. PERIOD / 2 (it is even): the inverse discrete transform of `_spectrum`. It sums
     to 1 over the group."""
-    cosines = [gmpy2.cos(j * angles.turn) for j in range(PERIOD)]
-    law = []
-    for y in range(PERIOD // 2 + 1):
-        inner = sum((spectrum[j] * cosines[j * y % PERIOD] for j in range(1, PERIOD // 2)), mpfr(0))
-        law.append((spectrum[0] + 2 * inner + spectrum[-1] * (-1) ** y) / PERIOD)
+    half = PERIOD // 2
+    law = [mpfr(0)] * (half + 1)
+    for y in range(half // 2 + 1):  # at half - y the odd terms have the other sign
+        turned = [angles.cosines[j * y % PERIOD] for j in range(half)]
+        even = sum(map(operator.mul, spectrum[2:half:2], turned[2::2]), mpfr(0))
+        odd = sum(map(operator.mul, spectrum[1:half:2], turned[1::2]), mpfr(0))
+        ends = spectrum[0] + spectrum[-1] * (-1) ** y
+        law[y], law[half - y] = (ends + 2 * (even + odd)) / PERIOD, (ends + 2 * (even - odd)) / PERIOD
     return law
 
 
 def _magnitude_weights(ideal: list[mpfr]) -> tuple[int, ...]:
     """Integer weights of |Y - 64| for the alias table: g cut at 63, both signs together, largest remainders rounded
     up."""
-    values = [
-        Fraction(*max(g, mpfr(0)).as_integer_ratio()) * (1 if y == 0 else 2) for y, g in enumerate(ideal[:CENTRE])
-    ]
+    ratios = [(max(g, mpfr(0)) * (1 if y == 0 else 2)).as_integer_ratio() for y, g in enumerate(ideal[:CENTRE])]
+    common = max(denominator for _, denominator in ratios)  # all are powers of 2
+    values = [int(numerator * (common // denominator)) for numerator, denominator in ratios]
     mass = sum(values)
-    return round_weights([v / mass for v in values], 1 << (INDEX_BITS + PRECISION - 1))
+    return round_weights([Fraction(v, mass) for v in values], 1 << (INDEX_BITS + PRECISION - 1))
 
 
 def _certificate(plan: GaussianPlan, ideal: list[mpfr], spectrum: list[mpfr], angles: _Angles) -> GaussianCertificate:

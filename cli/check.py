@@ -52,7 +52,9 @@ def command(
     sizes = () if plan_file is None else planned_sizes(plan_file)
     if plan_file is not None and len(sizes) > 1 and (mine := owner_of_kit(plan_file)) is not None:
         sizes = sizes[mine : mine + 1]
-    with opened(source_of(csv, records, database, sql), memory=memory_of(memory), spelling=spelling) as (table, _):
+    source = source_of(csv, records, database, sql)
+    spelling = spelling if plan is None else spelling.among_others
+    with opened(source, memory=memory_of(memory), spelling=spelling) as (table, _):
         if plan is not None:
             result, of = held_against(plan, table, sizes), f"what run {plan.run_id} reads"
         else:

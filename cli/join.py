@@ -63,7 +63,7 @@ def command(kit: Path, **own: Any) -> None:
       dpmpc join kit/ --dry-run           before the day: is everything there, is everybody reached?
     """
     from dpmpc.cli.progress import make_progress
-    from dpmpc.runs.joining import Joining, join, try_out
+    from dpmpc.runs.joining import Joining, join, kit_spelling, try_out
 
     logs.choose(own.pop("log_level"), own.pop("log_json"))
     os.umask(0o077)  # what a run writes is for this user alone
@@ -89,11 +89,13 @@ def command(kit: Path, **own: Any) -> None:
     elif (out / "report.json").exists():
         from dpmpc.cli.train import show
 
-        show(out)
+        show(out, kit_spelling)
     elif (out / "figures.json").exists():
         from dpmpc.runs.figure_lines import read_lines
+        from dpmpc.statistics.figures import BALANCING
 
         for what, value in read_lines(out):
-            click.echo(f"{what}: {value}")
+            said = value.replace(BALANCING, kit_spelling("class_weight", "balanced"))
+            click.echo(f"{what}: {said}")
     for line in done:
         click.echo(line)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dpmpc.cli.sources import memory_of, source_of, source_options
+from dpmpc.processes.terminal import harmless
 
 if TYPE_CHECKING:
     from dpmpc.data.spelling import Spelling
@@ -34,9 +35,9 @@ def command(
     """Predict with the model of the run directory RUN, or of a site's kit.
 
     Writes one row a record: the predicted class and the probability of the positive class, or the predicted number. The
-    records need the model's feature columns only. If they have the target column too, accuracy, beside that of always
-    saying the commonest class, or root mean squared error goes to standard error, and so do values that did not fit the
-    model's schema.
+    records need the model's feature columns only; others are not used, and named. If they have the target column too,
+    accuracy, beside that of always saying the commonest class, or root mean squared error goes to standard error, and
+    so do values that did not fit the model's schema.
 
     \b
     Examples:
@@ -53,6 +54,8 @@ def command(
         print_table(result.columns, sys.stdout)
     else:
         write_table(result.columns, out)
+    if result.beyond is not None:
+        click.echo(harmless(result.beyond), err=True)
     for counts in result.counts:
         if counts.warning is not None:
             click.echo(f"warning: {counts.warning}", err=True)

@@ -86,7 +86,7 @@ SPELLING = (
         ["--misfits"],
         type=click.Choice(["ask", "zero"]),
         help="Records whose target is missing or none of the schema's: ask stops before anything is spent, zero counts"
-        " each as the zero vector.  [default: ask]",
+        " each as the zero vector, of which nothing is learnt.  [default: zero for a site of a consortium, else ask]",
     ),
 )
 _NAMES = {"": "", "space": " ", "apostrophe": "'"}

@@ -2,11 +2,13 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import spelling_of
 from dpmpc.cli.train_options import OPTIONS, SectionedCommand
 from dpmpc.errors import UsageError
@@ -90,13 +92,15 @@ def run_command(**given: Any) -> None:
         show(where.out)
 
 
-def show(run: Path) -> None:
-    """Prints the summary of a finished run."""
+def show(run: Path, spelling: Callable[[str, str | None], str] = as_options) -> None:
+    """Prints the summary of a finished run; `spelling`: how settings are written where it was started."""
     from dpmpc.runs.report import read_report
     from dpmpc.runs.summary import summary
+    from dpmpc.statistics.figures import BALANCING
 
     columns = [Column(right=True, long="whole", style="bold"), Column()]
-    rows = [Row([what, value], "yellow" if what == "warning" else "") for what, value in summary(read_report(run), run)]
+    lines = [(k, v.replace(BALANCING, spelling("class_weight", "balanced"))) for k, v in summary(read_report(run), run)]
+    rows = [Row([what, value], "yellow" if what == "warning" else "") for what, value in lines]
     Terminal(sys.stdout).table(columns, rows, header=False, gap=4)
 
 

@@ -10,15 +10,29 @@ Every process of a run finds them that way, and the command line's choices are r
 """
 
 import importlib
+import sys
 import warnings
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
+from functools import lru_cache
+from importlib import metadata
 from typing import Any, Generic, TypeVar
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property
 
 T = TypeVar("T")
+
+
+@lru_cache(maxsize=1)
+def _points(path: tuple[str, ...]) -> Any:
+    """Those of all packages, on this path of modules: read once for all registries."""
+    return metadata.entry_points()
+
+
+def entry_points(group: str) -> metadata.EntryPoints:
+    """Those of a group."""
+    found: metadata.EntryPoints = _points(tuple(sys.path)).select(group=group)
+    return found
 
 
 class Registry(Generic[T]):
@@ -63,6 +77,11 @@ class Registry(Generic[T]):
                 )
             self._loaded[name] = thing
         return self._loaded[name]
+
+    @property
+    def own_alone(self) -> bool:
+        """Whether no other package adds to it."""
+        return self._targets.keys() == self._own.keys()
 
     def __contains__(self, name: object) -> bool:
         return name in self._targets

@@ -147,54 +147,22 @@ def guess(ends: Ends, tree: int, value: int, rng: np.random.Generator) -> bool:
 
 
 # -- trees -------------------------------------------------------------------------------------------------------------
-class _Line:
-    """A connection of two, whose one message from server 0 is changed."""
-
-    def __init__(self, change: Any = None) -> None:
-        self.change, self.box = change, asyncio.get_running_loop().create_future()
-        self.other: _Line = self
-
-    def send(self, label: int, payload: bytes) -> None:
-        self.other.box.set_result(self.change(payload) if self.change else payload)
-
-    def receive(self, label: int) -> Any:
-        return self.box
-
-
 async def grow(k: int, change: Any) -> str:
-    """What becomes of trees of server 0 whose message is changed: "ended", "of no effect" where server 1 has the right
-    leaves and lacks one a tree, or "undetected"."""
-    pairs, lines = [Pair(i, k, b"run") for i in (0, 1)], [_Line(change), _Line()]
-    lines[0].other, lines[1].other = lines[1], lines[0]
-    deltas, keys, chosen = [], [], []
-    for _ in pairs:
-        delta = np.frombuffer(secrets.token_bytes(BITS // k), dtype=np.uint8).astype(np.uint64) % (1 << k)
-        both = [(secrets.token_bytes(16), secrets.token_bytes(16)) for _ in range(BITS)]
-        sides = (1 - (delta[:, None] >> np.arange(k - 1, -1, -1, dtype=np.uint64) & np.uint64(1))).reshape(-1)
-        deltas.append(delta)
-        keys.append(both)
-        chosen.append([two[int(side)] for two, side in zip(both, sides, strict=True)])
-    grown: list[Words] = []
-    whole = trees.whole
-
-    def kept(*arguments: Any) -> Any:
-        grown.append(whole(*arguments)[0])
-        return whole(*arguments)
-
-    with mock.patch.object(trees, "whole", kept), mock.patch.object(trees, "relabelled", lambda leaves, *_: leaves):
-        made = [
-            asyncio.ensure_future(p._trees(line, b"session", deltas[i], keys[1 - i], chosen[i]))  # type: ignore[arg-type]
-            for i, (p, line) in enumerate(zip(pairs, lines, strict=True))
-        ]
-        known: list[Words] = []
-        punctured = trees.punctured
-        with mock.patch.object(trees, "punctured", lambda *a: known.append(punctured(*a)) or known[-1]):
-            results = await asyncio.gather(*made, return_exceptions=True)
-    if isinstance(results[1], CheatError):
+    """What becomes of trees whose sums and proof are changed: "ended", "of no effect" where the other server has the
+    right leaves and lacks one a tree, or "undetected"."""
+    context, own = b"context", trees.grown(BITS // k, k, b"context")
+    delta = np.frombuffer(secrets.token_bytes(BITS // k), dtype=np.uint8).astype(np.uint64) % (1 << k)
+    keys = np.frombuffer(secrets.token_bytes(own.sums.nbytes), dtype=np.uint64).reshape(-1, 2, 2)  # base transfers
+    sides = (1 - (delta[:, None] >> np.arange(k - 1, -1, -1, dtype=np.uint64) & np.uint64(1))).reshape(-1)
+    chosen = [keys[i, side].tobytes() for i, side in enumerate(sides.astype(int).tolist())]
+    said = (own.sums ^ keys.reshape(own.sums.shape)).tobytes() + own.proof
+    came = change(said) if change else said
+    masked = np.frombuffer(came[: own.sums.nbytes], dtype=np.uint64).reshape(own.sums.shape)
+    try:
+        known = Pair(1, k, b"run")._known(masked, delta, chosen, context, came[own.sums.nbytes :])
+    except CheatError:
         return "ended"
-    assert results == [None, None], results
-    whole_trees = grown[0]  # of server 0, which begins
-    return "of no effect" if any(_agrees(leaves, whole_trees, deltas[1]) for leaves in known) else "undetected"
+    return "of no effect" if _agrees(known, own.leaves, delta) else "undetected"
 
 
 def _agrees(leaves: Words, owner: Words, delta: Words) -> bool:

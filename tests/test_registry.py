@@ -3,6 +3,7 @@
 import ast
 import statistics
 import sys
+from importlib import metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
@@ -222,3 +223,22 @@ def test_the_defaults_are_what_is_said_of_them() -> None:
         assert not (law.by_mu and law.pure) and not (law.by_mu and law.norm != 2)
     assert [name for name, method in METHODS.items() if method.may_be_pure] == ["output"]
     assert [name for name, method in METHODS.items() if method.lam_moves] == ["output"]
+
+
+def test_packages_are_looked_through_once_for_all_registries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And again where another folder of packages has come."""
+    read: list[int] = []
+    monkeypatch.setattr(
+        registry.metadata, "entry_points", lambda found=metadata.entry_points: read.append(1) or found()
+    )
+    registry._points.cache_clear()
+    for _ in range(3):
+        assert things().own_alone and things().names() == ("pi", "mean")
+    assert len(read) == 1
+    info = tmp_path / "more-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: more\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[{GROUP}]\ntau = math:tau\n")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    assert things().names() == ("pi", "mean", "tau") and not things().own_alone
+    assert len(read) == 2

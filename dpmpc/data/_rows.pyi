@@ -22,3 +22,16 @@ def place(
     y: NDArray[Any],
     single: bool,
 ) -> None: ...
+def cells(
+    values: NDArray[Any],
+    places: NDArray[Any] | None,
+    group: NDArray[Any],
+    n: int,
+    low: float,
+    high: float,
+    buckets: int,
+    out: NDArray[Any],
+    at: int,
+    stride: int,
+    groups: int,
+) -> None: ...

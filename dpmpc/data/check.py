@@ -212,7 +212,7 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
             known = tuple(target.codes)
             have = number_of(bad, "record has", "records have")
             text = f"{have} neither class: {_examples(table, target.name, wrong, known)}"
-            found.append(_misfits(table, target.name, text))
+            found.append(_misfits(table, target.name, bad, text))
         text = f"{up} of {rows} records are {target.positive_name} (+1)"
         found.append(Finding("note" if 0 < up < rows else "warning", target.name, text))
         return
@@ -223,7 +223,7 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
         if bad:
             have = number_of(bad, "record has", "records have")
             text = f"{have} none of the classes: {_examples(table, target.name, f'{code} < 0', target.names)}"
-            found.append(_misfits(table, target.name, text))
+            found.append(_misfits(table, target.name, bad, text))
         text = ", ".join(f"{name} x {count}" for name, count in zip(target.names, counts, strict=True))
         none = [name for name, count in zip(target.names, counts, strict=True) if not count]
         others = f"; of {', '.join(none)} the model learns from other owners' records alone" if none else ""
@@ -238,17 +238,30 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
     if bad:
         have = number_of(bad, "record has", "records have")
         text = f"{have} no finite number: {_examples(table, target.name, f'NOT isfinite({value})')}"
-        found.append(_misfits(table, target.name, text))
+        found.append(_misfits(table, target.name, bad, text))
     if clipped:
         found.append(Finding("note", target.name, f"{clipped} of {rows} values are outside the range"))
 
 
-def _misfits(table: Table, name: str, text: str) -> Finding:
-    """A finding on records whose target does not fit: they are refused, or count as their owner has stated."""
+def _misfits(table: Table, name: str, bad: int, text: str) -> Finding:
+    """A finding on so many records whose target does not fit: they are refused, or count as zero vectors."""
     if table.spelling.misfits == "zero":
-        return Finding("note", name, f"{text}; they count as zero vectors, as was stated")
+        return Finding("warning", name, zeros_said(bad, table.n, text))
     way = f"correct or remove such records, or let them count as zero vectors: {stating(misfits='zero')}"
     return Finding("refused", name, f"{text}; {way}")
+
+
+def zeros_said(bad: int, rows: int, text: str) -> str:
+    """What the owner of so many of `rows` records whose target does not fit, as `text` says, is told where they count
+    as zero vectors: for its eyes alone."""
+    stop = f"or stop at such records with {stating(misfits='ask')}"
+    if bad == rows:
+        return (
+            f"NOT ONE of your {number_of(rows, 'record')} fits the target: {text}; NOTHING is learnt of your records, "
+            f"which all count as zero vectors; look how the target is spelled, {stop}"
+        )
+    what = "it counts as the zero vector" if bad == 1 else "each counts as the zero vector"
+    return f"{text} (of {rows}); {what}, of which nothing is learnt; correct it, {stop}"
 
 
 def _number_of_records(table: Table, schema: Schema, rows: int, sizes: Sequence[int], found: list[Finding]) -> None:

@@ -13,6 +13,7 @@ import csv
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -40,18 +41,26 @@ class Scan:
 
 
 def scan(path: Path, name: str) -> Scan:
-    """The digest of a text file. Errors: it cannot be read, or is not text in UTF-8."""
-    last = b""
+    """The digest of a text file, and whether it has signs that DuckDB takes for parts of numbers. Errors: it cannot be
+    read, or is not text in UTF-8. Cost: one reading; of large files a second thread works out the digest."""
+    ended = False  # whether the chunk before ends in a plus
     digest, decoder, position, loose = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")(), 0, False
-    with readable(path).open("rb") as file:
+    with readable(path).open("rb") as file, ThreadPoolExecutor(1) as beside:
+        hashed: Future[None] | None = None
         while chunk := file.read(_CHUNK):
-            digest.update(chunk)
+            if hashed is not None:
+                hashed.result()
+            if len(chunk) == _CHUNK:
+                hashed = beside.submit(digest.update, chunk)
+            else:
+                digest.update(chunk)
             if b"\0" in chunk:
                 if position == 0 and (wide := two_bytes(chunk)):
                     raise _not_utf8(path, name, chunk.index(b"\0"), wide)
                 raise UsageError(f"a data file is text; {name} holds binary bytes; save it as CSV in UTF-8")
-            loose |= b"_" in chunk or b"+-" in last + chunk
-            last = chunk[-1:]
+            loose = loose or b"_" in chunk or (ended and chunk[:1] == b"-")
+            loose = loose or (b"+" in chunk and b"+-" in chunk)  # one byte is found ten times as fast as two
+            ended = chunk[-1:] == b"+"
             pending = len(decoder.getstate()[0])
             if pending or not chunk.isascii():
                 try:

@@ -23,8 +23,8 @@ class Dataset:
     """Training and test records in the unit ball, with the schema that made them so.
 
     `bounds` is "data" where scaling constants were read off the records: then those constants are not covered by the
-    privacy guarantee, and a report must say so. `counts` and `beyond` (`Table.beyond`) depend on records and are for
-    their owner alone.
+    privacy guarantee, and a report must say so. `counts`, `beyond` (`Table.beyond`) and `misfits` depend on records and
+    are for their owner alone.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Dataset:
     test_groups: Ints | None = field(default=None, repr=False)  # (n,) owner number of each test row
     persons: Rows | None = field(default=None, repr=False)  # the number of each training and of each test row's person
     beyond: int = field(default=0, repr=False)
+    misfits: int = field(default=0, repr=False)  # records whose target does not fit: each is the zero vector
 
     @property
     def n(self) -> int:

@@ -250,7 +250,7 @@ def labels_of(table: Table, asked: Asked) -> Labels:
 
 def _check_target(table: Table, name: str) -> None:
     """Errors: a record misses its target, as a line of totals does, and is not stated to count as the zero vector."""
-    if table.spelling.misfits == "ask" and (record := first_missing(table, name)):
+    if table.spelling.misfits != "zero" and (record := first_missing(table, name)):
         raise RecordError(
             f"the target is never missing; '{name}' is in record {record}; remove such records, or let them count as "
             f"zero vectors: {stating(misfits='zero')}",

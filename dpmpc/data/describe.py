@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.data.holding import held
 from dpmpc.data.intake import Intake, explore
 from dpmpc.data.looked import Looked
 from dpmpc.data.once import once, worked_out
-from dpmpc.data.table import Table, held
+from dpmpc.data.table import Table
 from dpmpc.errors import number_of, spelt
 
 BINS = 20

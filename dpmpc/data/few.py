@@ -21,11 +21,16 @@ def few(table: Table, name: str) -> Texts | None:
     column = table[name]
     if column.type != "VARCHAR" or table.parsed:
         return None
-    key = f"texts {column.name}"
+    key = texts_of(column.name)
     if key not in table.found:
         table.found[key] = _few(table, column.sql)
     found: Texts | None = table.found[key]
     return found
+
+
+def texts_of(name: str) -> str:
+    """What a table has the different texts of a column under (`Table.found`)."""
+    return f"texts {name}"
 
 
 def _few(table: Table, sql: str) -> Texts | None:

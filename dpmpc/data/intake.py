@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmpc.data.absent import as_words, without_codes
-from dpmpc.data.few import TIMES, different
+from dpmpc.data.few import TIMES, different, few
 from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
+from dpmpc.data.holding import held
 from dpmpc.data.looked import ALIKE, Kind, Looked, Role
 from dpmpc.data.oddities import CODE, IDENTIFIER, dropping, oddities
 from dpmpc.data.spelling import PLAIN, Spelling, canonical, stating
-from dpmpc.data.table import Table, held, some
+from dpmpc.data.table import Table, some
 from dpmpc.data.texts import facts_of_texts, listed_words, odd_texts, plain_forms, units_of
 from dpmpc.errors import UsageError
 
@@ -27,6 +28,7 @@ _TOP = 1000
 _LONG = 1e7  # numbers from here on that have as many digits as each other and are all different may be identifiers
 _PADDED = "numbers with zeros before them, such as 0123"
 _EXACT = 100_000  # records: of more, different numbers are counted approximately
+ONCE = 20_000  # records: of more, what a look found of a column stands where another spelling moves no field of it
 _AT_ONCE = 16  # columns a query, so that its plan stays small
 
 
@@ -87,8 +89,11 @@ def look(
     return replace(found, notes=oddities(table, plain, found.columns, table.spelling, found.proposed)), plain
 
 
-def _look(table: Table, target: str | None, owners: str | None, drop: Sequence[str]) -> tuple[Intake, Table]:
-    """The same without notes."""
+def _look(
+    table: Table, target: str | None, owners: str | None, drop: Sequence[str], before: Intake | None = None
+) -> tuple[Intake, Table]:
+    """The same without notes. `before`: what a look by another spelling found, which stands for columns of texts of
+    which this one reads every field alike."""
     for name in (target, owners, *drop):
         if name is not None:
             table[name]
@@ -103,6 +108,9 @@ def _look(table: Table, target: str | None, owners: str | None, drop: Sequence[s
         for name in drop
     }
     seen = [column for column in plain.columns if column.name not in drop]
+    again = _unmoved(plain, before)
+    columns |= again
+    seen = [column for column in seen if column.name not in again]
     for begin in range(0, len(seen), _AT_ONCE):
         some = seen[begin : begin + _AT_ONCE]
         facts = _facts(plain, [column.name for column in some])
@@ -118,10 +126,30 @@ def _look(table: Table, target: str | None, owners: str | None, drop: Sequence[s
     spelling, asks = proposed(table.spelling, forms)
     spelling, asks = _with_codes(spelling, asks, list(columns.values()))
     table.unchanged()
-    noted = (replace(c, why=f"{c.why}; {note}") if (note := table[c.name].note) else c for c in columns.values())
+    notes = {name: table[name].note for name in columns if name not in again}
+    noted = (replace(c, why=f"{c.why}; {note}") if (note := notes.get(c.name)) else c for c in columns.values())
     columns = {column.name: column for column in noted}
     found = tuple(columns[name] for name in table.names)
     return Intake(table.source, plain.n, found, table.spelling, spelling, asks), plain
+
+
+def _unmoved(table: Table, before: Intake | None) -> dict[str, Looked]:
+    """What an earlier look found of the columns that have many texts, where its spelling reads each field as this
+    table's does: whatever is asked of a column follows from its fields and what they read as. It saves what is dear,
+    the forms of millions of different texts."""
+    if before is None or table.n <= ONCE:
+        return {}
+    found: dict[str, Looked] = {}
+    for column in before.columns:
+        name, then = column.name, replace(table, spelling=before.stated)
+        texts = column.role != "dropped" and column.forms is not None and table[name].kind == "text"
+        if not texts or table[name].value or few(table, name) is not None or table.worded(name) != then.worded(name):
+            continue
+        ways = [(each.missing(name), each.number(name), each.days(name)) for each in (then, table)]
+        moved = [f"{old} IS DISTINCT FROM {new}" for old, new in zip(*ways, strict=True) if old != new]
+        if not moved or not table.rows("1", f"WHERE {' OR '.join(moved)} LIMIT 1"):
+            found[name] = column
+    return found
 
 
 def _with_codes(
@@ -140,14 +168,15 @@ def explore(
     table: Table, *, target: str | None = None, owners: str | None = None, drop: Sequence[str] = ()
 ) -> tuple[Intake, Table]:
     """The same under the spelling that it proposes, until it proposes no other. `stated` stays what was stated."""
-    first = table
+    first, before = table, None
     asks: tuple[str, ...] = ()
     for _ in range(4):
         read = table
-        found, plain = _look(read, target, owners, drop)
+        found, plain = _look(read, target, owners, drop, before)
         asks = (*asks, *(ask for ask in found.asks if ask not in asks))
         if found.proposed == table.spelling:
             break
+        before = found
         table = as_words(without_codes(replace(first, spelling=found.proposed)))
     notes = oddities(read, plain, found.columns, read.spelling, found.proposed)
     return replace(found, stated=first.spelling, proposed=table.spelling, asks=asks, notes=notes), plain
@@ -174,8 +203,9 @@ def _asked(table: Table, name: str) -> Iterator[tuple[str, str]]:
     if column.kind == "number":
         value = table.number(name)
         yield from (("least", f"min({value})"), ("greatest", f"max({value})"))
-        yield "whole", f"count(*) FILTER (WHERE isfinite({value}) AND {value} = floor({value}))"
-        yield "numbers", f"count(*) FILTER (WHERE isfinite({value}))"
+        there = "" if column.finite else f"isfinite({value}) AND "
+        yield "whole", f"count(*) FILTER (WHERE {there}{value} = floor({value}))"
+        yield "numbers", f"count({sql})" if column.finite else f"count(*) FILTER (WHERE isfinite({value}))"
     elif column.kind == "date":
         days = table.days(name)
         yield from (("first", f"min({days})"), ("last", f"max({days})"), ("dates", f"count({days})"))

@@ -18,6 +18,7 @@ from dpmpc.data.derive import Asked, PublicBounds, looked, schema_of_bounds, sch
 from dpmpc.data.edges import FooterError, HeaderError
 from dpmpc.data.files import open_file, open_files
 from dpmpc.data.filling import filled
+from dpmpc.data.holding import held
 from dpmpc.data.intake import look
 from dpmpc.data.mapping import Mapping, complete, owners_in
 from dpmpc.data.memory import parse_memory, usual_memory
@@ -27,7 +28,7 @@ from dpmpc.data.persons import drawn_apart, kept, persons_of
 from dpmpc.data.schema import USUAL_GOALS, Basis, Goal, Schema, read_bounds
 from dpmpc.data.scratch import scratch_folder
 from dpmpc.data.spelling import PLAIN, Spelling, stating
-from dpmpc.data.table import Ints, Table, connect, held
+from dpmpc.data.table import Ints, Table, connect
 from dpmpc.errors import RecordError, UsageError
 
 # Public reasons why a column is not used; what its records look like is for its owner's eyes.
@@ -295,4 +296,5 @@ def build(
         None if groups is None else groups[test],
         None if persons is None else (persons[train], persons[test]),
         whole.beyond,
+        mapping.misfits,
     )

@@ -123,7 +123,7 @@ class Mapping:
         for block in stream:
             y = self.schema.target.values(block.pop(d)) if self.labels else np.zeros(len(block[0]))
             wrong = int(np.count_nonzero(np.isnan(y)))
-            if wrong and self.table.spelling.misfits == "ask":
+            if wrong and self.table.spelling.misfits != "zero":
                 stream.close()  # type: ignore[attr-defined]  # the next query needs the connection
                 raise self._complaint()
             self.misfits += wrong

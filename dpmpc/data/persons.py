@@ -19,9 +19,12 @@ _NUMBER, _OWNER, _AT, _RANK = "dpmpc_person", "dpmpc_owner", "dpmpc_at", "dpmpc_
 
 
 def kept(table: Table, of: Kept) -> Table:
-    """The table with the first records of each person alone, which `persons_of` numbers. Errors: RecordError for a
-    record without person, a person at more owners than is said. Cost: a copy of the table, and sorting it twice."""
-    if table.one(f"count(*) FILTER (WHERE {table.missing(of.column)})")[0]:
+    """The table with the first records of each person alone, which `persons_of` numbers. Records without person are
+    left out where misfits count as zero vectors: a person's records are then those that have its id. Errors:
+    RecordError for a record without person, a person at more owners than is said. Cost: a copy of the table, and
+    sorting it twice."""
+    nobodys = without_person(table, of)
+    if nobodys and table.spelling.misfits != "zero":
         raise RecordError(
             f"every record is of a person; '{of.column}' of {table.source} is empty in some; fill it in",
             f"every record is of a person; the column '{of.column}' is empty in some",
@@ -34,11 +37,17 @@ def kept(table: Table, of: Kept) -> Table:
         f"CREATE OR REPLACE TEMP TABLE dpmpc_persons AS SELECT * EXCLUDE ({_AT}, {_OWNER}, {_NUMBER}, {_RANK}), "
         f"CAST(dense_rank() OVER (ORDER BY {_NUMBER}) - 1 AS INTEGER) AS {_NUMBER} FROM (SELECT *, row_number() OVER "
         f"(PARTITION BY {_NUMBER}, {_OWNER} ORDER BY {_AT}) AS {_RANK} FROM (SELECT *, row_number() OVER () AS {_AT}, "
-        f"{who} AS {_NUMBER}, {whose} AS {_OWNER} FROM {table.relation})) WHERE {_RANK} <= {of.rows} ORDER BY {_AT}"
+        f"{who} AS {_NUMBER}, {whose} AS {_OWNER} FROM {table.relation} WHERE NOT {table.missing(of.column)})) "
+        f"WHERE {_RANK} <= {of.rows} ORDER BY {_AT}"
     )
     table.unchanged()
     first = replace(table, relation="dpmpc_persons", along=_NUMBER, repair=None, unchanged=lambda: None)
-    return replace(first, beyond=there - first.n)
+    return replace(first, beyond=there - nobodys - first.n)
+
+
+def without_person(table: Table, of: Kept) -> int:
+    """How many records have no person."""
+    return int(table.one(f"count(*) FILTER (WHERE {table.missing(of.column)})")[0])
 
 
 def _check_most(table: Table, of: Kept, who: str, whose: str) -> None:

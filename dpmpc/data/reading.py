@@ -13,12 +13,16 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+_OTHERS = literal(f"[{FROM}{ARABIC_POINT}{ARABIC_COMMA}]")  # what `scripts.western` has something else for
+
+
 def number_sql(text: str, spelling: Spelling, *, loose: bool) -> str:
     """SQL for the DOUBLE that a text without space around it spells, NULL where it spells none (NaN and infinity may
     come out). `loose`: whether a text may hold `_` or `+-`, which DuckDB allows within numbers."""
     value = _signed(text, spelling)
     other = _let(TEXT, _western(text, spelling.decimal), _signed(TEXT, spelling))
-    value = f"coalesce({value}, CASE WHEN {_foreign(text)} THEN {other} END)"
+    signs = f"{_foreign(text)} AND regexp_matches({text}, {_OTHERS})"  # without any it would read the same once more
+    value = f"coalesce({value}, CASE WHEN {signs} THEN {other} END)"
     return f"CASE WHEN contains({text}, '_') OR contains({text}, '+-') THEN NULL ELSE {value} END" if loose else value
 
 
@@ -42,15 +46,17 @@ def _western(text: str, decimal: str) -> str:
     """SQL for `scripts.western`. Letters with marks are what is foreign in most texts, and `translate` is slow."""
     plain = f"replace(translate({text}, {literal(FROM)}, {literal(TO)}), '{ARABIC_POINT}', '{decimal}')"
     whole = f"trim(regexp_replace({plain}, '{ARABIC_COMMA}(\\d{{3}})', '\\1', 'g'))"
-    others = literal(f"[{FROM}{ARABIC_POINT}{ARABIC_COMMA}]")
-    return f"CASE WHEN regexp_matches({text}, {others}) THEN {whole} ELSE trim({text}) END"
+    return f"CASE WHEN regexp_matches({text}, {_OTHERS}) THEN {whole} ELSE trim({text}) END"
 
 
 def _signed(text: str, spelling: Spelling) -> str:
     """With a plain sign or none: as it stands, without its unit, or in parentheses with one."""
     ways = [_read(text, spelling)]
     if spelling.units:
-        ways.append(_without_unit(text, spelling))
+        units = [f"contains({text}, {literal(unit)})" for unit in spelling.units]
+        gaps = literal(f"^[+-]?[{GAPS[' ']}]|[{GAPS[' ']}]$")  # which go with a unit, or without one
+        there = f"{' OR '.join(units)} OR regexp_matches({text}, {gaps})"  # the pattern itself is slow on long texts
+        ways.append(f"CASE WHEN {there} THEN {_without_unit(text, spelling)} END")
         owed = literal(rf"^{spelling.owed_pattern}$")
         inner = _without_unit(f"regexp_replace({text}, {owed}, '-\\1\\2\\3\\4', 's')", spelling)
         ways.append(f"CASE WHEN contains({text}, '(') AND regexp_matches({text}, {owed}, 's') THEN {inner} END")

@@ -1,5 +1,5 @@
-/* Values of records to rows of features, and rows to their places: what `rows.py` says, in one pass. Its twin is NumPy, and
-gives the same bits: every operation here is one that IEEE 754 rounds correctly, none is fused with another (the build says
+/* Values of records to rows of features, rows to their places, and numbers to the cells of a survey: what `rows.py` and
+`learning.survey` say, each in one pass. Their twins are NumPy, and give the same bits: every operation here is one that IEEE 754 rounds correctly, none is fused with another (the build says
 so), and each row is of one record alone. It runs on the machine of the records' owner, who sees them anyway: how long it
 takes depends on values. */
 
@@ -266,11 +266,84 @@ end:
     return result;
 }
 
+/* The cells of a survey's numbers (`learning.survey_numbers`). */
+enum { LOWEST = -24, HIGHEST = 40, OCTAVES = HIGHEST - LOWEST, CELLS = 2 + 2 * OCTAVES, NUMBER = CELLS + 4 * OCTAVES };
+#define MOMENT 0.25
+
+/* Adds each value to its cell, or to its bucket where it is a text, of its group's row of `out`; group -1: of nobody. */
+static void into_cells(const double *values, const double *places, const int64_t *group, Py_ssize_t n, double low, double high,
+                       int64_t buckets, double *out, int64_t stride) {
+    const double least = ldexp(1.0, LOWEST), largest = nextafter(ldexp(1.0, HIGHEST), 0.0);
+    const uint64_t fraction = (UINT64_C(1) << 52) - 1, one = UINT64_C(1023) << 52;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (group[i] < 0) continue;
+        double *row = out + group[i] * stride, value = values[i];
+        if (isinf(value)) {
+            if (places && places[i] >= 0) {
+                int64_t place = (int64_t)places[i];
+                if (place < buckets) row[NUMBER + place] += 1.0;
+                continue;
+            }
+            value = NAN;
+        }
+        value = within(value, low, high);
+        double size = fabs(value), t;
+        if (isnan(value) || size < least) {
+            row[isnan(value) ? 0 : 1] += 1.0;
+            continue;
+        }
+        size = size > largest ? largest : size;
+        uint64_t bits;
+        memcpy(&bits, &size, sizeof bits);
+        int64_t octave = (int64_t)(bits >> 52) - 1023 - LOWEST + (value > 0 ? OCTAVES : 0);
+        bits = (bits & fraction) | one;
+        memcpy(&t, &bits, sizeof t);
+        t = 2.0 * t - 3.0;
+        row[2 + octave] += 1.0;
+        row[CELLS + octave] += MOMENT * t;
+        row[CELLS + 2 * OCTAVES + octave] += MOMENT * (1.5 * (t * t) - 0.5);
+    }
+}
+
+static PyObject *cells(PyObject *self, PyObject *args) {
+    PyObject *objects[4], *result = NULL;
+    Py_buffer a[4] = {{0}};
+    Py_ssize_t n;
+    long long buckets, at, stride, groups;
+    double low, high;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOnddLOLLL", objects, objects + 1, objects + 2, &n, &low, &high, &buckets, objects + 3, &at, &stride,
+                          &groups))
+        return NULL;
+    if (n < 0 || buckets < 0 || at < 0 || groups < 0 || groups > 1 << 30 || stride < 0 || stride > 1 << 30 || buckets > stride ||
+        at > stride - NUMBER - buckets)
+        return PyErr_Format(PyExc_ValueError, "a column's cells must lie in a row");
+    int placed = objects[1] != Py_None;
+    if (taken(a, objects[0], 'd', 0, n) || (placed && taken(a + 1, objects[1], 'd', 0, n)) || taken(a + 2, objects[2], 'q', 0, n) ||
+        taken(a + 3, objects[3], 'd', 1, (Py_ssize_t)(groups * stride)))
+        goto end;
+    const int64_t *group = a[2].buf;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (group[i] >= groups) {
+            PyErr_SetString(PyExc_ValueError, "a group must have a row");
+            goto end;
+        }
+    Py_BEGIN_ALLOW_THREADS;
+    into_cells(a[0].buf, placed ? a[1].buf : NULL, group, n, low, high, buckets, (double *)a[3].buf + at, stride);
+    Py_END_ALLOW_THREADS;
+    result = Py_NewRef(Py_None);
+end:
+    released(a, 4);
+    return result;
+}
+
 static PyMethodDef METHODS[] = {
     {"features", features, METH_VARARGS,
      "features(sources, columns, constants, n, d, X, seen): the columns' features of n rows, into X; seen counts what they hold."},
     {"place", place, METH_VARARGS,
      "place(X, factors, labels, to, n, d, out, y, single): row i of X times its factor to row to[i] of out, its label to y."},
+    {"cells", cells, METH_VARARGS,
+     "cells(values, places, group, n, low, high, buckets, out, at, stride, groups): adds values to their groups' rows, from at on."},
     {NULL, NULL, 0, NULL},
 };
 

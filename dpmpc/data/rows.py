@@ -49,10 +49,12 @@ class _Tabled:
 class Rows:
     """Makes rows of what is read, for one thread at a time. `counts` are those of all rows that it has made."""
 
-    def __init__(self, mapping: Mapping) -> None:
+    def __init__(self, mapping: Mapping, *, ball: bool = True) -> None:
+        """`ball`: as of `Schema.rows`."""
         self.mapping, self.kernel = mapping, compiled()
         schema = mapping.schema
-        self.put, self.norm = schema.writer(), schema.norm
+        self.put, self.norm = schema.writer(ball=ball), schema.norm
+        self.evenly = not ball and schema.basis == "additive"
         self.d = len(schema.feature_names)
         self.counted = {column.name: Counts(column.name) for column in schema.columns}
         self.room: NDArray[Any] = np.empty((0, self.d))
@@ -130,7 +132,7 @@ class Rows:
             column.write(values, X[:, place])
         sources = tuple(np.ascontiguousarray(block[k]) for k in self.sources)
         self.kernel.features(sources, self.columns, self.numbers, n, self.d, X, self.seen)
-        factors = into_ball(X, self.norm, records.X.dtype)
+        factors = into_ball(X, self.norm, records.X.dtype, evenly=self.evenly)
         single = records.X.dtype == np.float32
         if not records.filed:
             self.kernel.place(X, factors, labels, to, n, self.d, records.X, records.y, single)

@@ -177,7 +177,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for (column, place), part in zip(places, values, strict=True):
                 column.write(part, X[:, place])
             X[:, ends[-1] :] = 1.0
-            factors = np.full(len(X), _SHRINK[out.dtype] / norm) if evenly else into_ball(X, norm, out.dtype)
+            factors = into_ball(X, norm, out.dtype, evenly=evenly)
             np.multiply(X, factors[:, None], out=out, casting="same_kind")
 
         return put
@@ -216,8 +216,13 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return hashlib.sha256(b"dpmpc schema\0" + text.encode()).hexdigest()
 
 
-def into_ball(X: NDArray[np.float64], norm: float, dtype: np.dtype[Any]) -> NDArray[np.float64]:
-    """(n,) what the rows of X (n, d) are multiplied by, to lie in the unit ball as numbers of this type."""
+def into_ball(
+    X: NDArray[np.float64], norm: float, dtype: np.dtype[Any], *, evenly: bool = False
+) -> NDArray[np.float64]:
+    """(n,) what the rows of X (n, d) are multiplied by, to lie in the unit ball as numbers of this type. `evenly`: all
+    by what the norm alone says, for predictions."""
+    if evenly:
+        return np.full(len(X), _SHRINK[dtype] / norm)
     return np.asarray(_SHRINK[dtype] / np.maximum(norm, np.sqrt(np.einsum("nd,nd->n", X, X))))
 
 

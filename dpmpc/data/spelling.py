@@ -23,7 +23,7 @@ Decimal = Literal[".", ","]
 Thousands = Literal["", ",", ".", " ", "'"]
 Order = Literal["", "dmy", "mdy"]
 Negative = Literal["", "trailing", "parentheses"]
-Misfits = Literal["ask", "zero"]
+Misfits = Literal["", "ask", "zero"]
 # What a person types as a space or an apostrophe is one of several characters.
 GAPS = {"": "", ",": ",", ".": ".", " ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 _DAY = r"(\d{1,2})"
@@ -89,7 +89,8 @@ class Spelling:
     files ("" is UTF-8, or UTF-16 with its mark). `header`: the line of a text file that names its columns (0: the first
     that is not empty); what stands above is not read. `footer`: how many of the last lines that are not blank are no
     records. `misfits`: what becomes of records whose target is missing or does not fit the schema: "ask" refuses them
-    before anything is spent, "zero" lets each count as the zero vector, which no feature or class of it can move.
+    before anything is spent, "zero" lets each count as the zero vector, which no feature or class of it can move; ""
+    is "zero" for an owner among others, and "ask" where one process has all records.
     `other_decimal`: columns whose numbers have the other decimal sign, and the other one of point and comma between
     thousands. `kept`: words that are values though they usually mean that there is none (NA for Namibia or Napoli);
     `country=NA` says so of one column. `words`: columns whose fields are words, though they look like numbers or dates
@@ -103,7 +104,7 @@ class Spelling:
     missing: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
     encoding: str = ""
-    misfits: Misfits = "ask"
+    misfits: Misfits = ""
     negative: Negative = ""
     header: int = 0
     other_decimal: tuple[str, ...] = ()
@@ -158,6 +159,11 @@ class Spelling:
     def plain(self) -> bool:
         """Whether numbers are read as `float` reads them and nothing else is."""
         return self.decimal == "." and not (self.thousands or self.units or self.negative or self.other_decimal)
+
+    @property
+    def among_others(self) -> "Spelling":
+        """The same of an owner that takes part among others, whose values stop no run but by its word."""
+        return replace(self, misfits="zero") if not self.misfits else self
 
     def of(self, column: str) -> "Spelling":
         """The spelling of a column's numbers."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,7 +50,8 @@ class Column:
     """A column as the source has it. `sql` names it in the table's relation, `type` is DuckDB's word for its type.
 
     `clean`: a text without space around it, NULL where it is missing, as `held` makes it. `note`: what its owner should
-    know of its name. `value`: names the number that a text without space around it spells, where `_staged` has it.
+    know of its name. `value`: names the number that a text without space around it spells, where that is worked out
+    already. `finite`: of a number, none of which is NaN or infinite.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Column:
     clean: bool = False
     note: str = ""
     value: str = ""
+    finite: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -221,75 +223,6 @@ class Table:
         return int(self.one("count(*)")[0])
 
 
-def held(table: Table, names: Sequence[str]) -> Table:
-    """The same table with these columns parsed once and held by DuckDB, in its memory or in its folder on disk.
-
-    A column all of whose values are numbers is held as numbers, the others as text. The first rows only say what to try
-    first: a column with one value that is no number is held as text.
-    """
-    if not table.parsed:
-        return table
-    if not table.spelling.plain:
-        table = _staged(table, names)
-    texts = [name for name in names if table[name].kind in ("text", "number")]
-    odd = [f"count(*) FILTER (WHERE isinf({value_sql(table, name)}) OR {_padded(table, name)})" for name in texts]
-    found = table.one(*odd, relation=f"(SELECT * FROM {table.relation} LIMIT 1000)") if odd else ()
-    numbers = {name for name, count in zip(texts, found, strict=True) if not count and not table.worded(name)}
-    while True:
-        columns = tuple(_held_column(table[name], f"h{k}", name in numbers) for k, name in enumerate(names))
-        select = ", ".join(f"{_held_sql(table, column)} AS {column.sql}" for column in columns)
-        along = f", {table.along}" if table.along else ""
-        select, relation = worked_out(select, table.relation)
-        table.run(f"CREATE OR REPLACE TEMP TABLE held AS SELECT {select}{along} FROM {relation}")
-        table.unchanged()
-        result = replace(table, columns=columns, relation="held", repair=None, parsed=False, unchanged=lambda: None)
-        counts = {c.name: f"count(*) FILTER (WHERE isinf({c.sql}))" for c in columns if c.name in numbers}
-        wrong = {n for n, count in zip(counts, result.one(*counts.values()) if counts else (), strict=True) if count}
-        if not wrong:
-            return result
-        numbers -= wrong
-
-
-def _padded(table: Table, name: str) -> str:
-    """SQL for whether a text is digits with a zero before them, which a code may be: a number would lose it."""
-    return f"regexp_full_match({table.text(name)}, '0\\d+')" if table[name].kind == "text" else "false"
-
-
-def _staged(table: Table, names: Sequence[str]) -> Table:
-    """The table of these columns with each text, and then the number that it spells, worked out once: an expression
-    that stands in a query for each time that it is asked takes DuckDB longer to plan than to run."""
-    columns, raw, read = list[Column](), list[str](), list[str]()
-    for k, column in enumerate(table[name] for name in names):
-        raw.append(f"{column.sql} AS r{k}")
-        read.append(f"r{k}")
-        if column.kind == "text":
-            raw.append(f"{table.text(column.name)} AS x{k}")
-            read.append(f"x{k}, {number_sql(f'x{k}', table.spelling.of(column.name), loose=table.loose)} AS v{k}")
-            columns.append(replace(column, sql=f"x{k}", value=f"v{k}"))
-        else:
-            columns.append(replace(column, sql=f"r{k}"))
-    along = [table.along] if table.along else []
-    relation = f"(SELECT {', '.join(raw + along)} FROM {table.relation})"
-    return replace(table, columns=tuple(columns), relation=f"(SELECT {', '.join(read + along)} FROM {relation})")
-
-
-def _held_column(column: Column, sql: str, number: bool) -> Column:
-    if column.kind == "date":
-        return Column(column.name, sql, "TIMESTAMP")
-    if column.kind == "other":
-        return Column(column.name, sql, column.type)
-    return Column(column.name, sql, "DOUBLE" if number else "VARCHAR", not number)
-
-
-def _held_sql(table: Table, column: Column) -> str:
-    """SQL for the value of a column as it is to be held."""
-    if column.type == "DOUBLE":
-        return value_sql(table, column.name, missing="NULL")
-    if column.clean:
-        return f"CASE WHEN NOT {table.missing(column.name)} THEN {table.text(column.name)} END"
-    return f"CAST({table[column.name].sql} AS {column.type})"
-
-
 def _as_text(column: Column) -> str:
     """SQL for the text of a column of texts; of a time of day without its zone."""
     if column.type == "VARCHAR":
@@ -386,6 +319,8 @@ def value_sql(table: Table, name: str, missing: str = "CAST('nan' AS DOUBLE)", r
         value = f"coalesce({value}, {table.days(name)}, {clock_sql(table.text(name))})"
     if read == "time" and kind == "text":
         value = f"coalesce({value}, {clock_sql(table.text(name))})"
+    if kind == "number" and table[name].finite:
+        return f"coalesce({value}, {missing})"
     value = once(value)
     return (
         f"CASE WHEN isfinite({value}) THEN {value} WHEN {value} IS NULL AND {table.missing(name)} THEN {missing}"

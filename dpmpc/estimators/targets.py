@@ -80,7 +80,7 @@ def check_read_off(classes: Any) -> None:
 
 def _check_there(wrong: NDArray[np.bool_], rule: str, are: str, spelling: Spelling) -> None:
     """Errors: some targets are wrong, and not stated to count as zero vectors."""
-    if wrong.any() and spelling.misfits == "ask":
+    if wrong.any() and spelling.misfits != "zero":
         raise EstimatorRecordError(
             f"{rule}; {int(wrong.sum())} of {len(wrong)} {are}, the first in record {int(np.argmax(wrong)) + 1}; "
             f"correct or remove such records, or let them count as zero vectors: {stating(misfits='zero')}",

@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.blocks import DTYPES, Precision, Records, Rows, double, in_memory
-from dpmpc.data.mapping import Counts, Mapping, zeroed
+from dpmpc.data.mapping import Counts, Mapping
 from dpmpc.data.partitions import Partitions, partitions_of, places_of
 from dpmpc.data.ranges import Ranges, ranges_of
+from dpmpc.data.rows import Rows as Maker
 from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import Table
@@ -131,35 +132,38 @@ class _Tiled:
 
     def __call__(self, table: Table, mine: Mine | None) -> tuple[list[Sums], bytes, list[tuple[int, ...]]]:
         mapping, digest = Mapping(table, self.schema), hashlib.blake2b(key=self.key, digest_size=_DIGEST)
-        sums = list[Sums]()
-        for tile, (X, y) in zip(self.tiles, self._filled(mapping, mine), strict=True):
+        made, sums = Maker(mapping), list[Sums]()
+        for tile, (X, y) in zip(self.tiles, self._filled(made, mine), strict=True):
             digest.update(X.data)
             digest.update(y.data)
             if self.work is not None:
                 sums.append(tuple(np.asarray(part) for part in self.work(tile, double(X), y, None)))
-        counts = [tuple(int(getattr(each, name)) for name in _COUNTED) for each in mapping.counts.values()]
+        counts = [tuple(int(getattr(each, name)) for name in _COUNTED) for each in made.counts.values()]
+        counts.append((table.n, mapping.misfits, 0, 0, 0))  # of the target
         return sums, digest.digest(), counts
 
-    def _filled(self, mapping: Mapping, mine: Mine | None) -> Iterator[tuple[Rows, Floats]]:
+    def _filled(self, made: Maker, mine: Mine | None) -> Iterator[tuple[Rows, Floats]]:
         """X and y of each tile, in one buffer, which starts at a page boundary as `data.blocks` has it."""
         most, d = max(tile.end - tile.begin for tile in self.tiles), len(self.schema.feature_names)
         dtype = np.dtype(DTYPES[self.precision])
         X = np.frombuffer(mmap.mmap(-1, max(1, most * d * dtype.itemsize)), dtype, most * d).reshape(most, d)
-        y, left, filled, seen, write = np.empty(most), iter(self.tiles), 0, 0, self.schema.writer()
-        tile = next(left)
-        for values, labels, _ in mapping.blocks():
-            chosen = np.arange(len(labels)) if mine is None else np.flatnonzero(mine[seen : seen + len(labels)])
-            seen, at = seen + len(labels), 0
-            while at < len(chosen):
-                rows = chosen[at : at + tile.end - tile.begin - filled]
-                part = slice(int(rows[0]), int(rows[-1]) + 1) if rows[-1] - rows[0] + 1 == len(rows) else rows
-                into = slice(filled, filled + len(rows))
-                write([v[part] for v in values], X[into])
-                y[into] = zeroed(X[into], labels[part])
-                filled, at = filled + len(rows), at + len(rows)
+        y, left, filled, seen = np.empty(most), iter(self.tiles), 0, 0
+        tile, into = next(left), in_memory(X, y)
+        for block, labels in made.mapping.raw():
+            at, n = 0, len(labels)
+            while at < n:
+                end, room = min(n, at + made.at_once), tile.end - tile.begin - filled
+                taken = np.ones(end - at, dtype=bool) if mine is None else mine[seen + at : seen + end]
+                many = np.cumsum(taken)  # up to each row: those beyond the tile's end wait
+                taken = taken[: int(np.searchsorted(many, room)) + 1]
+                many, part = many[: len(taken)], slice(at, at + len(taken))
+                to = np.where(taken, filled + many - 1, -1)
+                made.into(into, [values[part] for values in block], labels[part], to)
+                filled, at = filled + int(many[-1]), part.stop
                 if filled == tile.end - tile.begin:
                     yield X[:filled], y[:filled]
                     filled, tile = 0, next(left, tile)
+            seen += n
 
 
 @dataclass(eq=False)
@@ -289,8 +293,9 @@ class Away(Records):
             yield from zip(part, sums, strict=True)
 
     def looked_over(self, tiles: Sequence[Tile]) -> tuple[Counts, ...]:
-        """What did not fit into each column's public constants: one pass. Errors: as of `Mapping`, in public words."""
-        counts = [Counts(column.name) for column in self._schema.columns]
+        """What did not fit into each column's public constants, and last the target's, where it counts as missing: one
+        pass. Errors: as of `Mapping`, in public words."""
+        counts = [Counts(column.name) for column in (*self._schema.columns, self._schema.target)]
         for _, (_, _, found) in self._pass(tiles, None):
             for each, numbers in zip(counts, found, strict=True):
                 for name, number in zip(_COUNTED, numbers, strict=True):
@@ -313,7 +318,7 @@ class Away(Records):
             case (list() as sums, bytes() as digest, list() as counts) if len(digest) == _DIGEST:
                 shapes = [() if work is None else work.shapes(len(t.cuts) - 1, self.d) for t in parts[k]]
                 check_sums([] if work is None else shapes, sums)
-                if len(counts) != len(self._schema.columns) or not all(map(_are_counts, counts)):
+                if len(counts) != len(self._schema.columns) + 1 or not all(map(_are_counts, counts)):
                     not_sums()
             case _:
                 not_sums()

@@ -1,26 +1,16 @@
-"""Losses, gradients and optima over records of any size: tile by tile, in one fixed order, on all cores.
+"""Losses, gradients and optima over records of any size, as sums over tiles (`learning.tiled`): the same to the last
+bit, however many are held at once, wherever they lie, and however many cores there are."""
 
-A tile is some rows of one owner, or all rows of some small owners in a row; where tiles begin follows from the owners'
-sizes and d alone. A tile is worked out by one thread, with BLAS held to one thread, and tiles are added up in their
-order: so a result is the same to the last bit, however much is held in memory at once, wherever the records lie, and
-however many cores there are. What is held at once are `ahead` tiles for each core.
-"""
-
-import contextlib
-import os
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.blocks import Records, double
 from dpmpc.errors import UsageError
-from dpmpc.learning.away import Away, Tile, Work
+from dpmpc.learning.away import Tile
 from dpmpc.learning.class_weights import Weighted
 from dpmpc.learning.erm import Solution, solve_owners
 from dpmpc.learning.functional import pack
@@ -29,78 +19,16 @@ from dpmpc.learning.newton import Point, newton
 from dpmpc.learning.row_sums import row_sums
 from dpmpc.learning.softmax import optima as softmax_optima
 from dpmpc.learning.softmax import predicted
+from dpmpc.learning.tiled import in_threads, over_tiles, tile_rows, tiles
 from dpmpc.processes.cores import one_thread
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Result = TypeVar("Result")
 
-_TILE = 1 << 18  # numbers in a tile: 2 MB, which a core's cache holds
-_ROWS = 1 << 13  # of a tile, at most: temporaries of as many doubles are below what malloc asks the system for
 _STREAMED = 1 << 22  # an owner with more numbers than this has its optimum found tile by tile
 _FEWEST, _PER_FEATURE = 16, 64  # tiles, and rows a feature, that the curvature of very many records is read off
 _WELL = 8.0  # by how much a step along such a curvature divides the gradient, or the next has that of all records
 _LONG = 24  # features: from about here on, rows times theta are quicker one row at a time
-
-
-def tile_rows(d: int) -> int:
-    """How many rows a tile has at most: a power of two, 64 to 8,192, so that it has about 2^18 numbers."""
-    return min(_ROWS, 1 << max(6, (_TILE // max(1, d)).bit_length() - 1))
-
-
-def tiles(offsets: Ints, d: int) -> Iterator[Tile]:
-    """The tiles of owners j = 0 ... m - 1 that hold rows offsets[j] : offsets[j + 1], in order."""
-    most, j, m = tile_rows(d), 0, len(offsets) - 1
-    while j < m:
-        begin, end = int(offsets[j]), int(offsets[j + 1])
-        if end - begin >= most:
-            for at in range(begin, end, most):
-                stop = min(at + most, end)
-                yield Tile(at, stop, j, np.array([0, stop - at], dtype=np.int64))
-            j += 1
-            continue
-        last = int(np.searchsorted(offsets, begin + most, side="right")) - 1
-        yield Tile(begin, int(offsets[last]), j, np.asarray(offsets[j : last + 1] - begin, dtype=np.int64))
-        j = last
-
-
-def over_tiles(
-    records: Records, offsets: Ints, work: Work, *, cores: int | None = None, ahead: int = 4
-) -> Iterator[tuple[Tile, tuple[Floats, ...]]]:
-    """The work's sums of every tile, in the tiles' order. They are made by threads here, or where the records are."""
-    if isinstance(records, Away):
-        yield from records.sums(list(tiles(offsets, records.d)), work)
-        return
-
-    def one(tile: Tile) -> tuple[Floats, ...]:
-        rows = slice(tile.begin, tile.end)
-        weights = None if records.weights is None else records.weights[rows]
-        result = work(tile, double(records.X[rows]), records.y[rows], weights)
-        records.forget(tile.begin, tile.end)
-        return result
-
-    yield from _in_threads(list(tiles(offsets, records.d)), one, cores, ahead)
-
-
-def _in_threads(
-    every: list[Tile], one: Callable[[Tile], Result], cores: int | None, ahead: int
-) -> Iterator[tuple[Tile, Result]]:
-    """one(tile) of every tile, in order."""
-    if cores is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with one_thread(), contextlib.ExitStack() as stack:
-        if len(every) <= 2 or cores == 1:  # not worth a thread
-            yield from ((tile, one(tile)) for tile in every)
-            return
-        pool = stack.enter_context(ThreadPoolExecutor(cores))
-        waiting: deque[tuple[Tile, Future[Result]]] = deque()
-        for tile in every:
-            waiting.append((tile, pool.submit(one, tile)))
-            if len(waiting) >= ahead * cores:
-                done, future = waiting.popleft()
-                yield done, future.result()
-        for done, future in waiting:
-            yield done, future.result()
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +48,9 @@ class _Pulls:
         return (_sums(pulls, X, tile.cuts),)
 
 
-def owner_gradients(loss: Loss, theta: Floats, records: Records, offsets: Ints, **how: int) -> Floats:
+def owner_gradients(
+    loss: Loss, theta: Floats, records: Records, offsets: Ints, *, cores: int | None = None, ahead: int = 4
+) -> Floats:
     """Each owner's mean gradient without regulariser, shaped (m, d) for theta (d,), every row of norm <= G (but for
     rounding); with K scores a record, theta has d K numbers, and a gradient too.
 
@@ -128,7 +58,7 @@ def owner_gradients(loss: Loss, theta: Floats, records: Records, offsets: Ints, 
     The same to the last bit for every `ahead` and `cores`.
     """
     total = np.zeros((len(offsets) - 1, len(theta)))
-    for tile, (sums,) in over_tiles(records, offsets, _Pulls(loss, theta), **how):
+    for tile, (sums,) in over_tiles(records, offsets, _Pulls(loss, theta), cores=cores, ahead=ahead):
         total[tile.first : tile.last] += sums
     return np.asarray(total / np.diff(offsets)[:, None], dtype=np.float64)
 
@@ -145,13 +75,13 @@ class _Products:
         return _sums(y, X, tile.cuts), np.stack([X[cut].T @ X[cut] for cut in each])
 
 
-def owner_coefficients(records: Records, offsets: Ints, **how: int) -> Floats:
+def owner_coefficients(records: Records, offsets: Ints, *, cores: int | None = None, ahead: int = 4) -> Floats:
     """Each owner's mean coefficients (m, d (d + 3) / 2), as `functional.coefficients` has them, for records of any
     size. The same to the last bit for every `ahead` and `cores`."""
     m, d = len(offsets) - 1, records.d
     b, sizes = np.zeros((m, d)), np.diff(offsets)
     A = np.zeros((m, d, d))
-    for tile, (pulls, products) in over_tiles(records, offsets, _Products(), **how):
+    for tile, (pulls, products) in over_tiles(records, offsets, _Products(), cores=cores, ahead=ahead):
         b[tile.first : tile.last] += pulls
         A[tile.first : tile.last] += products
     return np.stack([pack(b[j] / sizes[j], A[j] / sizes[j]) for j in range(m)])
@@ -197,7 +127,7 @@ def scores(theta: Floats, records: Records) -> Floats:
         result[tile.begin : tile.end] = scored(double(records.X[tile.begin : tile.end]), theta)
         records.forget(tile.begin, tile.end)
 
-    for _ in _in_threads(list(tiles(_whole(records), records.d)), one, None, 4):
+    for _ in in_threads(list(tiles(_whole(records), records.d)), one, None, 4):
         pass
     return result
 
@@ -324,8 +254,10 @@ class _Streamed:
 
     Of very many records a part of the tiles gives the curvature, as that costs several times a gradient's pass: with S
     of n rows its relative error is about sqrt(d / S), so a step divides the gradient by a number of that order instead
-    of squaring it. Where a step divides it by less than _WELL, as with features that nearly no record has, all tiles
-    give it from then on. Value, gradient and certificate are of all records always.
+    of squaring it. A curvature serves as long as its steps divide the gradient by _WELL at least: then another pass
+    costs less than another curvature. Where a step along one that was made for it divides it by less, as with features
+    that nearly no record has, all tiles give it from then on. Value, gradient and certificate are of all records
+    always.
     """
 
     loss: Loss
@@ -334,6 +266,8 @@ class _Streamed:
     offsets: Ints
     whole: bool = False
     norm: float = np.inf  # of the gradient when the curvature was asked for last
+    curvature: Floats | None = None  # (1, d, d) as it was made last
+    fresh: bool = False  # whether that was for the last step
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -355,15 +289,30 @@ class _Streamed:
 
     def hessian(self, point: Point) -> Floats:
         """(1, d, d) the mean of l'' x x^T, of all records or of a part of the tiles, plus lam I."""
-        theta, begin = point.theta[0], int(self.offsets[0])
-        n, d, rows = int(self.offsets[1]) - begin, len(theta), tile_rows(len(theta))
         norm = float(np.linalg.norm(point.grad))
-        self.whole |= norm * _WELL > self.norm
-        self.norm = norm
+        well = norm * _WELL <= self.norm
+        self.norm, known = norm, self.curvature
+        if known is not None and well:
+            self.fresh = False
+            return known
+        self.whole |= self.fresh and not well
+        made = self._made(point.theta[0])
+        self.curvature = made if bool(point.theta.any()) else None  # at 0 it is far from that at the optimum
+        self.fresh = True
+        return made
+
+    def _made(self, theta: Floats) -> Floats:
+        begin, rows = int(self.offsets[0]), tile_rows(len(theta))
+        n, d = int(self.offsets[1]) - begin, len(theta)
         step = 1 if self.whole else max(1, min(n // (_FEWEST * rows), n // (_PER_FEATURE * d)))
+
+        def asked(tile: Tile) -> bool:
+            return (tile.begin - begin) // rows % step == 0
+
         total, seen = np.zeros((d, d)), 0
-        for tile, (part,) in over_tiles(self.records, self.offsets, _Curved(self.loss, theta, begin, step)):
-            if (tile.begin - begin) // rows % step == 0:
+        work = _Curved(self.loss, theta, begin, step)
+        for tile, (part,) in over_tiles(self.records, self.offsets, work, asked=asked):
+            if asked(tile):
                 total += part
                 seen += tile.end - tile.begin
         return np.asarray((total / seen + self.lam * np.eye(d))[None], dtype=np.float64)

@@ -24,6 +24,7 @@ class Model:
     preprocessing: dict[str, Any]
     task: str
     weights: tuple[float, ...] = ()  # of the classes' records; odds are too large by them
+    left_out: tuple[str, ...] = ()  # columns of the training records that are no features
     figures: dict[str, Any] | None = None  # on held-out records, inside the promise, if it was evaluated so
 
     @property
@@ -69,6 +70,7 @@ def read_model(run: Path) -> Model:
                 json.loads(str(saved["preprocessing"])),
                 str(saved["task"]),
                 tuple(map(float, saved["weights"])) if "weights" in saved else (),
+                tuple(json.loads(str(saved["columns"]))["left_out"]) if "columns" in saved else (),
                 json.loads(str(saved["figures"])) if "figures" in saved else None,
             )
     except FileNotFoundError:

@@ -1,16 +1,19 @@
 """Predictions of a trained model for new records. The model is public; the records stay on this machine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.blocks import in_memory
 from dpmpc.data.loading import CsvFile, Source, opened
 from dpmpc.data.mapping import Counts, Mapping
+from dpmpc.data.rows import Rows
 from dpmpc.data.schema import Classes, Labels, Schema
-from dpmpc.data.spelling import PLAIN, Spelling
+from dpmpc.data.spelling import PLAIN, Spelling, composed
+from dpmpc.data.table import some
 from dpmpc.errors import number_of
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.erm_blocks import scored
@@ -35,6 +38,8 @@ class Predictions:
     score: tuple[str, float] | None
     counts: tuple[Counts, ...] = ()
     base: float | None = None  # the share of the commonest class among the records, beside an accuracy
+    unused: tuple[str, ...] = ()  # columns of the records that the model does not read
+    left_out: tuple[str, ...] = ()  # those of them that were left out as it was trained
 
     @property
     def line(self) -> str | None:
@@ -46,6 +51,15 @@ class Predictions:
             return f"{name} on {number_of(self.n, 'record')}: {score:.5g}"
         beside = "" if self.base is None else f"; always saying the commonest class has {self.base:.4f}"
         return f"{name} on {number_of(self.n, 'record')}: {score:.4f}{beside}"
+
+    @property
+    def beyond(self) -> str | None:
+        """Which columns of the records are not used; None where all are."""
+        new = [name for name in self.unused if name not in self.left_out]
+        known = [name for name in self.unused if name in self.left_out]
+        parts = [f"{some(known)} (left out in training)"] if known else []
+        parts += [f"{some(new)} (the model was trained without)"] if new else []
+        return f"not used: {'; '.join(parts)}" if parts else None
 
     @property
     def alone(self) -> str | None:
@@ -69,32 +83,40 @@ def predict(run: Path, source: Source, *, memory: int | None = None, spelling: S
     schema = Schema.from_json(model.preprocessing)
     target, task = schema.target, TASKS[schema.task]
     with opened(source, memory=memory, spelling=spelling) as (table, _):
+        read = {composed(name) for name in (*(column.name for column in schema.columns), target.name)}
+        unused = tuple(name for name in table.names if composed(name) not in read)
         known = target.name in table
-        mapping = Mapping(table, schema, labels=known)
-        scores, truth = [], []
-        for values, labels, _extra in mapping.blocks():
+        made = Rows(Mapping(table, schema, labels=known), ball=False)
+        room, places = np.empty((_ROWS, len(schema.feature_names))), np.arange(_ROWS)
+        into, scores, truth = in_memory(room, np.zeros(_ROWS)), [], []
+        for block, labels in made.mapping.raw():
             for begin in range(0, len(labels), _ROWS):
-                part = [column[begin : begin + _ROWS] for column in values]
-                X = np.empty((len(part[0]), len(schema.feature_names)))
-                schema.rows(part, X, ball=False)
-                scores.append(task.link(scored(X, model.theta)))
+                part = [values[begin : begin + _ROWS] for values in block]
+                n = len(part[0])
+                made.into(into, part, np.zeros(n), places[:n])
+                scores.append(task.link(scored(room[:n], model.theta)))
             truth.append(labels)
-    return _said(
-        target, np.concatenate(scores), np.concatenate(truth) if known else None, tuple(mapping.counts.values()),
+    found = _said(
+        target, np.concatenate(scores), np.concatenate(truth) if known else None, tuple(made.counts.values()),
         model.weights,
     )  # fmt: skip
+    return replace(found, unused=unused, left_out=model.left_out)
 
 
 def _said(
     target: Any, scores: Floats, truth: Floats | None, counts: tuple[Counts, ...], weights: tuple[float, ...]
 ) -> Predictions:
     score, base = None, None
+    if truth is not None and np.isnan(truth).all():  # misfits that count as zero vectors have no target
+        truth = None
+    there = slice(None) if truth is None else ~np.isnan(truth)
+    true = np.empty(0) if truth is None else truth[there]
     if isinstance(target, Classes):
         chosen, each = predicted(scores), corrected(target, scores, weights)
         columns: dict[str, NDArray[Any]] = {target.name: np.array(target.names, dtype=object)[chosen]}
         columns |= {f"probability_{name}": each[:, k] for k, name in enumerate(target.names)}
         if truth is not None:
-            score, base = ("accuracy", float(np.mean(chosen == truth))), _commonest(truth)
+            score, base = ("accuracy", float(np.mean(chosen[there] == true))), _commonest(true)
         return Predictions(columns, score, counts, base)
     if isinstance(target, Labels):
         names = np.array([target.negative_name, target.positive_name], dtype=object)
@@ -103,12 +125,13 @@ def _said(
             f"probability_{target.positive_name}": corrected(target, scores, weights),
         }
         if truth is not None:
-            score, base = ("accuracy", float(np.mean(np.where(scores > 0, 1.0, -1.0) == truth))), _commonest(truth)
+            score = "accuracy", float(np.mean(np.where(scores[there] > 0, 1.0, -1.0) == true))
+            base = _commonest(true)
     else:
         values = target.original(scores)
         columns = {target.name: values}
         if truth is not None:
-            score = "rmse", float(np.sqrt(np.mean((values - target.original(truth)) ** 2)))
+            score = "rmse", float(np.sqrt(np.mean((values[there] - target.original(true)) ** 2)))
     return Predictions(columns, score, counts, base)
 
 

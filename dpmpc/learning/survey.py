@@ -14,8 +14,9 @@ A column whose range is public is clipped to it before it is counted, and only o
 
 The sum over all records, with Gaussian noise on it, is opened once; all else is post-processing (`findings`). What is
 found is the same on every processor: each operation is one that IEEE 754 rounds correctly (+, -, *, /, square roots,
-powers of two), sums are `math.fsum`'s, which rounds once, and the one quantile of the normal law is worked out in
-integers by mpmath. No matrix product, whose order of additions is a library's own, and no other elementary function.
+powers of two), sums are `math.fsum`'s, which rounds once, and the one quantile of the normal law is worked out by
+MPFR, which rounds every function correctly. No matrix product, whose order of additions is a library's own, and no
+other elementary function.
 
 Guarantees: a record changes one place of each column for another. In a number's cells its part of the vector has
 squared norm 1 + MOMENT^2 (t^2 + P2(t)^2) <= 1 + 2 MOMENT^2 = 9/8 (t^2 + P2^2 grows to 2 at |t| = 1: P2 in [-1/2, 1]),
@@ -34,7 +35,9 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
+import gmpy2
 import numpy as np
+from gmpy2 import mpfr
 from numpy.typing import NDArray
 
 from dpmpc.data.hashing import BUCKETS, bucket_sql
@@ -66,6 +69,7 @@ TWICE = 2.0  # a range of what is predicted that is too wide scales all errors; 
 MANY = 6  # columns from which on that is done: the noise of the others grows by less than a quarter
 _BLOCK = 1 << 16  # records that are added up at once
 _AHEAD = 2  # such blocks that each core has begun
+_FEW = 16  # owners whose sums are made of every block, whether it has records of them or not
 _AT_ONCE = 1 << 24  # numbers of owners' vectors that are held at once
 WHOLE = 0.5  # of the records: so many numbers make a column of which nothing is known one of numbers
 
@@ -179,7 +183,28 @@ class Survey(Source):
 
     def _sums(self, columns: Sequence[tuple[Floats, Floats | None]], group: Ints, groups: int) -> Floats:
         """(groups, coordinates) the sum over each group's records of `columns`: numbers and buckets (None: no texts)
-        of each name. Every sum is added up in the records' order, whatever the other groups hold."""
+        of each name. `group`: -1 for a record of none. Every sum is added up in the records' order, whatever the other
+        groups hold. Where there is a kernel it gives the same bits."""
+        from dpmpc.data.rows import compiled  # parties have no records
+
+        if (kernel := compiled()) is None:
+            return self._by_twin(columns, group, groups)
+        total, at = np.zeros((groups, self.coordinates)), 0
+        for name, (values, place) in zip(self.names, columns, strict=True):
+            buckets = self.buckets if name in self.texts else 0
+            flat = [None if each is None else np.ascontiguousarray(each) for each in (values, place)]
+            ends = self.range_of(name)
+            kernel.cells(*flat, group, len(group), *ends, buckets, total, at, self.coordinates, groups)
+            if (times := self.times(name)) != 1.0:
+                total[:, at : at + NUMBER + buckets] *= times
+            at += NUMBER + buckets
+        return total
+
+    def _by_twin(self, columns: Sequence[tuple[Floats, Floats | None]], group: Ints, groups: int) -> Floats:
+        """The same by NumPy."""
+        if not (within := group >= 0).all():
+            group = group[within]
+            columns = [(v[within], None if place is None else place[within]) for v, place in columns]
         parts = []
         for name, (values, place) in zip(self.names, columns, strict=True):
             odd = np.isinf(values)
@@ -213,10 +238,11 @@ class Survey(Source):
         each = list(readers(table, {name: partial(self._asked, name) for name in self.names}).values())
 
         def added(found: list[list[Floats]], mine: Ints) -> tuple[int, Ints, Floats]:
-            within = (mine >= 0) & (mine < owners)
-            present, group = np.unique(mine[within], return_inverse=True)
-            if not within.all():
-                found = [[values[within] for values in parts] for parts in found]
+            group = np.where(mine < owners, mine, -1)
+            present = np.arange(owners)
+            if owners > _FEW:  # a block has records of some of them
+                within = group >= 0
+                present, group[within] = np.unique(group[within], return_inverse=True)
             columns = [(v, place[0] if place else None) for v, *place in found]
             return len(mine), present, self._sums(columns, group, len(present))
 
@@ -295,14 +321,19 @@ def _fullest(filled: Floats, high: float, most: int) -> tuple[int, ...]:
     return tuple(sorted(int(k) for k in kept[np.argsort(-filled[kept], kind="stable")][:most]))
 
 
+_BITS = 200  # of the quantile's computation
+
+
 @cache
 def _quantile(p: float) -> float:
     """x with P(X > x) = p for a standard normal X: correctly rounded but for one case in 2^50, on every machine."""
-    import mpmath  # a run without a survey does without the import
-
-    exact = mpmath.MPContext()  # of this call alone: mpmath's own precision is shared by all threads
-    exact.dps = 40
-    return float(exact.sqrt(2) * exact.erfinv(1 - 2 * exact.mpf(p)))
+    with gmpy2.context(precision=_BITS):  # of this thread, and of this call alone
+        x, root, tau = mpfr(0), gmpy2.sqrt(mpfr(2)), 2 * gmpy2.const_pi()
+        while True:  # Newton from below the root, where Q is convex: it climbs, until a step is lost in rounding
+            step = (gmpy2.erfc(x / root) / 2 - mpfr(p)) * gmpy2.sqrt(tau) * gmpy2.exp(x * x / 2)
+            if abs(step) <= abs(x) * mpfr(2) ** -100:
+                return float(x + step)
+            x += step
 
 
 def _spread(row: Floats, filled: Floats, records: int) -> bool:

@@ -33,6 +33,7 @@ import sys
 import tempfile
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,6 +51,7 @@ ENVIRONMENT = "DPMPC_ACCOUNT"
 _SHARED = "DPMPC_PROCESS_ACCOUNT"  # where this process and its workers count what has no name
 FORMAT = 1
 _RULE = "what is spent on named data is written to an account, and before anything is spent"
+_REMEMBERED = 1 << 12  # lines, some MB
 _WAY = f"name another folder with <<account>>, or in {ENVIRONMENT}"
 State = Literal["there", "at work", "not kept", "missing", "older"]
 
@@ -132,14 +134,15 @@ class _Contents:
     heads: dict[str, set[str]] = field(default_factory=dict)  # of each ledger
     assignments: list[tuple[str, Assignment]] = field(default_factory=list)
 
-    def take(self, record: dict[str, Any]) -> None:
-        """Adds what a line says."""
+    def take(self, line: bytes, record: Mapping[str, Any]) -> None:
+        """Adds what a line says, which is this record."""
         kind = record["kind"]
         if kind == "assignment":
-            self.assignments.append((str(record["name"]), Assignment.from_json(record)))
+            own = {name: value for name, value in record.items() if name not in ("prev", "torn")}
+            self.assignments.append((str(record["name"]), Assignment.from_json(own)))
             return
         if kind == "reserved":
-            hold = _hold_of(record)
+            hold = _hold_of(line)
             self.holds[hold.key] = hold
             ledger, head = hold.ledger, hold.head
         else:
@@ -242,7 +245,7 @@ class Writer:
         except OSError as error:
             raise UsageError(f"{_RULE}; {self._account.folder}: {error.strerror}; make room, or {_WAY}") from None
         contents.head, contents.torn, contents.open_line = digest_of(line), False, False
-        contents.take(json.loads(line))
+        contents.take(line, json.loads(line))
 
     def assignment(
         self, name: str, parts: Mapping[str, int], by: By = "record", made: Assignment | None = None
@@ -319,31 +322,33 @@ def _contents(path: Path) -> _Contents:
     lines = data.split(b"\n")
     contents.open_line = bool(lines[-1])
     for number, line in enumerate(lines if lines[-1] else lines[:-1], 1):
-        record = _parsed(line)
-        if record is None:
-            fits = not contents.torn
-        else:
-            fits = record.pop("prev", None) == contents.head and record.pop("torn", False) == contents.torn
-        if not fits:
+        record, digest = _parsed(line)
+        said = (None, False) if record is None else (record.get("prev"), record.get("torn", False))
+        if said != (None if record is None else contents.head, contents.torn):
             raise LedgerError(
                 f"line {number} of account {path} does not follow from the line before it: a line was changed, removed "
                 "or inserted; restore the file"
             )
         if record is not None:
-            contents.take(record)
-        contents.head, contents.torn = digest_of(line), record is None
+            contents.take(line, record)
+        contents.head, contents.torn = digest, record is None
     return contents
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+@lru_cache(maxsize=_REMEMBERED)  # a process reads its account several times, and every line but the last ones again
+def _parsed(line: bytes) -> tuple[Mapping[str, Any] | None, str]:
+    """(what a line says, None where it is torn; its digest)."""
     try:
         record = json.loads(line)
-        return record if isinstance(record, dict) and record.get("v") == FORMAT else None
+        fits = isinstance(record, dict) and record.get("v") == FORMAT
     except ValueError:
-        return None
+        fits = False
+    return record if fits else None, digest_of(line)
 
 
-def _hold_of(record: dict[str, Any]) -> Hold:
+@lru_cache(maxsize=_REMEMBERED)
+def _hold_of(line: bytes) -> Hold:
+    record = json.loads(line)
     whole = record.get("whole", False)
     entry = Entry.from_json(record["entry"])
     reservation = Reservation(entry, record["first"], record["end"], by=record["name"], whole=whole)

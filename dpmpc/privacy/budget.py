@@ -157,8 +157,9 @@ class Held:
         entry = self._reservation.entry
         with alone_below(None if self._budget is None else self._budget.root), contextlib.ExitStack() as stack:
             files = {}
-            if self._account is not None:
-                files = {data: stack.enter_context(self._account.writing(data)) for data in sorted(set(entry.data))}
+            if self._account is not None:  # for this process alone: what is reserved there, and what is held against it
+                due = {data for data in entry.data if self._budget is not None or data not in self._keys}
+                files = {data: stack.enter_context(self._account.writing(data)) for data in sorted(due)}
             if self._budget is not None:
                 check_fits(self._budget, self._reservation, self._budget.books(entry.data), self._path)
             if files:

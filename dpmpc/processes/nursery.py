@@ -5,7 +5,8 @@ what a process costs that does little is its imports. A row holds descriptors th
 standard output, standard error, [those it keeps under their own numbers]]. All others a process closes.
 
 `python -m dpmpc.processes.nursery standing [MODULE ...]` forks such processes themselves, one a message on the socket
-that is its standard input (`standing` sends them), and ends with that.
+that is its standard input (`standing` sends them), and ends with that. A message may instead name a function of public
+numbers to call first.
 
 It says on standard output who lives ([row, process number]) and who ended ([row, process number, exit code], negative
 for a signal), and takes their exits when whoever started it has closed its standard input: until then no other process
@@ -16,6 +17,7 @@ each process is then started afresh.
 import contextlib
 import fcntl
 import gc
+import importlib
 import json
 import os
 import signal
@@ -45,7 +47,7 @@ def main() -> None:
 def _bear(rows: list[Row]) -> NoReturn:
     """Fork a process for each row; ends when all have ended and the starter knows."""
     gc.freeze()  # what all share is looked through by none
-    single = len(os.listdir("/proc/self/task")) == 1
+    single = _is_alone()
     born: list[int] = []
     for k, row in enumerate(rows):
         pid = os.fork() if single else _afresh(row)
@@ -107,12 +109,17 @@ def _stand(modules: list[str]) -> None:
     """Fork a nursery a message, and say its number and, when it has ended, how, until nobody can ask any more."""
     with contextlib.suppress(Exception):  # a nursery, which imports the same, says so where it is looked for
         worker.prepare(modules)
-    alone = len(os.listdir("/proc/self/task")) == 1
+    alone = _is_alone()
     asked = socket.socket(fileno=os.dup(0))
     told: dict[int, int] = {}
     signal.signal(signal.SIGCHLD, lambda *_: _tell(told))
     while (got := _heard(asked)) is not None:
-        request, (tell, *descriptors) = got
+        request, sent = got
+        if "role" in request:
+            _work_out(request["role"], request["argument"])
+            alone = alone and _is_alone()
+            continue
+        tell, *descriptors = sent
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         if (pid := os.fork()) == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -128,6 +135,18 @@ def _stand(modules: list[str]) -> None:
             os.close(number)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     os._exit(0)
+
+
+def _work_out(role: str, argument: str) -> None:
+    """Call it. Where it fails, so does whoever is forked and calls the same, and says so."""
+    module, _, name = role.partition(":")
+    with contextlib.suppress(Exception):
+        getattr(importlib.import_module(module), name)(argument)
+
+
+def _is_alone() -> bool:
+    """Whether there is one thread here: else a fork is not safe."""
+    return len(os.listdir("/proc/self/task")) == 1
 
 
 def _heard(asked: socket.socket) -> tuple[dict[str, Any], list[int]] | None:

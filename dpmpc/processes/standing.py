@@ -2,9 +2,11 @@
 
 A second fit, a training run after its survey and each case of a check of noise start their parties in some
 milliseconds so. It imports modules of this package alone, for those do not change while a program runs; it holds no
-job, key or record, and ends with this process. A nursery gets the environment, the folder and the descriptors of the
-moment it is asked for. What a fork cannot be given, because interpreter and libraries read it as they start, or the
-kernel counts it by process, is compared (`_kind`): where it has changed, another process takes its place.
+job, key or record, and ends with this process. What several processes would work out each, from public numbers, it can
+work out once for those that are forked later (`work_out`). A nursery gets the environment, the folder and the
+descriptors of the moment it is asked for. What a fork cannot be given, because interpreter and libraries read it as
+they start, or the kernel counts it by process, is compared (`_kind`): where it has changed, another process takes its
+place.
 """
 
 import atexit
@@ -15,8 +17,9 @@ import resource
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dpmpc.processes.paths import child_environment
@@ -32,6 +35,8 @@ _READ_LATER = (
 )  # fmt: skip
 _HERE = "dpmpc."
 _WAIT = 10.0  # seconds for its end, which takes milliseconds
+_KEPT = 15  # texts, and the last
+_LONGEST = 1 << 15  # bytes of a text that waits for nobody: a socket holds several times as much
 _AT_ONCE = 200  # descriptors in a message: the kernel takes 253
 
 
@@ -41,6 +46,7 @@ class _Standing:
     process: "subprocess.Popen[bytes]"
     asking: socket.socket
     asked: bool = False  # for a nursery; before that it only imports
+    told: list[bytes] = field(default_factory=list)  # what it has worked out of late
 
     def end(self) -> None:
         """It ends; nurseries that it has forked do not."""
@@ -55,6 +61,8 @@ class _Standing:
 
 
 _standing: list[_Standing] = []
+_in_turn = threading.Lock()  # messages of several threads are whole
+os.register_at_fork(before=_in_turn.acquire, after_in_parent=_in_turn.release, after_in_child=_in_turn.release)
 
 
 def ahead(preload: Sequence[str]) -> None:
@@ -77,22 +85,36 @@ def ask(
     numbers = sorted({number for *pipes, kept in rows for number in (*pipes, *kept)})
     if numbers[0] <= 2:  # this process has no standard streams; those of a fork would stand in the way
         raise OSError("descriptors of standard streams are in use")
-    standing = _found(preload, environment)
-    standing.asked = True
-    folder = os.open(os.curdir, os.O_PATH)
-    try:
-        sent = [told, *streams, folder, *numbers]
-        said = {"rows": rows, "preload": list(preload), "numbers": numbers, "environment": dict(environment)}
-        body = json.dumps(said).encode()
-        standing.asking.sendall(len(body).to_bytes(8, "big") + len(sent).to_bytes(8, "big"))
-        for first in range(0, len(sent), _AT_ONCE):
-            socket.send_fds(standing.asking, [b"\0"], sent[first : first + _AT_ONCE])
-        standing.asking.sendall(body)
-    except OSError:
-        end()
-        raise
-    finally:
-        os.close(folder)
+    with _in_turn:
+        standing = _found(preload, environment)
+        standing.asked = True
+        folder = os.open(os.curdir, os.O_PATH)
+        try:
+            sent = [told, *streams, folder, *numbers]
+            said = {"rows": rows, "preload": list(preload), "numbers": numbers, "environment": dict(environment)}
+            body = _line(said)
+            standing.asking.sendall(_sizes(body, len(sent)))
+            for first in range(0, len(sent), _AT_ONCE):
+                socket.send_fds(standing.asking, [b"\0"], sent[first : first + _AT_ONCE])
+            standing.asking.sendall(body)
+        except OSError:
+            end()
+            raise
+        finally:
+            os.close(folder)
+
+
+def work_out(preload: Sequence[str], role: str, argument: str) -> None:
+    """It calls `role`, "module:function" of this package, with a text of public numbers before it forks again, so that
+    what the role keeps is known to whatever it forks then. This process goes on at once. A long text would have to wait
+    until it is read: nothing is done for one."""
+    body = _line({"role": role, "argument": argument})
+    if POSSIBLE and len(body) < _LONGEST:
+        with contextlib.suppress(OSError), _in_turn:  # processes work it out themselves
+            standing = _found(preload, {**child_environment(), **ONE_THREAD})
+            if body not in standing.told:
+                standing.asking.sendall(_sizes(body, 0) + body)
+                standing.told[:] = [*standing.told[-_KEPT:], body]
 
 
 def end() -> None:
@@ -104,6 +126,15 @@ def end() -> None:
         else:
             standing.asking.close()
             standing.process.returncode = 0
+
+
+def _line(said: Mapping[str, Any]) -> bytes:
+    return json.dumps(said).encode()
+
+
+def _sizes(body: bytes, descriptors: int) -> bytes:
+    """What a message begins with."""
+    return len(body).to_bytes(8, "big") + descriptors.to_bytes(8, "big")
 
 
 def _found(preload: Sequence[str], environment: Mapping[str, str]) -> _Standing:

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple, Self, TextIO
 Style = Literal["", "bold", "dim", "red", "green", "yellow", "bold red"]
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "bold red": "1;31"}
 _NARROWEST = 8  # a column that wraps gets no narrower, for others' sake
+_TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # of the direction of writing
 _BAR = 40
 
 
@@ -185,8 +186,12 @@ def _clock(seconds: float) -> str:
 
 
 def harmless(text: str) -> str:
-    """The text with characters that would drive a terminal spelt as escapes; ends of lines and tabs stay."""
-    return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs") else repr(c)[1:-1] for c in text)
+    """The text with characters that would drive a terminal, or turn the direction of what follows, spelt as escapes;
+    ends of lines and tabs stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    odd = [c not in "\n\t" and (unicodedata.category(c) in ("Cc", "Cs") or c in _TURNS) for c in text]
+    return "".join(repr(c)[1:-1] if away else c for c, away in zip(text, odd, strict=True))
 
 
 def wide(text: str) -> int:

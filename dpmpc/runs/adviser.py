@@ -10,6 +10,7 @@ public numbers get the same advice.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -250,9 +251,14 @@ def _sensitivity(c: Circumstances, method: str, weights: Weights, lam: float) ->
     return learning.moved(c.neighbours, c.sizes, weights, d, c.persons)
 
 
+@lru_cache(maxsize=8)  # a run is advised on before and after its survey, at what is left of its budget
+def _stage(dimension: int, task: Task, lam: float, residual_clip: float, presence: bool) -> Stage:
+    return Stage(dimension, task, lam, residual_clip, presence)
+
+
 def _best(c: Circumstances, name: str, weights: Weights, share: float) -> Choice | None:
     presence = c.neighbours == "presence"
-    stage = Stage(c.dimension, c.task, c.objective, c.residual_clip, presence)  # one objective for all methods
+    stage = _stage(c.dimension, c.task, c.objective, c.residual_clip, presence)  # one objective for all methods
     mu = 0.0 if c.delta is None else math.sqrt(mu_of_budget(c.epsilon, c.delta) ** 2 * (1 - share) - c.spent)
     method = METHODS[name]
     if isinstance(method, Descends):

@@ -107,6 +107,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
             say(tried(request, plan))
         elif request is not None:
             assert owner is not None
+            request = request.among_others
             with TemporaryDirectory() as temporary, open_records(request, Path(temporary)) as records:
                 found = looked_at(plan, request, records.table, (plan.all_sizes[owner],) if plan.counted else ())
             for line in found:

@@ -15,14 +15,15 @@ from dpmpc.data.check import Finding, Findings, check, check_columns, copies
 from dpmpc.data.database import filtered_by
 from dpmpc.data.dataset import Split
 from dpmpc.data.derive import spelled_otherwise
+from dpmpc.data.holding import held
 from dpmpc.data.intake import look
 from dpmpc.data.loading import Arranging, OpenTable, Source, opened
 from dpmpc.data.memory import parse_memory
 from dpmpc.data.ownership import Kept, shares
-from dpmpc.data.persons import kept, said_of
+from dpmpc.data.persons import kept, said_of, without_person
 from dpmpc.data.planned import OTHER_SIZES, other_sizes
-from dpmpc.data.table import Ints, Table, held
-from dpmpc.errors import RecordError, UsageError, spelt
+from dpmpc.data.table import Ints, Table
+from dpmpc.errors import RecordError, UsageError, number_of, spelt
 from dpmpc.learning.method import Learning
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.runs.evaluating import splitting
@@ -132,6 +133,9 @@ def looked_at(plan: Plan, request: Request, table: Table, sizes: Sequence[int] =
         return []
     found = held_against(plan, table, sizes).lines()
     of = as_planned(request, plan).kept
+    if of is not None and (nobodys := without_person(table, of)) and table.spelling.misfits == "zero":
+        what = "has" if nobodys == 1 else "have"
+        found = [*found, f"warning: {number_of(nobodys, 'record')} of {table.n} {what} no '{of.column}': left out"]
     if of is not None and (text := said_of(kept(table, of).beyond, of.rows)):
         found = [*found, text]
     if not plan.capacity and (chosen := filtered_by(request.sql)):
@@ -154,13 +158,14 @@ def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Finding
         reads = [] if tables is None else [name for name in tables.reads if name not in mine]
         found = check(schema, table, sizes, [] if tables is None else tables.columns.as_read(reads))
         return with_spelling(found, table, surveyed=schema.unknown)
-    return with_spelling(found, table, isinstance(plan.source, Synthesis))
+    stops = isinstance(plan.source, Synthesis) and table.spelling.misfits == "ask"
+    return with_spelling(found, table, refuses=stops)
 
 
 def with_spelling(found: Findings, table: Table, refuses: bool = False, surveyed: Collection[str] = ()) -> Findings:
-    """The findings, with what is to be stated of fields that are spelled otherwise than was stated, at which a
-    synthetic table `refuses` records, and what is odd about whole columns. `surveyed`: columns of which a plan knows
-    only the name; what they seem to be is said of each."""
+    """The findings, with what is to be stated of fields that are spelled otherwise than was stated, at which a run
+    `refuses` records where their owner asked for it, and what is odd about whole columns. `surveyed`: columns of which
+    a plan knows only the name; what they seem to be is said of each."""
     intake = look(table)[0]
     odd = spelled_otherwise(intake)
     said = [Finding("refused" if refuses else "warning", "records", odd)] if odd else []

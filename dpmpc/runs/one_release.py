@@ -19,10 +19,11 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.transcript import Opened
+from dpmpc.data.holding import held
 from dpmpc.data.ownership import fitting
 from dpmpc.data.persons import persons_at
 from dpmpc.data.planned import OTHER_SIZES, other_sizes
-from dpmpc.data.table import Table, held
+from dpmpc.data.table import Table
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.privacy.assignment import Parted
 from dpmpc.processes.provenance import software

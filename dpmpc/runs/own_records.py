@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data import Dataset
+from dpmpc.data.check import zeros_said
 from dpmpc.data.database import filtered_by
 from dpmpc.data.loading import OpenTable
 from dpmpc.data.persons import kept, said_of
@@ -19,6 +21,7 @@ from dpmpc.runs.before_release import Emit, budget_of
 from dpmpc.runs.evaluating import all_of, training_part
 from dpmpc.runs.job import OwnersJob
 from dpmpc.runs.named_records import as_planned, check_shape, check_sizes, load, load_owner, looked_at, open_records
+from dpmpc.runs.parting import unplaced
 from dpmpc.runs.planning import expectation, facts_of, plan_of, settled
 from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.surveying import earlier, survey, wanted
@@ -74,7 +77,10 @@ def records_and_plan(
     if plan is None:
         facts = replace(facts, part=training_part(job.request, all_of(job.request, dataset), dataset.name))
         request, advice = settled(job.request, facts)
-        return dataset, plan_of(request, facts), advice or expectation(request, facts)
+        plan = plan_of(request, facts)
+        if job.addresses is None:
+            work_out(plan)
+        return dataset, plan, advice or expectation(request, facts)
     check_shape(plan, dataset)
     check_sizes(facts.sizes, plan.sizes)
     return dataset, plan, None
@@ -93,20 +99,28 @@ def own_records(job: OwnersJob, plan: Plan, emit: Emit) -> Iterator[OpenTable]:
         whole = plan if job.stage is None else job.stage.whole
         for line in looked_at(whole, request, records.table):
             emit("part", text=line)
-        if isinstance(whole.source, Synthesis):
+        if isinstance(whole.source, Synthesis) and request.spelling.misfits == "ask":
             check_spelled(records.table, whole.source.reads, "plan without them")
-        yield records if request.kept is None else replace(records, table=kept(records.table, request.kept))
+        found = records if request.kept is None else replace(records, table=kept(records.table, request.kept))
+        if text := unplaced(request, whole, job.owner, found.table):
+            emit("part", text=f"your records: {text}")
+        yield found
 
 
-def tell(dataset: Dataset, plan: Plan, sql: str | None, log: Log, emit: Emit) -> None:
+def tell(dataset: Dataset, plan: Plan, job: OwnersJob, log: Log, emit: Emit) -> None:
     """Says what became of the records: how many there are to the log, the rest to this process's own terminal, for it
     depends on records."""
+    sql, held_here = job.request.sql, job.owner is not None and job.request.executor is None
     held = f"training and {dataset.test.n} test records" if plan.counted else "places for training records"
     log(f"{dataset.name}: {dataset.n} {held}, {dataset.d} features")
     if not plan.capacity and (chosen := filtered_by(sql)):
         emit("stage", text=f"warning: {chosen}")
     if beyond := said_of(dataset.beyond, plan.person_rows):
         emit("stage", text=beyond)
+    if dataset.misfits and not held_here:  # of records that are here, `looked_at` has said it
+        rows, target = dataset.records.n, dataset.schema.target.name
+        text = f"of {number_of(dataset.misfits, 'record')} the target does not fit"
+        emit("stage", text=f"warning: '{target}': {zeros_said(dataset.misfits, rows, text)}")
     for counts in dataset.counts:
         if counts.warning is not None:
             emit("stage", text=f"warning: {counts.warning}")

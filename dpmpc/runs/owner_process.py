@@ -4,7 +4,7 @@ out. With parties here it is the whole run; with parties elsewhere it plays all 
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,8 @@ def run_owners(job: OwnersJob, path: Path, progress: Progress) -> None:
     """Does the run, with its log at `path`. Errors: bad input (before any connection), and PeerError when a party
     leaves."""
     who = "owners" if job.owner is None else f"owner_{job.owner}"
+    if job.owner is not None:
+        job = replace(job, request=job.request.among_others)
     called = str if job.plan is None else job.plan.called
     with path.open("a", encoding="utf-8") as file:
         write = log_to(file)
@@ -155,7 +157,7 @@ def _run(job: OwnersJob, opener: Opener, log: Log, emit: Emit, whole: WholeRun, 
     if job.plan is None:
         for line in job.check(plan):
             log(line)
-    tell(dataset, plan, job.request.sql, log, emit)
+    tell(dataset, plan, job, log, emit)
     for text in () if advice is None or before else advice.warnings:  # those of a survey were told before it
         emit("stage", text=f"warning: {text}")
     attempt, known = FIRST_ATTEMPT, dict[int, Ints]()

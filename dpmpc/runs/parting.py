@@ -6,7 +6,8 @@ it is; a file that changed and has no ids is refused before anything is sent, fo
 parts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,10 +23,10 @@ from dpmpc.data.persons import persons_of
 from dpmpc.data.planned import OTHER_SIZES, other_sizes
 from dpmpc.data.spelling import canonical
 from dpmpc.data.table import Ints, Table
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, number_of
 from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.privacy.account import Account, Writer
-from dpmpc.privacy.assignment import Parted, in_places
+from dpmpc.privacy.assignment import Assignment, Parted, in_places
 from dpmpc.privacy.stored_parts import by_id, by_place
 from dpmpc.runs.request import Request
 
@@ -59,36 +60,83 @@ def rows_of(request: Request, whole: Plan, parted: Parted, label: str, owner: in
     return held if label.rpartition("/")[2] == second else ~held
 
 
+def unplaced(request: Request, whole: Plan, owner: int, table: Table) -> str:
+    """What an owner is told, on its own screen, of records or persons whose part has no place left for them; "" for
+    none. `table`: as of `rows_of`. Errors: as `rows_of`."""
+    parted = whole.source.parted(whole.data_id)
+    if parted is None or not parted.places:
+        return ""
+    ids, _, drawn = _ids_of_places(request, whole, parted, owner, table)
+    gone = np.flatnonzero(_places(drawn, whole, parted, owner, ids) < 0)
+    if not len(gone):
+        return ""
+    full = np.bincount(drawn.parts_of([ids[k] for k in gone], keyed_hashes), minlength=len(drawn.names))
+    where = " and ".join(f"{n} of the {name} part" for name, n in zip(drawn.names, full, strict=True) if n)
+    what = number_of(len(gone), "person" if whole.persons is not None else "record")
+    return f"{what} of {len(ids)} ({where}) {'is' if len(gone) == 1 else 'are'} not used: its places are full"
+
+
 def _in_places(request: Request, whole: Plan, parted: Parted, part: str, owner: int, table: Table) -> NDArray[np.bool_]:
     """The same where parts have places. Of persons the table has what `persons.kept` kept. Errors: as `rows_of`; more
     than there are places for."""
-    drawn, rows = parted.assignment, 1 if whole.persons is None else whole.persons.rows
+    ids, unit, drawn = _ids_of_places(request, whole, parted, owner, table)
+    there = parted.whole[owner] // _width(whole)
+    if not whole.capacity and len(ids) != there:
+        raise RecordError(other_sizes((there,), (len(ids),)), OTHER_SIZES)
+    fitting((len(ids),), (there,))
+    found = _places(drawn, whole, parted, owner, ids)
+    return np.asarray(found[unit] == drawn.names.index(part))
+
+
+def _places(drawn: Assignment, whole: Plan, parted: Parted, owner: int, ids: Sequence[str]) -> Ints:
+    """(ids,) the number of the part in which each has a place, -1 for none."""
+    with _for_its_owner():
+        each = {name: sizes[owner] // _width(whole) for name, sizes in parted.sizes.items()}
+        return in_places(drawn, ids, each, keyed_hashes)
+
+
+def _width(whole: Plan) -> int:
+    """How many rows a record, or a person, has places for."""
+    return 1 if whole.persons is None else whole.persons.rows
+
+
+def _ids_of_places(
+    request: Request, whole: Plan, parted: Parted, owner: int, table: Table
+) -> tuple[list[str], Ints, Assignment]:
+    """The ids of an owner's records or persons, the number of each row's, and what draws them."""
+    drawn = parted.assignment
     if whole.persons is not None:
         assert whole.person is not None
         _, first, unit = np.unique(persons_of(table), return_index=True, return_inverse=True)
         texts = ids_of(table, whole.person)
-        ids = [texts[row] for row in first]
-    elif request.ids is not None:
-        ids, unit = ids_of(table, request.ids), np.arange(table.n)
-        account = account_of(whole, request.account, callers=request.source is not None)
-        assert account is not None  # records of the caller's own count somewhere
-        place, parts = _Place(account, whole.data_id, parted, owner), dict(drawn.parts)
-        with account.writing(whole.data_id) as file:
-            name = _told_alike(file, place, _Known("", request.ids))
-            secret = file.assignment(f"{drawn.identity}: key", parts)
-            file.assignment(name, parts, "record", drawn)
-        drawn = replace(drawn, key=secret.key)
-    else:
+        return [texts[row] for row in first], unit, drawn
+    if request.ids is None:
         raise UsageError(
             "where numbers of records are private they are held out by their ids, for places change as records come "
             "and go; none was named; name the column of ids with <<ids>>, or have all plan with a test_fraction of 0"
         )
-    there = parted.whole[owner] // rows
-    if not whole.capacity and len(ids) != there:
-        raise RecordError(other_sizes((there,), (len(ids),)), OTHER_SIZES)
-    fitting((len(ids),), (there,))
-    found = in_places(drawn, ids, {name: sizes[owner] // rows for name, sizes in parted.sizes.items()}, keyed_hashes)
-    return np.asarray(found[unit] == drawn.names.index(part))
+    ids, parts = ids_of(table, request.ids), dict(drawn.parts)
+    account = account_of(whole, request.account, callers=request.source is not None)
+    assert account is not None  # records of the caller's own count somewhere
+    place = _Place(account, whole.data_id, parted, owner)
+    with account.writing(whole.data_id) as file:
+        name = _told_alike(file, place, _Known("", request.ids))
+        secret = file.assignment(f"{drawn.identity}: key", parts)
+        file.assignment(name, parts, "record", drawn)
+    return ids, np.arange(table.n), replace(drawn, key=secret.key)
+
+
+@contextmanager
+def _for_its_owner() -> Iterator[None]:
+    """Errors of an owner's ids are for its own screen: they depend on records."""
+    try:
+        yield
+    except RecordError:
+        raise
+    except UsageError as error:
+        raise RecordError(
+            error.message, "held-out records are known by their ids; some owner's are not; its own screen says why"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -146,7 +194,9 @@ def _drawn(place: _Place, known: _Known, n: int, held: int) -> NDArray[np.bool_]
                 "folder, or plan with another data_id"
             )
         key = file.assignment(secret, parts).key
-        found = by_place(key, known.file, n, held) if known.column is None else by_id(place.file, key, known.ids, held)
+        with _for_its_owner():
+            alone = known.column is None
+            found = by_place(key, known.file, n, held) if alone else by_id(place.file, key, known.ids, held)
         file.assignment(name, parts, "record", drawn)
     return found
 
@@ -167,7 +217,10 @@ def _told_alike(file: Writer, place: _Place, known: _Known, places: str = "") ->
 def ids_of(table: Table, name: str) -> list[str]:
     """The id of each row, as text. Errors: a row has none."""
     if table.one(f"count(*) FILTER (WHERE {table.missing(name)})")[0]:
-        raise UsageError(f"every record has an id; '{name}' of {table.source} is empty in some; fill it in")
+        raise RecordError(
+            f"every record has an id; '{name}' of {table.source} is empty in some; fill it in, or name another column",
+            "every record has an id; some of an owner's have none",
+        )
     return [canonical(str(row[0])) for row in table.rows(f"CAST({table.text(name)} AS VARCHAR)")]
 
 

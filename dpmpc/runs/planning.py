@@ -159,6 +159,13 @@ def _circumstances(request: Request, facts: Facts) -> "Circumstances":
 
 def plan_of(request: Request, facts: Facts) -> Plan:
     """The plan. Errors: as `Plan`, and where its promise cannot be kept."""
+    plan = _stated(request, facts)
+    _ = plan.derived
+    return plan
+
+
+def _stated(request: Request, facts: Facts) -> Plan:
+    """The plan, from which nothing has been derived. Errors: as `Plan`."""
     request, _ = settled(request, facts)
     assert request.method is not None and request.average is not None and request.weights is not None
     learning = Learning(
@@ -170,7 +177,7 @@ def plan_of(request: Request, facts: Facts) -> Plan:
         weights=_weights(request, facts),
         **values_of(request, Descent),
     )
-    plan = Plan(
+    return Plan(
         run_id=request.run_id or secrets.token_hex(8),
         data=request.data_id or facts.name,
         data_id=data_digest(request.data_id or facts.name),
@@ -186,8 +193,6 @@ def plan_of(request: Request, facts: Facts) -> Plan:
         capacity=request.capacity is not None,
         **request.plan_settings,
     )
-    _ = plan.derived
-    return plan
 
 
 def left(request: Request, before: tuple[Mechanism, ...]) -> Request:
@@ -223,12 +228,14 @@ def plan_with_survey(
     survey = Draft(draft, epsilon_of_mu(mu, request.delta), balanced=balanced)
     stated = None if balanced else request.class_weight
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
-    first = stage_plan(plan_of(request, facts), survey.stage)
-    plan = plan_of(request, replace(facts, before=(*before, first.derived.mechanism)))
+    first = stage_plan(_stated(request, facts), survey.stage)
+    plan = _stated(request, replace(facts, before=(*before, first.derived.mechanism)))
     source = replace(plan.learning, survey=survey, weights=() if stated is None else parsed(stated, draft.target))
     longest = source.longest(first.divisor, noise_of(first))
     assert longest is not None
-    return replace(plan, source=source, dimension=longest, released=())
+    whole = replace(plan, source=source, dimension=longest, released=())
+    _ = whole.derived
+    return whole
 
 
 def may_survey(request: Request) -> bool:

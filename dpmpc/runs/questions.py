@@ -9,8 +9,9 @@ from typing import Any
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.check import check_columns
+from dpmpc.data.holding import held
 from dpmpc.data.schema import Schema, checked_bounds, read_bounds
-from dpmpc.data.table import Table, held
+from dpmpc.data.table import Table
 from dpmpc.data.written import read_written
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.learning.model import read_model

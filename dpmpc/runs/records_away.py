@@ -16,7 +16,7 @@ from dpmpc.data.memory import parse_memory
 from dpmpc.data.ranges import ordered
 from dpmpc.errors import UsageError, number_of
 from dpmpc.learning.away import Away, Owner, check_away, mean_away, owner_of
-from dpmpc.learning.erm_blocks import tiles
+from dpmpc.learning.tiled import tiles
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.elsewhere import Workers
 from dpmpc.processes.executors import executor_maker
@@ -71,8 +71,11 @@ def load_away(request: Request, plan: Plan, number: int, folder: Path, workers: 
     owner = _in_part(owner, request, plan, plan, number)
     records = Away(owner, schema, request.precision)
     whole = list(tiles(np.array([0, owner.n], dtype=np.int64), records.d))
-    counts, left_out = records.looked_over(whole), found_nothing(folder, schema)
-    dataset = Dataset(owner.partitions.source, schema, records, owner.n, counts=counts, left_out=left_out)
+    *counts, target = records.looked_over(whole)
+    dataset = Dataset(
+        owner.partitions.source, schema, records, owner.n, counts=tuple(counts),
+        left_out=found_nothing(folder, schema), misfits=target.missing,
+    )  # fmt: skip
     check_shape(plan, dataset)
     return dataset
 

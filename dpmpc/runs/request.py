@@ -1,6 +1,6 @@
 """What a user asks of a training run: one frozen value, checked when it is made. Touches no network and no file."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmpc.aggregation.plan.of_vectors import chosen
@@ -51,6 +51,11 @@ class Request(
         """The columns that are no features because somebody said so; ids are none."""
         known = [name for name in dict.fromkeys((self.ids, self.person)) if name and name not in self.drop]
         return (*self.drop, *known)
+
+    @property
+    def among_others(self) -> "Request":
+        """The same of an owner that takes part among others."""
+        return replace(self, spelling=self.spelling.among_others)
 
     @property
     def kept(self) -> Kept | None:

@@ -20,13 +20,14 @@ from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
+from dpmpc.data.holding import held
 from dpmpc.data.loading import Source, opened
 from dpmpc.data.mapping import owner_numbers
 from dpmpc.data.ownership import Kept, fitting
 from dpmpc.data.persons import persons_at
 from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.data.table import Table, held
+from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder
 from dpmpc.lazy import cached_property
@@ -267,9 +268,8 @@ def dry(
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
         own, _, sizes = owned(table, tables.reads, owners, settings, capacity)
         check_read(own, tables)
-        plan = plan_of_tables(
-            tables, sizes, own.source, None, settings, capacity=capacity is not None, by_person=True
-        )  # fmt: skip
+        private = capacity is not None
+        plan = plan_of_tables(tables, sizes, own.source, None, settings, capacity=private, by_person=True)
     return Dry(plan, foreseen(plan, Level()))
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.aggregator import WAIT, Aggregator
-from dpmpc.aggregation.owner.local_parties import Choose
+from dpmpc.aggregation.owner.local_parties import Choose, work_out
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.data import Schema
@@ -198,6 +198,7 @@ def release(
     # the parties of a run that is all here are processes of their own, and all its owners come
     asked, plan = whole.learning.survey, replace(whole.first, role="apart", min_owners=None)
     assert asked is not None
+    work_out(plan)
     for warning in warned_of(request, draft, asking.sizes):
         tell(f"warning: {warning}")
     check(plan, whole)

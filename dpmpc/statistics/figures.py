@@ -20,6 +20,7 @@ from dpmpc.statistics.intervals import Number
 
 Floats = NDArray[np.float64]
 Kind = Literal["two", "several", "number"]
+BALANCING = 'class_weight="balanced"'  # as Python writes it: other surfaces put their own words there
 GROUPS = 10  # of a plain calibration: records by predicted probability, as many in each
 
 
@@ -191,7 +192,7 @@ def _warnings(figures: Figures) -> Iterator[str]:
             every = "every held-out record, or of so many that noise hides the others"
         yield (
             f"the model says '{figures.classes[alone[0]]}' of {every}: its accuracy is that class's share; give the "
-            'rarer class more weight (class_weight="balanced"; as an option, --class-weight balanced)'
+            f"rarer class more weight with {BALANCING}"
         )
         return
     names = ("accuracy", "base rate", "balanced accuracy")

@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+from dpmpc.aggregation.party.party import frames_due, work_out
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.circuits import gaussian, sampler
+
 
 def test_a_party_loads_no_reader_of_records_and_no_package_of_statistics() -> None:
     code = (
@@ -43,3 +47,15 @@ def test_a_site_answers_questions_without_a_package_of_statistics() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_of_a_plan_that_was_worked_out_a_party_makes_neither_tables_nor_programs() -> None:
+    text = Plan.create(owners=3, dimension=7, clip=1.0, delta=1e-5, releases=2, epsilon=0.987, run_id="once").to_text()
+    work_out(text)
+    before = gaussian._plan_gaussian.cache_info().misses, sampler.noise_program.cache_info().misses
+    plan = Plan.from_text(text)
+    assert frames_due(plan, plan.releases)[0] > 0
+    assert (gaussian._plan_gaussian.cache_info().misses, sampler.noise_program.cache_info().misses) == before
+    frames_due(Plan.from_text(text.replace("0.987", "0.988")), 2)  # another promise: another table, another program
+    assert gaussian._plan_gaussian.cache_info().misses > before[0]
+    assert sampler.noise_program.cache_info().misses > before[1]

@@ -394,7 +394,7 @@ PERSIAN = Export(
 
 LEDGER = Export(
     "buchungen.csv",
-    Spelling(",", ".", "dmy", None, (), ("EUR",), "", "ask", "trailing", 3),
+    Spelling(",", ".", "dmy", None, (), ("EUR",), "", "", "trailing", 3),
     {
         "Beleg-Nr": ("identifier", numbered("{:08d}")),
         "Datum": ("date", date("%d.%m.%Y")),
@@ -411,7 +411,7 @@ LEDGER = Export(
 
 WARD = Export(
     "byoutou.csv",
-    Spelling(".", ",", "", None, (), (), "cp932", "ask", "parentheses"),
+    Spelling(".", ",", "", None, (), (), "cp932", "", "parentheses"),
     {
         "患者番号": ("identifier", numbered("W{:06d}")),
         "入院": ("date", era),

@@ -27,10 +27,9 @@ from dpmpc.learning.erm_blocks import (
     scored,
     scores,
     solve,
-    tile_rows,
-    tiles,
 )
 from dpmpc.learning.losses import LOGISTIC, ridge
+from dpmpc.learning.tiled import tile_rows, tiles
 
 SIZES = (5, 1, 3000, 9000, 40_000, 2, 2)
 
@@ -123,18 +122,25 @@ def test_the_curvature_of_some_tiles_finds_the_optimum_of_all_records(
         X[tile_rows(d) : tile_rows(d) + 300, 7] = 2.0
     X /= 1.01 * np.linalg.norm(X, axis=1, keepdims=True)
     y, lam = np.where(X[:, 7] + rng.standard_normal(n) > 0, 1.0, -1.0), 1e-7 if rare else 1e-3
-    asked: list[int] = []
-    curved = erm_blocks._Curved.__call__
+    asked, passes = list[int](), list[Any]()
+    curved, valued = erm_blocks._Curved.__call__, erm_blocks._Streamed.at
 
     def counted(self: Any, tile: Any, *rest: Any) -> Any:
         asked.append(self.step)
         return curved(self, tile, *rest)
 
+    def passed(self: Any, theta: Any) -> Any:
+        passes.append(theta)
+        return valued(self, theta)
+
     monkeypatch.setattr(erm_blocks._Curved, "__call__", counted)
+    monkeypatch.setattr(erm_blocks._Streamed, "at", passed)
     found = solve(LOGISTIC, in_memory(X, y), lam)
     expected = erm.solve(LOGISTIC, X, y, lam)
     assert found.gradient_norm < 1e-10 and np.linalg.norm(found.theta - expected.theta) < 2e-10 / lam
     assert asked[0] == 2 and (min(asked) == 1) == rare
+    if not rare:  # at 0 and after the first step, of the first, third and fifth tile; then that serves
+        assert len(asked) == 2 * 3 < 3 * (len(passes) - 1)
 
 
 def test_a_score_does_not_depend_on_its_block() -> None:

@@ -12,11 +12,12 @@ from dpmpc.data import CsvFile, Schema, load
 from dpmpc.data.derive import Asked, features_of
 from dpmpc.data.encodings import likely
 from dpmpc.data.hashing import bucket, bucket_sql
+from dpmpc.data.holding import held
 from dpmpc.data.intake import Intake, explore, look
 from dpmpc.data.loading import opened
 from dpmpc.data.schema import Categorical, Labels
 from dpmpc.data.spelling import Spelling
-from dpmpc.data.table import code_sql, held, value_sql
+from dpmpc.data.table import code_sql, value_sql
 from dpmpc.errors import UsageError
 from tests.tables import write
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from dpmpc.data.dataset import Dataset
+from dpmpc.data.holding import held
 from dpmpc.data.loading import OpenTable, load, opened
 from dpmpc.data.ownership import EMPTY, Kept, shares
 from dpmpc.data.persons import drawn_apart, kept, persons_at, persons_of, said_of
-from dpmpc.data.table import held
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.runs.evaluating import held_sizes, splitting, training_part
 from dpmpc.runs.named_records import load as load_run

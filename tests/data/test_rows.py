@@ -12,8 +12,14 @@ import pytest
 
 from dpmpc.data import Schema, filling, load, loading, rows
 from dpmpc.data.columns import Categorical, Column, Date, Numeric, Surveyed
+from dpmpc.data.mapping import Mapping
 from dpmpc.data.schema import Basis, Labels
 from dpmpc.data.spelling import Spelling
+from dpmpc.learning import predict as predicting
+from dpmpc.learning.away import Tile, _Tiled
+from dpmpc.learning.erm_blocks import _Pulls
+from dpmpc.learning.losses import LOGISTIC
+from dpmpc.learning.model import Model
 
 needs_kernel = pytest.mark.skipif(rows.compiled() is None, reason="installed without a compiler")
 ODD = [0.0, -0.0, 1.0, -1.0, 2.5, 1e-300, 5e-324, -1e300, 1e300, 7.25, 3.0, np.nan, np.inf, -np.inf]
@@ -118,6 +124,50 @@ def test_records_without_a_label_are_zero_vectors_in_both(monkeypatch: pytest.Mo
     assert (np.abs(found[2].X).sum(axis=1) == 0).sum() == 100 and not found[2].y[found[2].X[:, -1] == 0].any()
     monkeypatch.setattr(rows, "compiled", lambda: None)
     assert _loaded(path, schema, spelling=Spelling(misfits="zero"))[:2] == found[:2]
+
+
+@needs_kernel
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_workers_elsewhere_make_the_same_rows_by_either(
+    precision: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whichever rows are theirs, wherever tiles end: digests, sums and counts."""
+    schema = Schema(MIXED, Labels("label", ("yes",), ("no",)), True, basis="additive")
+    path, rng = _parquet(_table(3), tmp_path), np.random.default_rng(2)
+    for mine in (None, rng.random(700) < 0.3, np.arange(700) >= 650):
+        n = 700 if mine is None else int(np.count_nonzero(mine))
+        cuts = [0, 1, n // 3, n - 1, n]
+        tiles = tuple(Tile(a, b, 0, np.array([0, b - a])) for a, b in itertools.pairwise(cuts))
+        found = []
+        for kernel, numbers in ((rows.compiled(), 1 << 16), (rows.compiled(), 3000), (None, 1 << 18)):
+            monkeypatch.setattr(rows, "compiled", lambda kernel=kernel: kernel)
+            monkeypatch.setattr(rows, "_STEP", numbers)
+            with loading.opened(path) as (table, _):
+                job = _Tiled(schema, precision, tiles, _Pulls(LOGISTIC, np.ones(len(schema.feature_names))), b"key")
+                sums, digest, counts = job(table, mine)
+            found.append(([part.tobytes() for (part,) in sums], digest, counts))
+            monkeypatch.undo()
+        assert found[0] == found[1] == found[2] and len(found[0][0]) == 4
+
+
+@needs_kernel
+@pytest.mark.parametrize("basis", ["additive", "linear"])
+def test_predictions_are_the_same_by_either(basis: Basis, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    table = _table(4)
+    table["label"][::9] = "perhaps"
+    path, schema = _parquet(table, tmp_path), Schema(MIXED, Labels("label", ("yes",), ("no",)), True, basis=basis)
+    theta = np.random.default_rng(1).normal(size=len(schema.feature_names))
+    monkeypatch.setattr(predicting, "read_model", lambda run: Model(theta, (), schema.to_json(), ""))
+    monkeypatch.setattr(predicting, "_ROWS", 256)
+    found = predicting.predict(tmp_path, path, spelling=Spelling(misfits="zero"))
+    with loading.opened(path, spelling=Spelling(misfits="zero")) as (opened, _):
+        X, _ = Mapping(opened, schema, labels=False).arrays(ball=False)  # as NumPy makes them
+    monkeypatch.setattr(rows, "compiled", lambda: None)
+    twin = predicting.predict(tmp_path, path, spelling=Spelling(misfits="zero"))
+    assert found.columns["probability_yes"].tobytes() == twin.columns["probability_yes"].tobytes()
+    assert np.array_equal(found.columns["label"] == "yes", X @ theta > 0) and [*map(vars, found.counts)] == [
+        *map(vars, twin.counts)
+    ]
 
 
 def _with_memory(much: int, mapping: Any, n: int, order: Any, private: Path, memory: int, precision: Any) -> Any:

@@ -21,9 +21,9 @@ import pytest
 from dpmpc.data import CsvFile, Dataset, Query, Schema, files, load
 from dpmpc.data.database import filtered_by, open_database
 from dpmpc.data.files import check_unchanged, file_digest
+from dpmpc.data.holding import held
 from dpmpc.data.loading import OpenTable, opened
 from dpmpc.data.schema import Date, Labels, Numeric
-from dpmpc.data.table import held
 from dpmpc.errors import UsageError
 from tests.tables import cells_of, write
 

@@ -158,8 +158,9 @@ def test_workers_read_what_they_wrote(of: Any, frame_of: Callable[[pd.DataFrame]
     from dpmpc.data.schema import Labels, Numeric, Schema
     from dpmpc.data.spelling import PLAIN
     from dpmpc.learning.away import Away, owner_of
-    from dpmpc.learning.erm_blocks import owner_gradients, tiles
+    from dpmpc.learning.erm_blocks import owner_gradients
     from dpmpc.learning.losses import LOGISTIC
+    from dpmpc.learning.tiled import tiles
     from dpmpc.processes.elsewhere import Workers
     from dpmpc.processes.executors import executor_maker
     from tests.learning.test_away import Once, Products

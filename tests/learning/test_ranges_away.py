@@ -19,9 +19,10 @@ from dpmpc.data.schema import Labels, Numeric
 from dpmpc.data.spelling import PLAIN
 from dpmpc.errors import UsageError, public_text
 from dpmpc.learning.away import Away, Owner, Task, mean_away, owner_of
-from dpmpc.learning.erm_blocks import owner_gradients, tiles
+from dpmpc.learning.erm_blocks import owner_gradients
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.learning.survey import Survey
+from dpmpc.learning.tiled import tiles
 from dpmpc.processes.elsewhere import Workers
 from dpmpc.processes.executors import executor_maker
 from tests.endurance.canaries import WORDS

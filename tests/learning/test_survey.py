@@ -3,12 +3,14 @@
 import math
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 
 from dpmpc.data import ahead
 from dpmpc.data.hashing import BUCKETS, bucket
 from dpmpc.data.loading import opened
+from dpmpc.data.rows import compiled
 from dpmpc.data.schema import Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning import survey as sv
@@ -398,3 +400,57 @@ def test_errors() -> None:
 def test_moments_fit_the_claimed_norm() -> None:
     t = np.linspace(-1, 1, 10_001)
     assert (MOMENT**2 * (t**2 + (1.5 * t**2 - 0.5) ** 2)).max() == pytest.approx(2 * MOMENT**2)
+
+
+def test_the_quantile_of_the_normal_law_is_that_of_another_library_to_the_last_bit() -> None:
+    exact = mpmath.MPContext()
+    exact.dps = 50
+    for p in [0.5, *(10.0**-k for k in np.linspace(0.31, 17, 150))]:
+        assert sv._quantile(p) == float(exact.sqrt(2) * exact.erfinv(1 - 2 * exact.mpf(p)))
+    assert 37.0 < sv._quantile(1e-300) < 37.1
+
+
+@pytest.mark.skipif(compiled() is None, reason="installed without a compiler")
+def test_the_kernel_counts_as_numpy_does() -> None:
+    """The same bits, whatever numbers, texts, groups and ranges there are."""
+    rng = np.random.default_rng(7)
+    names = tuple(f"x{k}" for k in range(8))
+    survey = Survey(
+        names[:4], names[4:], 16, ranges=(("x0", -2.0, 3.5), ("x1", 1.0, 2.0**40)), twice=("x1", "x2", "x5")
+    )
+    for n, groups in ((0, 1), (1, 1), (4000, 3), (2000, 40)):
+        columns = []
+        for k in range(8):
+            values = rng.standard_normal(n) * 10.0 ** rng.integers(-30, 30, n)
+            odd = rng.integers(0, n, n // 3) if n else []
+            values[odd] = rng.choice([*EDGES, np.inf, -np.inf], len(odd))
+            place = np.where(np.isinf(values), rng.integers(-1, 16, n), -1).astype(np.float64)
+            columns.append((values[::-1] if k == 3 else values, None if k in (1, 3, 6) else place))
+        group = rng.integers(-1, groups, n)
+        if n > 1:
+            group[:5] = [-1, 0, 0, -1, 1]
+        fast, slow = (by(columns, group, groups) for by in (survey._sums, survey._by_twin))
+        assert fast.tobytes() == slow.tobytes()
+
+
+@pytest.mark.skipif(compiled() is None, reason="installed without a compiler")
+def test_the_kernel_refuses_what_lies_outside_its_arrays() -> None:
+    kernel, values, group = compiled(), np.zeros(4), np.zeros(4, dtype=np.int64)
+
+    def call(
+        group: object = group, n: int = 4, buckets: int = 2, at: int = 0, stride: int = 400, groups: int = 1
+    ) -> None:
+        kernel.cells(values, None, group, n, -1.0, 1.0, buckets, np.zeros(400), at, stride, groups)
+
+    call()
+    for wrong in (
+        {"group": group + 1},
+        {"n": 5},
+        {"buckets": 20},
+        {"at": 13},
+        {"at": -1},
+        {"stride": 401},
+        {"groups": 2},
+    ):
+        with pytest.raises(ValueError, match=r"must|is due"):
+            call(**wrong)  # type: ignore[arg-type]

@@ -169,6 +169,41 @@ def test_no_wrong_answer_becomes_a_sum(held: tuple[Any, Path]) -> None:
     assert {kind: found for kind, found in outcomes.items() if found != {"refused"}} == {} and len(outcomes) == 13
 
 
+class _Shuffling(Executor):
+    """Works out each task twice, and hands out the answers of a pass in a drawn order."""
+
+    def __init__(self, tasks: int) -> None:
+        self.tasks, self.rng = tasks, np.random.default_rng(11)
+        self.waiting = list[tuple["Future[Any]", Any]]()
+        self.orders = set[tuple[int, ...]]()
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        fn()
+        self.waiting.append((future, fn()))
+        if len(self.waiting) == self.tasks:
+            order = tuple(int(k) for k in self.rng.permutation(self.tasks))
+            self.orders.add(order)
+            several, self.waiting = self.waiting, []
+            for k in order:
+                several[k][0].set_result(several[k][1])
+        return future
+
+
+def test_the_order_of_answers_decides_no_bit(held: tuple[Any, Path]) -> None:
+    """Nor that a task was worked out before: sums are added up in the tiles' order."""
+    schema, path = held
+    offsets, one = np.array([0, N]), load(path, schema=schema, test_fraction=0.0)
+    shuffling = _Shuffling(5)
+    opened = owner_of(Workers(lambda count: _Plain(), 1), str(path), PLAIN, None)
+    away = Away(Owner(Workers(lambda count: shuffling, 2), opened.partitions, None, 1), schema, "double")
+    for draw in range(6):
+        theta = np.random.default_rng(draw).normal(size=D + 1)
+        expected = owner_gradients(LOGISTIC, theta, one.train, offsets)
+        assert owner_gradients(LOGISTIC, theta, away, offsets).tobytes() == expected.tobytes()
+    assert len(shuffling.orders) > 3
+
+
 class _Plain(Executor):
     """A worker in this thread."""
 

@@ -190,6 +190,9 @@ def check_half_gates(level: str, schedule: Any) -> None:
 def check_all(level: str) -> None:
     planes, numbers = words(61 * 19), words(64 * 19)
     check(f"transpose {level}", [planes], numbers, lambda: kernels.transpose(planes, numbers, 19))
+    few, many = words(2 * 43), words(64 * 43)
+    check(f"take_bits {level}", [many], few, lambda: kernels.transpose(many, few, 43))
+    check(f"put_bits {level}", [few], many, lambda: kernels.transpose(few, many, 43))
     values, total = [words(600), words(600)], words(600)
     factors = array("Q", [3, 2**60 + 5])
     check(f"sum {level}", values, total, lambda: kernels.weighted_sum(tuple(values), factors, 7, total))

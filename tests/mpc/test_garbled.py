@@ -4,6 +4,8 @@ law."""
 import asyncio
 import itertools
 from collections import Counter
+from math import ceil, floor, log2
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +25,11 @@ from dpmpc.mpc.native.ot import stream
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.two_servers import half_gates
 from dpmpc.mpc.two_servers.backend import GarbledHolder
+from dpmpc.mpc.two_servers.extension import pieces as transfer_pieces
 from dpmpc.mpc.two_servers.garbled import GarbledBatch, pieces
 from dpmpc.mpc.two_servers.half_gates import MOST_GATES, Drawn, Hash, Inputs, lanes_at_a_time, low
+from dpmpc.mpc.two_servers.lifts import lifts_of, products_of_heap, transfers_of
+from dpmpc.noise.draw import BATCH
 from dpmpc.noise.goodness import chi_square
 from dpmpc.privacy.law import LAWS
 from tests.mpc.test_native import ALL, compiled_only, level
@@ -32,6 +37,7 @@ from tests.mpc.test_native import ALL, compiled_only, level
 __all__ = ["level"]  # the fixture
 
 RNG = np.random.default_rng(8)
+LAWS_OF_HEAPS = {"Gaussian": discrete_gaussian, "Laplace": discrete_laplace}
 
 
 def words(*shape: int) -> np.ndarray:
@@ -213,6 +219,22 @@ def test_no_key_serves_two_halves(monkeypatch: pytest.MonkeyPatch) -> None:
         assert every.ands * max(part.stop - part.start for part in pieces(every, 5000)) <= MOST_GATES
         assert lanes_at_a_time(every) % 64 == 0
         assert [lane for part in pieces(every, 5000) for lane in range(part.start, part.stop)] == list(range(5000))
+
+
+def test_the_bound_in_the_docs_is_that_of_the_programs() -> None:
+    """docs/two-servers.md: lanes and transfers under a key, and what the bound comes to for a million samples."""
+    lines = (Path(__file__).parents[2] / "docs/two-servers.md").read_text(encoding="utf-8").splitlines()
+    samples = 10**6
+    heaps = {law: noise_heap(make(2.0**20).plan) for law, make in LAWS_OF_HEAPS.items()}
+    for law, heap in heaps.items():
+        m, hashed = lanes_at_a_time(heap.program), 2 * heap.program.ands * samples
+        chance = 6 * m * hashed / 2**128 + (hashed / m) ** 2 / 2**129
+        shown = f"{floor(log2(2**125 / m))} | 2^{ceil(log2(m) + 80 - 126)} | 2^{ceil(log2(chance))} |"
+        assert f"| garbled {law} | m = {m:,} | 2^{shown}" in lines
+    t = samples * transfers_of(products_of_heap(heaps["Gaussian"]), lifts_of(heaps["Gaussian"]), 0)
+    n = max(BATCH, 64 * max(size for _, size, _ in transfer_pieces(1000, 100)))
+    shown = f"{floor(log2(2**126 / n))} | 2^{ceil(log2(n) + 80 - 127)} | 2^{ceil(log2(4 * t * n / 2**128))} |"
+    assert f"| transfers, Gaussian | N = {n:,} | 2^{shown}" in lines
 
 
 def test_the_hash_is_what_is_said() -> None:

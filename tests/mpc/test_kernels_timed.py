@@ -10,7 +10,7 @@ from dpmpc.benchmarks import kernels
 from dpmpc.mpc.native import choice
 
 STUB = Path(choice.__file__).with_name("_kernels.pyi")
-OTHERS = {"features", "restrict_to", "use_threads", "blank", "aes_schedule"}  # no loops over words
+OTHERS = {"features", "restrict_to", "use_threads", "threads", "blank", "aes_schedule"}  # no loops over words
 UNITS_ALONE = {"aes_words", "half_gates"}  # nothing calls them without AES units
 
 

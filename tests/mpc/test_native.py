@@ -18,9 +18,9 @@ from dpmpc.circuits.program import Layer
 from dpmpc.errors import UsageError
 from dpmpc.mpc import native
 from dpmpc.mpc.native import choice, describe, lifts, ot
-from dpmpc.mpc.native.aes import KeyStream
+from dpmpc.mpc.native.aes import KeyStream, Stretch
 from dpmpc.mpc.native.hashes import keyed_hashes
-from dpmpc.mpc.native.layers import Deposit, Masks, Products, Slots
+from dpmpc.mpc.native.layers import Deposit, Masks, Products, Slots, add_sources
 from dpmpc.mpc.native.planes import transpose, transpose_twin
 from dpmpc.mpc.native.speed import MOST_SAID, Kernels, compared, kernels_in_use
 from dpmpc.mpc.numbers import field
@@ -120,9 +120,9 @@ def test_processor_features_are_named_and_only_taken_away() -> None:
 @compiled_only
 @pytest.mark.parametrize("words", [0, 1, 2, 7, 8, 9, 64, 100])
 def test_transposes_equal_their_twin(level: tuple[str, ...], words: int) -> None:
-    for rows_in in (0, 1, 61, 64):
+    for rows_in in (0, 1, 2, 3, 61, 64):
         block = draw(rows_in, words)
-        for rows_out in (0, 1, 61, 64):
+        for rows_out in (0, 1, 2, 3, 61, 64):
             assert (transpose(block, rows_out) == transpose_twin(block, rows_out)).all()
     strided = draw(64, 2 * words)[:, ::2]
     assert (transpose(strided, 64) == transpose_twin(strided, 64)).all()
@@ -221,6 +221,22 @@ def test_a_key_stream_goes_on_from_any_word() -> None:
         for start in (0, 1, 2, 31, 32, 33, 200):
             choice.compiled.aes_words(schedule, far + start, part)
             assert (part == whole[start : start + 7]).all()
+
+
+@compiled_only
+def test_a_key_stream_is_added_from_any_word_in_any_length(level: tuple[str, ...]) -> None:
+    """Nothing beyond the last word is written."""
+    if "aes" not in level:
+        pytest.skip("no AES unit")
+    schedule, given = choice.compiled.aes_schedule(bytes(range(16))), draw(300)
+    whole, out = np.empty(310, dtype=np.uint64), np.empty(300, dtype=np.uint64)
+    choice.compiled.aes_words(schedule, 0, whole)
+    for start in (0, 1, 2, 5):
+        for size in [*range(140), 255, 256, 257, 299]:
+            out[:] = 7
+            add_sources((given[:size], Stretch(schedule, start)), out[:size])
+            assert (out[:size] == given[:size] ^ whole[start : start + size]).all()
+            assert (out[size:] == 7).all()
 
 
 @compiled_only
@@ -338,6 +354,18 @@ def test_layers_equal_their_twin(
             assert (messages[0] == messages[1]).all() and (copies[0] == copies[1]).all()
             everything = np.arange(50, dtype=np.int32)
             assert (compiled.gather(everything) == twin.gather(everything)).all()
+
+
+@compiled_only
+def test_one_thread_has_whole_rows_and_several_have_tiles_for_each() -> None:
+    try:
+        assert Slots(3, 2, 1563).state.shape == (1, 3, 2, 1568)
+        choice.use_threads(2)
+        tiles, _, _, tile = Slots(3, 2, 1563).state.shape
+        assert tiles >= 8 and 128 <= tile and tiles == -(-1563 // tile)
+        assert Slots(3, 2, 40).state.shape == (1, 3, 2, 40)
+    finally:
+        choice.use_threads(1)
 
 
 def test_no_result_depends_on_tiles_or_on_what_memory_held(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ DECIDES = {
     "cut": 1,  # whether a word of a stream is p, once in 2^61
     "inner": 12,  # returns a number of Python's, whose making depends on its size
 }
-PUBLIC = {"features", "restrict_to", "use_threads", "blank"}  # what takes no secret
+PUBLIC = {"features", "restrict_to", "use_threads", "threads", "blank"}  # what takes no secret
 
 
 def has_tools() -> bool:

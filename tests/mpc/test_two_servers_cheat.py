@@ -5,6 +5,7 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,21 +17,24 @@ from dpmpc.aggregation.party.resume import check_attempt
 from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.transcript import Transcript
+from dpmpc.circuits.program import program_of
 from dpmpc.circuits.sampler import discrete_gaussian, noise_heap
 from dpmpc.errors import CheatError, PeerError, UsageError
 from dpmpc.mpc.native import ot as native
 from dpmpc.mpc.numbers import field
-from dpmpc.mpc.two_servers import extension, trees
+from dpmpc.mpc.two_servers import extension, half_gates, trees
 from dpmpc.mpc.two_servers import lifts as lifting
 from dpmpc.mpc.two_servers.backend import GarbledHolder, OtHolder
 from dpmpc.mpc.two_servers.consistency import Sums
 from dpmpc.mpc.two_servers.executor import OtBatch
 from dpmpc.mpc.two_servers.extension import LEVELS, OfferedBatch
+from dpmpc.mpc.two_servers.garbled import LABELS, GarbledBatch
 from tests.runs import HANG
 
 K, LANES, CHANNEL = 4, 64, 5
 TREES = 128 // K
 SCALE = 2.0**12
+RNG = np.random.default_rng(5)
 
 
 class Probe:
@@ -228,6 +232,77 @@ def test_without_tags_a_changed_tree_is_undetected(monkeypatch: pytest.MonkeyPat
         return change(raw[: 128 * 32]) + raw[128 * 32 :]  # the sums
 
     assert "undetected" in {asyncio.run(grow(4, first)) for _ in range(40)}
+
+
+class _Searching:
+    """Server 1 searches among roots, tree by tree, until the first two lanes of a slot agree in all its planes of a
+    batch of labels; and of the first tree in their choice."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, slot: int) -> None:
+        self._slot, self._grown, self.trials = slot, trees.grown, 0
+        monkeypatch.setattr(trees, "grown", self.grown)
+
+    def grown(self, count: int, k: int, context: bytes) -> trees.Grown:
+        self.trials += 1
+        if self.trials % 2:  # server 0 connects first
+            return self._grown(count, k, context)
+        roots = np.zeros((count, 2), dtype=np.uint64)
+        left = np.ones(count, dtype=bool)
+        while left.any():
+            fresh = np.where(left[:, None], RNG.integers(0, 2**64, (count, 2), dtype=np.uint64), roots)
+            leaves, sums = trees.whole(fresh, k, context)
+            planes = np.empty((128, self._slot + 1), dtype=np.uint64)
+            choices = np.empty((count, self._slot + 1), dtype=np.uint64)
+            schedules = native.schedule_of(trees.keys_of(trees.stream_keys(leaves, b"")))
+            native.columns(schedules, k, CHANNEL << 33 | LABELS << 32, planes, choices)
+            last = np.concatenate([planes[:, -1].reshape(count, k), choices[:, -1:]], axis=1)
+            differ = (last ^ last >> np.uint64(1)) & np.uint64(1)
+            differ[1:, -1] = 0
+            roots, left = fresh, differ.any(axis=1)
+        return trees.Grown(leaves, sums, trees.proof_of(trees.tags_of(leaves, context)))
+
+
+@pytest.mark.parametrize("salted", [False, True])
+def test_an_evaluator_that_searches_its_trees_would_have_delta_but_for_the_salt(
+    salted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where streams follow from leaves alone, two lanes of one wire get one label, and the first ciphertexts of a gate
+    in the two lanes differ by the circuit's Delta where the other operands' colours do: in 1 run of 2 for each of two
+    gates. The transfers' check holds. Not once in 40 runs: 2^-80."""
+
+    async def x_and_both(engine: Any) -> Any:
+        x = engine.random_bits(3)
+        return await engine.and_(x[0], x[1:])
+
+    program = program_of(x_and_both)
+    (layer,) = (layer for layer in program.layers if len(layer.ands))
+    slot = layer.random.tolist().index(layer.ands[0, 1])
+    if not salted:
+        monkeypatch.setattr(trees, "stream_keys", lambda leaves, context: leaves)
+    else:
+        found = trees.stream_keys
+        monkeypatch.setattr(trees, "stream_keys", lambda leaves, context: found(leaves, context) if context else leaves)
+    seen: list[tuple[np.ndarray, np.ndarray]] = []
+    garble = half_gates.garble
+
+    def recorded(*arguments: Any) -> Any:
+        seen.append((arguments[2].copy(), garble(*arguments)[0]))
+        return garble(*arguments)
+
+    monkeypatch.setattr(half_gates, "garble", recorded)
+    searching = _Searching(monkeypatch, slot)
+
+    async def body(two: Two) -> None:
+        await asyncio.gather(*(GarbledBatch(h, CHANNEL, 64).run(program) for h in two.holders))
+
+    for _ in range(4 if salted else 40):
+        together(body, K, made_by=GarbledHolder)
+        delta, tables = seen[-1]
+        if (tables[:, 0, 0] ^ tables[:, 0, 1] == delta).all(axis=-1).any():
+            break
+    else:
+        delta = delta[:0]
+    assert searching.trials >= 2 and bool(len(delta)) is not salted
 
 
 @pytest.mark.parametrize("made_by", [OtHolder, GarbledHolder])

@@ -1,6 +1,7 @@
 """The account: deleting runs gives nothing back, whatever a process had written when it died; disjoint parts cost the
 larger."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -131,6 +132,32 @@ def test_a_run_reads_no_ledger_of_a_finished_one_unless_a_budget_asks(
     assert set(read) == {"dead"}
     read.clear()
     assert refused(account, 1) and set(read) == {"0", "1", "2", "3", "4", "dead", "new"}
+
+
+def test_each_line_is_parsed_once_and_an_attempt_without_a_budget_opens_the_file_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To reserve and to end; whatever byte changes is read anew and found."""
+    account, opened = Account(tmp_path / "account"), list[str]()
+    writing = Account.writing
+
+    def noted(self: Account, data: str) -> contextlib.AbstractContextManager[accounts.Writer]:
+        opened.append(data)
+        return writing(self, data)
+
+    monkeypatch.setattr(Account, "writing", noted)
+    for run in "abc":
+        opened.clear()
+        accounts._parsed.cache_clear()
+        spend(account, tmp_path / run / "ledger_0.jsonl", run)
+        assert opened == [DATA, DATA]
+        assert accounts._parsed.cache_info().misses == 2 * "abc".index(run) + 1  # its own first line, when it ends
+    path = account.path(DATA)
+    whole = path.read_bytes()
+    assert counted(account) == sorted(3 * [*range(RELEASES)])
+    path.write_bytes(whole.replace(b'"end":4', b'"end":3', 1))
+    with pytest.raises(LedgerError):
+        account.known(DATA)
 
 
 def test_a_moved_run_is_found_below_the_folder_of_ledgers(tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ import itertools
 import math
 
 import mpmath
+import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
 from dp_accounting.pld import privacy_loss_distribution, privacy_loss_mechanism
 from dp_accounting.rdp import RdpAccountant
 
 from dpmpc.errors import UsageError
+from dpmpc.privacy import gaussian
 from dpmpc.privacy.gaussian import (
     _mills,
     _mills_slope,
@@ -190,3 +192,13 @@ def test_hardly_any_noise_has_an_epsilon_too(mu: float) -> None:
     """A plan may ask for it, and is then refused: between mu^2 / 2, below which delta is nearly 1/2, and zCDP's."""
     found = epsilon_of_mu(mu, 1e-5)
     assert mu * mu / 2 <= found <= (mu * mu / 2 + mu * math.sqrt(2 * math.log(1e5))) * (1 + 1e-9)
+
+
+def test_nodes_and_weights_are_those_of_gauss_and_legendre() -> None:
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    assert np.allclose(gaussian._NODES, nodes, rtol=0, atol=1e-15)
+    assert np.allclose(gaussian._WEIGHTS, weights, rtol=1e-13)
+    for power in range(0, 40, 2):  # exact up to degree 39
+        exact = 2 / (power + 1)
+        found = math.fsum(w * z**power for z, w in zip(gaussian._NODES, gaussian._WEIGHTS, strict=True))
+        assert abs(found - exact) < 1e-14

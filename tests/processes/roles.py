@@ -33,7 +33,32 @@ def described(*, other: int = -1, emit: Any, log: Any) -> dict[str, Any]:
         "umask": os.umask(0o077),
         "holds": holds,
         "modules": len(sys.modules),
+        "known": dict(KNOWN),
     }
+
+
+KNOWN: dict[str, list[Any]] = {}
+
+
+def kept(text: str) -> None:
+    """What a standing process is to work out: it is told the process, and how often."""
+    KNOWN[text] = [os.getpid(), len(KNOWN.get(text, ())) and KNOWN[text][1] + 1]
+
+
+def failing(text: str) -> None:
+    """No text will do."""
+    raise UsageError(text)
+
+
+def threaded(text: str) -> None:
+    """It leaves a thread, with which no fork is safe."""
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+
+def stuck(text: str) -> None:
+    """It says that it has begun, in the file of this name, and never ends."""
+    Path(text).write_text("")
+    threading.Event().wait()
 
 
 def refusing(*, emit: Any, log: Any) -> None:

@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -185,3 +186,51 @@ def test_one_that_cannot_be_forked_safely_starts_a_nursery_instead(
     assert [one["holds"] for one in found] == [True, True]
     assert [one["program"] for one in found] != [["standing"]] * 2
     assert origin(found) == standing._standing[0].process.pid
+
+
+WORKS = "tests.processes.roles:"
+
+
+def told(role: str, text: str) -> None:
+    standing.work_out(["dpmpc.processes.worker"], WORKS + role, text)
+
+
+def test_what_it_works_out_is_known_to_all_that_are_forked_later(none_yet: list[int]) -> None:
+    """Once, however often it is told; what fails ends nothing, and a long text is not sent."""
+    told("kept", "a")
+    first = described()
+    for role, text in (("failing", "b"), ("kept", "a"), ("kept", "c" * (1 << 16)), ("kept", "d"), ("nowhere", "e")):
+        told(role, text)
+    second = described()
+    number = origin(first)
+    assert [one["known"] for one in first] == [{"a": [number, 0]}] * 2
+    assert [one["known"] for one in second] == [{"a": [number, 0], "d": [number, 0]}] * 2
+    assert none_yet == [number == origin(second) and number]
+    assert len({bytes(value) for one in (*first, *second) for value in one["random"]}) == 4 * 3
+
+
+def test_where_it_has_a_thread_since_it_forks_no_more(none_yet: list[int]) -> None:
+    told("threaded", "")
+    found = described()
+    assert [one["program"] for one in found] != [["standing"]] * 2 and origin(found) == none_yet[0]
+
+
+def test_it_is_ended_in_the_midst_of_work(none_yet: list[int], tmp_path: Path) -> None:
+    told("stuck", str(tmp_path / "begun"))
+    wait_until((tmp_path / "begun").exists)
+    process = standing._standing[0].process
+    standing.end()
+    assert process.returncode == -signal.SIGKILL
+    assert origin(described()) not in (process.pid, os.getpid())
+
+
+def test_messages_of_several_threads_are_whole(none_yet: list[int]) -> None:
+    texts = [f"{k} " * 500 for k in range(24)]
+    threads = [threading.Thread(target=told, args=("kept", text)) for text in texts]
+    for thread in threads:
+        thread.start()
+    found = described()
+    for thread in threads:
+        thread.join()
+    assert all(one["known"].keys() <= set(texts) for one in found)
+    assert described()[0]["known"].keys() == set(texts)

@@ -18,17 +18,32 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import held_against
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.folders import OUT, make_folder
+from dpmpc.learning.method import METHODS
+from dpmpc.learning.source import SOURCES
+from dpmpc.learning.task import TASKS
+from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of, endpoints_here, owner_endpoints
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.law import LAWS
+from dpmpc.processes import standing
 from dpmpc.processes.background import Background
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.supervisor import Event, Process, Supervisor
 
 Choose = Callable[[Plan], Account | None]
 ROLE = "dpmpc.aggregation.party.party:serve"
+_WORK_OUT = "dpmpc.aggregation.party.party:work_out"
+_ADDED_TO = (LAWS, METHODS, TASKS, SOURCES, BACKENDS)  # by other packages, which a standing process does not import
+
+
+def work_out(plan: Plan) -> None:
+    """What follows from the plan is worked out once for all parties that are started here, and while this process does
+    other things."""
+    if plan.parties and all(registry.own_alone for registry in _ADDED_TO):
+        standing.work_out(PRELOAD, _WORK_OUT, plan.to_text())
 
 
 class LocalParties:
@@ -64,6 +79,10 @@ class LocalParties:
         self._sockets = _bind(parties, base_port)
         self.addresses = [endpoint_of(s) for s in self._sockets[:parties]]
         self.owner_addresses = [endpoint_of(s) for s in self._sockets[parties:]]
+
+    def ahead(self) -> None:
+        """What they will be forked from imports what they need, if it does not stand yet."""
+        standing.ahead((*self._preload, self._role.partition(":")[0]))
 
     async def start(self) -> None:
         """Start the processes: they import what they need and wait for the plan."""
@@ -142,8 +161,9 @@ class PartiesHere:
     with this process."""
 
     def __init__(self, parties: int, out: Path | None, **settings: Any) -> None:
-        """The processes start at once, import what they need, and wait for a plan. `out`: where they write; None: a
-        temporary folder that is removed at the end. `settings`: those of `LocalParties`."""
+        """The processes start with the plan, where a standing process imports what they need meanwhile; elsewhere at
+        once, and wait for it. `out`: where they write; None: a temporary folder that is removed at the end.
+        `settings`: those of `LocalParties`."""
         temporary = tempfile.mkdtemp(prefix="dpmpc-") if out is None else None
         folder = Path(temporary) if temporary else out
         assert folder is not None
@@ -154,7 +174,11 @@ class PartiesHere:
         self.account: Account | None = None  # each party chooses its own
         self.background = Background("dpmpc")
         self.end = weakref.finalize(self, _end, self.background, self.parties, temporary)
-        self.background.run(self.parties.start())
+        self._started = not standing.POSSIBLE
+        if self._started:
+            self.background.run(self.parties.start())
+        else:
+            self.parties.ahead()
 
     def begin(
         self,
@@ -166,7 +190,12 @@ class PartiesHere:
     ) -> None:
         """Give each its job; `own`: what its role gets besides, by party."""
 
+        work_out(plan)
+
         async def begin() -> None:
+            if not self._started:
+                self._started = True
+                await self.parties.start()
             self.parties.begin(plan, attempt, wait, own, stall)
 
         self.background.run(begin())

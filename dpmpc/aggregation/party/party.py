@@ -314,6 +314,13 @@ def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
     return largest, room + 4 * _BESIDES
 
 
+def work_out(text: str) -> None:
+    """Derives the plan `text` and writes its programs, which this process then knows, and so do parties that are forked
+    from it. Public numbers alone go in; each party still derives its plan and compares digests."""
+    plan = Plan.from_text(text)
+    frames_due(plan, plan.releases)
+
+
 def check_index(plan: Plan, index: int) -> None:
     """Errors: UsageError for a number that no party of the plan has."""
     if not 0 <= index < plan.parties:

@@ -7,4 +7,5 @@
 #undef ENCRYPT_LAST
 #undef AES_EACH
 #undef UNPACK
+#undef LATER
 #undef SWAP_BYTES

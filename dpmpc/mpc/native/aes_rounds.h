@@ -29,6 +29,30 @@ INLINE void NAME(encrypt_two)(VEC *b, VEC *c, const int n, const uint8_t *key, c
     const VEC k = ROUND_KEY(key + 160), l = ROUND_KEY(other + 160);
     AES_EACH b[i] = ENCRYPT_LAST(b[i], k), c[i] = ENCRYPT_LAST(c[i], l);
 }
+
+/* sum ^= the blocks b under a key, and next = sum ^ those under another, both without the last round key: the last round's
+instruction adds one of two to its result. */
+INLINE void NAME(add_streams)(VEC *sum, VEC *next, const VEC *b, const int n, const uint8_t *key, const uint8_t *other) {
+    const VEC first = ROUND_KEY(key), second = ROUND_KEY(other);
+    VEC x[8], y[8];
+    AES_EACH x[i] = b[i] ^ first, y[i] = b[i] ^ second;
+    for (int r = 1; r < 10; r++) {
+        const VEC k = ROUND_KEY(key + 16 * r), l = ROUND_KEY(other + 16 * r);
+        AES_EACH x[i] = ENCRYPT(x[i], k), y[i] = ENCRYPT(y[i], l);
+    }
+    AES_EACH sum[i] = ENCRYPT_LAST(x[i], sum[i]), next[i] = ENCRYPT_LAST(y[i], sum[i]);
+}
+
+INLINE void NAME(add_stream)(VEC *sum, const VEC *b, const int n, const uint8_t *key) {
+    const VEC first = ROUND_KEY(key);
+    VEC x[8];
+    AES_EACH x[i] = b[i] ^ first;
+    for (int r = 1; r < 10; r++) {
+        const VEC k = ROUND_KEY(key + 16 * r);
+        AES_EACH x[i] = ENCRYPT(x[i], k);
+    }
+    AES_EACH sum[i] = ENCRYPT_LAST(x[i], sum[i]);
+}
 #else
 INLINE void NAME(encrypt_under)(VEC *b, const int n, const VEC *keys) {
     for (int r = 0; r < 9; r++) AES_EACH b[i] = (VEC)vaesmcq_u8(vaeseq_u8((uint8x16_t)b[i], (uint8x16_t)keys[r]));
@@ -47,6 +71,23 @@ INLINE void NAME(encrypt)(VEC *b, const int n, const uint8_t *key) {
 INLINE void NAME(encrypt_two)(VEC *b, VEC *c, const int n, const uint8_t *key, const uint8_t *other) {
     NAME(encrypt)(b, n, key);
     NAME(encrypt)(c, n, other);
+}
+
+INLINE void NAME(add_stream)(VEC *sum, const VEC *b, const int n, const uint8_t *key) {
+    VEC x[8];
+    AES_EACH x[i] = b[i];
+    for (int r = 0; r < 9; r++) {
+        const uint8x16_t k = vld1q_u8(key + 16 * r);
+        AES_EACH x[i] = (VEC)vaesmcq_u8(vaeseq_u8((uint8x16_t)x[i], k));
+    }
+    const uint8x16_t k = vld1q_u8(key + 144);
+    AES_EACH sum[i] ^= (VEC)vaeseq_u8((uint8x16_t)x[i], k);
+}
+
+INLINE void NAME(add_streams)(VEC *sum, VEC *next, const VEC *b, const int n, const uint8_t *key, const uint8_t *other) {
+    NAME(add_stream)(sum, b, n, key);
+    AES_EACH next[i] = sum[i];
+    NAME(add_stream)(next, b, n, other);
 }
 #endif
 

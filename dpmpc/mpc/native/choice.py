@@ -46,6 +46,11 @@ def use_threads(threads: int) -> None:
         compiled.use_threads(threads)
 
 
+def threads() -> int:
+    """How many threads share out long work in this process."""
+    return 1 if compiled is None else compiled.threads()
+
+
 def describe() -> str:
     """What is in use, for reports: `NumPy`, or `C (avx2, ...)` with the processor features it uses."""
     if compiled is None:

@@ -121,8 +121,14 @@ static PyObject *use_threads(PyObject *self, PyObject *args) {
     return PyLong_FromLong(helpers + 1);
 }
 
+static PyObject *threads(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    return PyLong_FromLong(helpers + 1);
+}
+
 static PyMethodDef METHODS[] = {
     {"use_threads", use_threads, METH_VARARGS, "use_threads(threads): kernels that can be shared out run on so many; how many there are."},
+    {"threads", threads, METH_NOARGS, "threads(): on how many they run."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,8 +1,9 @@
 """Layers of a program (`dpmpc.circuits.program`) on words: what every executor's inner loop is.
 
 A wire is a row of words for each of the executor's components (shares, or one in the clear). The slots of a program
-lie in memory in tiles, a few words of every slot together, so that a layer's work on a tile stays in a core's cache;
-rows go in and come out whole, and no result depends on the tiles.
+lie in memory in tiles, some words of every slot together, which kernels' threads share out; rows go in and come out
+whole, and no result depends on the tiles. Tiles are as long as can be: a processor fetches ahead along a row, and short
+tiles that stay in a core's cache were slower (docs/cost.md).
 """
 
 import math
@@ -19,7 +20,8 @@ from dpmpc.mpc.native.aes import Stretch
 Words = NDArray[np.uint64]
 Source = Words | Stretch
 
-TILE = 128  # words of a slot in a tile
+SHORTEST = 128  # words of a slot in a tile, of rows that threads share out
+_TILES_EACH = 4  # tiles of a thread: who is done early takes some of the others'
 LINE = 8  # words of a cache line
 _NOTHING = np.zeros(0, dtype=np.int32)
 
@@ -90,10 +92,13 @@ class Kept:
 class Slots:
     """The slots of one evaluation: rows of `words` words for each of `components` components."""
 
-    def __init__(self, slots: int, components: int, words: int, tile: int = TILE) -> None:
-        if choice.compiled is None:
-            tile = max(8, words)  # NumPy works best on whole rows
-        tile = min(tile, -(-max(words, 1) // 8) * 8)
+    def __init__(self, slots: int, components: int, words: int, tile: int | None = None) -> None:
+        """`tile`: words of a slot in a tile, a multiple of 8; without it, whole rows for one thread."""
+        whole = -(-max(words, 1) // LINE) * LINE
+        if tile is None:
+            threads = choice.threads()
+            tile = whole if threads == 1 else max(SHORTEST, whole // (_TILES_EACH * threads) // LINE * LINE)
+        tile = min(tile, whole)
         self.words = words
         self.components = components
         tiles = -(-words // tile)

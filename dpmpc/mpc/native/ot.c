@@ -57,12 +57,9 @@ refused:
     return NULL;
 }
 
-/* Columns at .. at + left - 1 of one half of the hashes; 64 rows, of a cache line each but for the last columns'. */
+/* Columns at .. at + left - 1 of one half of the hashes, the last ones; 64 rows. */
 static void put_rows(const uint64_t rows[64][8], uint64_t *out, Py_ssize_t at, Py_ssize_t left, Py_ssize_t columns) {
-    if (left == 8)
-        for (int b = 0; b < 64; b++) memcpy(out + b * columns + at, rows[b], 64); /* of a known size: in registers */
-    else
-        for (int b = 0; b < 64; b++) memcpy(out + b * columns + at, rows[b], (size_t)left * 8);
+    for (int b = 0; b < 64; b++) memcpy(out + b * columns + at, rows[b], (size_t)left * 8);
 }
 
 static void take_rows(const uint64_t *in, uint64_t rows[64][8], Py_ssize_t at, Py_ssize_t left, Py_ssize_t columns) {
@@ -104,9 +101,14 @@ static PyObject *ot_hashes(PyObject *self, PyObject *args) {
         transpose_tile(&x.low[0][0]);
         transpose_tile(&x.high[0][0]);
         for (Py_ssize_t m = 0; m < times; m++) {
-            CHOOSE_AES(hash_block)(a[1].view.buf, &x, offset + 2 * m, &h);
-            put_rows(h.low, to + m * parts * one, at, left, columns);
-            if (parts == 2) put_rows(h.high, to + (m * parts + 1) * one, at, left, columns);
+            uint64_t *low = to + m * parts * one, *high = parts == 2 ? low + one : NULL;
+            if (left == 8) {
+                CHOOSE_AES(hash_block)(a[1].view.buf, &x, offset + 2 * m, low + at, high ? high + at : NULL, columns);
+                continue;
+            }
+            CHOOSE_AES(hash_block)(a[1].view.buf, &x, offset + 2 * m, h.low[0], high ? h.high[0] : NULL, 8);
+            put_rows(h.low, low, at, left, columns);
+            if (high) put_rows(h.high, high, at, left, columns);
         }
     }
     Py_END_ALLOW_THREADS

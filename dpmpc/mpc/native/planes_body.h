@@ -28,11 +28,53 @@ TARGET static void NAME(transpose_eight)(uint64_t *x) {
     for (int k = 0; k < 8; k += WIDTH) NAME(transpose_block)((VEC *)(x + k), 8 / WIDTH);
 }
 
+/* Planes of numbers that have few bits, and back: three steps a bit and row are fewer than the whole transpose takes. Eight
+words of 64 rows, a cache line, and `PUT` words of them. */
+#define FEW 3
+#define EIGHT for (int i = 0; i < 8 / WIDTH; i++)
+#define PUT 32
+TARGET static inline void NAME(take_bits)(const uint64_t *in, const int bits, uint64_t *out, Py_ssize_t words) {
+    VEC plane[FEW][8 / WIDTH] = {{{0}}};
+    for (int row = 63; row >= 0; row--)
+        for (int b = 0; b < bits; b++)
+            EIGHT plane[b][i] = plane[b][i] << 1 | (*(const VEC *)(in + row * words + i * WIDTH) >> b & 1);
+    for (int b = 0; b < bits; b++) EIGHT *(VEC *)(out + b * words + i * WIDTH) = plane[b][i];
+}
+
+TARGET static inline void NAME(put_bits)(const uint64_t *in, const int bits, uint64_t *out, Py_ssize_t words) {
+    for (int row = 0; row < 64; row++)
+        for (int i = 0; i < PUT; i += WIDTH) {
+            VEC value = *(const VEC *)(in + i) >> row & 1;
+            for (int b = 1; b < bits; b++) value |= (*(const VEC *)(in + b * words + i) >> row & 1) << b;
+            *(VEC *)(out + row * words + i) = value;
+        }
+}
+
+/* What of words from .. to such numbers are done of so: where the rest begins. */
+TARGET static Py_ssize_t NAME(few_bits)(const uint64_t *in, Py_ssize_t rows_in, uint64_t *out, Py_ssize_t rows_out, Py_ssize_t words,
+                                        Py_ssize_t from, Py_ssize_t to) {
+    const Py_ssize_t bits = rows_in == 64 ? rows_out : rows_out == 64 ? rows_in : 0, step = rows_in == 64 ? 8 : PUT;
+#define OF(known)                                                     \
+    if (bits == known) {                                              \
+        for (; to - from >= step; from += step) {                     \
+            if (rows_in == 64)                                        \
+                NAME(take_bits)(in + from, known, out + from, words); \
+            else                                                      \
+                NAME(put_bits)(in + from, known, out + from, words);  \
+        }                                                             \
+    }
+    OF(1) OF(2) OF(3)
+#undef OF
+    return from;
+}
+
 /* Rows are far apart in memory, often by a power of two: they are read and written 256 bytes at a time; words
 from .. to of every row. */
 #define BESIDE (32 / WIDTH)
 TARGET static void NAME(transpose_rows)(const uint64_t *in, Py_ssize_t rows_in, uint64_t *out, Py_ssize_t rows_out, Py_ssize_t words,
                                         Py_ssize_t from, Py_ssize_t to) {
+    from = NAME(few_bits)(in, rows_in, out, rows_out, words, from, to);
+    if (from == to) return;
     _Alignas(64) VEC x[64][BESIDE];
     memset(x, 0, sizeof x);
     for (Py_ssize_t at = from; at < to; at += 32) {
@@ -55,5 +97,8 @@ TARGET static void NAME(transpose_rows)(const uint64_t *in, Py_ssize_t rows_in, 
 }
 
 #undef BESIDE
+#undef FEW
+#undef EIGHT
+#undef PUT
 #undef TRADE
 #undef THREE_STEPS

@@ -8,7 +8,8 @@ less, 128 / k - 1 bits a transfer, and computes more, 2^k AES bits a tree.
 
 What must never happen is that a stream's words are used twice: both choices of a transfer, or the same noise, would
 come out again. The counter of every leaf's AES is *batch << 32 | block*, a batch's number can be begun once, and the
-keys live and die with the connection. H(x) = pi(x) XOR x with pi a fresh AES key for each batch and direction.
+keys live and die with the connection. H(x) = pi(x) XOR x, with pi AES under a fresh key for each batch and direction,
+and piece of it.
 
 Three messages: corrections, a challenge, an answer (`consistency`). A chooser makes its planes again after the
 challenge, from the same words of its streams, where they are too many to be kept.
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.native import ot
+from dpmpc.mpc.native.layers import new_words
 from dpmpc.mpc.two_servers import consistency, trees
 from dpmpc.mpc.two_servers.consistency import ANSWER_BYTES, CHALLENGE_BYTES, EXTRA_WORDS, Sums
 
@@ -36,7 +38,7 @@ Words = NDArray[np.uint64]
 BITS = 128
 LEVELS = (1, 2, 4, 8)
 _STRIDE = 32  # words of a leaf's stream that are made at a time
-_PIECE = 512  # words of a plane at a time: what stays in a core's cache
+_PIECE = 448  # words of a plane at a time: what stays in a core's cache; of 512 all rows begin in one of its sets
 KEPT = 1 << 20  # words: a chooser keeps the planes of a batch that has no more, 8 MiB, until it is challenged
 _MOST_WORDS = 1 << 32  # of a part of a batch: half of what the counter has room for
 # (slots, low words (strings, 64, slots, words), the same of the high words where they are wanted); of a slot, lane l of
@@ -46,13 +48,13 @@ Take = Callable[[slice, Words, Words | None], None]
 
 @dataclass(frozen=True)
 class _Begun:
-    """A part of a batch. `position`: of the streams; `schedule`: of the hash's key; `domain`: tells it from others."""
+    """A part of a batch. `position`: of the streams; `key`: of the hashes' keys; `domain`: tells it from others."""
 
     streams: "_Streams"
     slots: int
     words: int
     position: int
-    schedule: bytes
+    key: bytes
     domain: bytes
 
     def pieces(self) -> Iterator[tuple[slice | None, int, int]]:
@@ -62,6 +64,11 @@ class _Begun:
             yield piece, size, self.position + place
             end = place + _strides(size)
         yield None, EXTRA_WORDS, self.position + end
+
+    def schedules(self) -> list[bytes]:
+        """Of the hash's keys, a piece each: the blocks of a key stream."""
+        keys = ot.stream(self.key, 0, 2 * sum(1 for _ in pieces(self.slots, self.words)))
+        return [ot.schedule_of(key[None]) for key in keys.view(np.uint8).reshape(-1, trees.KEY_BYTES)]
 
 
 class _Streams:
@@ -82,8 +89,7 @@ class _Streams:
         self._begun.add((batch, part))
         domain = self._session + batch.to_bytes(4, "little") + bytes([part, self._direction])
         key = hashlib.sha256(b"dpmpc OT hash" + domain).digest()[: trees.KEY_BYTES]
-        schedule = ot.schedule_of(np.frombuffer(key, dtype=np.uint8)[None])
-        return _Begun(self, slots, words, batch << 33 | part << 32, schedule, domain)
+        return _Begun(self, slots, words, batch << 33 | part << 32, key, domain)
 
     def columns(self, position: int, planes: Words, *more: Words) -> None:
         """As `ot.columns`."""
@@ -113,13 +119,14 @@ def _strides(size: int) -> int:
 
 
 class _Room:
-    """Memory for a piece, used again for every piece of a batch: pages that were touched once are quick."""
+    """Memory for a piece, used again for every piece of a batch: pages that were touched once are quick. It begins with
+    a cache line: kernels take one of each row at a time."""
 
     def __init__(self, strings: int, slots: int, words: int) -> None:
         size = max((size for _, size, _ in pieces(slots, words)), default=EXTRA_WORDS)
-        self._planes = np.empty(BITS * size, dtype=np.uint64)
-        self._sums = np.empty(BITS * size if strings == 1 else 0, dtype=np.uint64)
-        self._strings = np.empty(2 * strings * 64 * size, dtype=np.uint64)
+        self._planes = new_words((BITS * size,))
+        self._sums = new_words((BITS * size if strings == 1 else 0,))
+        self._strings = new_words((2 * strings * 64 * size,))
 
     def planes(self, size: int) -> Words:
         return self._planes[: BITS * size].reshape(BITS, size)
@@ -170,7 +177,7 @@ class ChosenBatch:
         self._kept: list[Words] = []
         for piece, size, position in begun.pieces():
             sums = self._room.sums(count, size)
-            planes = np.empty((BITS, size), dtype=np.uint64) if keeps else self._room.planes(size)
+            planes = new_words((BITS, size)) if keeps else self._room.planes(size)
             streams.columns(position, planes, sums)
             if keeps:
                 self._kept.append(planes)
@@ -194,7 +201,7 @@ class ChosenBatch:
                 f"a challenge has {CHALLENGE_BYTES} bytes; {len(challenge)} came; are all parties of one version?"
             )
         begun, streams = self._begun, self._begun.streams
-        sums = Sums(bytes(challenge), begun.domain, BITS + 1)
+        sums, schedules = Sums(bytes(challenge), begun.domain, BITS + 1), begun.schedules()
         for number, (piece, size, position) in enumerate(begun.pieces()):
             if self._kept:
                 planes = self._kept[number]
@@ -206,7 +213,7 @@ class ChosenBatch:
                 continue
             sums.add(planes, self.choices[piece].reshape(1, -1))
             strings = self._room.strings(1, 2 if piece.stop > begun.slots - wide else 1, size)
-            ot.hashes(planes, begun.schedule, np.zeros((1, 2), dtype=np.uint64), strings)
+            ot.hashes(planes, schedules[number], np.zeros((1, 2), dtype=np.uint64), strings)
             _give(take, piece, strings, begun.words)
         self._kept = []
         return consistency.answer(sums.total, begun.domain)
@@ -254,8 +261,8 @@ class OfferedBatch:
     def make(self, take: Take, wide: int = 0) -> None:
         """`take` gets both strings of each transfer piece by piece; to be used once the answer is right."""
         begun, streams, done = self._begun, self._begun.streams, 0
-        room = _Room(2, begun.slots, begun.words)
-        for piece, size, position in begun.pieces():
+        room, schedules = _Room(2, begun.slots, begun.words), begun.schedules()
+        for number, (piece, size, position) in enumerate(begun.pieces()):
             count, planes = (BITS // streams.k - 1) * size, room.planes(size)
             fixes = self._correction[done : done + count].reshape(-1, size)
             streams.columns(position, planes, planes[:0], fixes, self._masks)
@@ -265,7 +272,7 @@ class OfferedBatch:
                 continue
             self._sums.add(planes)
             strings = room.strings(2, 2 if piece.stop > begun.slots - wide else 1, size)
-            ot.hashes(planes, begun.schedule, self._offsets, strings)
+            ot.hashes(planes, schedules[number], self._offsets, strings)
             _give(take, piece, strings, begun.words)
 
     def holds(self, answer: bytes | bytearray | memoryview) -> bool:

@@ -20,6 +20,7 @@ from dpmpc.circuits.lift import HeapProgram
 from dpmpc.lazy import cached_property
 from dpmpc.mpc.contract.lanes import from_planes
 from dpmpc.mpc.native import lifts as native
+from dpmpc.mpc.native.layers import new_words
 from dpmpc.mpc.native.lifts import planes_of
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.two_servers.products import Birth, Products, products_of, unborn_outputs
@@ -138,7 +139,8 @@ class OfferedLifts:
         self._told = lifts.told(chooser)
         self._born = len(self._items) - len(self._told)
         self._coefficients, self._sent = lifts.coefficients[chooser], lifts.sent[chooser]
-        self.total = np.zeros(64 * words, dtype=np.uint64)
+        self.total = new_words((64 * words,))
+        self.total[:] = 0
         self.rows: list[Words] = [np.zeros((0, words), dtype=np.uint64)] * len(self._items)  # what is sent of each
         self.bits: dict[int, Words] = {}  # planes of the shares of bits born here that the program uses
         self._strings: dict[int, tuple[Words, Words]] = {}
@@ -149,7 +151,7 @@ class OfferedLifts:
         born = min(max(self._born - first, 0), count)  # those that are born come first
         if born:
             sent, bits = self._sent[first : first + born], np.empty((born, self._words), dtype=np.uint64)
-            rows = np.empty((int(sent.sum()), self._words), dtype=np.uint64)
+            rows = new_words((int(sent.sum()), self._words))
             factors = self._coefficients[first : first + born]
             native.offered(low[0][:, :born], low[1][:, :born], factors, sent, self.total, rows, bits)
             self.rows[first : first + born] = [rows, *[rows[:0]] * (born - 1)]  # which are sent in a row
@@ -183,7 +185,8 @@ class ChosenLifts:
         self._told = lifts.told(chooser)
         self._born = len(self._items) - len(self._told)
         self._coefficients, self._sent = lifts.coefficients[chooser], lifts.sent[chooser]
-        self.total = np.zeros(64 * words, dtype=np.uint64)
+        self.total = new_words((64 * words,))
+        self.total[:] = 0
         self.choices = np.zeros((len(self._items), words), dtype=np.uint64)
         self._strings: dict[int, Words] = {}
 

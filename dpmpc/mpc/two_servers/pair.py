@@ -20,8 +20,8 @@ from dpmpc.mpc.two_servers.extension import BITS, Chooser, Offerer
 
 Words = NDArray[np.uint64]
 
-VERSION = b"dpmpc two servers 3"
-_NONCE = 32
+VERSION = b"dpmpc two servers 4"
+_NONCE = _SALT = 32
 
 
 class Pair(AbortsForGood, Mesh):
@@ -45,7 +45,8 @@ class Pair(AbortsForGood, Mesh):
         await self.transfers(self.peers[self.other], digest)
 
     async def transfers(self, peer: Connection, digest: bytes) -> None:
-        """Two flows: points both ways, then the trees' sums both ways. Errors: PeerError for anything else."""
+        """Two flows: points and the proofs of trees both ways, then the trees' sums and salts both ways. Errors:
+        PeerError for anything else."""
         k, me, other = self.k, self.party, self.other
         delta = np.frombuffer(secrets.token_bytes(BITS // k), dtype=np.uint8).astype(np.uint64) & np.uint64(
             (1 << k) - 1
@@ -53,8 +54,9 @@ class Pair(AbortsForGood, Mesh):
         sides = 1 - (delta[:, None] >> np.arange(k - 1, -1, -1, dtype=np.uint64) & np.uint64(1))
         hashing = [hashlib.sha256(b"%s/%d/%d/" % (VERSION, k, i) + self.run_id + digest).digest() for i in (0, 1)]
         receiver = base.BaseReceiver(sides.reshape(-1).tolist(), hashing[me])
-        sender = base.BaseSender()
-        mine = secrets.token_bytes(_NONCE) + sender.message + receiver.message
+        sender, nonce = base.BaseSender(), secrets.token_bytes(_NONCE)
+        own = trees.grown(BITS // k, k, hashing[me] + nonce)
+        mine = nonce + sender.message + receiver.message + own.proof
         peer.send(KEYS, mine)
         theirs = bytes(await peer.receive(KEYS))
         if len(theirs) != len(mine):
@@ -66,36 +68,38 @@ class Pair(AbortsForGood, Mesh):
         session = hashlib.sha256(
             b"%s/%d/%d/" % (VERSION, k, P) + self.run_id + digest + hashlib.sha256(first).digest() + second
         ).digest()
-        end = _NONCE + base.POINT_BYTES
-        pairs = sender.keys(memoryview(theirs)[end:], hashing[other], session + bytes([other]))
-        chosen = receiver.keys(memoryview(theirs)[_NONCE:end], session + bytes([me]))
-        await self._trees(peer, session, delta, pairs, chosen)
-
-    async def _trees(
-        self, peer: Connection, session: bytes, delta: Words, pairs: list[tuple[bytes, bytes]], chosen: list[bytes]
-    ) -> None:
-        """The trees that this party owns, and those in which it lacks the leaf `delta`. Direction: who chooses."""
-        k, me, other = self.k, self.party, self.other
-        roots = np.frombuffer(secrets.token_bytes(16 * BITS // k), dtype="<u8").reshape(-1, 2).astype(np.uint64)
-        leaves, sums = trees.whole(roots, k, session + bytes([me]))
-        masks = trees.words_of([key for pair in pairs for key in pair]).reshape(sums.shape)
-        proof = trees.proof_of(trees.tags_of(leaves, session + bytes([me])))
-        peer.send(TREES, (sums ^ masks).astype("<u8").tobytes() + proof)
+        begin, end = _NONCE + base.POINT_BYTES, len(theirs) - len(own.proof)
+        pairs = sender.keys(memoryview(theirs)[begin:end], hashing[other], session + bytes([other]))
+        chosen = receiver.keys(memoryview(theirs)[_NONCE:begin], session + bytes([me]))
+        salts = [b"", b""]
+        salts[me] = secrets.token_bytes(_SALT)  # after the other's proof, which fixes its trees
+        masks = trees.words_of([key for pair in pairs for key in pair]).reshape(own.sums.shape)
+        peer.send(TREES, (own.sums ^ masks).astype("<u8").tobytes() + salts[me])
         raw = bytes(await peer.receive(TREES))
-        if len(raw) != sums.nbytes + len(proof):
+        if len(raw) != own.sums.nbytes + _SALT:
             raise PeerError(
-                f"party {other} sent {len(raw)} bytes of trees where {sums.nbytes + len(proof)} were due; are all "
+                f"party {other} sent {len(raw)} bytes of trees where {own.sums.nbytes + _SALT} were due; are all "
                 "parties of one version?"
             )
-        masked = np.frombuffer(raw[: sums.nbytes], dtype="<u8").reshape(sums.shape)
+        salts[other] = raw[-_SALT:]
+        masked = np.frombuffer(raw[:-_SALT], dtype="<u8").reshape(own.sums.shape)
+        known = self._known(masked, delta, chosen, hashing[other] + theirs[:_NONCE], theirs[end:])
+        session = hashlib.sha256(session + b"".join(salts)).digest()
+        self.chooser = Chooser(trees.stream_keys(own.leaves, session + bytes([me])), k, session, me)
+        keys = trees.stream_keys(known, session + bytes([other]))
+        self.offerer = Offerer(trees.relabelled(keys, delta, k), delta, k, session, other)
+
+    def _known(self, masked: Words, delta: Words, chosen: list[bytes], context: bytes, proof: bytes) -> Words:
+        """The leaves of the other's trees, of which this party lacks `delta`, from the sums that its keys open. Errors:
+        CheatError where they are not those of the proof."""
+        k = self.k
         # what the chosen key opens: an AND with masks, so that no address depends on delta
-        takes_right = np.uint64(0) - ((delta[:, None] >> np.arange(k - 1, -1, -1, dtype=np.uint64) & np.uint64(1)) ^ 1)
+        takes_right = (delta[:, None] >> np.arange(k - 1, -1, -1, dtype=np.uint64) & np.uint64(1)) - np.uint64(1)
         due = masked[:, :, 0] ^ ((masked[:, :, 0] ^ masked[:, :, 1]) & takes_right[:, :, None])
-        known = trees.punctured(delta, due ^ trees.words_of(chosen).reshape(due.shape), k, session + bytes([other]))
-        if not trees.proved(trees.tags_of(known, session + bytes([other])), delta, raw[sums.nbytes :]):
-            raise self.cheat("trees of keys for oblivious transfers", other)
-        self.chooser = Chooser(leaves, k, session, me)
-        self.offerer = Offerer(trees.relabelled(known, delta, k), delta, k, session, other)
+        known = trees.punctured(delta, due ^ trees.words_of(chosen).reshape(due.shape), k, context)
+        if not trees.proved(trees.tags_of(known, context), delta, proof):
+            raise self.cheat("trees of keys for oblivious transfers", self.other)
+        return known
 
     def abandon(self) -> None:
         """Close at once; keys are overwritten."""

@@ -5,13 +5,17 @@ children, and the other learns the sum of the side that its path does not take.
 A key holder that deviates could send sums that give the other a wrong leaf on some paths only. So each leaf has a tag,
 a hash of it; the holder sends the XOR of each tree's tags and a digest of them all. Who lacks a leaf works out its tag
 from the XOR, and compares the digest: whatever paths pass, they lead to one and the same tree.
+The holder says them before the other draws a salt, and the leaves' streams have keys that follow from leaf and salts:
+a holder that chooses among roots does not choose what streams give.
 Source: the tree of Goldreich, Goldwasser, Micali, punctured by transfers as Boyle et al. 2019 do; the tags are those of
 Roy 2022, figure 14.
 """
 
 import hashlib
 import hmac
+import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +25,22 @@ Bytes = NDArray[np.uint8]
 
 KEY_BYTES = 16
 TAG_BYTES = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """The trees of who holds them: all leaves (trees, 2^k, 2), the sums of their levels (trees, k, 2, 2), the proof."""
+
+    leaves: Words
+    sums: Words
+    proof: bytes
+
+
+def grown(count: int, k: int, context: bytes) -> Grown:
+    """So many trees, from fresh roots."""
+    roots = np.frombuffer(secrets.token_bytes(KEY_BYTES * count), dtype="<u8").reshape(-1, 2).astype(np.uint64)
+    leaves, sums = whole(roots, k, context)
+    return Grown(leaves, sums, proof_of(tags_of(leaves, context)))
 
 
 def _children(nodes: Words, context: bytes) -> Words:
@@ -47,8 +67,16 @@ def tags_of(leaves: Words, context: bytes) -> Words:
     return np.frombuffer(made, dtype="<u8").reshape(*leaves.shape[:2], 4).astype(np.uint64)
 
 
+def stream_keys(leaves: Words, context: bytes) -> Words:
+    """The keys of the leaves' streams, of the leaves' shape. `context` has the salts."""
+    made = b"".join(
+        hashlib.sha256(b"dpmpc stream" + context + leaf.tobytes()).digest() for leaf in leaves.reshape(-1, 2)
+    )
+    return np.frombuffer(made, dtype="<u8").reshape(*leaves.shape[:2], 4)[..., :2].astype(np.uint64)
+
+
 def proof_of(tags: Words) -> bytes:
-    """What the key holder sends besides: of each tree the XOR of its tags, then the digest of all."""
+    """What the key holder sends first: of each tree the XOR of its tags, then the digest of all."""
     sums: Words = np.bitwise_xor.reduce(tags, axis=1)
     return sums.astype("<u8").tobytes() + _digest(tags)
 
