@@ -25,7 +25,8 @@ from dpmpc.processes.cores import one_thread
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_STREAMED = 1 << 22  # an owner with more numbers than this has its optimum found tile by tile
+_STREAMED = 1 << 20  # an owner with more numbers than this has its optimum found tile by tile
+_TOGETHER = 1 << 22  # the numbers of owners whose optima are found at once
 _FEWEST, _PER_FEATURE = 16, 64  # tiles, and rows a feature, that the curvature of very many records is read off
 _WELL = 8.0  # by how much a step along such a curvature divides the gradient, or the next has that of all records
 _LONG = 24  # features: from about here on, rows times theta are quicker one row at a time
@@ -183,7 +184,7 @@ def optima(
             j += 1
             continue
         end = j + 1
-        while end < len(sizes) and not streamed[end] and (offsets[end + 1] - offsets[j]) * d <= _STREAMED:
+        while end < len(sizes) and not streamed[end] and (offsets[end + 1] - offsets[j]) * d <= _TOGETHER:
             end += 1
         rows = slice(int(offsets[j]), int(offsets[end]))
         X, y = double(records.X[rows]), records.y[rows]

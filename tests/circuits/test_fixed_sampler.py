@@ -145,6 +145,7 @@ MASKS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "n", "t", "masks"), [
     ("gaussian", 3, 1, "random"), ("gaussian", 3, 1, "zeros"), ("gaussian", 3, 1, "ones"), ("gaussian", 5, 2, "ones"),
     ("laplace", 3, 1, "random"), ("laplace", 3, 1, "zeros"), ("laplace", 3, 1, "ones"),

@@ -342,6 +342,7 @@ def draw(plan: GaussianPlan, prg: Any = None, count: int = 0) -> np.ndarray:
     return evaluate(batch.to_field(noise_program(plan, 2))).astype(np.int64) - plan.offset
 
 
+@pytest.mark.slow
 def test_the_same_tests_reject_wrong_samplers() -> None:
     sigma = 700.0
     plan, _ = plan_gaussian(sigma)

@@ -180,6 +180,7 @@ def test_the_database_reads_a_field_as_the_rule_says(spelling: Spelling) -> None
         assert spelled(texts, spelling, sql) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spelling", SPELLINGS[1:4], ids=str)
 def test_what_a_field_reads_as_depends_on_that_field_alone(spelling: Spelling, tmp_path: Path) -> None:
     """One record "1,5" does not turn every "1.234" into 1234: each row of a file is what it is in other company, and
@@ -284,6 +285,7 @@ def test_tables_that_cannot_be_trained_on_get_one_line(name: str, tmp_path: Path
         assert run(describe_command, write(tmp_path, text), "--target", "y").exit_code == 0
 
 
+@pytest.mark.slow
 def test_wide_tables(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     names = [f"c{k}" for k in range(200)]

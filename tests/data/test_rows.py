@@ -91,6 +91,7 @@ def _parquet(table: dict[str, Any], folder: Path) -> Path:
 CASES = (("mixed", "double", True), ("mixed", "single", False), ("plain", "double", False), ("plain", "single", True))
 
 
+@pytest.mark.slow
 @needs_kernel
 @pytest.mark.parametrize(("columns", "precision", "intercept"), CASES)
 def test_the_kernel_and_numpy_make_the_same_rows(

@@ -196,6 +196,7 @@ def test_kddcup99() -> None:
     assert services == 66
 
 
+@pytest.mark.slow
 def test_the_papers_sample_of_kddcup99() -> None:
     data = load_dataset("kddcup99", data_dir=real("kddcup99_10pct"), seed=1, max_rows=70_000, test_fraction=2 / 7)
     check(data)

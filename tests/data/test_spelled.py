@@ -122,6 +122,7 @@ def test_a_column_without_missing_values_needs_no_reading_to_say_so(tmp_path: Pa
         assert not lacks(table, "t") and first_missing(table, "t") == 2
 
 
+@pytest.mark.slow
 def test_what_a_look_finds_does_not_depend_on_names_or_on_other_columns(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     names = ["k", "t", "n", "d", "o", "u", "b", "c", "v", "e0", "h0", "r0"]  # as queries call what they work out

@@ -36,6 +36,8 @@ from dpmpc.statistics.columns import Category, Columns, Quantity
 from dpmpc.statistics.tables import Tables
 from tests.endurance.canaries import NUMBERS, WORDS
 
+pytestmark = pytest.mark.slow  # workers are processes
+
 CANARY = re.compile("|".join(map(re.escape, (*WORDS, *NUMBERS))), re.I)
 N, D = 40_000, 11
 SCHEMA = Schema(tuple(Numeric(f"x{k}", -2.0, 2.0) for k in range(D)), Labels("label", ("yes",), ("no",)), True)

@@ -146,6 +146,7 @@ def bounds(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_estimators_take_weights_as_scikit_learns_do() -> None:
     rng = np.random.default_rng(6)
     x = rng.normal(size=(6000, 1))

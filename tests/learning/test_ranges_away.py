@@ -31,6 +31,8 @@ from tests.learning.test_away import CANARY, Once, Products, workers
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
 from postgres_server import postgres_server, server_folder
 
+pytestmark = pytest.mark.slow  # workers are processes
+
 N, D = 33_000, 2  # three tiles, and three ranges
 SCHEMA = Schema(tuple(Numeric(f"x{k}", -2.0, 2.0) for k in range(D)), Labels("label", ("yes",), ("no",)), True)
 SQL = "SELECT * FROM t ORDER BY id"

@@ -258,6 +258,7 @@ def crashes(attempt: Callable[[], None]) -> Iterator[tuple[int, str]]:
             raise AssertionError("the attempt never came to its end")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keeps", [True, False])
 def test_wherever_a_process_dies_what_it_opened_counts_and_never_more_than_it_reserved(
     tmp_path: Path, keeps: bool

@@ -82,6 +82,7 @@ def _race(root: Path, run: str, barrier: Barrier, answer: Connection) -> None:
         barrier.wait()
 
 
+@pytest.mark.slow
 def test_of_two_processes_that_start_at_once_one_gets_the_budget(tmp_path: Path) -> None:
     for attempt in range(2):
         root = tmp_path / str(attempt)

@@ -150,6 +150,7 @@ def test_one_of_two_processes_gets_all_its_stages_whichever_comes_first(tmp_path
     assert counted(budget) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [True, False])
 def test_wherever_a_process_dies_what_it_opened_counts_and_nothing_stays_reserved(tmp_path: Path, named: bool) -> None:
     """With an account, and with a folder of ledgers alone."""
