@@ -2,6 +2,7 @@
 
 import datetime
 import hashlib
+import itertools
 from functools import partial
 from pathlib import Path
 from typing import Any
