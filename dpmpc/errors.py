@@ -53,6 +53,10 @@ class UsageError(DpmpcError):
     exit_code = 2
 
 
+class SpentError(UsageError):
+    """A run whose releases are spent and were not opened, so that it cannot go on. Every process may know that."""
+
+
 class RecordError(UsageError):
     """Records that cannot be used, in words that may quote them: for the eyes of their owner alone.
 

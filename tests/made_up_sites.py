@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema, Target
+from dpmpc.runs.placement import Placement
+from dpmpc.runs.plan_alone import plan_only
+from dpmpc.runs.request import Request
 
 OWNERS, EACH = 3, 400
 TARGETS: dict[str, Target] = {
@@ -43,3 +46,12 @@ def files(folder: Path, what: str = "two classes") -> list[Path]:
 
 
 BOTH: dict[str, Any] = {"role": "both", "parties": 3, "backend": "shamir"}
+
+
+def planned(folder: Path, what: str = "two classes", **changes: Any) -> Path:
+    """A plan made without any record."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draft(what).write(folder / "schema.json")
+    asked: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "owner_sizes": (EACH,) * OWNERS, "iterations": 4}
+    plan_only(Request(schema=str(folder / "schema.json"), **asked | changes), Placement(out=folder / "plan"))
+    return folder / "plan" / "plan.json"

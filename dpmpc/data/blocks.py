@@ -136,8 +136,9 @@ def allocate(n: int, d: int, precision: Precision, folder: Path | None) -> Recor
                 os.ftruncate(file.fileno(), size)
         except OSError as error:
             raise UsageError(
-                f"features need {size / 1e9:.3g} GB on the disk of the run's folder; {error.strerror}; free some, name"
-                " another <<out>>, or raise <<memory>>"
+                f"features need {size / 1e9:.3g} GB on the disk of the run's folder, for {n} records of {d}; "
+                f"{error.strerror}; free some, name another <<out>>, raise <<memory>>, take <<precision=single>>, or "
+                "<<drop>> columns of many values"
             ) from None
         room = mmap.mmap(file.fileno(), size)
         kept = _Descriptor(os.dup(file.fileno()))

@@ -24,7 +24,7 @@ from dpmpc.data.ownership import fitting
 from dpmpc.data.persons import persons_at
 from dpmpc.data.planned import OTHER_SIZES, other_sizes
 from dpmpc.data.table import Table
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, SpentError, UsageError
 from dpmpc.privacy.assignment import Parted
 from dpmpc.processes.provenance import software
 from dpmpc.processes.worker import Log
@@ -161,7 +161,7 @@ def _opened_before(plan: Plan, aggregator: Aggregator) -> Release | None:
     for missed in aggregator.catch_up():
         return missed
     if aggregator.session.next >= plan.releases:
-        raise UsageError(
+        raise SpentError(
             "a run goes on within its budget; its release is spent and was not opened; start a new run, with a budget "
             "of its own"
         )

@@ -25,7 +25,7 @@ from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.data import Dataset
-from dpmpc.errors import DpmpcError, UsageError, public_text
+from dpmpc.errors import DpmpcError, SpentError, UsageError, public_text
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import with_figures, write_model
@@ -199,7 +199,7 @@ def _run(job: OwnersJob, opener: Opener, log: Log, emit: Emit, whole: WholeRun, 
             elif release in sets:
                 run.presence[release] = sets[release]
         if attempt.first_release >= plan.releases and not learner.iteration:
-            raise UsageError(
+            raise SpentError(
                 f"a resumed run goes on within its budget; all {plan.releases} releases are spent and none was "
                 "opened; start a new run, with a budget of its own"
             )
@@ -356,7 +356,7 @@ def _catch_up(run: _Run, aggregator: OpensSums[Any], opened: Opened, before: int
             run.note(missed.number, None, None, missed.present)
             before = max(before, missed.bytes_sent)
     if aggregator.session.next >= plan.releases and not run.learner.iteration:
-        raise UsageError(
+        raise SpentError(
             f"a run goes on within its budget; all {plan.releases} releases are spent and none was opened; start a new "
             "run, with a budget of its own"
         )

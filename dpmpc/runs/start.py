@@ -185,7 +185,7 @@ def _party(plan: Plan, where: Placement, index: int, progress: Progress, stage: 
     make_private(where.out)
     check_index(plan, index)
     part = _part(plan, where, ledger_path(where.out, index), progress, stage)
-    job = _party_job(plan, where, index)
+    job = _party_job(plan, where, index, stage)
     with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
         plain = log_to(file)
         log = named_lines(plain, plan.called)
@@ -213,7 +213,7 @@ def _site(
         progress({"event": "stage", "text": "this run is over; its report is here"})
         return
     lines = _part(plan, where, ledger_path(where.out, index), progress, stage)
-    party = _party_job(plan, where, index)
+    party = _party_job(plan, where, index, stage)
     job = OwnersJob(
         request,
         where.out,
@@ -232,7 +232,7 @@ def _site(
     run_owners(job, where.out / f"site_{index}.log", progress)
 
 
-def _party_job(plan: Plan, where: Placement, index: int) -> PartyJob:
+def _party_job(plan: Plan, where: Placement, index: int, stage: StageJob | None) -> PartyJob:
     """The job of a party in `where.out`, which is made ready. Errors: UsageError where it holds another run."""
     addresses = where.endpoints(plan.parties)
     _make_ready(plan, where, index)
@@ -252,6 +252,7 @@ def _party_job(plan: Plan, where: Placement, index: int) -> PartyJob:
         account=account_of(plan, where.account, callers=where.own_records),
         stall=where.stall,
         tolerates_loss=True,
+        followed=bool(plan.source.schedule.after if stage is None else stage.whole.source.schedule.before),
     )
 
 

@@ -386,6 +386,14 @@ def test_another_layout_is_another_version() -> None:
         frames.COST,
     ]
     assert (VERSION, " ".join(each.format for each in structs)) == (
-        5,
+        6,
         "<HHIqQ <HH32s <II32s <I32sB64s <QQ <Q16s <Q <QQQQQddQ",
     )
+
+
+def test_the_tags_of_a_runs_stages_are_alike_in_half() -> None:
+    """By which a process that is at another stage is told apart from one of another run."""
+    tags = {name: run_tag(name) for name in (b"run/3", b"run+survey/3", b"run+evaluation/3", b"run/4", b"other/3")}
+    assert len(set(tags.values())) == 5
+    halves = [tag >> 16 for tag in tags.values()]
+    assert halves[0] == halves[1] == halves[2] and len(set(halves[2:])) == 3

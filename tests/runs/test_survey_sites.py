@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
@@ -28,23 +29,12 @@ from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.runs import stages
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_text import Founding, text_of
-from dpmpc.runs.placement import Placement
-from dpmpc.runs.plan_alone import plan_only
 from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import Request
 from dpmpc.runs.stages import settled_plan
 from tests.machines import apart, process, sites
-from tests.made_up_sites import BOTH, EACH, OWNERS, draft, files
+from tests.made_up_sites import BOTH, EACH, OWNERS, draft, files, planned
 from tests.runs import HANG, own_addresses
-
-
-def planned(folder: Path, what: str = "two classes", **changes: Any) -> Path:
-    """A plan made without any record."""
-    folder.mkdir(parents=True, exist_ok=True)
-    draft(what).write(folder / "schema.json")
-    asked: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "owner_sizes": (EACH,) * OWNERS, "iterations": 4}
-    plan_only(Request(schema=str(folder / "schema.json"), **asked | changes), Placement(out=folder / "plan"))
-    return folder / "plan" / "plan.json"
 
 
 @pytest.mark.parametrize(
@@ -150,6 +140,32 @@ def test_a_process_that_made_another_plan_ends_the_run_and_the_survey_is_carried
     assert sites(plan, tmp_path, records) == [None] * 3
     again = merge(read_ledgers(tmp_path / "0"))
     assert sum(entry.run.endswith("+survey") for entry in again) == 1 and len(again) == 5
+
+
+def test_owners_that_are_quicker_after_a_survey_wait_for_a_slow_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One owner takes its time between the survey and the first release: the parties still end the survey for it. The
+    others come for what follows; they are told to wait, and for whom. They were refused, for another plan."""
+    plan, records = planned(tmp_path / "made", backend="shamir"), files(tmp_path)
+    told, follow, this_stage = threading.Event(), stages.after_first, OwnerGate._at_this_stage
+    said = list[str]()
+
+    def slowly(plan: Plan, *found: Any) -> Plan:
+        if threading.current_thread().name == "site 4":  # the second owner: three parties come before
+            assert told.wait(HANG)
+        return follow(plan, *found)
+
+    def ends(self: OwnerGate) -> str:
+        said.append(this_stage(self))
+        told.set()
+        return said[-1]
+
+    monkeypatch.setattr(stages, "after_first", slowly)
+    monkeypatch.setattr(OwnerGate, "_at_this_stage", ends)
+    assert apart(plan, tmp_path, records) == [None] * 6
+    assert said[0].startswith("it is at ") and "waits for " in said[0] and "owner 1" in said[0]
+    assert not any("refused" in log.read_text() for log in tmp_path.glob("*/**/*.log"))
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_sent(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from dpmpc.aggregation.wire.frames import (
     COUNT,
     HELLO,
     LATER,
+    NOBODY,
     READY,
     WINDOW,
     PartyCost,
@@ -33,7 +34,7 @@ from dpmpc.aggregation.wire.frames import (
     unpack_beginning,
     unpack_result,
 )
-from dpmpc.aggregation.wire.news import NOBODY, News, listen_around, read_answer, say_that_all_is_here
+from dpmpc.aggregation.wire.news import News, listen_around, read_answer, say_that_all_is_here
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS, Spares
 from dpmpc.mpc.native.speed import kernels_in_use

@@ -33,17 +33,20 @@ class Archive:
     async def serve(self, first: int, end: int, peer: Connection) -> None:
         """Owners that missed the end: all releases, and the costs. Errors: PeerError when they leave."""
         await peer.receive(channels.SPENT)
-        past = self._past()
-        beginning = Attempt(self._number, self._plan.releases)
-        peer.send(channels.BEGIN, pack_beginning(beginning, past))
-        for release, payload in past.items():
-            peer.send(block_label(release, -1), payload)
+        self.tells(peer)
         peer.send(channels.READY, READY.pack(0, NO_TOKEN))
         if self._plan.dropouts:
             peer.send(channels.JOIN, COUNT.pack(self._plan.releases))
         peer.send(channels.COST, self._cost.pack())
         await peer.receive(channels.COST)
         self.deliver(first, end)
+
+    def tells(self, peer: Connection) -> None:
+        """Sends what was opened. Public among the processes of a run."""
+        past = self._past()
+        peer.send(channels.BEGIN, pack_beginning(Attempt(self._number, self._plan.releases), past))
+        for release, payload in past.items():
+            peer.send(block_label(release, -1), payload)
 
     def deliver(self, first: int, end: int) -> None:
         """These owners have everything."""

@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 
 from dpmpc.aggregation.party.adder import Adder
 from dpmpc.aggregation.party.admission import Admission, Guest, listed
 from dpmpc.aggregation.party.archive import Archive
+from dpmpc.aggregation.party.behind import Behind
 from dpmpc.aggregation.party.resume import Past
 from dpmpc.aggregation.plan.asked import AGREED, Attempt, Presence
 from dpmpc.aggregation.plan.grid import Ints
@@ -22,8 +23,10 @@ from dpmpc.aggregation.wire.frames import (
     HAVE,
     HELLO,
     NO_TOKEN,
+    NOBODY,
     OVER,
     READY,
+    TELL,
     WAITING,
     WINDOW,
     PartyCost,
@@ -33,7 +36,6 @@ from dpmpc.aggregation.wire.frames import (
     pieces_of,
     result_size,
 )
-from dpmpc.aggregation.wire.news import NOBODY
 from dpmpc.aggregation.wire.refusal import PARTY, is_refusal, owners_called, refuser
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS, Holder, Share, ToleratesLoss
@@ -46,12 +48,13 @@ from dpmpc.mpc.transport.dial import START
 from dpmpc.mpc.transport.heartbeat import Heartbeat
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.mpc.transport.link import Connection
-from dpmpc.mpc.transport.listener import Listener, Refused
+from dpmpc.mpc.transport.listener import Later, Listener, Refused
 from dpmpc.mpc.transport.tls import Tls, check_name
 from dpmpc.mpc.transport.wire import FRAME_COST, HEADER, Peer
 from dpmpc.privacy.heads import MOST_SHOWN, Memory
 
 FINISH_SECONDS = 600.0  # for an owner that computes its last figures
+FOLLOWED_SECONDS = 10.0  # for an owner to have the end of a stage, which it gets while what follows goes on, too
 PARTY_SECONDS = 10.0  # for a party that has left to come again, and hear that the run is over
 
 
@@ -91,6 +94,7 @@ class OwnerGate:
         self._asked_at: dict[int, float] = {}  # by party: when it asked last, or was told that the run is over
         self._after: list[asyncio.Task[None]] = []
         self._tls = False
+        self.behind: Mapping[bytes, Behind] = {}  # the run's stages that are over here, by their greetings
         self._listener = Listener(self._make, self._greeted, log)
         self._joining: list[asyncio.Task[None]] = []
         self._changed = asyncio.Event()
@@ -111,7 +115,14 @@ class OwnerGate:
             raise Refused(f"a greeting has {HELLO.size} bytes; got {len(payload)}; are all processes of one version?")
         first, end, other = HELLO.unpack(payload)
         if first == ASKING and self.returns and isinstance(peer, Peer):
-            self._asked(peer, end, other)
+            tells = end != NOBODY and bool(end & TELL)
+            if stage := self.behind.get(other):
+                stage.answers(peer, tells=tells)
+                self._askers.append(peer)
+                return
+            self._asked(peer, end & ~TELL if tells else end, other)
+            if tells and self._archive is not None:
+                self._archive.tells(peer)
             return
         if is_refusal(first) and isinstance(peer, Peer):
             self._refused(peer, first, end, other)
@@ -125,6 +136,9 @@ class OwnerGate:
             except PeerError as error:
                 raise Refused(str(error)) from None
         peer.name = owners_called(first, end)
+        if other != self._greeting and isinstance(peer, Peer) and peer.other_stage:
+            self._of_another_stage(first, end, peer, self.behind.get(other), has_all)
+            return
         if other != self._greeting:
             raise Refused(
                 f"owners and parties must have the same plan; party {self.holder.party} has {self._greeting.hex()[:8]},"
@@ -136,6 +150,27 @@ class OwnerGate:
             self._asked(peer, NOBODY, other)
             return
         self._admit(first, end, peer)
+
+    def _of_another_stage(self, first: int, end: int, peer: Peer, stage: Behind | None, has_all: bool) -> None:
+        """Owners come for another stage of the run. What is over here, they get. What follows has to wait; they have
+        all of this one. Errors: Later."""
+        if stage is None:
+            if self._archive is not None:
+                self._archive.deliver(first, end)
+                self._changed.set()
+            raise Later(self._at_this_stage())
+        self._askers.append(peer)
+        if has_all:
+            stage.answers(peer)
+            return
+        self._heartbeat.watch(peer)
+        self._after.append(asyncio.ensure_future(stage.serves(first, end, peer)))
+
+    def _at_this_stage(self) -> str:
+        """What owners are told that come for what follows, while the end of this stage is on its way to others."""
+        missing = set() if self._archive is None else set(range(self.plan.owners)) - self._archive.delivered
+        whom = f", and waits for {listed(missing)} to have its end" if missing else ""
+        return f"it is at {self.plan.run_id}{whom}"
 
     def _admit(self, first: int, end: int, peer: Guest) -> None:
         """The process of these owners is let in, if it may be. Errors: Refused; PeerError where the run fails, with
@@ -359,12 +394,17 @@ class OwnerGate:
         self.abandon()
         await asyncio.sleep(0)
 
-    async def linger(self, archive: Archive, cost: PartyCost, seconds: float) -> None:
+    async def linger(self, archive: Archive, cost: PartyCost, seconds: float, *, followed: bool = False) -> None:
         """Everything was opened. Returns when all owners have got it, those too that come again, and parties that came
-        again know; at the latest after `seconds`, and after `PARTY_SECONDS` where only parties are missing."""
+        again know; at the latest after `seconds`, and after `PARTY_SECONDS` where only parties are missing. `followed`:
+        who is not here now gets it at the gate of the next stage too, and is waited for `FOLLOWED_SECONDS`."""
+        began = self._admission.stage == "begun"  # else it was over when this process came, and they came as quickly
         self._archive, self.state, self._admission = archive, OVER, self._admission.ends()
         for first, end, peer in self._admission.guests:
-            self._after.append(asyncio.ensure_future(self._part(archive, cost, first, end, peer)))
+            parts = (
+                self._part(archive, cost, first, end, peer) if began else self._serve_after(archive, first, end, peer)
+            )
+            self._after.append(asyncio.ensure_future(parts))
         loop = asyncio.get_running_loop()
         begin = loop.time()
         gone = self._parties_gone()
@@ -378,8 +418,10 @@ class OwnerGate:
 
         with self._heartbeat.waiting(untold):
             while untold():
-                owners = len(archive.delivered) < self.plan.owners
-                left = begin + (seconds if owners else min(seconds, PARTY_SECONDS)) - loop.time()
+                most = seconds if len(archive.delivered) < self.plan.owners else min(seconds, PARTY_SECONDS)
+                if followed and not self._still_here(archive):
+                    most = min(most, FOLLOWED_SECONDS)
+                left = begin + most - loop.time()
                 if left <= 0:
                     break
                 self._changed.clear()
@@ -388,6 +430,13 @@ class OwnerGate:
                         await self._changed.wait()
         self.abandon()
         await asyncio.sleep(0)
+
+    def _still_here(self, archive: Archive) -> bool:
+        """Whether an owner is connected, or in this process, that has not got everything."""
+        if self._admission.within is not None and self.holder.party not in archive.delivered:
+            return True
+        here = (each for each in self._admission.guests if not isinstance(each[2], Peer) or each[2].lost is None)
+        return any(not set(range(first, end)) <= archive.delivered for first, end, _ in here)
 
     async def _part(self, archive: Archive, cost: PartyCost, first: int, end: int, peer: Guest) -> None:
         """The end of owners that were there to the last."""

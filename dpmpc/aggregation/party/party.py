@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from dpmpc.aggregation.party.behind import behind
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.noise_source import about_noise, noise_source
 from dpmpc.aggregation.party.owner_gate import OwnerGate
@@ -110,6 +111,7 @@ async def _run(
     make_gate = make_gate or (ResumingGate if plan.dropouts else OwnerGate)
     memory = None if job.account is None else Memory(job.account.folder / "peers", plan.data_id)
     gate = make_gate(plan, attempt, holder, heartbeat=heartbeat, log=say, secret=job.secret, memory=memory)
+    gate.behind = behind(plan, job.out, i, memory) if attempt == AGREED else {}
     beside = [] if within is None else [within.name]
     emit("connections", of=lambda: list(map(plan.called, [*heartbeat.connected, *beside])))
     try:
@@ -197,9 +199,7 @@ async def _serve(beginning: PartyStart, traffic: Traffic, emit: Emit, observe: O
         beginning.goes_on = left_out
         attempt = await beginning.meet(found, transcript, opened)
         if attempt is None:
-            text = "the run is over: the others finished it without this party; the owners have the model"
-            log(text)
-            emit("stage", text=text)
+            await beginning.ended_without(found, transcript, opened)
             return
         emit("begin", phase="connecting", first=attempt.first_release)
         held.begin(entry_of(plan, attempt, attempt.first_release, token=gate.token.hex()))
@@ -219,12 +219,22 @@ async def _serve(beginning: PartyStart, traffic: Traffic, emit: Emit, observe: O
         cost = await _release_all(steps, make_step(steps), job.tolerates_loss, emit, log)
         held.end()  # before owners show the heads of their accounts, which are this one at a site
         if job.attempt == AGREED:
-            await holder.close()  # each then waits for whom it has to
+            await _close(holder, job.stall, beginning.say)  # each then waits for whom it has to
             await beginning.attend(attempt.number, cost, set(), transcript)
         else:
             await gate.finish(cost)
-            await holder.close()
+            await _close(holder, job.stall, beginning.say)
         log("end")
+
+
+async def _close(holder: Holder[Share], stall: float, say: Callable[[str], None]) -> None:
+    """Parts with the other parties; says which of them did not."""
+    if silent := await holder.close(stall):
+        whom = f"{'party' if len(silent) == 1 else 'parties'} {', '.join(map(str, silent))}"
+        say(
+            f"{whom} did not say that all is there: ended, or not heard of for {stall:g} s, stall; all releases were "
+            "opened, and the end does not wait for more"
+        )
 
 
 async def _release_all(steps: ReleaseSteps, step: Step, tolerates_loss: bool, emit: Emit, log: Log) -> PartyCost:

@@ -10,11 +10,11 @@ from typing import Any
 from dpmpc.aggregation.party.archive import Archive
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.owner_gate import FINISH_SECONDS, OwnerGate
-from dpmpc.aggregation.party.resume import NumberedLink, Standing, settle, standing
+from dpmpc.aggregation.party.resume import NumberedLink, Past, Standing, settle, standing
 from dpmpc.aggregation.plan.asked import AGREED, Attempt
 from dpmpc.aggregation.wire.attempt_token import drawn
 from dpmpc.aggregation.wire.frames import OVER, RUNNING, PartyCost, unpack_result
-from dpmpc.aggregation.wire.news import News, listen_around
+from dpmpc.aggregation.wire.news import PAUSE, News, listen_around, past_of
 from dpmpc.aggregation.wire.transcript import Opened, Transcript
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import Holder, Renewed, Share
@@ -24,6 +24,8 @@ from dpmpc.mpc.transport.heartbeat import Heartbeat
 from dpmpc.mpc.transport.link import Link
 from dpmpc.mpc.transport.tls import Tls
 from dpmpc.processes.worker import Log
+
+_TIMES = 8  # that others are asked for what they opened
 
 
 def standing_of(job: PartyJob) -> Standing:
@@ -78,16 +80,46 @@ class PartyStart:
         attempt, past = await settle(job.plan, self.holder, number, spent, found.past)
         await self._draw()
         self._note(transcript, attempt)
-        for release in sorted(past.keys() - found.past.keys()):
-            total, _, present = unpack_result(job.plan, past[release])
-            if present is not None:
-                transcript.note("told", of=release, owners=list(present))
-                transcript.flush()
-            opened.append(release, total)
+        self.keep(past, found, transcript, opened)
         if attempt.first_release:
             self.log(f"the run goes on with release {attempt.first_release}; {len(past)} were opened before")
         self.gate.begin(attempt, past)
         return attempt
+
+    def keep(self, past: Past, found: Standing, transcript: Transcript, opened: Opened) -> None:
+        """Has on disk what others have told of releases that this party did not open."""
+        for release in sorted(past.keys() - found.past.keys()):
+            total, _, present = unpack_result(self.job.plan, past[release])
+            if present is not None:
+                transcript.note("told", of=release, owners=list(present))
+                transcript.flush()
+            opened.append(release, total)
+
+    async def ended_without(self, found: Standing, transcript: Transcript, opened: Opened) -> None:
+        """The others have finished without this party. Where another stage follows it takes part in that, and has what
+        they opened."""
+        if self.job.followed:
+            self.keep(await self.told(), found, transcript, opened)
+            self.say("the others finished this stage without this party, which has what they opened, and goes on")
+        else:
+            self.say("the run is over: the others finished it without this party; the owners have the model")
+
+    async def told(self) -> Past:
+        """What the others opened in a run that is over, as all tell it that answer. Errors: PeerError where they
+        differ."""
+        job, told = self.job, list[Past]()
+        for again in range(_TIMES):  # between two stages nobody listens for a moment
+            await asyncio.sleep(PAUSE if again else 0)
+            for j, endpoint in enumerate(job.owner_addresses):
+                if j != job.index:
+                    past = await past_of(j, endpoint, self.tls, job.plan, self.greeting, job.index)
+                    told += [] if past is None else [past]
+            if told:
+                break
+        everything = {release: payload for past in told for release, payload in past.items()}
+        if any(past[release] != everything[release] for past in told for release in past):
+            raise PeerError("all parties must hold the same opened vectors; they tell different ones; restore folders")
+        return everything
 
     async def _draw(self) -> None:
         """The attempt's token; and a word on the kernels of all processes, where those are on several machines."""
@@ -164,4 +196,4 @@ class PartyStart:
             transcript.flush()
 
         archive = Archive(job.plan, number, lambda: standing(job.plan, job.out, job.index).past, cost, delivered, note)
-        await self.gate.linger(archive, cost, min(job.wait, FINISH_SECONDS))
+        await self.gate.linger(archive, cost, min(job.wait, FINISH_SECONDS), followed=job.followed)

@@ -4,17 +4,31 @@ or have finished, by an owner that waits for a party that has left."""
 import asyncio
 from collections.abc import Callable, Sequence
 
-from dpmpc.aggregation.wire.frames import ANSWER, ASKING, HAVE, HELLO, RUNNING
+from dpmpc.aggregation.plan.asked import AGREED
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.frames import (
+    ANSWER,
+    ASKING,
+    BEGINNING,
+    HAVE,
+    HELLO,
+    OVER,
+    RUNNING,
+    TELL,
+    exact,
+    result_size,
+    unpack_beginning,
+)
 from dpmpc.errors import PeerError
 from dpmpc.mpc.transport.addresses import Endpoint
+from dpmpc.mpc.transport.channels import BEGIN, block_label
 from dpmpc.mpc.transport.dial import Call
 from dpmpc.mpc.transport.tls import Tls
-from dpmpc.mpc.transport.wire import Peer
+from dpmpc.mpc.transport.wire import FRAME_COST, Peer
 
 PAUSE = 2.0  # seconds between two questions
 _PATIENCE = 5.0  # seconds for an answer
 _TIMES = 5  # that a party is told
-NOBODY = (1 << 32) - 1  # who asks, where it is no party
 
 News = tuple[int, list[int]]  # the run's state, and the parties that have left it
 
@@ -29,6 +43,31 @@ def read_answer(payload: bytes | bytearray) -> tuple[int, bytes, News]:
 async def ask(party: int, endpoint: Endpoint, tls: Tls | None, run_id: bytes, greeting: bytes, me: int) -> News | None:
     """What party `party` says of the run; None where it does not answer."""
     return await answer(party, endpoint, tls, run_id, greeting, HELLO.pack(ASKING, me, greeting))
+
+
+async def past_of(
+    party: int, endpoint: Endpoint, tls: Tls | None, plan: Plan, greeting: bytes, me: int
+) -> dict[int, bytes] | None:
+    """What party `party` opened in a run that is over: by release what owners are sent; None where it does not tell."""
+    peer, largest = Peer(f"party {party}", plan.session_id(AGREED)), result_size(plan)
+    largest = max(largest, BEGINNING.size + plan.releases)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            hello = HELLO.pack(ASKING, me | TELL, greeting)
+            payload = await Call(endpoint, f"party{party}", tls).once(peer, hello)
+            if payload is None or len(payload) != ANSWER.size:
+                return None
+            found, digest, (state, _) = read_answer(payload)
+            if (found, digest, state) != (party, greeting, OVER):
+                return None
+            peer.admit(largest, (plan.releases + 1) * (largest + FRAME_COST))
+            _, known = unpack_beginning(await peer.receive(BEGIN))
+        coming = [(release, peer.receive(block_label(release, -1))) for release in known]
+        return {release: bytes(exact(peer, await each, result_size(plan))) for release, each in coming}
+    except (PeerError, TimeoutError):
+        return None
+    finally:
+        peer.abort("it was asked")
 
 
 async def say_that_all_is_here(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import PeerError
+from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.mpc.transport.link import Connection, Link, Observe
 from dpmpc.registry import Registry
 
@@ -138,8 +139,9 @@ class Holder(Protocol[S]):
     def connections(self) -> Mapping[Connection, int]:
         """The connections with other parties, and whose they are."""
 
-    async def close(self) -> None:
-        """Agree with the others that the run is over, then leave."""
+    async def close(self, seconds: float = STALL) -> list[int]:
+        """Agree with the others that the run is over, then leave. The parties that did not say so: they have left, or
+        were silent for so many seconds; everything was opened, and nobody waits for them any longer."""
 
     def abandon(self) -> None:
         """Leave at once; the others will notice."""

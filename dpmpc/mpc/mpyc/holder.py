@@ -2,7 +2,6 @@
 over the run's own connections."""
 
 import asyncio
-import contextlib
 import hashlib
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar
@@ -18,12 +17,12 @@ from dpmpc.mpc.mpyc import runtime as mpyc_runtime
 from dpmpc.mpc.mpyc.arithmetic import MpycArithmetic
 from dpmpc.mpc.mpyc.drawing import BATCH, P, batch_sizes, drawn_exactly
 from dpmpc.mpc.mpyc.exchange import Exchange, Turn
-from dpmpc.mpc.transport.channels import BARRIER, CONFIRM, END, KEYS, exchange_label
-from dpmpc.mpc.transport.link import Connection, Hello, Link, Observe
+from dpmpc.mpc.transport.channels import BARRIER, CONFIRM, KEYS, exchange_label
+from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.mpc.transport.link import Connection, Hello, Link, Observe, agreed_end
 
 WORD = 8  # bytes of an element of F_p
 _VERSION = 16  # bytes
-_CLOSE = 30.0  # seconds for the others to say that they have everything
 T = TypeVar("T")
 
 
@@ -120,19 +119,12 @@ class MpycHolder:
     def connections(self) -> dict[Connection, int]:
         return {peer: party for party, peer in self._peers.items()}
 
-    async def close(self) -> None:
-        """Agree that the run is over, then close. MPyC's own shutdown unpickles."""
-        for peer in self._peers.values():
-            peer.expects_end = True
-            with contextlib.suppress(PeerError):
-                peer.send(END, b"")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_CLOSE):
-                for peer in self._peers.values():
-                    with contextlib.suppress(PeerError):
-                        await peer.receive(END)
+    async def close(self, seconds: float = STALL) -> list[int]:
+        """See `Holder.close`. MPyC's own shutdown unpickles."""
+        silent = await agreed_end(self._peers, seconds)
         self.abandon()
         await asyncio.sleep(0)
+        return silent
 
     def abandon(self) -> None:
         if self._link is not None:

@@ -17,10 +17,11 @@ from functools import partial
 from typing import Any
 
 from dpmpc.errors import PeerError
-from dpmpc.mpc.parties.mesh import CLOSE_SECONDS, CONNECT_SECONDS, Mesh
+from dpmpc.mpc.parties.mesh import CONNECT_SECONDS, Mesh
 from dpmpc.mpc.transport.abort_reason import refuses
 from dpmpc.mpc.transport.channels import END, exchange_label, notice_label
-from dpmpc.mpc.transport.link import Connection, Link, Parting
+from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.mpc.transport.link import Connection, Link, Parting, silent_of
 
 _NOTICE = struct.Struct("<H")  # the party that the sender has lost
 
@@ -152,21 +153,22 @@ class LossTolerantMesh(Mesh):
         if party not in self.gone:
             self._lose(party, why)
 
-    async def close(self) -> None:
+    async def close(self, seconds: float = STALL) -> list[int]:
         """As `Mesh.close`; until a party says that it has done everything too, it hears of losses."""
         self._closing = True
         ends = {}
-        for peer in self.left.values():
+        for party, peer in self.left.items():
             with contextlib.suppress(PeerError):
                 peer.send(END, b"")
-            ends[peer] = peer.receive(END)
-            ends[peer].add_done_callback(partial(_may_end, peer))
+            ends[party] = peer.receive(END)
+            ends[party].add_done_callback(partial(_may_end, peer))
         if ends:
-            await asyncio.wait(ends.values(), timeout=CLOSE_SECONDS)
+            await asyncio.wait(ends.values(), timeout=seconds)
         for peer in self.peers.values():
             peer.expects_end = True
         self.abandon()
         await asyncio.sleep(0)
+        return silent_of(ends)
 
     def _changed(self) -> None:
         """Something was heard of a loss."""

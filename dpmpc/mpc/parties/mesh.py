@@ -2,7 +2,6 @@
 common; no keys, no arithmetic."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -13,13 +12,13 @@ from numpy.typing import NDArray
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.native import choice
 from dpmpc.mpc.numbers.prg import forks
-from dpmpc.mpc.transport.channels import BARRIER, END, exchange_label
-from dpmpc.mpc.transport.link import Connection, Hello, Link, Observe
+from dpmpc.mpc.transport.channels import BARRIER, exchange_label
+from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.mpc.transport.link import Connection, Hello, Link, Observe, agreed_end
 
 Words = NDArray[np.uint64]
 T = TypeVar("T")
 CONNECT_SECONDS = 10.0
-CLOSE_SECONDS = 30.0
 
 
 class Channel:
@@ -150,21 +149,12 @@ class Mesh:
         Nothing is said of shares: one that is known, and a digest of another, would let values be tried out."""
         await self.here(BARRIER + channel, said)
 
-    async def close(self) -> None:
-        """Agree that the run is over, then close the connections. Everything was opened: who does not agree within
-        `CLOSE_SECONDS`, or has left, is not waited for."""
-        for peer in self.peers.values():
-            peer.expects_end = True
-        for peer in self.peers.values():
-            with contextlib.suppress(PeerError):
-                peer.send(END, b"")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_SECONDS):
-                for peer in self.peers.values():
-                    with contextlib.suppress(PeerError):
-                        await peer.receive(END)
+    async def close(self, seconds: float = STALL) -> list[int]:
+        """See `Holder.close`."""
+        silent = await agreed_end(self.peers, seconds)
         self.abandon()
         await asyncio.sleep(0)
+        return silent
 
     def abandon(self) -> None:
         """Close the connections at once; the peers will notice."""

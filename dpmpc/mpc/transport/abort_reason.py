@@ -6,11 +6,13 @@ is told by that one in turn says the cause, not the echo of an echo.
 
 import asyncio
 
-from dpmpc.errors import CheatError, DpmpcError, PeerError, UsageError
+from dpmpc.errors import CheatError, DpmpcError, PeerError, SpentError, UsageError
 
 MOST_REASON = 500  # bytes of UTF-8
 _REFUSAL = "stopped, for it was not used as it must be"
 _STAYS_AWAY = "refuses to take part"
+_LATER = "not yet: "
+_SPENT = "the run cannot go on: "
 
 
 class Told(PeerError):
@@ -31,6 +33,8 @@ def public_reason(me: str, error: BaseException) -> str:
         return error.cause
     if isinstance(error, PeerError):
         return error.message  # whoever hears it spells settings in its own way
+    if isinstance(error, SpentError):
+        return f"{_SPENT}{error.message}"
     if isinstance(error, UsageError):
         return f"{me} {_REFUSAL}; its own log says how"
     if isinstance(error, DpmpcError):
@@ -42,7 +46,7 @@ def public_reason(me: str, error: BaseException) -> str:
 
 def refuses(error: PeerError) -> bool:
     """Whether this is the end of a process whose own rules forbid it to go on: nobody goes on without it."""
-    return isinstance(error, Told) and (_REFUSAL in error.cause or _STAYS_AWAY in error.cause)
+    return isinstance(error, Told) and any(said in error.cause for said in (_REFUSAL, _STAYS_AWAY, _SPENT))
 
 
 def was_away(name: str, error: BaseException, seconds: float, stall: float) -> BaseException:
@@ -54,6 +58,16 @@ def was_away(name: str, error: BaseException, seconds: float, stall: float) -> B
         f"{name} was away for {seconds:.0f} s, longer than the {stall:g} s of <<stall>>: it was stopped, or its "
         "machine slept or was too busy; the others have gone on without it, or have ended; start it again to hear which"
     )
+
+
+def later(why: str) -> str:
+    """What a caller is told that is to call again, for that reason."""
+    return _LATER + why
+
+
+def comes_later(cause: str) -> str:
+    """Why one that was told so is to call again; empty where it was told something else."""
+    return cause.removeprefix(_LATER) if cause.startswith(_LATER) else ""
 
 
 def stays_away(name: str) -> Told:

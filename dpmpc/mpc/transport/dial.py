@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from dpmpc.errors import PeerError
-from dpmpc.mpc.transport.abort_reason import Told, public_reason
+from dpmpc.mpc.transport.abort_reason import Told, comes_later, public_reason
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import HELLO
 from dpmpc.mpc.transport.heartbeat import Heartbeat
 from dpmpc.mpc.transport.link import FAREWELL_SECONDS, Connection, Hello, Observe, OnLost, part
-from dpmpc.mpc.transport.listener import HANDSHAKE, Listener, Refused
+from dpmpc.mpc.transport.listener import HANDSHAKE, Later, Listener, Refused
 from dpmpc.mpc.transport.rendezvous import Rendezvous
 from dpmpc.mpc.transport.tls import Tls, check_name
 from dpmpc.mpc.transport.wire import Peer
@@ -53,6 +53,8 @@ class Call:
                 if answer is not None:
                     check(peer, answer)
                     return peer
+            except Later as error:
+                self.problem = str(error)
             except asyncio.CancelledError as cancelled:  # the other side may have admitted this one by now
                 if cancelled.args and peer.frames_sent:
                     peer.farewell(str(cancelled.args[0]))
@@ -80,6 +82,9 @@ class Call:
             peer.send(HELLO, greeting)
             return await peer.receive(HELLO)
         except Told as error:
+            if why := comes_later(error.cause):
+                self.problem = why
+                return None
             raise PeerError(f"{there} refuses this process: {error.cause}") from None
         except PeerError:
             if isinstance(peer.broken, ssl.SSLError):
@@ -227,7 +232,7 @@ class _Desk:
         self._admit(j, peer)
 
     def greeted(self, peer: Peer, payload: bytearray) -> None:
-        """Answers a party that calls, and admits it. Errors: Refused."""
+        """Answers a party that calls, and admits it. Errors: Refused; Later."""
         try:
             j, parties, _ = self._parts(payload)
             if self._tls:
@@ -238,6 +243,8 @@ class _Desk:
             self._check(peer, payload)
             if j >= self._hello.party:
                 raise PeerError(f"each party must have its own index; another party {j} calls; mend <<index>>")
+        except Later:
+            raise
         except PeerError as error:
             raise Refused(str(error)) from None
         self._rendezvous.forget(j, f"each party must have its own index; a second party {j} called; mend <<index>>")
@@ -253,9 +260,12 @@ class _Desk:
         return int(party), int(parties), bytes(digest)
 
     def _check(self, peer: Peer, payload: bytearray) -> int:
-        """The number of the party that greets. Errors: PeerError where it does not belong to this run."""
+        """The number of the party that greets. Errors: PeerError where it does not belong to this run; Later where it
+        is at another of its stages."""
         hello = self._hello
         party, parties, digest = self._parts(payload)
+        if parties == hello.parties and digest != hello.digest and peer.other_stage:
+            raise Later(f"party {hello.party} is at another stage of the run")
         if parties != hello.parties or digest != hello.digest:
             raise PeerError(
                 f"all parties must run with the same parameters; party {party} has n = {parties}, parameters "

@@ -2,6 +2,7 @@
 (`dial.TcpLink`)."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.transport.addresses import Endpoint
+from dpmpc.mpc.transport.channels import END
 from dpmpc.mpc.transport.heartbeat import Heartbeat
 from dpmpc.mpc.transport.tls import Tls
 from dpmpc.registry import Registry
@@ -67,6 +69,25 @@ async def part(connections: Iterable[Connection], reason: str) -> None:
     for connection in left:
         connection.farewell(reason)
     await asyncio.gather(*(connection.gone(FAREWELL_SECONDS) for connection in left))
+
+
+async def agreed_end(peers: Mapping[int, Connection], seconds: float) -> list[int]:
+    """Says on all of these connections that the run is over, and waits for as long at most until the others say so; the
+    parties that do not."""
+    for peer in peers.values():
+        peer.expects_end = True
+        with contextlib.suppress(PeerError):
+            peer.send(END, b"")
+    ends = {party: peer.receive(END) for party, peer in peers.items()}
+    if ends:
+        await asyncio.wait(ends.values(), timeout=seconds)
+    return silent_of(ends)
+
+
+def silent_of(ends: "Mapping[int, asyncio.Future[bytearray]]") -> list[int]:
+    """The parties whose last word has not come, or never will."""
+    came = {party for party, end in ends.items() if end.done() and not end.cancelled() and end.exception() is None}
+    return sorted(ends.keys() - came)
 
 
 @dataclass(frozen=True)

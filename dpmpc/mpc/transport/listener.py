@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from dpmpc.errors import PeerError, UsageError
+from dpmpc.mpc.transport.abort_reason import later
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import HELLO
 from dpmpc.mpc.transport.link import FAREWELL_SECONDS
@@ -38,6 +39,10 @@ Admit = Callable[[Peer, bytearray], None]  # checks a greeting, answers it; rais
 
 class Refused(PeerError):
     """A caller that was not admitted, and is told why."""
+
+
+class Later(PeerError):
+    """A caller that is to call again: what it comes for has not begun here."""
 
 
 class Listener:
@@ -153,6 +158,9 @@ class Listener:
         except Refused as error:
             self._refuse(peer.name, str(error))
             peer.farewell(str(error))
+            await peer.gone(FAREWELL_SECONDS)
+        except Later as error:  # nobody is refused
+            peer.farewell(later(str(error)))
             await peer.gone(FAREWELL_SECONDS)
         except PeerError:
             self._refuse(who, peer.lost or "it hung up")

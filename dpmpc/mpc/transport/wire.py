@@ -25,12 +25,13 @@ from dpmpc.mpc.transport.abort_reason import Told, without_a_word
 from dpmpc.mpc.transport.channels import ALIVE, HELLO, NOTICES, REASON
 from dpmpc.mpc.transport.link import Observe, OnLost
 
-VERSION = 5  # of the frames, and of what the structures in them hold
+VERSION = 6  # of the frames, and of what the structures in them hold
 HEADER = struct.Struct("<HHIqQ")  # magic, version, run tag, label, payload bytes
 MAGIC = 0xD9C5
 MAX_PAYLOAD = 1 << 32
 MAX_HELLO = 1 << 12  # of the first frame, whose sender nobody has checked yet
 FRAME_COST = 1 << 8  # bytes that a frame costs besides its payload, while nobody has asked for it
+_STAGE = 16  # bits of a tag that stages of one run do not share
 _SCRATCH = 1 << 16
 _COPIED = 1 << 18  # bytes of a payload from which on a copy costs more than a segment of the header's own
 _FIRST = 1 << 20  # bytes that are set aside for a payload before any has arrived
@@ -38,8 +39,12 @@ _MORE = 8  # times the room, whenever it is full: each time what has arrived is 
 
 
 def run_tag(run_id: bytes) -> int:
-    """32 bits of SHA-256 of the run id: tells runs apart, authenticates nothing (TLS or loopback does)."""
-    return int.from_bytes(hashlib.sha256(run_id).digest()[:4], "little")
+    """32 bits: of SHA-256 of the run id 16, and above them 16 of the run's that this one is a stage of (X/3 of
+    X+survey/3). They tell runs apart, and authenticate nothing (TLS or loopback does)."""
+    name, slash, attempt = run_id.rpartition(b"/")
+    whole = name.partition(b"+")[0] + slash + attempt
+    halves = (hashlib.sha256(each).digest()[:2] for each in (run_id, whole))
+    return int.from_bytes(b"".join(halves), "little")
 
 
 class Peer(asyncio.BufferedProtocol):
@@ -60,6 +65,7 @@ class Peer(asyncio.BufferedProtocol):
         self.refused = False  # whether this side dropped the connection for what came over it
         self.admitted = False
         self.other_run = False  # whether its greeting had the tag of another run
+        self.other_stage = False  # whether that was another stage of this run
         self.heard = self.spoke = False  # since the last heartbeat; for `heartbeat`
         self.silence = self.pending = 0.0  # seconds of each; likewise
         self.waits_for = ""  # whom the other side waits for, as its last heartbeat said
@@ -80,6 +86,10 @@ class Peer(asyncio.BufferedProtocol):
         self._arrived: dict[int, bytearray] = {}
         self._awaited: dict[int, asyncio.Future[bytearray]] = {}
         self._gone: asyncio.Future[None] | None = None
+
+    def belongs_to(self, run_id: bytes) -> None:
+        """The frames of this connection are those of another stage of the run, for which the other side has come."""
+        self._tag = run_tag(run_id)
 
     def admit(self, largest: int = MAX_PAYLOAD, room: int = MAX_PAYLOAD) -> None:
         """Read on: the other side is who it should be. A frame may have `largest` bytes from now on, and frames that
@@ -253,6 +263,7 @@ class Peer(asyncio.BufferedProtocol):
             self._refuse(f"it announced a frame of {size} bytes, above the {most} allowed")
         else:
             self.other_run = self.other_run or tag != self._tag
+            self.other_stage = self.other_run and tag >> _STAGE == self._tag >> _STAGE
             self._label, self._size, self._filled, self._open_frame = label, size, 0, True
             self._payload = blank(min(size, _FIRST))
             self._greeted = True

@@ -1,0 +1,126 @@
+"""A survey is spent once. Whoever dies at its end, and comes again when all others have gone on to what follows, gets
+what was opened from them: the run is carried on."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dpmpc.aggregation.party import owner_gate, start
+from dpmpc.aggregation.party import party as party_module
+from dpmpc.aggregation.party.behind import Behind, behind
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire import news
+from dpmpc.aggregation.wire.transcript import Opened
+from dpmpc.errors import PeerError, UsageError
+from dpmpc.learning.model import read_model
+from dpmpc.privacy.ledgers import merge, read_ledgers
+from dpmpc.runs import stages
+from tests.machines import process, together
+from tests.made_up_sites import files, planned
+from tests.runs import HANG, own_addresses
+
+
+class Died(Exception):
+    """A process ends in the middle of what it does."""
+
+
+def carried_on(plan: Path, out: Path, victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plays a run in which a process dies and is started again, when two parties have the survey behind them."""
+    gone_on, addresses, records, far = threading.Event(), own_addresses(3), files(out), list[int]()
+
+    def looked(plan: Plan, folder: Path, party: int, memory: Any) -> Any:
+        found = behind(plan, folder, party, memory)
+        far.extend([party] if found else [])
+        if len(far) >= 2:
+            gone_on.set()
+        return found
+
+    monkeypatch.setattr(party_module, "behind", looked)
+    monkeypatch.setattr(owner_gate, "PARTY_SECONDS", 0.0)
+    monkeypatch.setattr(news, "PAUSE", 0.05)  # seconds between two questions
+    monkeypatch.setattr(start, "PAUSE", 0.05)
+    monkeypatch.setattr(owner_gate, "FOLLOWED_SECONDS", 0.0)
+
+    def part(name: str) -> Callable[[], None]:
+        record = records[int(name[5:])] if name.startswith("owner") else None
+        return process(plan, out, name, addresses, record, HANG)
+
+    def dies() -> None:
+        with pytest.raises(Died):
+            part(victim)()
+        assert gone_on.wait(HANG)
+        part(victim)()
+
+    names = ["0", "1", "2", "owner0", "owner1", "owner2"]
+    assert together([dies if name == victim else part(name) for name in names]) == [None] * 6
+    models = [read_model(out / name).theta for name in names]
+    assert all((model == models[0]).all() for model in models)
+    for name in names:
+        spent = merge(read_ledgers(out / name))
+        assert sum(entry.run.endswith("+survey") for entry in spent) == 1 and len(spent) == 5
+
+
+def once_in(thread: str, call: Any) -> Any:
+    """The same call, in which this thread dies when it first comes to it."""
+    left = [1]
+
+    def dying(*arguments: Any) -> Any:
+        if threading.current_thread().name == thread and left:
+            left.pop()
+            raise Died
+        return call(*arguments)
+
+    return dying
+
+
+def test_an_owner_that_died_before_it_kept_the_survey_gets_it_from_those_that_went_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned(tmp_path / "made", backend="shamir")
+    monkeypatch.setattr(stages, "after_first", once_in("site 4", stages.after_first))
+    carried_on(plan, tmp_path, "owner1", monkeypatch)
+
+
+def test_a_party_that_died_before_it_kept_the_survey_gets_it_from_those_that_went_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of three have opened it without its help: its share had left."""
+    plan = planned(tmp_path / "made", backend="shamir")
+    monkeypatch.setattr(Opened, "append", once_in("site 1", Opened.append))
+    carried_on(plan, tmp_path, "1", monkeypatch)
+
+
+def test_parties_that_tell_different_sums_are_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody tells, where nobody has it."""
+    told: dict[int, Any] = {0: {0: b"one"}, 2: None}
+
+    async def past_of(party: int, *rest: Any) -> Any:
+        return told[party]
+
+    monkeypatch.setattr(start, "past_of", past_of)
+    monkeypatch.setattr(start, "PAUSE", 0.0)
+    job = SimpleNamespace(owner_addresses=[None] * 3, index=1, plan=None)
+    beginning: Any = SimpleNamespace(job=job, tls=None, greeting=b"")
+    ask = start.PartyStart.told
+    assert asyncio.run(ask(beginning)) == {0: b"one"}
+    told[2] = {0: b"two"}
+    with pytest.raises(PeerError, match="the same opened vectors"):
+        asyncio.run(ask(beginning))
+    told.update({0: None, 2: None})
+    assert asyncio.run(ask(beginning)) == {}
+
+
+def test_stages_that_are_over_are_known_by_the_runs_name(tmp_path: Path) -> None:
+    """Folders of something else, and of other runs, are none."""
+    plan = Plan.read(planned(tmp_path / "made"))
+    (tmp_path / "run" / "other").mkdir(parents=True)
+    (tmp_path / "run" / "other" / "plan_0.json").write_text("{}")
+    assert behind(plan, tmp_path / "run", 0, None) == {}
+    with pytest.raises(UsageError):
+        Plan.read(tmp_path / "run" / "other" / "plan_0.json")
+    assert Behind(plan.first, tmp_path, 0).plan.run_id == f"{plan.run_id}+survey"
