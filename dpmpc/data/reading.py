@@ -16,6 +16,10 @@ from dpmpc.data.spelling import BEFORE_DATE, CLOCK, DATE_PATTERNS, GAPS, SAID_CL
 
 _FOREIGN = ("era", "tháng")  # orders of dates that have letters which are not ASCII
 
+# What stands for a value within an expression; no column of records has such a name, and one that had it would be read
+# in its place.
+TEXT, BARE, BELOW, PARTS, HOUR = '"(text)"', '"(bare)"', '"(below)"', '"(p)"', '"(hour)"'
+
 
 def literal(text: str) -> str:
     """An SQL string."""
@@ -29,10 +33,16 @@ def number_sql(text: str, spelling: Spelling, *, loose: bool) -> str:
     """SQL for the DOUBLE that a text without space around it spells, NULL where it spells none (NaN and infinity may
     come out). `loose`: whether a text may hold `_` or `+-`, which DuckDB allows within numbers."""
     value = _signed(text, spelling)
-    other = f"list_transform([{_western(text, spelling.decimal)}], lambda s: {_signed('s', spelling)})[1]"
+    other = _let(TEXT, _western(text, spelling.decimal), _signed(TEXT, spelling))
     signs = f"{_foreign(text)} AND regexp_matches({text}, {_OTHERS})"  # without any it would read the same once more
     value = f"coalesce({value}, CASE WHEN {signs} THEN {other} END)"
     return f"CASE WHEN contains({text}, '_') OR contains({text}, '+-') THEN NULL ELSE {value} END" if loose else value
+
+
+def _let(name: str, value: str, sql: str) -> str:
+    """SQL in which a name stands for a value, which is worked out once, and where it is asked for: what stands
+    in a query several times DuckDB plans several times."""
+    return f"list_transform([{value}], lambda {name}: {sql})[1]"
 
 
 def _foreign(text: str) -> str:
@@ -69,7 +79,7 @@ def _signed(text: str, spelling: Spelling) -> str:
 def _without_unit(text: str, spelling: Spelling) -> str:
     pattern = literal(rf"^{spelling.unit_pattern}$")
     stripped = f"regexp_replace({text}, {pattern}, '\\1\\2', 's')"
-    return f"CASE WHEN NOT regexp_matches({stripped}, '^[+-]{{2}}') THEN {_read(stripped, spelling)} END"
+    return _let(BARE, stripped, f"CASE WHEN NOT regexp_matches({BARE}, '^[+-]{{2}}') THEN {_read(BARE, spelling)} END")
 
 
 def _read(text: str, spelling: Spelling) -> str:
@@ -77,7 +87,7 @@ def _read(text: str, spelling: Spelling) -> str:
     if not spelling.negative:
         return value
     pattern = literal(rf"^{spelling.negative_pattern}$")
-    below = _digits(f"regexp_replace({text}, {pattern}, '-\\1', 's')", spelling)
+    below = _let(BELOW, f"regexp_replace({text}, {pattern}, '-\\1', 's')", _digits(BELOW, spelling))
     return f"coalesce({value}, CASE WHEN regexp_matches({text}, {pattern}, 's') THEN {below} END)"
 
 
@@ -122,8 +132,8 @@ def days_sql(text: str, spelling: Spelling) -> str:
             + " END"
         )
 
-    led = f"list_transform([{_western(text, '.')}], lambda s: {without_before_sql('s')})"
-    other = f"list_transform({led}, lambda s: {read('s', western=True)})[1]"
+    led = _let(TEXT, _western(text, "."), without_before_sql(TEXT))
+    other = _let(TEXT, led, read(TEXT, western=True))
     return (
         f"CASE WHEN {_foreign(text)} OR {_led(text)} THEN CASE WHEN regexp_matches({text}, '\\pN') THEN {other} END"
         f" ELSE {read(text, western=False)} END"
@@ -135,11 +145,11 @@ def clock_sql(text: str) -> str:
 
     def read(text: str) -> str:
         part = f"regexp_extract({text}, {literal(f'^{CLOCK}$')}, ['h', 'i', 's', 'half'])"
-        return f"list_transform([{part}], lambda p: CASE WHEN p.h <> '' THEN {_time()} END)[1]"
+        return _let(PARTS, part, f"CASE WHEN {PARTS}.h <> '' THEN {_time()} END")
 
-    marked = "contains(s, ':') OR contains(s, 'h')"
-    plain = f"list_transform([{western_sql(text)}], lambda s: {_clock('s')})"
-    return f"list_transform({plain}, lambda s: CASE WHEN {marked} THEN {read('s')} END)[1]"
+    marked = f"contains({TEXT}, ':') OR contains({TEXT}, 'h')"
+    plain = _let(TEXT, western_sql(text), _clock(TEXT))
+    return _let(TEXT, plain, f"CASE WHEN {marked} THEN {read(TEXT)} END")
 
 
 def _clock(text: str) -> str:
@@ -153,33 +163,33 @@ def _days(text: str, order: str, spelling: Spelling) -> str:
     pattern, names = DATE_PATTERNS[order]
     listed = ", ".join(literal(name) for name in names)
     part = f"regexp_extract({text}, {literal(f'^{pattern}$')}, [{listed}])"
-    year = "p.y"
+    year = f"{PARTS}.y"
     if order == "era":
         base = " ".join(f"WHEN {literal(era)} THEN {first}" for era, first in ERAS.items())
-        within = f"CASE WHEN p.y = {literal(FIRST)} THEN 1 ELSE TRY_CAST(p.y AS INTEGER) END"
-        year = f"CAST(CASE p.e {base} END + {within} AS VARCHAR)"
+        within = f"CASE WHEN {PARTS}.y = {literal(FIRST)} THEN 1 ELSE TRY_CAST({PARTS}.y AS INTEGER) END"
+        year = f"CAST(CASE {PARTS}.e {base} END + {within} AS VARCHAR)"
     elif order != "ymd":
         short = "NULL"
         if spelling.century is not None:
             first, rest = spelling.century - spelling.century % 100, spelling.century % 100
-            two = "CAST(p.y AS INTEGER)"
+            two = f"CAST({PARTS}.y AS INTEGER)"
             short = f"CAST({two} + {first} + CASE WHEN {two} < {rest} THEN 100 ELSE 0 END AS VARCHAR)"
-        year = f"CASE WHEN strlen(p.y) = 2 THEN {short} ELSE p.y END"
-    month = "p.m"
+        year = f"CASE WHEN strlen({PARTS}.y) = 2 THEN {short} ELSE {PARTS}.y END"
+    month = f"{PARTS}.m"
     if order == "bdy":
-        month = f"(strpos({literal(ENGLISH_LIST)}, lower(left(p.m, 3))) + 2) // 3"
+        month = f"(strpos({literal(ENGLISH_LIST)}, lower(left({PARTS}.m, 3))) + 2) // 3"
     elif order in ("dby", "ybd"):
-        month = f"left(split_part({literal(MONTH_LIST)}, concat(',', lower(p.m), '='), 2), 2)"
-    date = f"CAST(TRY_CAST(concat({year}, '-', {month}, '-', p.d) AS DATE) - DATE '1970-01-01' AS DOUBLE)"
-    time = f"CASE WHEN p.h = '' THEN 0 ELSE {_time()} END"
-    return f"list_transform([{part}], lambda p: CASE WHEN p.y NOT IN ('', '0000') THEN {date} + {time} END)[1]"
+        month = f"left(split_part({literal(MONTH_LIST)}, concat(',', lower({PARTS}.m), '='), 2), 2)"
+    date = f"CAST(TRY_CAST(concat({year}, '-', {month}, '-', {PARTS}.d) AS DATE) - DATE '1970-01-01' AS DOUBLE)"
+    time = f"CASE WHEN {PARTS}.h = '' THEN 0 ELSE {_time()} END"
+    return _let(PARTS, part, f"CASE WHEN {PARTS}.y NOT IN ('', '0000') THEN {date} + {time} END")
 
 
 def _time() -> str:
-    """SQL for the part of a day that p.h, p.i, p.s and p.half say, NULL where there is no such time."""
-    hour = "TRY_CAST(p.h AS INTEGER)"
-    later = "CASE WHEN lower(p.half) = 'p' THEN 12 ELSE 0 END"
-    clock = f"CASE WHEN p.half = '' THEN {hour} WHEN {hour} BETWEEN 1 AND 12 THEN {hour} % 12 + {later} END"
-    second, minute = "coalesce(TRY_CAST(p.s AS INTEGER), 0)", "TRY_CAST(p.i AS INTEGER)"
-    within = f"{clock} <= 23 AND {minute} <= 59 AND {second} <= 60"
-    return f"CASE WHEN {within} THEN (({clock}) * 3600 + {minute} * 60 + {second}) / 86400 END"
+    """SQL for the part of a day that the PARTS h, i, s and half say, NULL where there is no such time."""
+    hour = f"TRY_CAST({PARTS}.h AS INTEGER)"
+    later = f"CASE WHEN lower({PARTS}.half) = 'p' THEN 12 ELSE 0 END"
+    clock = f"CASE WHEN {PARTS}.half = '' THEN {hour} WHEN {hour} BETWEEN 1 AND 12 THEN {hour} % 12 + {later} END"
+    second, minute = f"coalesce(TRY_CAST({PARTS}.s AS INTEGER), 0)", f"TRY_CAST({PARTS}.i AS INTEGER)"
+    within = f"{HOUR} <= 23 AND {minute} <= 59 AND {second} <= 60"
+    return _let(HOUR, clock, f"CASE WHEN {within} THEN ({HOUR} * 3600 + {minute} * 60 + {second}) / 86400 END")

@@ -6,6 +6,7 @@ import pytest
 from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.loading import opened
 from dpmpc.data.once import once, worked_out
+from dpmpc.data.reading import number_sql
 from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import code_sql, value_sql
 
@@ -51,3 +52,23 @@ def test_a_text_that_looks_like_a_mark_stays_a_text() -> None:
         counted = f"sum(CASE WHEN {once(code)} = 2 THEN 1 ELSE 0 END)"
         asked = ", ".join([*(f"{counted} + {k}" for k in range(3)), f"max({once(code)})"])
         assert table.rows(asked) == [(1, 2, 3, 3)]
+
+
+@pytest.mark.parametrize("other", ["p", "s", "text", "bare", "hour"])
+def test_a_column_may_be_called_as_a_part_of_a_date_or_a_text_is(other: str) -> None:
+    """What is read of a column does not depend on the names of others."""
+    spelling = Spelling(decimal=",", units=("€",), negative="parentheses")
+
+    def read(beside: str) -> list[list[object]]:
+        columns = {beside: np.array(["4 €"] * len(TEXTS), dtype=object), "a": np.array(TEXTS, dtype=object)}
+        with opened(columns, spelling=spelling) as (table, _):
+            kinds = [value_sql(table, "a", read=read) for read in ("number", "date", "time", "either")]  # type: ignore[arg-type]
+            return [[str(row[0]) for row in table.rows(each)] for each in kinds]
+
+    assert read(other) == read("z")
+
+
+def test_what_is_left_of_a_text_without_its_unit_is_worked_out_once() -> None:
+    """It stood in a query 122 times, and was worked out more than once a row."""
+    asked = number_sql("a", Spelling(decimal=",", thousands=".", units=("€",), negative="parentheses"), loose=True)
+    assert asked.count("regexp_") < 60

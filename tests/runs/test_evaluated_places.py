@@ -59,9 +59,16 @@ def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DPMPC_ACCOUNT", str(tmp_path / "account"))
 
 
-def vectors(folder: Path, plan: Plan, owner: int, rows: Rows, ids: str | None) -> tuple[Any, Any]:
+def evaluation_of(plan: Plan) -> Plan:
+    """The plan of its last stage, of a model that is known."""
+    return stage_plan(plan, plan.source.schedule.after[0], tables_of(SCHEMA, np.array([1.0, 0.2])))
+
+
+def vectors(
+    folder: Path, plan: Plan, owner: int, rows: Rows, ids: str | None, made: Plan | None = None
+) -> tuple[Any, Any]:
     """(the training records as they lie in their places, the vector of the evaluation) of an owner with these records,
-    by what its own process does."""
+    by what its own process does. `made`: `evaluation_of` the plan, for who asks often."""
     path = folder / "records.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -69,8 +76,7 @@ def vectors(folder: Path, plan: Plan, owner: int, rows: Rows, ids: str | None) -
         writer.writerows([who, x, y] for who, some in rows.items() for x, y in some)
     request = Request(csv=str(path), planned=True, evaluate=False, delta=1e-5, ids=ids)
     data = load_owner(request, plan, owner)
-    stage = plan.source.schedule.after[0]
-    made = stage_plan(plan, stage, tables_of(SCHEMA, np.array([1.0, 0.2])))
+    made = made or evaluation_of(plan)
     job = OwnersJob(
         request, folder, 1.0, 0.0, plan=made, owner=owner, stage=StageJob(EVALUATION, plan, lambda *_: None)
     )
@@ -98,13 +104,14 @@ def test_a_neighbour_moves_one_part_alone_and_no_further_than_the_promise_says(k
     sizes, asked, private = KINDS[kind]
     plan, person = planned(sizes, **asked), "person" in asked
     rows = asked.get("person_rows", 1)
-    made = stage_plan(plan, plan.source.schedule.after[0], tables_of(SCHEMA, np.array([1.0, 0.2])))
+    made = evaluation_of(plan)
     known = made.source.levels(made.neighbours, made.sizes, made.weights, made.dimension, made.persons, made.capacity)
     claimed = known[made.neighbours].l2
     assert claimed <= made.derived.sensitivity.l2  # which has the rounding of the owners' means too
     possible = [[], [(-1.0, "0")] * rows, [(1.0, "1")] * rows, [(-1.0, "1")] * (rows + 1), [(1.0, "0")]]
     everyone = [f"p{k}" for k in range(6)]
     before: dict[str, Any] = {who: [(0.1, "1")] for who in everyone}
+    owners = [0, 1] if person else [0]  # a record is at one
     furthest, moved = 0.0, set[str]()
     for who in [*everyone, "p6"] if private else everyone:
         seen = []
@@ -112,7 +119,7 @@ def test_a_neighbour_moves_one_part_alone_and_no_further_than_the_promise_says(k
             records = {**before, who: some} if some or not private else {k: v for k, v in before.items() if k != who}
             if not person:
                 records = {k: v[:1] for k, v in records.items()}
-            seen.append([vectors(tmp_path, plan, j, records, None if person else "who") for j in range(2)])
+            seen.append([vectors(tmp_path, plan, j, records, None if person else "who", made) for j in owners])
         for one, other in product(seen, seen):
             trained = any(
                 not np.array_equal(np.sort(a[0], axis=0), np.sort(b[0], axis=0))
@@ -121,7 +128,6 @@ def test_a_neighbour_moves_one_part_alone_and_no_further_than_the_promise_says(k
             gap = [np.linalg.norm(a[1] - b[1]) for a, b in zip(one, other, strict=True)]
             assert not (trained and any(gap)), who
             moved |= {"training"} if trained else {"held out"} if any(gap) else set()
-            owners = [0, 1] if person else [0]  # a record is at one
             weight = np.array(made.sizes) / sum(made.sizes)
             mean = sum(weight[j] * (one[j][1] - other[j][1]) for j in owners)
             furthest = max(furthest, float(np.linalg.norm(mean)))
