@@ -21,7 +21,7 @@ from pathlib import Path
 from dpmpc.data.edges import SEPARATORS, check_first, check_last, declared, lines_of, surplus, without_last
 from dpmpc.data.encodings import likely, two_bytes
 from dpmpc.data.engine import duckdb
-from dpmpc.data.reading import literal
+from dpmpc.data.reading import literal, path_literal
 from dpmpc.data.spelling import bare, stating
 from dpmpc.data.table import Column, Table, check_names
 from dpmpc.errors import RecordError, UsageError, number_of
@@ -204,7 +204,7 @@ def distinct_names(found: Sequence[str]) -> tuple[list[str], list[str]]:
 def _relation(path: Path, width: int, separator: str, skip: int) -> str:
     columns = ", ".join(f"'c{k}': 'VARCHAR'" for k in range(width))
     return (
-        f"read_csv({literal(str(path))}, auto_detect=false, header=false, skip={skip}, delim={literal(separator)},"
+        f"read_csv({path_literal(path)}, auto_detect=false, header=false, skip={skip}, delim={literal(separator)},"
         f" quote='\"', escape='\"', strict_mode=true, null_padding=false, max_line_size={_LONGEST_LINE},"
         f" compression='none', columns={{{columns}}})"
     )

@@ -16,7 +16,7 @@ from typing import Any
 from dpmpc.data.alike import cast, joint, placed
 from dpmpc.data.csvfile import encoding_of, open_csv, readable, scan, transcoded
 from dpmpc.data.engine import duckdb, explained
-from dpmpc.data.reading import literal
+from dpmpc.data.reading import path_literal
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Column, Table, quoted
 from dpmpc.errors import RecordError, UsageError
@@ -250,9 +250,9 @@ def _zstd_error() -> type[Exception]:
 
 
 def _parquet(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:
-    relation = f"read_parquet({literal(str(path))})"
+    relation = f"read_parquet({path_literal(path)})"
     try:
-        fields = connection.execute(f"SELECT name, num_children FROM parquet_schema({literal(str(path))})").fetchall()
+        fields = connection.execute(f"SELECT name, num_children FROM parquet_schema({path_literal(path)})").fetchall()
         named = _top_level(fields)
         return described(relation, path.name, named, connection)
     except duckdb.Error as error:
@@ -290,7 +290,7 @@ def _json(path: Path, source: str, connection: duckdb.DuckDBPyConnection, *, lin
     """JSON objects as text: every value as it is written, so that no row decides what the others are."""
     kind = "newline_delimited" if lines else "auto"
     relation = (
-        f"read_json({literal(str(path))}, format='{kind}', maximum_depth=1, sample_size=-1, compression='none',"
+        f"read_json({path_literal(path)}, format='{kind}', maximum_depth=1, sample_size=-1, compression='none',"
         " records='true')"
     )
     try:

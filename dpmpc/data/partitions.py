@@ -16,7 +16,7 @@ from dpmpc.data.absent import as_words, without_codes
 from dpmpc.data.alike import cast, joint
 from dpmpc.data.engine import duckdb
 from dpmpc.data.files import open_file, paths_of
-from dpmpc.data.reading import literal
+from dpmpc.data.reading import path_literal
 from dpmpc.data.scratch import scratch_folder
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Column, Table, connect, quoted, some
@@ -90,7 +90,7 @@ class Partitions:
                 continue
             touched.append(part)
             own = tuple(replace(column, type=dict(part.types).get(column.name, column.type)) for column in columns)
-            relation = f"read_parquet({literal(part.path)}, file_row_number=true)"
+            relation = f"read_parquet({path_literal(part.path)}, file_row_number=true)"
             table = Table(self.source, own, relation, connection)
             names = (
                 column.sql if mine.type == column.type else f"{cast(table, column)} AS {column.sql}"

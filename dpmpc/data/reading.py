@@ -1,5 +1,8 @@
 """SQL for what a text reads as: a number, or a date in days. The same as `data.spelling` says in Python."""
 
+import os
+from pathlib import Path
+
 from dpmpc.data.scripts import (
     ARABIC_COMMA,
     ARABIC_POINT,
@@ -24,6 +27,11 @@ TEXT, BARE, BELOW, PARTS, HOUR = '"(text)"', '"(bare)"', '"(below)"', '"(p)"', '
 def literal(text: str) -> str:
     """An SQL string."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def path_literal(path: str | Path) -> str:
+    """An SQL string for the one file of this name: DuckDB takes `*`, `?` and `[` for a pattern, and `~` for a home."""
+    return literal("".join(f"[{sign}]" if sign in "*?[" else sign for sign in os.path.abspath(path)))
 
 
 _OTHERS = literal(f"[{FROM}{ARABIC_POINT}{ARABIC_COMMA}]")  # what `scripts.western` has something else for

@@ -488,3 +488,22 @@ def test_a_query_that_chooses_records_is_warned_about() -> None:
         text = filtered_by(query)
         assert (f"({said})" in text and "capacity" in text) if said else text == "", query
     assert filtered_by(None) == ""
+
+
+@pytest.mark.parametrize("name", ["?1", "*", "x[1]", "[x]1", "~t", "it's {x}", "{x,y}1", "a b"])
+def test_a_file_is_read_by_its_name_which_is_no_pattern(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for neighbour in ("x1", "y1"):
+        pd.DataFrame({"a": [1.0, 2.0]}).to_parquet(f"{neighbour}.parquet")
+        Path(f"{neighbour}.csv").write_text("a\n1\n2\n")
+    folder = Path(name)
+    folder.mkdir()
+    for path in (Path(f"{name}.csv"), Path(f"{name}.parquet"), folder / f"{name}.csv"):
+        if path.suffix == ".csv":
+            path.write_text("a\n7\n")
+        else:
+            pd.DataFrame({"a": [7.0]}).to_parquet(str(path.absolute()))
+        with opened(path) as (table, _):
+            assert table.n == 1 and table.one(f"sum({table.number('a')})")[0] == 7.0

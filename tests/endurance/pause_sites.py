@@ -2,13 +2,13 @@
 kills it there, and starts it again, at once or when all others have ended.
 
     python -m tests.endurance.pause_sites                       # all points, below the stall and beyond it
-    python -m tests.endurance.pause_sites --victim owner1 --point "sent to one party" --say
+    python -m tests.endurance.pause_sites --victim owner1 --point "sent to one party"
 
 Three parties and three owners, or three sites that are both, as processes with TLS on loopback. The one that is stopped
 (SIGSTOP) stops itself, in the middle of what it does: while processes meet, between a survey and the first release, in
 the middle of an upload of megabytes, before and after an opening, at the end. Below the stall everybody ends well.
-Beyond it the others end with one cause, which names the one that was stopped and nobody else; it says that it was away;
-and the same commands carry the run on, with no release spent twice.
+Beyond it the others name the one that was stopped, and it says that it was away. The same commands carry the run on,
+with no release spent twice; a survey that was spent and not opened stays so. What does not hold is shown with `!`.
 """
 
 import argparse
