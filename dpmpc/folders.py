@@ -38,3 +38,10 @@ def check_folder(folder: Path, rule: str, way: str = "name another") -> Path:
     if said:
         raise UsageError(f"{rule}; {there}: {said}; {way}")
     return there
+
+
+def carried_on(run: Path) -> str:
+    """What carries on a run that left this folder and is not finished."""
+    if any(run.glob("*plan*.json")) and not (run / "request.json").is_file():
+        return "start the same commands at all sites again, and they go on where they were"
+    return "train it, or carry it on with <<resume>>"

@@ -140,7 +140,17 @@ WRITERS = {
     "Refused",
     "part",
 }
-HARMLESS = {"PeerError", "Refused", "Told", "OSError", "TimeoutError", "ssl.SSLError", "CheatError", "OwnerError"}
+HARMLESS = {
+    "PeerError",
+    "Refused",
+    "Told",
+    "OSError",
+    "TimeoutError",
+    "ssl.SSLError",
+    "CheatError",
+    "OwnerError",
+    "Later",
+}
 
 
 def told(tree: ast.Module) -> Iterator[tuple[int, str, str]]:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError
 
 Floats = NDArray[np.float64]
 Precision = Literal["double", "single"]
@@ -135,10 +135,11 @@ def allocate(n: int, d: int, precision: Precision, folder: Path | None) -> Recor
             else:
                 os.ftruncate(file.fileno(), size)
         except OSError as error:
-            raise UsageError(
+            way = "free some, name another <<out>>, raise <<memory>>, take <<precision=single>>, or <<drop>> columns of"
+            raise RecordError(
                 f"features need {size / 1e9:.3g} GB on the disk of the run's folder, for {n} records of {d}; "
-                f"{error.strerror}; free some, name another <<out>>, raise <<memory>>, take <<precision=single>>, or "
-                "<<drop>> columns of many values"
+                f"{error.strerror}; {way} many values",
+                "features need more room than the disk of the run's folder has",
             ) from None
         room = mmap.mmap(file.fileno(), size)
         kept = _Descriptor(os.dup(file.fileno()))

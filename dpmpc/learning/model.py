@@ -11,6 +11,7 @@ import numpy as np
 from dpmpc.data import Dataset
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
+from dpmpc.folders import carried_on
 from dpmpc.learning.additive import Additive
 from dpmpc.learning.method import Floats
 
@@ -76,8 +77,6 @@ def read_model(run: Path) -> Model:
     except FileNotFoundError:
         if not run.exists():
             raise UsageError(f"a run has a folder; {run} is not there; check the path") from None
-        raise UsageError(
-            f"a finished run has a model.npz; {run} has none; train it, or carry it on with <<resume>>"
-        ) from None
+        raise UsageError(f"a finished run has a model.npz; {run} has none; {carried_on(run)}") from None
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"a model must be what train wrote; {path}: {error}; train again") from None

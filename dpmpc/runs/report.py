@@ -13,6 +13,7 @@ from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.errors import UsageError
+from dpmpc.folders import carried_on
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import Learning
 from dpmpc.mpc.contract.levels import transfers_k
@@ -212,8 +213,8 @@ def read_report(run: Path) -> dict[str, Any]:
         if not run.exists():
             raise UsageError(f"a run has a folder; {run} is not there; check the path") from None
         raise UsageError(
-            f"a finished run has a report.json; {run} has none; train it, or carry it on with <<resume>> (dpmpc budget "
-            "tells what it has spent)"
+            f"a finished run has a report.json; {run} has none; {carried_on(run)} (dpmpc budget tells what it has "
+            "spent)"
         ) from None
     except ValueError as error:
         raise UsageError(f"a report must be what train wrote; {path}: {error}; train again") from None
