@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import DpmpcError
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.request import Request
@@ -32,10 +33,17 @@ def together(parts: list[Callable[[], None]]) -> list[DpmpcError | None]:
 
 
 def process(
-    plan: Path, out: Path, index: str, addresses: list[str], record: Path | None, wait: float = 60.0, **more: Any
+    plan: Path,
+    out: Path,
+    index: str,
+    addresses: list[str],
+    record: Path | None,
+    wait: float = 60.0,
+    spelling: Spelling = PLAIN,
+    **more: Any,
 ) -> Callable[[], None]:
     """A process of the run."""
-    request = None if record is None else Request(csv=str(record), planned=True, evaluate=False)
+    request = None if record is None else Request(csv=str(record), planned=True, evaluate=False, spelling=spelling)
     where = Placement(out=out / index, index=index, plan_file=plan, addresses=addresses[1::2], wait=wait, **more)
     return lambda: start(request, where, lambda event: None)
 

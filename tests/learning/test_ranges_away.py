@@ -94,7 +94,8 @@ def check_same(url: str, here: Workers, mine: Any, tiles_of_task: int) -> None:
     assert (away.n, away.d) == (one.n, one.d) == (len(kept), D + 1)
     whole = list(tiles(offsets, away.d))
     assert len(whole) == 5
-    assert [vars(each) for each in away.looked_over(whole)] == [vars(each) for each in one.counts]
+    *columns, target = away.looked_over(whole)
+    assert [vars(each) for each in columns] == [vars(each) for each in one.counts] and target.missing == one.misfits
     assert sum(each.missing for each in one.counts) > 100
     for theta in (np.zeros(D + 1), np.linspace(-3, 3, D + 1)):
         found = owner_gradients(LOGISTIC, theta, away, offsets)

@@ -22,6 +22,7 @@ from dpmpc.aggregation.plan.stages import after_first, noise_of
 from dpmpc.data import CsvFile
 from dpmpc.data.loading import opened
 from dpmpc.data.schema import Numeric, Schema, Surveyed
+from dpmpc.data.spelling import Spelling
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import spent
@@ -180,7 +181,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_sent(tmp_path: Path) ->
     without.write_text(records[0].read_text().replace("ward", "room", 1))
     for file, what in ((short, "as many training records as the plan says"), (odd, "outcome"), (without, "no 'ward'")):
         with pytest.raises(UsageError, match=what):
-            process(plan, tmp_path / "refused", "owner0", addresses, file)()
+            process(plan, tmp_path / "refused", "owner0", addresses, file, spelling=Spelling(misfits="ask"))()
     for limits, what in ((Limits(epsilon=0.5, delta=1e-5), "epsilon"), (Limits(schema="0" * 64), "schema")):
         with pytest.raises(UsageError, match=what):
             process(plan, tmp_path / "refused", "0", addresses, None, limits=limits)()

@@ -14,6 +14,7 @@ import dpmpc
 from dpmpc.data.hashing import BUCKETS
 from dpmpc.data.loading import opened
 from dpmpc.data.spelling import PLAIN
+from dpmpc.data.spelling import Spelling
 from dpmpc.errors import RecordError
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.runs.synth_columns import decimals_of, most_levels, public_columns
@@ -175,5 +176,5 @@ def test_so_are_a_sites_before_it_meets_the_others(tmp_path: Path) -> None:
     frame["price"] = [f"{value:.2f}".replace(".", ",") for value in frame["price"]]
     frame.to_csv(file, index=False, sep=";")
     with pytest.raises(RecordError, match=r"of mine.csv is not \(price\).*decimal"):
-        process(plan, tmp_path, "1", own_addresses(3), file, role="both")()
+        process(plan, tmp_path, "1", own_addresses(3), file, role="both", spelling=Spelling(misfits="ask"))()
     assert not merge(read_ledgers(tmp_path))

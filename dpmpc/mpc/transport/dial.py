@@ -265,7 +265,7 @@ class _Desk:
         hello = self._hello
         party, parties, digest = self._parts(payload)
         if parties == hello.parties and digest != hello.digest and peer.other_stage:
-            raise Later(f"party {hello.party} is at another stage of the run")
+            raise Later(f"party {hello.party} is at another stage of the run; call again")
         if parties != hello.parties or digest != hello.digest:
             raise PeerError(
                 f"all parties must run with the same parameters; party {party} has n = {parties}, parameters "

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.program import ONE, Ints, Layer, Program
 from dpmpc.mpc.native import choice
-from dpmpc.mpc.native.layers import Slots
+from dpmpc.mpc.native.layers import SHORTEST, Slots
 from dpmpc.mpc.native.ot import schedule_of, stream
 
 Words = NDArray[np.uint64]
@@ -162,7 +162,7 @@ class Room:
     def slots(self, program: Program, lanes: int) -> Slots:
         """Slots of 2 `lanes` words; what is in them is of no use."""
         if self._slots is None or (self._slots.words, self._slots.state.shape[1]) != (2 * lanes, program.slots):
-            self._slots = Slots(program.slots, 1, 2 * lanes)
+            self._slots = Slots(program.slots, 1, 2 * lanes, SHORTEST)  # kernels take 16 lanes at once
         return self._slots
 
 
