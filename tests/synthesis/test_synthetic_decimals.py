@@ -13,8 +13,7 @@ import pytest
 import dpmpc
 from dpmpc.data.hashing import BUCKETS
 from dpmpc.data.loading import opened
-from dpmpc.data.spelling import PLAIN
-from dpmpc.data.spelling import Spelling
+from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import RecordError
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.runs.synth_columns import decimals_of, most_levels, public_columns
