@@ -44,6 +44,7 @@ _NUMBER_TYPES = (
     "DECIMAL", "DOUBLE", "FLOAT", "REAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", _LENGTH_TYPE,
 )  # fmt: skip
 _DATE_TYPES = ("DATE", "TIMESTAMP")
+_AT_ONCE = 1000  # aggregates of one query: at ten thousand DuckDB ends the process
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,10 @@ class Table:
 
     def one(self, *expressions: str, relation: str | None = None) -> tuple[Any, ...]:
         """The values of aggregate expressions over the table's rows, or over part of them."""
-        return self.rows(", ".join(expressions), relation=relation)[0]
+        values: tuple[Any, ...] = ()
+        for first in range(0, len(expressions), _AT_ONCE):
+            values += self.rows(", ".join(expressions[first : first + _AT_ONCE]), relation=relation)[0]
+        return values
 
     def rows(self, select: str, tail: str = "", relation: str | None = None) -> list[tuple[Any, ...]]:
         """All rows of SELECT select FROM the table tail, for small results. Errors: the source cannot be read."""

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmpc.data import table as table_module
 from dpmpc.data.intake import look
 from dpmpc.data.loading import CsvFile, opened
 from dpmpc.data.spelling import canonical, is_missing, is_number
-from dpmpc.data.table import code_sql, value_sql
+from dpmpc.data.table import Table, code_sql, value_sql
 from dpmpc.errors import UsageError
 from tests.tables import csv_cells, write
 
@@ -196,3 +197,15 @@ def test_missing_file_and_column(tmp_path: Path) -> None:
         pytest.raises(UsageError, match="has no 'c'; its columns are a, b"),
     ):
         table["c"]
+
+
+def test_a_query_asks_for_so_many_sums_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB ends the process at ten thousand."""
+    path = tmp_path / "records.csv"
+    path.write_text("a\n1\n2\n")
+    monkeypatch.setattr(table_module, "_AT_ONCE", 2)
+    with opened(CsvFile(path)) as (table, _):
+        asked = [f"sum({table.number('a')}) + {k}" for k in range(5)]
+        seen: list[str] = []
+        monkeypatch.setattr(Table, "run", lambda self, query, run=Table.run: seen.append(query) or run(self, query))
+        assert table.one(*asked) == (3, 4, 5, 6, 7) and len(seen) == 3
