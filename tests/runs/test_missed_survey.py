@@ -78,21 +78,19 @@ def once_in(thread: str, call: Any) -> Any:
     return dying
 
 
-def test_an_owner_that_died_before_it_kept_the_survey_gets_it_from_those_that_went_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("victim", "thread", "where", "step"),
+    [
+        ("owner1", "site 4", stages, "after_first"),
+        ("1", "site 1", Opened, "append"),  # two of three have opened it without its help: its share had left
+    ],
+)
+def test_one_that_died_before_it_kept_the_survey_gets_it_from_those_that_went_on(
+    victim: str, thread: str, where: Any, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = planned(tmp_path / "made", backend="shamir")
-    monkeypatch.setattr(stages, "after_first", once_in("site 4", stages.after_first))
-    carried_on(plan, tmp_path, "owner1", monkeypatch)
-
-
-def test_a_party_that_died_before_it_kept_the_survey_gets_it_from_those_that_went_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two of three have opened it without its help: its share had left."""
-    plan = planned(tmp_path / "made", backend="shamir")
-    monkeypatch.setattr(Opened, "append", once_in("site 1", Opened.append))
-    carried_on(plan, tmp_path, "1", monkeypatch)
+    monkeypatch.setattr(where, step, once_in(thread, getattr(where, step)))
+    carried_on(plan, tmp_path, victim, monkeypatch)
 
 
 def test_parties_that_tell_different_sums_are_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
