@@ -2,7 +2,7 @@
 
 import math
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -11,6 +11,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of, stage_plan
 from dpmpc.data import Dataset, Partition, Schema
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import BALANCED, parsed
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning
 from dpmpc.learning.settings import Descent
