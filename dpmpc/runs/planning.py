@@ -229,7 +229,8 @@ def plan_with_survey(
     survey = Draft(draft, epsilon_of_mu(mu, request.delta), balanced=balanced)
     stated = None if balanced else request.class_weight
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
-    first = stage_plan(_stated(request, facts), survey.stage)
+    unadvised = replace(request, iterations=request.releases)  # how training will go says nothing about its survey
+    first = stage_plan(_stated(unadvised, facts), survey.stage)
     plan = _stated(request, replace(facts, before=(*before, first.derived.mechanism)))
     source = replace(plan.learning, survey=survey, weights=() if stated is None else parsed(stated, draft.target))
     longest = source.longest(first.divisor, noise_of(first))
