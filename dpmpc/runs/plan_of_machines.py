@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmpc.aggregation.plan.asked import Bounds, data_digest
+from dpmpc.aggregation.plan.checks import of_usual_size
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Schema
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
@@ -33,6 +34,7 @@ class Beforehand:
     settings: dict[str, Any]
 
 
+@of_usual_size()
 def plan_of_machines(
     request: Request, schema: Schema, sizes: tuple[int, ...], complete: bool, asked: Beforehand | None = None,
     owners: Sequence[str] = (),

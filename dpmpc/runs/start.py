@@ -15,6 +15,7 @@ from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import check_index, run_party
 from dpmpc.aggregation.party.resume import check_attempt, check_new, spent_releases
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, plan_path
+from dpmpc.aggregation.plan.fields import differing, marks
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.names import named_errors, named_lines
 from dpmpc.aggregation.plan.plan import Plan
@@ -120,7 +121,8 @@ def _part_of(
     plan: Plan, where: Placement, stage: StageJob | None, *, request: Request | None, progress: Progress
 ) -> None:
     """This process's part of the plan in the file of the placement, or of a stage."""
-    with told_by(lambda: plan, where):
+    whole = plan if stage is None else stage.whole
+    with named_errors(lambda text: differing(text, whole)), told_by(lambda: plan, where):
         if where.party is not None and where.role != "both":
             _party(plan, where, where.party, progress, stage)
             return
@@ -188,6 +190,8 @@ def _party(plan: Plan, where: Placement, index: int, progress: Progress, stage: 
     job = _party_job(plan, where, index, stage)
     with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
         plain = log_to(file)
+        whole = plan if stage is None else stage.whole
+        plain = named_lines(plain, lambda text: differing(text, whole))
         log = named_lines(plain, plan.called)
         for line in part:
             log(line)
@@ -252,6 +256,7 @@ def _party_job(plan: Plan, where: Placement, index: int, stage: StageJob | None)
         account=account_of(plan, where.account, callers=where.own_records),
         stall=where.stall,
         tolerates_loss=True,
+        says=marks(plan if stage is None else stage.whole),
         followed=bool(plan.source.schedule.after if stage is None else stage.whole.source.schedule.before),
     )
 
