@@ -57,9 +57,9 @@ def _plain(value: Any, at: str = "the file") -> Any:
     if isinstance(value, list):
         return [_plain(part, f"{at}[{k}]") for k, part in enumerate(value)]
     if type(value) is int and value.bit_length() > 63:
-        raise ValueError(f"whole numbers have 64 bits; {at[:_LONGEST]} has {value.bit_length() + 1}")
+        raise ValueError(f"whole numbers have 64 bits; {at} has {value.bit_length() + 1}")
     if isinstance(value, str) and len(value) > _LONGEST:
-        raise ValueError(f"a text has up to {_LONGEST} characters; {at[:_LONGEST]} has {len(value)}")
+        raise ValueError(f"a text has up to {_LONGEST} characters; {at} has {len(value)}")
     return value.isoformat() if isinstance(value, date | time) else value
 
 

@@ -48,7 +48,7 @@ from dpmpc.runs.before_release import (
 from dpmpc.runs.chart import draw
 from dpmpc.runs.evaluating import evaluate, held_sizes, inside, plainly, too_few, why_not
 from dpmpc.runs.history import History, Row, read_history
-from dpmpc.runs.job import OPENED, OwnersJob
+from dpmpc.runs.job import OPENED, OwnersJob, whole_plan
 from dpmpc.runs.own_records import records_and_plan, surveyed, tell
 from dpmpc.runs.plain import Evaluator, figure_name, ordinary
 from dpmpc.runs.report import Costs, add_figures, build_report, read_report, write_report
@@ -67,7 +67,7 @@ def run_owners(job: OwnersJob, path: Path, progress: Progress) -> None:
         job = replace(job, request=job.request.among_others)
     called: Callable[[str], str] = str
     if (plan := job.plan) is not None:
-        whole = plan if job.stage is None else job.stage.whole
+        whole = whole_plan(plan, job.stage)
         called = lambda text: plan.called(differing(text, whole))  # noqa: E731
     with path.open("a", encoding="utf-8") as file:
         write = log_to(file)
