@@ -21,6 +21,7 @@ from dpmpc.aggregation.wire.frames import (
     unpack_beginning,
 )
 from dpmpc.errors import PeerError
+from dpmpc.learning.method import Learning
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import BEGIN, block_label
 from dpmpc.mpc.transport.dial import Call
@@ -50,6 +51,15 @@ def names_of_asker(plan: Plan, party: int) -> Sequence[str]:
     if party >= plan.parties:
         raise Refused("a party that asks how a run is must be one of its plan; another number came; mend <<index>>")
     return [f"party{party}"]
+
+
+def elsewhere(plan: Plan) -> str:
+    """Where the result of a run is that is over, for who finds no party. Of a stage nobody has one: the run goes on
+    from what it opened."""
+    if "+" in plan.run_id:
+        return ""
+    what = "model.npz" if isinstance(plan.source, Learning) else "what the run wrote"
+    return f"take {what} from another site, it is the same, or "
 
 
 async def ask(party: int, endpoint: Endpoint, tls: Tls | None, run_id: bytes, greeting: bytes, me: int) -> News | None:
