@@ -409,6 +409,15 @@ def early_layer(program: Program, draw: random.Random) -> Program:
     return _changed(program, k - 1, ands=np.vstack([program.layers[k - 1].ands, moved]))
 
 
+@functools.cache
+def telling(name: str) -> tuple[tuple[Words, Words, Words], Words]:
+    """Inputs on which a changed gate of a sampler shows, and what its program gives on them."""
+    circuit: Any = LARGE[name][0]
+    random_bits, mask_bits, given = large_inputs(name, 512)
+    inputs = deciding(circuit.keywords["plan"], len(random_bits), 512), mask_bits, given
+    return inputs, run_program(large(name)[0], *inputs)
+
+
 MUTATIONS = [
     drop_operand, drop_xor, other_operand, drop_and, and_of_others, swap_results, swap_outputs, other_mask_bit,
     same_random_bit, early_layer,
@@ -425,11 +434,8 @@ def test_broken_programs_are_caught(name: str, mutate: Callable[[Program, random
     circuit, masks = LARGE[name]
     tracer = Tracer(masks)
     outputs = evaluate(circuit(tracer))
-    program = compile_graph(tracer.graph, outputs, masks)
-    draw, (random_bits, mask_bits, given) = random.Random(f"{name} {mutate.__name__}"), large_inputs(name, 512)
-    inputs = deciding(circuit.keywords["plan"], len(random_bits), 512), mask_bits, given  # type: ignore[attr-defined]
-    right = run_program(program, *inputs)
-    differ = 0
+    program, (inputs, right), differ = large(name)[0], telling(name), 0
+    draw = random.Random(f"{name} {mutate.__name__}")
     for _ in range(25):
         broken = mutate(program, draw)
         assert not computes(broken, tracer.graph, nodes_of(outputs))

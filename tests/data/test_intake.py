@@ -249,6 +249,7 @@ def test_spellings_that_cannot_be(given: dict[str, Any], words: str) -> None:
     assert of_json(Spelling, json.loads(json.dumps(SPELLINGS[5].options()))) == SPELLINGS[5]
 
 
+@pytest.mark.slow
 def test_all_that_must_be_stated_is_asked_at_once_and_for_the_owner_alone(tmp_path: Path) -> None:
     path = GERMAN.write(tmp_path, 200)
     with pytest.raises(RecordError) as error:

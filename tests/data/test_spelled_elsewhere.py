@@ -153,6 +153,7 @@ UNITS = {"kr.": True, "Fr.": True, "/-": True, "mg/dl": True, "\u20ac": True, "%
          "/.": False}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_no_unit_is_proposed_that_may_not_be_stated(tmp_path: Path) -> None:
     for unit, good in UNITS.items():
         if good:
@@ -197,6 +198,7 @@ def test_columns_may_have_the_other_decimal_sign(tmp_path: Path) -> None:
     assert "--other-decimal dollar" in shown.output
 
 
+@pytest.mark.slow
 def test_one_refusal_says_all_that_a_file_needs_stated(tmp_path: Path) -> None:
     """Where the encoding or the line of names must be stated, the fields' spelling is in the same refusal: as it says
     it, the file is read, and nothing is left to ask."""
