@@ -21,7 +21,6 @@ from dpmpc.aggregation.wire.frames import (
     unpack_beginning,
 )
 from dpmpc.errors import PeerError
-from dpmpc.learning.method import Learning
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import BEGIN, block_label
 from dpmpc.mpc.transport.dial import Call
@@ -58,7 +57,7 @@ def elsewhere(plan: Plan) -> str:
     from what it opened."""
     if "+" in plan.run_id:
         return ""
-    what = "model.npz" if isinstance(plan.source, Learning) else "what the run wrote"
+    what = "model.npz" if plan.source.KIND == "learning" else "what the run wrote"
     return f"take {what} from another site, it is the same, or "
 
 

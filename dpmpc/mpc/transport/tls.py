@@ -11,10 +11,10 @@ import datetime
 import re
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from dpmpc.errors import PeerError, UsageError
+from dpmpc.lazy import dataclass
 
 
 @dataclass(frozen=True)
