@@ -150,8 +150,9 @@ def held_in_memory(size: int, memory: int) -> bool:
 def check_room(n: int, d: int, precision: Precision, memory: int, folder: Path) -> None:
     """Errors: n records of d features would have to lie on the disk of `folder`, which has less room."""
     size, free = n * d * np.dtype(DTYPES[precision]).itemsize, shutil.disk_usage(folder).free
+    why = f"{free / 1e9:.3g} GB are free"
     if not held_in_memory(size, memory) and size > free:
-        raise _no_room(n, d, size, f"{free / 1e9:.3g} GB are free")
+        raise _no_room(n, d, size, why)
 
 
 def _no_room(n: int, d: int, size: int, why: str) -> RecordError:
