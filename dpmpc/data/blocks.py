@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import RecordError
+from dpmpc.lazy import dataclass
 
 Floats = NDArray[np.float64]
 Precision = Literal["double", "single"]
