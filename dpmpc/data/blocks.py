@@ -7,6 +7,7 @@ of storage start at a page boundary, so arithmetic on them is the same to the la
 
 import mmap
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import field, replace
@@ -136,15 +137,32 @@ def allocate(n: int, d: int, precision: Precision, folder: Path | None) -> Recor
             else:
                 os.ftruncate(file.fileno(), size)
         except OSError as error:
-            way = "free some, name another <<out>>, raise <<memory>>, take <<precision=single>>, or <<drop>> columns of"
-            raise RecordError(
-                f"features need {size / 1e9:.3g} GB on the disk of the run's folder, for {n} records of {d}; "
-                f"{error.strerror}; {way} many values",
-                "features need more room than the disk of the run's folder has",
-            ) from None
+            raise _no_room(n, d, size, error.strerror or "it is full") from None
         room = mmap.mmap(file.fileno(), size)
         kept = _Descriptor(os.dup(file.fileno()))
     return Records(np.frombuffer(room, dtype, n * d).reshape(n, d), y, False, room, _file=kept)
+
+
+def held_in_memory(size: int, memory: int) -> bool:
+    """Whether features of so many bytes lie in memory, of which so much may be used; else in a file."""
+    return size <= memory // 2
+
+
+def check_room(n: int, d: int, precision: Precision, memory: int, folder: Path) -> None:
+    """Errors: n records of d features would have to lie on the disk of `folder`, which has less room."""
+    size, free = n * d * np.dtype(DTYPES[precision]).itemsize, shutil.disk_usage(folder).free
+    why = f"{free / 1e9:.3g} GB are free"
+    if not held_in_memory(size, memory) and size > free:
+        raise _no_room(n, d, size, why)
+
+
+def _no_room(n: int, d: int, size: int, why: str) -> RecordError:
+    way = "free some, name another <<out>>, raise <<memory>>, take <<precision=single>>, or <<drop>> columns of"
+    return RecordError(
+        f"features need {size / 1e9:.3g} GB on the disk of the run's folder, for {n} records of {d}; {why}; {way} many "
+        "values",
+        "features need more room than the disk of the run's folder has",
+    )
 
 
 def arranged(records: Records, order: NDArray[np.int64], folder: Path | None) -> Records:

@@ -12,11 +12,14 @@ import codecs
 import csv
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
+
+import numpy as np
 
 from dpmpc.data.edges import SEPARATORS, check_first, check_last, declared, lines_of, surplus, without_last
 from dpmpc.data.encodings import likely, two_bytes
@@ -44,7 +47,7 @@ class Scan:
 def scan(path: Path, name: str) -> Scan:
     """The digest of a text file, and whether it has signs that DuckDB takes for parts of numbers. Errors: it cannot be
     read, or is not text in UTF-8. Cost: one reading; of large files a second thread works out the digest."""
-    ended = False  # whether the chunk before ends in a plus
+    ended = b""  # how the chunks before end
     digest, decoder, position, loose = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")(), 0, False
     with readable(path).open("rb") as file, ThreadPoolExecutor(1) as beside:
         hashed: Future[None] | None = None
@@ -59,9 +62,8 @@ def scan(path: Path, name: str) -> Scan:
                 if position == 0 and (wide := two_bytes(chunk)):
                     raise _not_utf8(path, name, chunk.index(b"\0"), wide)
                 raise UsageError(f"a data file is text; {name} holds binary bytes; save it as CSV in UTF-8")
-            loose = loose or b"_" in chunk or (ended and chunk[:1] == b"-")
-            loose = loose or (b"+" in chunk and b"+-" in chunk)  # one byte is found ten times as fast as two
-            ended = chunk[-1:] == b"+"
+            loose = loose or _is_loose(ended + chunk)
+            ended = (ended + chunk[-2:])[-2:]
             pending = len(decoder.getstate()[0])
             if pending or not chunk.isascii():
                 try:
@@ -73,6 +75,19 @@ def scan(path: Path, name: str) -> Scan:
     if pending := len(decoder.getstate()[0]):
         raise _not_utf8(path, name, position - pending)
     return Scan(digest.hexdigest(), loose)
+
+
+def _is_loose(chunk: bytes) -> bool:
+    """Whether bytes have what DuckDB takes for a part of a number: `_` between two digits, or `+-`."""
+    if b"+" in chunk and b"+-" in chunk:  # one byte is found ten times as fast as two
+        return True
+    if b"_" not in chunk:
+        return False
+    if not chunk.isascii():  # digits of other scripts may be read as ours
+        return True
+    signs = np.frombuffer(chunk, np.uint8)
+    digits = (signs >= ord("0")) & (signs <= ord("9"))
+    return bool(((signs[1:-1] == ord("_")) & digits[:-2] & digits[2:]).any())
 
 
 NOT_ENCODED = "a text file of an owner is not in the encoding that was stated"
@@ -170,16 +185,21 @@ def open_csv(
         check_last(path, name, separator, width)
     view = f"csv{len(connection.execute('SHOW TABLES').fetchall())}"
 
-    def look_at(text: str) -> None:
-        connection.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT * FROM {text}")
+    read = partial(_relation, path, width, separator, skip)
+
+    def look_at() -> None:
+        connection.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT * FROM {read()}")
 
     def repair() -> None:
         clean = folder / f"{len(list(folder.iterdir()))}.csv"
         _clean(path, clean, name, separator, comment, width, skip)
-        look_at(_relation(clean, width, ",", 0))
+        nonlocal read
+        read = partial(_relation, clean, width, ",", 0)
+        look_at()
 
-    look_at(_relation(path, width, separator, skip))
-    table = Table(name, columns, view, connection, loose, repair=repair, parsed=True)
+    look_at()
+    typed = view, lambda numbers: read(numbers)
+    table = Table(name, columns, view, connection, loose, repair=repair, parsed=True, typed=typed)
     # in a file of one column DuckDB takes a blank line for a record; a header over several lines is one line to `skip`
     if comment is not None or width == 1 or broken:
         repair()
@@ -202,8 +222,9 @@ def distinct_names(found: Sequence[str]) -> tuple[list[str], list[str]]:
     return names, notes
 
 
-def _relation(path: Path, width: int, separator: str, skip: int) -> str:
-    columns = ", ".join(f"'c{k}': 'VARCHAR'" for k in range(width))
+def _relation(path: Path, width: int, separator: str, skip: int, numbers: Collection[str] = ()) -> str:
+    """SQL for the records of a text file. `numbers`: columns c0, c1, ... that are read as numbers, not as texts."""
+    columns = ", ".join(f"'c{k}': '{'DOUBLE' if f'c{k}' in numbers else 'VARCHAR'}'" for k in range(width))
     return (
         f"read_csv({path_literal(path)}, auto_detect=false, header=false, skip={skip}, delim={literal(separator)},"
         f" quote='\"', escape='\"', strict_mode=true, null_padding=false, max_line_size={_LONGEST_LINE},"

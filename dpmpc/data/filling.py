@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.data.ahead import cores, in_order
-from dpmpc.data.blocks import Precision, Records, allocate
+from dpmpc.data.blocks import Precision, Records, allocate, held_in_memory
 from dpmpc.data.mapping import Counts, Mapping
 from dpmpc.data.ownership import EMPTY
 from dpmpc.data.rows import Rows
@@ -25,7 +25,7 @@ def filled(mapping: Mapping, n: int, order: Ints, private: Path, memory: int, pr
     half of `memory` lie in a file in `private`. The mapping has what did not fit. Errors: as `Mapping.blocks`."""
     d = len(mapping.schema.feature_names)
     width = d * (8 if precision == "double" else 4)
-    records = allocate(len(order), d, precision, private if len(order) * width > memory // 2 else None)
+    records = allocate(len(order), d, precision, None if held_in_memory(len(order) * width, memory) else private)
     records.y[order == EMPTY] = 0.0  # X is zeros when it is made
     place: Ints | None = None
     if len(order) != n or not bool((order == np.arange(n)).all()):

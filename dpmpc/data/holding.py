@@ -5,33 +5,59 @@ held as text, cleaned row by row. What is cheap for most records is done for all
 that is one of few is held as it stands, where none of the few has to be mended.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from dpmpc.data.few import MOST, listed, texts_of
+from dpmpc.data.few import COLUMN, MOST, listed, texts_of
 from dpmpc.data.once import worked_out
 from dpmpc.data.reading import number_sql
 from dpmpc.data.table import Column, Table, value_sql
+from dpmpc.errors import RecordError
 
-HELD = "held"
+HELD, _RAW = "held", "raw"
 _FIRST = 1000  # records that say what is tried first
+_AT_ONCE = 256  # columns of one query: what it holds of each while it runs adds up
+_VALUE, _READ = '"(value)"', '"(read)"'  # no column of records has such a name
 
 
 def held(table: Table, names: Sequence[str]) -> Table:
     """The same table with these columns parsed once and held by DuckDB, in its memory or in its folder on disk.
 
     A column all of whose values are numbers is held as numbers, the others as text. The first rows only say what to try
-    first: a column with one value that is no number is held as text. Cost: one parsing, and a second one where the
-    first rows said the wrong.
+    first: a column with one value that is no number is held as text. Cost: one parsing, and one or two more where the
+    first rows said the wrong. A wide table is held as it stands first, and then some columns at a time.
     """
     if not table.parsed:
         return table
+    if len(names) <= _AT_ONCE:
+        return _held(table, names, HELD, 0)
+    columns = tuple(replace(table[name], sql=f"r{k}") for k, name in enumerate(names))
+    raw = _kept(table, columns, ", ".join(f"{table[name].sql} AS r{k}" for k, name in enumerate(names)), _RAW)
+    table.unchanged()
+    raw = replace(raw, parsed=True)
+    parts = [
+        _held(raw if at == 0 else replace(raw, along=""), names[at : at + _AT_ONCE], f"{HELD}{at}", at)
+        for at in range(0, len(names), _AT_ONCE)
+    ]
+    joined = " POSITIONAL JOIN ".join(part.relation for part in parts)
+    result = _kept(raw, [column for part in parts for column in part.columns], "*", HELD, joined)
+    for part in parts:
+        table.run(f"DROP TABLE {part.relation}")
+        result.found.update(part.found)
+    table.run(f"DROP TABLE {_RAW}")
+    return result
+
+
+def _held(table: Table, names: Sequence[str], called: str, first: int) -> Table:
+    """The same of columns that are held at once, in a table of this name, as h`first` and so on."""
     if not table.spelling.plain:
         table = _staged(table, names)
-    numbers, few = _tried(table, names)
+    numbers, few, bare = _tried(table, names)
     while True:
-        columns = tuple(_column(table[name], f"h{k}", name in numbers, name in few) for k, name in enumerate(names))
-        result = _made(table, columns, table.relation)
+        named = enumerate(names, first)
+        columns = tuple(_column(table[name], f"h{k}", name in numbers, name in few) for k, name in named)
+        result = _as_typed(table, columns, bare, called) or _made(table, columns, table.relation, called)
         table.unchanged()
         counts = {c.name: f"count(*) FILTER (WHERE NOT isfinite({c.sql}))" for c in columns if c.name in numbers}
         wrong = {n for n, count in zip(counts, result.one(*counts.values()) if counts else (), strict=True) if count}
@@ -42,7 +68,7 @@ def held(table: Table, names: Sequence[str]) -> Table:
     known = result.found
     result = replace(result, columns=tuple(replace(c, clean=_held_clean(c) and c.name not in odd) for c in columns))
     if odd:
-        result = _made(result, tuple(replace(c, clean=_held_clean(c)) for c in columns), HELD)
+        result = _made(result, tuple(replace(c, clean=_held_clean(c)) for c in columns), called, called)
     result.found.update({key: texts for key, texts in known.items() if key not in map(texts_of, odd)})
     return result
 
@@ -52,27 +78,66 @@ def _held_clean(column: Column) -> bool:
     return column.type == "VARCHAR" and column.kind == "text"
 
 
-def _tried(table: Table, names: Sequence[str]) -> tuple[set[str], set[str]]:
-    """Which columns seem to have numbers alone, and which texts of which there are few, as the first records say."""
+def _tried(table: Table, names: Sequence[str]) -> tuple[set[str], set[str], set[str]]:
+    """Which columns seem to have numbers alone, which texts of which there are few, and which of those with numbers
+    have no word for a missing one either, as the first records say. Columns that are spelled alike are asked about in
+    one expression, over the values of all of them: to plan one a column takes longer than to run it."""
     texts = [name for name in names if table[name].kind in ("text", "number")]
-    asked = list[str]()
+    alike: dict[object, list[str]] = defaultdict(list)
     for name in texts:
-        asked.append(f"count(*) FILTER (WHERE isinf({value_sql(table, name)}) OR {_padded(table, name)})")
-        asked.append(f"count(DISTINCT {table[name].sql})")
-    found = iter(table.one(*asked, relation=f"(SELECT * FROM {table.relation} LIMIT {_FIRST})") if asked else ())
-    seen = {name: (odd, many) for name, odd, many in zip(texts, found, found, strict=True)}
-    numbers = {name for name, (odd, _) in seen.items() if not odd and not table.worded(name)}
+        column, spelling = table[name], table.spelling
+        alike[column.type, bool(column.value), spelling.of(name), spelling.markers(name)].append(name)
+    seen = dict[str, tuple[int, int, int]]()
+    for some in alike.values():
+        column = replace(table[some[0]], sql=_VALUE, value=_READ if table[some[0]].value else "")
+        one = replace(table, columns=(column,))
+        odd = f"count(*) FILTER (WHERE isinf({value_sql(one, column.name)}) OR {_padded(one, column.name)})"
+        each = [f"unnest([{', '.join(table[name].sql for name in some)}]) AS {_VALUE}"]
+        if column.value:
+            each.append(f"unnest([{', '.join(table[name].value for name in some)}]) AS {_READ}")
+        each.append(f"unnest(range({len(some)})) AS {COLUMN}")
+        relation = f"(SELECT {', '.join(each)} FROM (SELECT * FROM {table.relation} LIMIT {_FIRST}))"
+        word = f"CAST({_VALUE} AS VARCHAR) <> '' AND TRY_CAST({_VALUE} AS DOUBLE) IS NULL"
+        asked = f"{COLUMN}, {odd}, count(DISTINCT {_VALUE}), count(*) FILTER (WHERE {word})"
+        seen |= {some[at]: (*found,) for at, *found in table.rows(asked, f"GROUP BY {COLUMN}", relation)}
+    none = (0, 0, 0)  # of no records
+    numbers = {name for name in texts if not seen.get(name, none)[0] and not table.worded(name)}
     plain = (name for name in texts if table[name].type == "VARCHAR" and not table[name].value)
-    return numbers, {name for name in plain if name not in numbers and seen[name][1] <= MOST}
+    few = {name for name in plain if name not in numbers and seen.get(name, none)[1] <= MOST}
+    return numbers, few, {name for name in numbers if not seen.get(name, none)[2]}
 
 
-def _made(table: Table, columns: Sequence[Column], relation: str) -> Table:
+def _as_typed(table: Table, columns: Sequence[Column], bare: Set[str], called: str) -> Table | None:
+    """The table of these columns, held, of which the parser itself has read those of numbers that are `bare`: to the
+    same bits, and no field of them is ever a text. None where that is not what was stated, or where some field of
+    theirs is neither a number nor empty."""
+    numbers = [c for c in columns if c.type == "DOUBLE" and c.name in bare and table[c.name].type == "VARCHAR"]
+    spelling = table.spelling
+    if table.typed is None or table.typed[0] != table.relation or table.along or not numbers:
+        return None
+    if table.loose or not spelling.plain or spelling.missing:
+        return None
+    select = ", ".join(f"{table[c.name].sql if c in numbers else _sql(table, c)} AS {c.sql}" for c in columns)
+    relation = table.typed[1]({table[c.name].sql for c in numbers})
+    try:
+        return _kept(replace(table, repair=None), columns, select, called, relation)
+    except RecordError:  # what is wrong is said, or mended, where all is read as text
+        return None
+
+
+def _made(table: Table, columns: Sequence[Column], relation: str, called: str) -> Table:
     """The table of these columns, held."""
-    select = ", ".join(f"{_sql(table, column)} AS {column.sql}" for column in columns)
-    along = f", {table.along}" if table.along else ""
-    select, relation = worked_out(select, relation)
-    table.run(f"CREATE OR REPLACE TEMP TABLE {HELD} AS SELECT {select}{along} FROM {relation}")
-    return replace(table, columns=tuple(columns), relation=HELD, repair=None, parsed=False, unchanged=lambda: None)
+    return _kept(
+        table, columns, ", ".join(f"{_sql(table, column)} AS {column.sql}" for column in columns), called, relation
+    )
+
+
+def _kept(table: Table, columns: Sequence[Column], select: str, called: str, relation: str = "") -> Table:
+    """The table of these columns as DuckDB holds what is selected of a relation, the table's own by default."""
+    along = f", {table.along}" if table.along and select != "*" else ""
+    select, relation = worked_out(select, relation or table.relation)
+    table.run(f"CREATE OR REPLACE TEMP TABLE {called} AS SELECT {select}{along} FROM {relation}")
+    return replace(table, columns=tuple(columns), relation=called, repair=None, parsed=False, unchanged=lambda: None)
 
 
 def _clean(table: Table, column: Column) -> bool:

@@ -32,6 +32,7 @@ _PADDED = "numbers with zeros before them, such as 0123"
 _EXACT = 100_000  # records: of more, different numbers are counted approximately
 ONCE = 20_000  # records: of more, what a look found of a column stands where another spelling moves no field of it
 _AT_ONCE = 16  # columns a query, so that its plan stays small
+_FIELDS = 400_000  # of texts that one query asks about together, or of _AT_ONCE columns
 
 
 @dataclass(frozen=True)
@@ -113,13 +114,11 @@ def _look(
     again = _unmoved(plain, before)
     columns |= again
     seen = [column for column in seen if column.name not in again]
-    for begin in range(0, len(seen), _AT_ONCE):
-        some = seen[begin : begin + _AT_ONCE]
-        facts = _facts(plain, [column.name for column in some])
-        columns |= {
-            column.name: _looked(plain, column.name, table[column.name].type, roles[column.name], fact)
-            for column, fact in zip(some, facts, strict=True)
-        }
+    facts = _facts(plain, [column.name for column in seen])
+    columns |= {
+        column.name: _looked(plain, column.name, table[column.name].type, roles[column.name], facts[column.name])
+        for column in seen
+    }
     forms = [c.forms for c in columns.values() if c.forms is not None]
     if table.spelling.decimal == "." and any(each.commas for each in forms):  # are the points of others decimals?
         broken = [c for c in columns.values() if c.forms is None and c.kind == "number" and not c.whole]
@@ -187,13 +186,18 @@ def explore(
 _Fact = dict[str, Any]
 
 
-def _facts(table: Table, names: Sequence[str]) -> list[_Fact]:
+def _facts(table: Table, names: Sequence[str]) -> dict[str, _Fact]:
     """What one scan says of some columns, each in words of its kind; of texts, one scan each of its different ones."""
-    plain = {name: dict(_asked(table, name)) for name in names if table[name].kind != "text"}
-    row = iter(table.one(*(sql for one in plain.values() for sql in one.values())) if plain else ())
-    facts = {name: {key: next(row) for key in one} for name, one in plain.items()}
-    facts |= facts_of_texts(table, [name for name in names if name not in facts])
-    return [facts[name] for name in names]
+    facts = dict[str, _Fact]()
+    rest, texts = (list(filter(lambda name: (table[name].kind == "text") is text, names)) for text in (False, True))
+    for begin in range(0, len(rest), _AT_ONCE):
+        some = {name: dict(_asked(table, name)) for name in rest[begin : begin + _AT_ONCE]}
+        row = iter(table.one(*(sql for one in some.values() for sql in one.values())))
+        facts |= {name: {key: next(row) for key in one} for name, one in some.items()}
+    at_once = max(_AT_ONCE, _FIELDS // max(1, table.n))
+    for begin in range(0, len(texts), at_once):
+        facts |= facts_of_texts(table, texts[begin : begin + at_once])
+    return facts
 
 
 def _asked(table: Table, name: str) -> Iterator[tuple[str, str]]:

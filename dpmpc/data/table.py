@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
@@ -44,7 +44,7 @@ _NUMBER_TYPES = (
     "DECIMAL", "DOUBLE", "FLOAT", "REAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", _LENGTH_TYPE,
 )  # fmt: skip
 _DATE_TYPES = ("DATE", "TIMESTAMP")
-_AT_ONCE = 1000  # aggregates of one query: at ten thousand DuckDB ends the process
+_AT_ONCE = 256  # aggregates of one query: of a thousand each costs twice as much, and at ten thousand DuckDB dies
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,8 @@ class Table:
     repair: Callable[[], None] | None = field(default=None, repr=False)  # tried once when DuckDB cannot read the source
     parsed: bool = False  # every reading parses text: worth holding
     spelling: Spelling = PLAIN
+    # a relation of texts, and what gives the same with some columns read as DOUBLE, which fails where a field is none
+    typed: tuple[str, Callable[[Collection[str]], str]] | None = field(default=None, repr=False)
     along: str = ""  # a column of the relation that is none of the table's, and that goes where its rows go
     found: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # what was asked for before
     beyond: int = 0  # records of persons who have more than are kept: none of these is read; for their owner alone

@@ -61,10 +61,12 @@ def facts_of_texts(table: Table, names: Sequence[str]) -> dict[str, dict[str, An
     where they are spelled alike: such a query takes longer to plan than to run."""
     asked, found = dict(_asked()), dict[str, dict[str, Any]]()
     alike: dict[tuple[bool, object], list[str]] = defaultdict(list)
+    spelling = table.spelling
     for name in names:
         column, ready = table[name], few(table, name) is not None
         if (ready or table.n <= _TOGETHER) and not column.value:
-            kind = ("" if ready else column.type, table.spelling.of(name), column.clean, table.worded(name))
+            spelled = spelling.of(name), spelling.markers(name), table.worded(name)
+            kind = ("" if ready else column.type, column.clean, *spelled)
             alike[ready, kind].append(name)
     for (ready, _), some in alike.items():
         column = replace(table[some[0]], sql="v")

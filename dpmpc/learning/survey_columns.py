@@ -6,7 +6,7 @@ which stay as they are; columns of which nothing is known. A number becomes (v -
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,6 +21,9 @@ from dpmpc.learning.survey import MANY, Findings, Found, Survey
 from dpmpc.learning.survey_numbers import WIDEST
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.checks import check_epsilon
+
+if TYPE_CHECKING:
+    from dpmpc.data.intake import Intake  # which brings a database; parties have no records
 
 ANY = (-WIDEST, WIDEST)  # the range of a number of which none is known
 RULE = 6  # by which findings become a schema
@@ -67,6 +70,19 @@ class Draft:
         knots = KNOTS if self.schema.basis == "additive" else 0
         stated = sum(len(column.features) for column in self.schema.columns if not is_open(column))
         return survey_of(self.schema).most_features(records, noise, knots) + stated + self.schema.intercept
+
+    def likely_most(self, intake: "Intake", records: int, noise: float) -> int:
+        """The same as a look at the records bounds it: a bucket is kept where some text is in it, and a number has its
+        features where some field is one. For the owner's own eyes."""
+        knots = KNOTS if self.schema.basis == "additive" else 0
+        most = survey_of(self.schema).most_kept(records, noise)
+        features = self.longest(records, noise)
+        for column in intake.columns:
+            if column.name in self.schema.unknown:
+                read = column.present if column.forms is None else sum(column.forms.read)  # as numbers or dates
+                features -= most - min(most, column.distinct, column.present - read)
+                features -= 0 if read or column.kind == "time" else 1 + max(0, knots - 1)
+        return features
 
     def after(self, opened: Sum) -> Schema:
         """The schema of what a survey has opened. Errors: nothing stood out of its noise."""

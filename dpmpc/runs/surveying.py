@@ -22,8 +22,9 @@ from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.aggregator import WAIT, Aggregator
 from dpmpc.aggregation.owner.local_parties import Choose, work_out
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.stages import sum_of
+from dpmpc.aggregation.plan.stages import noise_of, sum_of
 from dpmpc.data import Schema
+from dpmpc.data.blocks import check_room
 from dpmpc.data.dataset import Rows, split
 from dpmpc.data.derive import (
     Asked,
@@ -38,6 +39,7 @@ from dpmpc.data.draft import target_of
 from dpmpc.data.intake import Intake
 from dpmpc.data.loading import OpenTable
 from dpmpc.data.mapping import owners_in
+from dpmpc.data.memory import parse_memory, usual_memory
 from dpmpc.data.persons import drawn_apart, persons_of
 from dpmpc.data.schema import Numeric, Range, Target, read_bounds
 from dpmpc.data.table import Ints, Table
@@ -115,7 +117,16 @@ def survey(
     part = training_part(request, counted_of(request, sum(map(len, rows)), persons), table.source)
     asking = Asking(table, draft, owner_of, sizes, part)
     account = partial(account_of, said=request.account, callers=request.source is not None)
-    found = release(request, asking, out / SURVEY, wait, check, budget, account, tell)
+
+    def checked(plan: Plan, training: Plan) -> None:
+        asks = training.learning.survey
+        if intake is not None and asks is not None:  # what comes after has room, or nothing is spent
+            d = asks.likely_most(intake, plan.divisor, noise_of(plan))
+            memory = usual_memory() if request.memory is None else parse_memory(request.memory)
+            check_room(sum(map(len, rows)), d, request.precision, memory, records.private)
+        check(plan, training)
+
+    found = release(request, asking, out / SURVEY, wait, checked, budget, account, tell)
     if found is None:
         return None
     plan, schema, request = found
