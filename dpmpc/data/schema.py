@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import date
 from itertools import accumulate
@@ -98,7 +99,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.basis == "additive":
             msgspec.structs.force_setattr(self, "columns", tuple(map(with_knots, self.columns)))
         names = [*(column.name for column in self.columns), *self.unknown]
-        double = sorted({name for name in (*names, self.target.name) if [*names, self.target.name].count(name) > 1})
+        double = sorted(name for name, times in Counter((*names, self.target.name)).items() if times > 1)
         if double or not names:
             raise SchemaError(
                 f"a schema names each column once, the target apart; it has {double or 'no columns'}; correct it"

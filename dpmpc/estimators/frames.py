@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmpc.data.blocks import Records, arranged, in_memory
 from dpmpc.data.derive import Asked, looked, schema_of_bounds, schema_of_records
+from dpmpc.data.draft import rounded
 from dpmpc.data.loading import opened
 from dpmpc.data.mapping import Mapping as Mapped
 from dpmpc.data.objects import is_spread, plain_pandas
@@ -111,8 +112,7 @@ def make_schema(X: Frame, bounds: Any, target: Target, public: bool, one: bool, 
     if not all_numbers(X):
         return _schema_of_frame(X, bounds, target, public, one, spelling)
     if bounds is None:
-        both = [(float(np.nanmin(v)), float(np.nanmax(v))) if np.isfinite(v).any() else (0.0, 0.0) for v in X.values()]
-        low, high = np.array(both).T
+        low, high = np.array([read_range(values) for values in X.values()]).T
     elif isinstance(bounds, Mapping):
         if absent := [name for name in X if name not in bounds]:
             raise EstimatorError(f"bounds must cover every column; {', '.join(absent[:8])} not there; add them")
@@ -123,6 +123,12 @@ def make_schema(X: Frame, bounds: Any, target: Target, public: bool, one: bool, 
         Numeric(name, float(a), float(b)) for name, a, b in zip(X, low, high, strict=True)
     )
     return Schema(columns, target, one, "fill", "public" if bounds is not None and public else "data")
+
+
+def read_range(values: Floats) -> tuple[float, float]:
+    """A range that is read off values by the rule of `train`: no end is a record's but by chance."""
+    there = values[np.isfinite(values)]
+    return rounded(float(there.min()), float(there.max())) if len(there) else (0.0, 0.0)
 
 
 def all_numbers(X: Frame) -> bool:
@@ -256,7 +262,12 @@ def schema_classes(target: Target, y: Any) -> Any:
 
 def range_target(y: Floats, bounds: Any) -> Range:
     """The target of a regression, from its public bounds or read off the values."""
-    low, high = (float(np.nanmin(y)), float(np.nanmax(y))) if bounds is None else (float(side) for side in bounds)
-    if bounds is None and low == high:
-        raise EstimatorError(f"a target must vary; it is always {low:g}; state target_bounds=(low, high)")
-    return Range(TARGET, low, high)
+    if bounds is not None:
+        low, high = (float(side) for side in bounds)
+        return Range(TARGET, low, high)
+    if np.nanmin(y) == np.nanmax(y):
+        raise EstimatorRecordError(
+            f"a target must vary; it is always {np.nanmin(y):g}; state target_bounds=(low, high)",
+            "a target must vary; an owner's is always the same",
+        )
+    return Range(TARGET, *read_range(y))

@@ -52,7 +52,7 @@ from dpmpc.learning.task import TASKS, modelled
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.evaluating import counted as counted_of
-from dpmpc.runs.evaluating import parting, splitting, training_part
+from dpmpc.runs.evaluating import inside, parting, splitting, training_part
 from dpmpc.runs.named_records import shared_out
 from dpmpc.runs.planning import (
     may_survey,
@@ -114,6 +114,8 @@ def survey(
     draft = draft_for(request, records.table, table, asked, features)
     rows, owner_of, sizes = owners_of_records(request, records.table, table)
     persons = None if request.person is None else persons_of(records.table)
+    held = counted_of(request, len(rows[1]), None if persons is None else persons[rows[1]])
+    inside(request, held, draft.task, draft.classes)  # what was asked for is refused before the survey is spent
     part = training_part(request, counted_of(request, sum(map(len, rows)), persons), table.source)
     asking = Asking(table, draft, owner_of, sizes, part)
     account = partial(account_of, said=request.account, callers=request.source is not None)

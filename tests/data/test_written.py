@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from dpmpc.data.columns import Categorical, Date
-from dpmpc.data.schema import Schema, column_of_bounds, editor_schema, read_bounds
+from dpmpc.data.schema import Labels, Numeric, Schema, column_of_bounds, editor_schema, read_bounds
 from dpmpc.data.written import known_keys
 from dpmpc.errors import UsageError
 from tests.tables import write
@@ -118,3 +118,19 @@ def test_the_editors_schema_agrees_with_what_is_read(tmp_path: Path, old: str) -
 
 def test_known_keys_are_those_of_all_classes_inside() -> None:
     assert {"columns", "target", "low", "categories", "positive", "bounds"} <= set(known_keys(Schema))
+
+
+def test_names_of_a_wide_table_are_counted_in_one_pass() -> None:
+    """Not each held against all others: 300,000 columns would take hours."""
+    asked = [0]
+
+    class Counted(str):
+        def __eq__(self, other: object) -> bool:
+            asked[0] += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    target = Labels("label", ("1",), ("0",))
+    Schema(tuple(Numeric(Counted(f"x{k}"), 0.0, 1.0) for k in range(500)), target)
+    assert asked[0] < 5_000

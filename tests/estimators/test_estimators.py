@@ -220,6 +220,28 @@ def test_a_regressions_range_is_surveyed_unless_it_is_public() -> None:
     assert 5000 <= narrow.low < narrow.high <= 6000  # a survey finds nothing beyond what is public
 
 
+def test_what_is_read_off_records_is_rounded_as_train_does_whatever_holds_them(tmp_path: Path) -> None:
+    """No record's value stands in a schema: not of a frame, of its numbers alone, of an array, and not the target's."""
+    X, score, site = survivors(600)
+    frame, y = X.assign(age=X["age"].fillna(40.5)), 1000 * (5 + score)
+    for columns in (["age", "income", "ward"], ["age", "income"]):
+        records = frame[columns].assign(target=y, site=site)
+        trained = dpmpc.train(
+            tmp_path / columns[-1], records=records, target="target", task="ridge", owners_column="site", delta=1e-5,
+            preprocessing="records", engine="clear", test_fraction=0.0, iterations=2, evaluate=False,
+        ).model.preprocessing  # fmt: skip
+        for table in [frame[columns]] + [frame[columns].to_numpy()] * ("ward" not in columns):
+            model = PrivateRidge(preprocessing="records", engine="clear", iterations=2, data_id="read off")
+            with pytest.warns(PrivacyWarning, match="read off the records"):
+                made = model.fit(table, y, owners=site).schema_
+            assert (made.target.low, made.target.high) == (trained["target"]["low"], trained["target"]["high"])
+            for column, told in zip(made.columns, trained["columns"], strict=True):
+                assert getattr(column, "low", None) == told.get("low")
+                assert getattr(column, "high", None) == told.get("high")
+    seen = {*frame["age"], *frame["income"], *y}
+    assert not seen & {made.target.low, made.target.high, *(end for c in made.columns for end in (c.low, c.high))}
+
+
 def test_missing_values_are_filled_by_the_same_rule_with_and_without_texts() -> None:
     """Public bounds, no noise: a column of texts that is always the same changes what is filled in nothing."""
     X, y, site = problem()

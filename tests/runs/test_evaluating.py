@@ -192,6 +192,22 @@ def test_too_few_records_are_said_before_anything_is_spent(tmp_path: Path) -> No
     assert run(request(path, evaluate=False), tmp_path / "none")["figures"] is None
 
 
+@pytest.mark.parametrize(("task", "figure"), [("ridge", "R2"), ("softmax", "AUC")])
+def test_figures_that_a_task_has_too_few_records_for_are_refused_before_its_survey(
+    task: str, figure: str, tmp_path: Path
+) -> None:
+    """Of two classes 800 held-out records tell enough, of a quantity or of three classes they do not."""
+    path, frame = tmp_path / "people.csv", people(4000)
+    frame["y"] = frame["x"] if task == "ridge" else np.digitize(frame["x"], [-0.5, 0.5])
+    frame.to_csv(path, index=False)
+    asked = request(path, figures="inside", task=task, epsilon=4.0, bounds=None, test_fraction=0.2)
+    with pytest.raises(UsageError, match=rf"held-out records are too few: {figure} would be off by"):
+        run(asked, tmp_path / "asked")
+    assert not ledgers_below(tmp_path / "asked")
+    assert not run(replace(asked, figures=None), tmp_path / "not")["figures"]["inside"]
+    assert ledgers_below(tmp_path / "not")  # of its survey too
+
+
 def test_data_sets_that_are_public_have_both_kinds_of_figures(tmp_path: Path) -> None:
     report = run(small(max_rows=6000, evaluate=True, engine="clear", epsilon=2.0), tmp_path / "run")
     assert report["figures"]["inside"] and report["utility"] is not None
