@@ -34,7 +34,8 @@ def _missing() -> str:
 @pytest.mark.skipif(bool(_missing()), reason=_missing() or "all is here")
 def test_kernels_for_arm_are_their_twins_under_emulation(tmp_path: Path) -> None:
     tools = {"CC": COMPILER, "LDSHARED": f"{COMPILER} -shared"}
-    build = [sys.executable, "setup.py", "--quiet", "build_ext", f"--build-lib={tmp_path}", f"--build-temp={tmp_path}/o"]
+    folders = [f"--build-lib={tmp_path}", f"--build-temp={tmp_path}/o"]
+    build = [sys.executable, "setup.py", "--quiet", "build_ext", *folders]
     subprocess.run(build, cwd=TREE, env={**os.environ, **tools}, check=True, capture_output=True)
     (extension,) = tmp_path.glob("dpmpc/mpc/native/_kernels*.so")
     server = f"{EMULATOR} -L {ROOT} {PYTHON} -I -S -B {TREE}/tests/mpc/emulated_kernels.py {extension}"
