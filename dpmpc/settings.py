@@ -16,7 +16,7 @@ import math
 import operator
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -24,6 +24,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.registry import Registry
 
 T = TypeVar("T")
@@ -148,7 +149,7 @@ class Declared:
             return value
         kind = self.kind if self.kind in _KINDS else None
         good = kind is None or isinstance(value, {float: Real, int: Integral}.get(kind, kind))
-        if kind is int and isinstance(value, Real) and float(value).is_integer():
+        if kind is int and isinstance(value, Real) and not isinstance(value, Integral) and float(value).is_integer():
             good = True
         if not good or (isinstance(value, bool) and kind is not bool) or (kind is float and not math.isfinite(value)):
             assert kind is not None

@@ -14,7 +14,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from dpmpc.data.reading import literal, path_literal
 from dpmpc.data.spelling import bare, stating
 from dpmpc.data.table import Column, Table, check_names
 from dpmpc.errors import RecordError, UsageError, number_of
+from dpmpc.lazy import dataclass
 
 _HEAD = 1 << 16
 _CHUNK = 1 << 20
@@ -257,6 +258,11 @@ def _rows(lines: Iterable[str], name: str, separator: str, comment: str | None) 
                 yield row, reader.line_num + dropped
     except csv.Error as error:
         line = reader.line_num + dropped
+        if "field limit" in str(error):
+            raise RecordError(
+                f"a field has up to {_LONGEST_LINE} bytes; {name}, line {line}: one is longer; close a quote that is "
+                "open there, or take such a column out of the file"
+            ) from None
         raise RecordError(f"quotes must pair up; {name}, line {line}: {error}; correct the line") from None
 
 

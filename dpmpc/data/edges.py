@@ -85,7 +85,15 @@ def _each_line(texts: Sequence[str], separator: str) -> Iterator[tuple[int, list
     for k, text in enumerate(texts, 1):
         if text.count('"') % 2:
             return
-        yield k, next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])
+        yield k, _cells(text, separator)
+
+
+def _cells(text: str, separator: str) -> list[str]:
+    """Those of a line; none of one that is too long, which whoever reads the rows refuses."""
+    try:
+        return next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])
+    except csv.Error:
+        return []
 
 
 def _titled(row: Sequence[str], width: int) -> bool:
@@ -102,7 +110,7 @@ def _names_alone(row: Sequence[str], width: int) -> bool:
 def check_last(path: Path, name: str, separator: str, width: int) -> None:
     """Errors: the last lines have fewer fields than `width` or no field with a value, while those above are rows."""
     texts, whole = _last_lines(path)
-    rows = [next(csv.reader([text], delimiter=separator, skipinitialspace=True), []) for _, text in texts]
+    rows = [_cells(text, separator) for _, text in texts]
     odd = 0
     for (_, text), row in reversed(list(zip(texts, rows, strict=True))):
         if text.count('"') % 2 or (len(row) >= width and any(cell.strip() for cell in row)):

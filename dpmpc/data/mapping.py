@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Mapping_
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from dpmpc.data.spelled import readers as readers_of
 from dpmpc.data.spelling import canonical, stating
 from dpmpc.data.table import Block, Floats, Ints, Table, code_sql, some, value_sql
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 
 _MOSTLY = 0.9  # a column is mended, not trained on, if so much of it is unknown, clipped or missing
 
@@ -180,6 +180,15 @@ class Mapping:
             self.schema.rows(values, X, ball=ball)
             parts.append((X, zeroed(X, labels)))
         return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+
+
+def misfits(table: Table, schema: Schema) -> int:
+    """How many records have a target that does not fit, and count as zero vectors: one pass over them. Errors: as of
+    `Mapping`, and as its `blocks`."""
+    mapping = Mapping(table, schema)
+    for _ in mapping.raw():
+        pass
+    return mapping.misfits
 
 
 def zeroed(X: NDArray[Any], labels: Floats) -> Floats:

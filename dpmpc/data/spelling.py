@@ -10,11 +10,12 @@ import datetime
 import math
 import re
 import unicodedata
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Literal, get_args
 
 from dpmpc.data.scripts import BLANKS, ENGLISH, ERAS, FIRST, MARKS, MONTHS, WORDS_BEFORE, western
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 
 MISSING = ("", "?", "na", "n/a", "null")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)

@@ -1,7 +1,7 @@
 """Taking part from a kit: checks that all is there, and starts the site's one process."""
 
 import asyncio
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +15,7 @@ from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.credentials import check_certificate, check_key
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
@@ -136,6 +137,7 @@ _PLACES = {  # where a site changes what is neither in the file nor an option of
     "tls": "the files in keys/",
 }
 _SPELLED = {each.name for each in fields(Spelling)}
+_OWN = {each.name for each in fields(Joining)}
 
 
 def check_room(plan: Plan, where: Placement, account: Account | None) -> bool:
@@ -157,7 +159,7 @@ def kit_spelling(name: str, value: str | None) -> str:
     if name == "spelling" or name in _SPELLED:  # options of `join`, as the command line spells them
         return f"<<{name}>>" if value is None else f"<<{name}={value}>>"
     in_file, known = file_spelling(name, value), declared(Request).get(name)
-    own = known is not None and known.group is RecordSettings and name not in ("schema", "bounds")
+    own = known is not None and known.group is RecordSettings and name in _OWN
     if in_file is None or own:  # how a site reads its records
         given = () if known is None else known.setting.flags
         flag = "`join " + (given or ("--" + name.replace("_", "-"),))[0]

@@ -5,7 +5,7 @@ Every axis is total and public: values below, above, missing or without a level 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.statistics.columns import MISSING, OTHER, Grouped, Quantity
 
 Ints = NDArray[np.int64]
@@ -125,9 +126,18 @@ class Bins:
 
 def even(column: Quantity, bins: int) -> Bins:
     """Cells of equal widths between the column's bounds. Errors: no numbers lie between them that doubles have."""
+    _check_bins(column, bins)
     with np.errstate(over="ignore", invalid="ignore"):
         edges = np.linspace(column.low, column.high, bins + 1)
     return Bins(column, tuple(_round(e) for e in edges))
+
+
+_MOST_BINS = 1 << 16
+
+
+def _check_bins(column: Quantity, bins: int) -> None:
+    if bins > _MOST_BINS:
+        raise UsageError(f"a number has up to {_MOST_BINS} cells; '{column.name}' is to have {bins}; ask for fewer")
 
 
 def octaves(column: Quantity, finest: float | None = None) -> Bins:
@@ -147,6 +157,7 @@ def logarithmic(column: Quantity, bins: int) -> Bins:
         raise UsageError(
             f"logarithmic cells need a positive lower bound; '{column.name}' has {column.low:g}; use cells=octaves"
         )
+    _check_bins(column, bins)
     return Bins(column, tuple(_round(e) for e in np.geomspace(column.low, column.high, bins + 1)))
 
 

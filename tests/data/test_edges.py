@@ -21,6 +21,7 @@ def write(folder: Path, text: str, encoding: str = "utf-8") -> CsvFile:
     return CsvFile(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("below", "lines"),
     [
@@ -68,6 +69,7 @@ def test_other_last_lines_are_what_they_were(tmp_path: Path) -> None:
         Spelling(footer=-1)
 
 
+@pytest.mark.slow
 def test_a_file_that_must_be_guessed_also_says_that_its_target_needs_a_task(tmp_path: Path) -> None:
     source = write(tmp_path, "\n".join(["größe;y", *(f"{k % 9};{k % 3}" for k in range(90))]), "cp1252")
     with pytest.raises(RecordError, match=r"encoding='cp1252'.*'y' has numbers; state <?<?task=ridge"):
@@ -97,6 +99,7 @@ def test_numbers_with_leading_zeros_may_have_units(tmp_path: Path) -> None:
     assert found_in(tmp_path, [f"{k:03d}Y" for k in range(1, 61)])[2].units == ("Y",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", ["X", "1", "√"])
 def test_a_mark_or_none_is_a_category(mark: str, tmp_path: Path) -> None:
     assert found_in(tmp_path, [mark, "", ""] * 30)[:2] == ("category", "one value or none")
@@ -163,3 +166,17 @@ def test_times_after_dates_as_programs_and_people_write_them(text: str, days: fl
     assert spelling.days(text) == days
     with opened(write(tmp_path, f"v;y\n{text};1\n"), spelling=spelling) as (table, _):
         assert table.one(table.days("v")) == (days,)
+
+
+@pytest.mark.parametrize("where", ["first", "last"])
+@pytest.mark.parametrize(("length", "fits"), [(200_000, True), (3_000_000, False)])
+def test_a_long_field_is_read_or_named(where: str, length: int, fits: bool, tmp_path: Path) -> None:
+    long = f"1;{'a' * length};yes"
+    rows = [f"{k % 9};b;{('no', 'yes')[k % 2]}" for k in range(50)]
+    source = write(tmp_path, "\n".join(["x;note;y", *([long, *rows] if where == "first" else [*rows, long])]) + "\n")
+    if fits:
+        with opened(source) as (table, _):
+            assert table.n == 51
+    else:
+        with pytest.raises(RecordError, match=r"a field has up to 2097152 bytes; a.csv, line \d+"):
+            load(source, target="y")

@@ -5,9 +5,9 @@ import ipaddress
 import math
 import socket
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 
 BASE_PORT = 11365  # MPyC's own
 _LATER = 5.0  # seconds by which the kernel gives a peer up after heartbeats do
@@ -47,7 +47,7 @@ def parse_endpoints(addresses: Iterable[str], port_here: int | None = None) -> l
         else:
             host, _, port = address.partition(":")
         if not (port or port_here) or (port and not (port.isdigit() and 0 < int(port) < 65536)):
-            example = Endpoint(host or "127.0.0.1", BASE_PORT)
+            example = Endpoint(host if host.isprintable() and host else "127.0.0.1", BASE_PORT)
             raise UsageError(
                 f"<<addresses>> takes host:port with a port in 1..65535; got {address!r}; write for example "
                 f"<<addresses={example}>>"
