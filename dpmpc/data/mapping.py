@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpmpc.data.few import different, lacks
 from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.reading import literal
-from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Schema, Surveyed
+from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.data.spelled import Reader
 from dpmpc.data.spelled import readers as readers_of
 from dpmpc.data.spelling import canonical, stating
@@ -91,6 +91,7 @@ class Mapping:
     table: Table
     schema: Schema
     labels: bool = True  # whether the target is read too
+    whole: bool = False  # whether a quantity beyond the target's range stays beyond it: what is never trained on
     counts: dict[str, Counts] = field(default_factory=dict)
     misfits: int = 0  # records that count as zero vectors
 
@@ -115,13 +116,14 @@ class Mapping:
         """For some rows at a time: what is read of the columns and of extra SQL expressions, one array an expression,
         and the labels (rows,). Errors: as `blocks`."""
         expressions = [expression for each in self.readers for expression in each.expressions]
-        d = len(expressions)
+        d, target = len(expressions), self.schema.target
+        values_of = target.scaled if self.whole and isinstance(target, Range) else target.values
         if self.labels:
             expressions.append(self._target_sql())
         self.misfits = 0
         stream = self.table.blocks([*expressions, *extra])
         for block in stream:
-            y = self.schema.target.values(block.pop(d)) if self.labels else np.zeros(len(block[0]))
+            y = values_of(block.pop(d)) if self.labels else np.zeros(len(block[0]))
             wrong = int(np.count_nonzero(np.isnan(y)))
             if wrong and self.table.spelling.misfits != "zero":
                 stream.close()  # type: ignore[attr-defined]  # the next query needs the connection

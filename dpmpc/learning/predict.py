@@ -87,7 +87,7 @@ def predict(run: Path, source: Source, *, memory: int | None = None, spelling: S
         read = {composed(name) for name in (*(column.name for column in schema.columns), target.name)}
         unused = tuple(name for name in table.names if composed(name) not in read)
         known = target.name in table
-        made = Rows(Mapping(table, schema, labels=known), ball=False)
+        made = Rows(Mapping(table, schema, labels=known, whole=True), ball=False)
         room, places = np.empty((_ROWS, len(schema.feature_names))), np.arange(_ROWS)
         into, scores, truth = in_memory(room, np.zeros(_ROWS)), [], []
         for block, labels in made.mapping.raw():

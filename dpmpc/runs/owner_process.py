@@ -50,7 +50,7 @@ from dpmpc.runs.evaluating import evaluate, held_sizes, inside, plainly, too_few
 from dpmpc.runs.history import History, Row, read_history
 from dpmpc.runs.job import OPENED, OwnersJob
 from dpmpc.runs.own_records import records_and_plan, surveyed, tell
-from dpmpc.runs.plain import Evaluator, figure_name, ordinary
+from dpmpc.runs.plain import Evaluator, figure_name, ordinary, unclipped
 from dpmpc.runs.report import Costs, add_figures, build_report, read_report, write_report
 from dpmpc.runs.resume import note_attempt, presence_anywhere, resume
 from dpmpc.runs.sites import SitesHere
@@ -183,7 +183,7 @@ def _run(job: OwnersJob, opener: Opener, log: Log, emit: Emit, whole: WholeRun, 
         emit("stage", text=within.reason)
     if within.plainly:
         emit("stage", text="finding the non-private optimum, for comparison")
-        evaluator = Evaluator(plan.learning, dataset)
+        evaluator = Evaluator(plan.learning, dataset, unclipped(job.request, dataset, job.out))
     emit("plan", releases=plan.releases, first=attempt.first_release)
     emit("begin", run=plan.run_id, releases=plan.releases, first=attempt.first_release)
     noted = {row.release for row in read_history(job.out / "history.csv")}

@@ -9,6 +9,7 @@ from dpmpc.data import Dataset
 from dpmpc.data.loading import OpenTable, opened
 from dpmpc.data.memory import parse_memory
 from dpmpc.data.schema import Labels, Range
+from dpmpc.data.table import value_sql
 from dpmpc.errors import UsageError
 from dpmpc.learning.erm_blocks import accuracy, mse, objective, scores, solve
 from dpmpc.learning.method import Floats, Learning
@@ -20,14 +21,15 @@ from dpmpc.statistics.figures import Figures, plain
 
 
 class Evaluator:
-    """The objective and the test score of a model, and those of the non-private optimum."""
+    """The objective and the test score of a model, and those of the non-private optimum. `truth`: (n,) what figures of
+    the test rows are held against, if not against the targets that a run has of them."""
 
-    def __init__(self, learning: Learning, dataset: Dataset) -> None:
+    def __init__(self, learning: Learning, dataset: Dataset, truth: Floats | None = None) -> None:
         self.loss, self.lam, self.data = learning.loss, learning.lam, dataset
         self.score_name = score_name(learning)
         self.weights = learning.weights
         self.figure_name = figure_name(learning)
-        self._task = TASKS[learning.task]
+        self._task, self._truth = TASKS[learning.task], dataset.test.y if truth is None else truth
         self.optimum = solve(self.loss, dataset.train, self.lam, 1e-9, learning.classes).theta
         self.best = self.objective(self.optimum)
 
@@ -51,7 +53,24 @@ class Evaluator:
         test = self.data.test
         if not test.n:
             return None
-        return plain(self.data.schema.target, self._task.link(scores(theta, test)), test.y, self.weights)
+        return plain(self.data.schema.target, self._task.link(scores(theta, test)), self._truth, self.weights)
+
+
+def unclipped(request: Request, dataset: Dataset, folder: Path | None = None) -> Floats | None:
+    """(n,) the quantities of the test rows, scaled as the run's and not clipped: what lies beyond the range is missed
+    by as much as it is. Secret. None for classes, for a data set by name, and where a source gives other rows than at
+    its first reading."""
+    target, known = dataset.schema.target, dataset.test.y
+    if not isinstance(target, Range) or request.source is None or dataset.schema.missing == "drop" or not len(known):
+        return None
+    memory = None if request.memory is None else parse_memory(request.memory)
+    source, kept = source_named(request), request.kept
+    with opened(source, memory=memory, folder=folder, spelling=request.spelling, person=kept) as (table, _):
+        test = owners_of_records(request, table)[0][1]
+        values = np.concatenate([each for (each,) in table.blocks([value_sql(table, target.name)])])[test]
+    beyond = (values < target.low) | (values > target.high)
+    found: Floats = np.where(beyond, target.scaled(values), known)
+    return found if np.array_equal(np.clip(found, -1, 1)[beyond], known[beyond]) else None
 
 
 def ordinary(request: Request, dataset: Dataset, folder: Path | None = None) -> tuple[str, Figures] | None:

@@ -140,7 +140,7 @@ def _of_several(
 
 
 def _of_numbers(target: Range, scores: Floats, y: Floats) -> dict[str, float | None]:
-    truth, said = target.original(y), target.original(np.clip(scores, -1.0, 1.0))
+    truth, said = target.original(y), target.original(scores)
     wrong, away = truth - said, truth - truth.mean()
     spread = float(np.mean(away**2))
     return {

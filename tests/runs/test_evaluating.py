@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import r2_score, root_mean_squared_error
 
 from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.plan import Plan
@@ -17,6 +18,7 @@ from dpmpc.data.loading import opened
 from dpmpc.data.table import Block, Table
 from dpmpc.errors import UsageError
 from dpmpc.learning.model import read_model
+from dpmpc.learning.predict import predict
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import ledgers_below, read_ledger
 from dpmpc.runs.evaluating import LOUDEST, off_by, parting, splitting
@@ -206,6 +208,25 @@ def test_figures_that_a_task_has_too_few_records_for_are_refused_before_its_surv
     assert not ledgers_below(tmp_path / "asked")
     assert not run(replace(asked, figures=None), tmp_path / "not")["figures"]["inside"]
     assert ledgers_below(tmp_path / "not")  # of its survey too
+
+
+def test_figures_of_a_quantity_are_scikit_learns_on_what_predict_says_beyond_its_range_too(tmp_path: Path) -> None:
+    """A third of the targets lie beyond the public range. Clipped to it they would be missed by less than they are."""
+    path, frame = tmp_path / "people.csv", people(1500)
+    frame["y"] = 2 * frame["x"] + np.random.default_rng(7).normal(size=len(frame))
+    frame.to_csv(path, index=False)
+    asked = request(path, figures="plain", task="ridge", epsilon=20.0, iterations=20, basis="linear")
+    path.with_suffix(".json").write_text(json.dumps({"x": [-3, 3], "y": [-2, 2]}))
+    numbers = run(replace(asked, preprocessing="records"), tmp_path / "run")["figures"]["numbers"]
+    with opened(path) as (table, _):
+        test = owners_of_records(asked, table)[0][1]
+    found, truth = predict(tmp_path / "run", path), frame["y"].to_numpy()
+    assert np.mean(np.abs(truth) > 2) > 0.3
+    said = found.columns["y"]
+    assert found.score == ("rmse", pytest.approx(root_mean_squared_error(truth, said)))
+    expected = r2_score(truth[test], said[test]), root_mean_squared_error(truth[test], said[test])
+    assert (numbers["R2"]["estimate"], numbers["rmse"]["estimate"]) == pytest.approx(expected)
+    assert numbers["mean error"]["estimate"] == pytest.approx(np.mean(truth[test] - said[test]))
 
 
 def test_data_sets_that_are_public_have_both_kinds_of_figures(tmp_path: Path) -> None:
