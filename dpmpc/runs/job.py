@@ -31,6 +31,11 @@ class StageJob:
     begins: bool = False
 
 
+def whole_plan(plan: Plan, stage: StageJob | None) -> Plan:
+    """What a process's plan is a stage of; itself where it is none."""
+    return plan if stage is None else stage.whole
+
+
 @dataclass(frozen=True)
 class OwnersJob:
     """What to do and where to write. `started`: Unix time at which the user's command began.

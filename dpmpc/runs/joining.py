@@ -8,6 +8,7 @@ from typing import Any
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
+from dpmpc.aggregation.plan.fields import differing
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.names import named_errors
 from dpmpc.aggregation.plan.plan import Plan
@@ -121,7 +122,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
             listening = parties[party], owners[party]
         trial = Trial(plan, party, owner, addresses, listening, where.tls, say)
         say("meeting the other sites, which try the same")
-        with named_errors(plan.called):
+        with named_errors(lambda text: plan.called(differing(text, plan))):
             asyncio.run(trial.meet(where.patience))
     except DpmpcError as error:
         raise reworded(error, lambda text: spelt(text, kit_spelling)) from None

@@ -17,6 +17,7 @@ from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.party.beside_owner import named
 from dpmpc.aggregation.party.noise_source import about_noise
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, Presence, plan_path
+from dpmpc.aggregation.plan.fields import differing
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.names import named_errors, noted
 from dpmpc.aggregation.plan.plan import Plan
@@ -48,7 +49,7 @@ from dpmpc.runs.before_release import (
 from dpmpc.runs.chart import draw
 from dpmpc.runs.evaluating import evaluate, held_sizes, inside, plainly, too_few, why_not
 from dpmpc.runs.history import History, Row, read_history
-from dpmpc.runs.job import OPENED, OwnersJob
+from dpmpc.runs.job import OPENED, OwnersJob, whole_plan
 from dpmpc.runs.own_records import records_and_plan, surveyed, tell
 from dpmpc.runs.plain import Evaluator, figure_name, ordinary, unclipped
 from dpmpc.runs.report import Costs, add_figures, build_report, read_report, write_report
@@ -65,7 +66,10 @@ def run_owners(job: OwnersJob, path: Path, progress: Progress) -> None:
     who = "owners" if job.owner is None else f"owner_{job.owner}"
     if job.owner is not None:
         job = replace(job, request=job.request.among_others)
-    called = str if job.plan is None else job.plan.called
+    called: Callable[[str], str] = str
+    if (plan := job.plan) is not None:
+        whole = whole_plan(plan, job.stage)
+        called = lambda text: plan.called(differing(text, whole))  # noqa: E731
     with path.open("a", encoding="utf-8") as file:
         write = log_to(file)
         try:

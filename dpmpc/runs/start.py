@@ -15,6 +15,7 @@ from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import check_index, run_party
 from dpmpc.aggregation.party.resume import check_attempt, check_new, spent_releases
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, plan_path
+from dpmpc.aggregation.plan.fields import differing, marks
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.names import named_errors, named_lines
 from dpmpc.aggregation.plan.plan import Plan
@@ -32,7 +33,7 @@ from dpmpc.processes.logs import log_to
 from dpmpc.runs.before_release import check_budget
 from dpmpc.runs.delivering import deliver_answers, deliver_figures, deliver_model, keep_answers
 from dpmpc.runs.folder import make_private, opened_nothing, prepare
-from dpmpc.runs.job import OPENED, OWN_LEDGER, SAID, OwnersJob, StageJob
+from dpmpc.runs.job import OPENED, OWN_LEDGER, SAID, OwnersJob, StageJob, whole_plan
 from dpmpc.runs.launcher import request_path, train
 from dpmpc.runs.owner_process import Progress, run_owners
 from dpmpc.runs.parting import check_alone
@@ -120,7 +121,7 @@ def _part_of(
     plan: Plan, where: Placement, stage: StageJob | None, *, request: Request | None, progress: Progress
 ) -> None:
     """This process's part of the plan in the file of the placement, or of a stage."""
-    with told_by(lambda: plan, where):
+    with named_errors(partial(differing, plan=whole_plan(plan, stage))), told_by(lambda: plan, where):
         if where.party is not None and where.role != "both":
             _party(plan, where, where.party, progress, stage)
             return
@@ -148,9 +149,8 @@ def check_role(plan: Plan, where: Placement) -> None:
         number = where.party if where.owner is None else where.owner
         site = "I" if number is None else number
         raise UsageError(
-            f"in this plan every owner is a party, one process a site; <<index={where.index}>> would be one "
-            f"without the "
-            f"other; add <<role=both>> and give <<index={site}>>"
+            f"in this plan every owner is a party, one process a site; <<index={where.index}>> would be one without "
+            f"the other; add <<role=both>> and give <<index={site}>>"
         )
     if plan.role != "both" and where.role == "both":
         raise UsageError(
@@ -187,7 +187,7 @@ def _party(plan: Plan, where: Placement, index: int, progress: Progress, stage: 
     part = _part(plan, where, ledger_path(where.out, index), progress, stage)
     job = _party_job(plan, where, index, stage)
     with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
-        plain = log_to(file)
+        plain = named_lines(log_to(file), partial(differing, plan=whole_plan(plan, stage)))
         log = named_lines(plain, plan.called)
         for line in part:
             log(line)
@@ -252,6 +252,7 @@ def _party_job(plan: Plan, where: Placement, index: int, stage: StageJob | None)
         account=account_of(plan, where.account, callers=where.own_records),
         stall=where.stall,
         tolerates_loss=True,
+        says=marks(whole_plan(plan, stage)),
         followed=bool(plan.source.schedule.after if stage is None else stage.whole.source.schedule.before),
     )
 
@@ -322,7 +323,7 @@ def _part(
     """Tells what this process is about to take part in, and returns the lines. Errors: it exceeds this process's
     limits; without any, those that hold for everybody, where somebody else made the plan. In a stage, and in what
     follows it: of the whole plan, which is what a person decides on."""
-    plan = mine if stage is None else stage.whole
+    plan = whole_plan(mine, stage)
     asked = decided_on(plan, where) if stage is None else plan
     lines = _shown(plan, where)
     again = stage is not None or (plan == asked and plan.source.schedule != Schedule())  # before stages all was shown

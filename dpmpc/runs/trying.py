@@ -15,6 +15,7 @@ from dataclasses import field
 from functools import partial
 from pathlib import Path
 
+from dpmpc.aggregation.plan.fields import marks
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.errors import PeerError, UsageError
@@ -144,7 +145,9 @@ class Trial:
             owns, number, digest, _ = _GREETING.unpack(payload)
             name = f"{'owner' if owns else 'party'} {number}"
             if digest != self._digest or bool(owns) != owners or name not in self._wanted:
-                raise PeerError("all sites must try the same plan, by their own addresses; copy the kit again")
+                raise PeerError(
+                    f"all sites must try the same plan, by their own addresses{marks(self.plan)}; copy the kit again"
+                )
             if self.tls is not None:
                 check_name(peer.certificate, _certificate(bool(owns), number))
             self._learn(name, payload)

@@ -2,14 +2,16 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dpmpc.aggregation.plan.fields import differing, marks
 from dpmpc.data.written import written
 from dpmpc.errors import UsageError
 from dpmpc.runs.consortium_file import ConsortiumFile
-from tests.endurance.mutated_sites import BASES, based, mutants, read, text_of, wrong_with
+from tests.endurance.mutated_sites import BASES, based, met, mutants, read, text_of, wrong_with
 from tests.runs import own_addresses
 
 SOME = 120  # of some 2,500 a kind
@@ -26,6 +28,36 @@ def test_a_changed_file_is_refused_in_one_line_or_leads_to_a_plan(kind: str, tmp
         assert not wrong, (mutant.at, mutant.how, wrong, read(mutant.text, tmp_path)[0][:300])
         count[what] += 1
     assert count["refused"] > SOME / 2 and count["another"] >= 2, count
+
+
+@pytest.mark.slow
+def test_another_plan_for_training_spends_no_survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What differs has no part in the survey, which was spent before the difference was found."""
+    monkeypatch.setenv("DPMPC_ACCOUNT", str(tmp_path / "account"))
+    base = based("train", own_addresses(3))
+    base["run"]["run_id"] = "said"
+    _, honest = read(text_of(base), tmp_path)
+    base["learning"]["solver_tolerance"] = 1e-9
+    _, other = read(text_of(base), tmp_path)
+    assert honest is not None and other is not None and honest.run_id == other.run_id
+    assert replace(honest.first, stage_of="") == replace(other.first, stage_of="")
+    ends, spent = met(honest, other, tmp_path, 60.0)
+    assert spent == [0, 0, 0]
+    assert all(end is not None and "\n" not in str(end) and "[marks" not in str(end) for end in ends)
+    assert sum("solver_tolerance" in str(end) for end in ends) >= 2, ends
+    assert not any("[marks" in log.read_text() for log in tmp_path.rglob("*.log"))
+
+
+def test_a_refusal_names_the_fields_that_differ(tmp_path: Path) -> None:
+    base = based("train", own_addresses(3))
+    _, honest = read(text_of(base), tmp_path)
+    assert honest is not None
+    other = replace(honest, epsilon=11.0, run_id="z")
+    text = f"party 1 has 12ab{marks(other)}, owner 0 34cd; copy plan.json again"
+    assert "(not as here: epsilon)" in differing(text, honest)
+    assert differing(text, other) == "party 1 has 12ab, owner 0 34cd; copy plan.json again"
+    assert "(not as here: run_id)" in differing(f"it has{marks(replace(honest, run_id='z'))}", honest)
+    assert differing(text[:40], honest) == "party 1 has 12ab"  # a reason that was cut
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ class PartyJob:
     `account`: which remembers them.
     `stall`: seconds of silence after which a process counts as lost. `secret`: what all processes of a run of one
     machine know, and no other program on it. `tolerates_loss`: whether the run goes on without other parties where it
-    can; on one machine, whoever started them ends it. `followed`: whether another stage of the run follows, at whose
+    can; on one machine, whoever started them ends it. `says`: of its plan, to those that have another (`fields.marks`).
+    `followed`: whether another stage of the run follows, at whose
     gate those that missed the end of this one get it.
     """
 
@@ -44,6 +45,7 @@ class PartyJob:
     secret: str = ""
     tolerates_loss: bool = False
     followed: bool = False
+    says: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The arguments of the role `serve`."""

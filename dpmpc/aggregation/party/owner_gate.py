@@ -95,6 +95,7 @@ class OwnerGate:
         self._asked_at: dict[int, float] = {}  # by party: when it asked last, or was told that the run is over
         self._after: list[asyncio.Task[None]] = []
         self._tls = False
+        self.says = ""  # of the plan, to those that have another (`fields.marks`)
         self.behind: Mapping[bytes, Behind] = {}  # the run's stages that are over here, by their greetings
         self._listener = Listener(self._make, self._greeted, log)
         self._joining: list[asyncio.Task[None]] = []
@@ -143,8 +144,8 @@ class OwnerGate:
             return
         if other != self._greeting:
             raise Refused(
-                f"owners and parties must have the same plan; party {self.holder.party} has {self._greeting.hex()[:8]},"
-                f" {peer.name} {other.hex()[:8]}; copy plan.json again"
+                f"owners and parties must have the same plan; party {self.holder.party} has "
+                f"{self._greeting.hex()[:8]}{self.says}, {peer.name} {other.hex()[:8]}; copy plan.json again"
             )
         if has_all and isinstance(peer, Peer):
             if self._archive is not None:
@@ -237,7 +238,8 @@ class OwnerGate:
             raise Later(self._at_this_stage())
         if other != self._greeting:
             raise Refused(
-                f"all processes must have the same plan; party {self.holder.party} has another; copy it again"
+                f"all processes must have the same plan; party {self.holder.party} has "
+                f"another{self.says}; copy it again"
             )
 
     def _refused(self, peer: Peer, first: int, end: int, other: bytes) -> None:

@@ -37,6 +37,7 @@ from dpmpc.errors import CheatError, PeerError, UsageError
 from dpmpc.mpc.contract.backend import BACKENDS, Holder, Remembers, Share, Spares, ToleratesLoss
 from dpmpc.mpc.transport.abort_reason import public_reason, was_away
 from dpmpc.mpc.transport.addresses import inherited
+from dpmpc.mpc.transport.dial import TcpLink
 from dpmpc.mpc.transport.heartbeat import Heartbeat
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.mpc.transport.link import LINKS, part
@@ -115,6 +116,7 @@ async def _run(
     beside = [] if within is None else [within.name]
     emit("connections", of=lambda: list(map(plan.called, [*heartbeat.connected, *beside])))
     try:
+        gate.says = job.says
         if within is not None:
             gate.join(within)
         await gate.listen(job.owner_addresses[i], tls, sockets[1])
@@ -125,6 +127,8 @@ async def _run(
         if plan.checks_owners:
             log(owners_line(plan))
         link = LINKS[job.link](i, job.addresses, tls=tls, bound=sockets[0], heartbeat=heartbeat)
+        if isinstance(link, TcpLink):
+            link.says = job.says
         beginning = PartyStart(job, holder, gate, link, greeting(plan, attempt, job.secret), tls, log, heartbeat, say)
         body = _serve(beginning, traffic, emit, observe, make_step)
         await first_of(body, holder.lost, gate.lost)

@@ -45,7 +45,8 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
     the promise is of all. While there are stages to come, `dimension` is the largest that they can lead to.
     `capacity`: sizes are numbers of places, which records may leave empty, so that how many there are is private.
     `part`: of the data that its releases are of (`Assignment.label`), "" for all. `parties` 0: no MPC, the arithmetic
-    of the parties in one process. `names`: what a consortium calls its sites.
+    of the parties in one process. `names`: what a consortium calls its sites. `stage_of`: the
+    digest of the plan that this is a stage of, "" where it is none: who has another whole plan takes part in no stage.
     """
 
     run_id: str
@@ -62,6 +63,7 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
     part: str = ""
     capacity: bool = False
     names: Names | None = None
+    stage_of: str = ""
 
     def called(self, text: str) -> str:
         """A text about processes with their names, where the plan has any."""
@@ -71,6 +73,10 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
     @abstractmethod
     def before(self) -> tuple[Mechanism, ...]:
         """What stages release or have released before the run's own releases."""
+
+    @abstractmethod
+    def to_text(self) -> str:
+        """Canonical JSON."""
 
     @property
     def owners(self) -> int:

@@ -30,6 +30,7 @@ from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.settings import declared
 
 VERSION = 8
+_UNSAID = {"names": None, "stage_of": ""}  # fields that a plan is written without where they say nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,8 +138,8 @@ class Plan(Asked):
     def to_text(self) -> str:
         """Canonical JSON, settings by group: sorted keys, no spaces, floats as Python's repr."""
         whole = to_json(self)
-        if self.names is None:
-            del whole["names"]
+        for name in [name for name, unsaid in _UNSAID.items() if whole[name] == unsaid]:
+            del whole[name]
         source = whole.pop("source")
         if self.mapped_by is not None:  # which says them
             del whole["bounds"], source["task"], source["classes"]
@@ -167,7 +168,7 @@ class Plan(Asked):
                 name = group.__name__.lower()
                 said |= vars(of_json(group, value.pop(name, None), f"a plan's {name}", whole=True))
             said["source"] = SOURCES[kind].from_json(content)
-            plan = of_json(cls, {"names": None, **value}, "a plan", whole=True, **said)
+            plan = of_json(cls, {**_UNSAID, **value}, "a plan", whole=True, **said)
             if plan.to_text() != _canonical(json.loads(text)):
                 raise ValueError("a value is not spelt as dpmpc spells it")
             return plan

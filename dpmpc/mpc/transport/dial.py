@@ -145,6 +145,7 @@ class TcpLink:
         self._heartbeat, self._own_heartbeat = heartbeat or Heartbeat(), heartbeat is None
         self._log = log or self._heartbeat.say
         self._peers: dict[int, Connection] = {}
+        self.says = ""  # of the parameters, to those that have others
 
     @property
     def heartbeat(self) -> Heartbeat:
@@ -159,7 +160,7 @@ class TcpLink:
         assert len(self.addresses) == hello.parties
         me = hello.party
         rendezvous = Rendezvous(set(range(hello.parties)) - {me}, on_lost, again=True)
-        desk = _Desk(hello, rendezvous, self.tls, self._heartbeat)
+        desk = _Desk(hello, rendezvous, self.tls, self._heartbeat, self.says)
         self._peers = rendezvous.here
         calls = {j: Call(self.addresses[j], f"party{j}", self.tls) for j in range(me + 1, hello.parties)}
 
@@ -219,8 +220,11 @@ class TcpLink:
 class _Desk:
     """Checks greetings between parties: who it is, by its certificate first; then what it runs."""
 
-    def __init__(self, hello: Hello, rendezvous: Rendezvous, tls: Tls | None, heartbeat: Heartbeat) -> None:
+    def __init__(
+        self, hello: Hello, rendezvous: Rendezvous, tls: Tls | None, heartbeat: Heartbeat, says: str = ""
+    ) -> None:
         self._hello, self._rendezvous, self._tls, self._heartbeat = hello, rendezvous, tls, heartbeat
+        self._says = says
 
     def answered(self, j: int, peer: Peer, payload: bytearray) -> None:
         """Admits the party that was called as party j. Errors: PeerError."""
@@ -269,8 +273,8 @@ class _Desk:
         if parties != hello.parties or digest != hello.digest:
             raise PeerError(
                 f"all parties must run with the same parameters; party {party} has n = {parties}, parameters "
-                f"{digest.hex()[:8]}, party {hello.party} has n = {hello.parties}, parameters {hello.digest.hex()[:8]};"
-                " copy plan.json again"
+                f"{digest.hex()[:8]}, party {hello.party} has n = {hello.parties}, parameters "
+                f"{hello.digest.hex()[:8]}{self._says}; copy plan.json again"
             )
         if peer.other_run:
             raise PeerError(f"party {party} belongs to another run; give every process the same run id")
