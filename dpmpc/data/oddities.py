@@ -1,15 +1,17 @@
 """What a look finds beside kinds and spellings, a line each for the owner's own eyes: columns that are there twice, a
 row of totals, persons with several records, words for what is missing."""
 
+import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from dpmpc.data.edges import TOTAL
 from dpmpc.data.few import listed
 from dpmpc.data.reading import literal
-from dpmpc.data.spelling import MISSING, Spelling, is_number, stating
+from dpmpc.data.spelling import MISSING, Calendar, Spelling, is_number, is_unit, stating
 from dpmpc.data.table import Table, some
 from dpmpc.data.texts import figures_of
 from dpmpc.errors import number_of
@@ -17,14 +19,6 @@ from dpmpc.errors import number_of
 if TYPE_CHECKING:
     from dpmpc.data.looked import Looked
 
-TOTALS = (
-    "total", "totals", "total:", "grand total", "subtotal", "sum", "sums", "sum:", "summe", "summe:", "gesamt",
-    "gesamt:", "gesamtsumme", "insgesamt", "somme", "total g\u00e9n\u00e9ral", "suma", "total general", "totale",
-    "somma", "soma", "total geral", "totaal", "som", "totalt", "toplam", "genel toplam", "razem", "celkem",
-    "\u0438\u0442\u043e\u0433\u043e", "\u0432\u0441\u0435\u0433\u043e", "\u5408\u8ba1", "\u5408\u8a08",
-    "\u603b\u8ba1", "\u7dcf\u8a08", "\u5c0f\u8ba1", "\ud569\uacc4",
-)  # fmt: skip
-_TOTAL = re.compile(rf"({'|'.join(re.escape(word) for word in dict.fromkeys(TOTALS))})[ :]*(\d[\d.,' ]*.*|\(.*\))?")
 CODE = re.compile(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|code|ops)([^a-z]|$)", re.I)
 _ROWS_OF_TOTALS = 2  # more are a category of that name
 _LEAST = 20  # records: among fewer nothing is odd
@@ -36,11 +30,21 @@ _SHORT = 3  # letters of such words
 _SHARED = 0.01  # of the records: so many share a code
 _PERSONS = 0.05  # of the records: fewer identifiers are wards, doctors and devices
 SMALLEST, LARGEST = 2.0**-24, 2.0**40  # sizes of numbers that a survey knows
-CODES = frozenset(float(str(digit) * times) for digit in (7, 8, 9) for times in range(1, 7))  # with either sign
+# Of surveys and registers, with either sign: 7, 88, 999; 97 and 98, which stand beside 99.
+CODES = frozenset(float(str(digit) * times) for digit in (7, 8, 9) for times in range(1, 7))
+_BESIDE = CODES | {float(f"{'9' * times}{digit}") for digit in (6, 7, 8) for times in range(1, 6)}
+_BELOW = _BESIDE | set(map(float, range(1, 10)))  # of numbers none of which is below zero otherwise
+_MOST_CODES = 6
+_GAP = 5  # times the widest gap between other values: so far are codes from these
+# The years in which dates of today's files lie, of each calendar; lunar years of Islamic countries are later ones.
+LIKELY_YEARS: dict[Calendar, tuple[int, int]] = {"buddhist": (2400, 2650), "persian": (1250, 1420)}
+LIMIT = re.compile(r"(<=?|>=?|≤|≥)\s*[\d.,]*\d\s*(\D*)")  # what is below or above what can be measured
+_PAIR = re.compile(r"\d{2,3} ?/ ?\d{2,3}")
 MARK = "\ufeff"  # of byte order, between files that were put together
 IDENTIFIER = re.compile(
     r"(^|[^a-z])(id|ids|nr|no|n[°º]|n\.º|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|fall"
     r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
+    r"|account|konto|conto|compte|cuenta|conta|rekening|iban"
     r"|matricola|aadhaar|mpi|zeile|row|index|cpr|uhid|hn|amka|αμκα|№)([^a-z]|$)|^ת\.? ?ז"
     r"|(id|nr|nummer|number|szám|číslo|tunnus|זהות|#|号|番号|编号|编码|번호|رقم الملف)\.?$",
     re.I,
@@ -68,13 +72,14 @@ def oddities(
         *_names(source, seen),
         *_typed(seen),
         *_contents(table, seen),
-        *_totals(table, seen),
+        *_totals(source, table, seen, proposed),
         *_titles(table, seen),
         *_persons(seen),
-        *_codes(seen),
-        *_days(seen),
+        *_codes(table, seen),
+        *_days(table, seen),
+        *_limits(seen),
         *_sizes(seen),
-        *_calendars(seen),
+        *_calendars(seen, proposed, stated),
         *_groups(source, table, seen, stated),
         *_figures(table, seen),
         *_words(seen, words),
@@ -118,24 +123,29 @@ def _contents(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
             )
 
 
-def _totals(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
+def _totals(source: Table, table: Table, columns: Sequence["Looked"], proposed: Spelling) -> Iterator[str]:
     texts = [c.name for c in columns if table[c.name].kind == "text" and c.rows >= _LEAST]
     if not texts:
         return
     listed = {c.name: c.values for c in columns if c.listed}
     held = {
-        name: sum(count for word, count in values if _TOTAL.fullmatch(word.lower())) for name, values in listed.items()
+        name: sum(count for word, count in values if TOTAL.fullmatch(word.lower())) for name, values in listed.items()
     }
     if rest := [name for name in texts if name not in held]:
-        called = [f"regexp_full_match(lower({table.text(name)}), {literal(_TOTAL.pattern)})" for name in rest]
+        called = [f"regexp_full_match(lower({table.text(name)}), {literal(TOTAL.pattern)})" for name in rest]
         counts = table.one(*(f"count(*) FILTER (WHERE {each})" for each in called))
         held |= dict(zip(rest, counts, strict=True))
     for name in texts:
         count = held[name]
         if 0 < count <= _ROWS_OF_TOTALS:
+            way = "take it out of the source"
+            if source.parsed and count == 1:
+                ((last,),) = table.rows(f"coalesce(lower({table.text(name)}), '')", f"LIMIT 1 OFFSET {table.n - 1}")
+                if TOTAL.fullmatch(last):
+                    way = f"it is the last line; state {stating(footer=proposed.footer + 1)}"
             yield (
                 f"{number_of(count, 'record')} of '{name}' {'is' if count == 1 else 'are'} called a total or a sum; a "
-                "row of totals is no record: take it out of the source"
+                f"row of totals is no record: {way}"
             )
             return
 
@@ -175,30 +185,103 @@ def _persons(columns: Sequence["Looked"]) -> Iterator[str]:
             )
 
 
-def _codes(columns: Sequence["Looked"]) -> Iterator[str]:
-    """Numbers such as 999 that many records share, further from all others than these are from each other."""
-    for c in columns:
-        counts = {float(value): count for value, count in c.values if is_number(value)}
-        if c.kind != "number" or c.role != "feature" or len(counts) < _VALUES:
-            continue
-        values = sorted(counts)
-        for code, rest in ((values[-1], values[:-1]), (values[0], values[1:])):
-            far = min(abs(code - rest[0]), abs(code - rest[-1])) > rest[-1] - rest[0]
-            if far and abs(code) in CODES and counts[code] >= max(3, _SHARED * c.present):
-                yield (
-                    f"column '{c.name}': {counts[code]} records have {code:g}, far from all other numbers; to state "
-                    f"that it says that there is none: {stating(missing=(f'{c.name}={code:g}',))}"
-                )
-
-
-def _days(columns: Sequence["Looked"]) -> Iterator[str]:
-    """Dates that are written as one whole number."""
-    for c in columns:
-        days = [value for value, _ in c.values if _DAY.fullmatch(value)]
-        if c.kind in ("number", "identifier") and len(c.values) >= _VALUES and len(days) == len(c.values):
+def _codes(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
+    """Numbers such as 999 and -8 that many records share and that are apart from all others. Cost: one query for the
+    columns of many values whose ends are such numbers."""
+    numbers = [c for c in columns if c.kind == "number" and c.role != "owners" and c.present >= _LEAST]
+    held = {c.name: {float(v): count for v, count in c.values if is_number(v)} for c in numbers if c.listed}
+    many = [c for c in numbers if not c.listed and (_is_code(c.least, below=True) or _is_code(c.greatest))]
+    known = ", ".join(repr(sign * code) for code in sorted(_BELOW) for sign in (1, -1))
+    asked = list[str]()
+    for value in (table.number(c.name) for c in many):
+        asked += [f"histogram({value}) FILTER (WHERE {value} IN ({known}))"]
+        asked += [f"{end}({value}) FILTER (WHERE {value} NOT IN ({known}))" for end in ("min", "max")]
+    answers = iter(table.one(*asked) if asked else ())
+    for c, codes, low, high in zip(many, answers, answers, answers, strict=True):
+        if low is not None:
+            held[c.name] = {float(v): int(count) for v, count in dict(codes or {}).items()} | {low: 0, high: 0}
+    for c in numbers:
+        counts = held.get(c.name, {})
+        found = _apart(counts, listed=c.listed)
+        if found and all(counts[code] >= max(3, _SHARED * c.present) for code in found):
+            have = sum(counts[code] for code in found)
+            codes = ", ".join(f"{code:g}" for code in found)
+            say = "that it says" if len(found) == 1 else "that they say"
             yield (
-                f"column '{c.name}' has whole numbers that look like dates (yyyymmdd), and are read as numbers; write "
-                "yyyy-mm-dd for dates, or leave it out"
+                f"column '{c.name}': {have} records have {codes}, far from all other numbers; to state "
+                f"{say} that there is none: {stating(missing=tuple(f'{c.name}={code:g}' for code in found))}"
+            )
+
+
+def _is_code(value: float | None, *, below: bool = False) -> bool:
+    return value is not None and (-value in _BELOW if below else value in _BESIDE)
+
+
+def _apart(counts: Mapping[float, int], *, listed: bool) -> list[float]:
+    """Those of some values that are codes and apart from all others; of a column that is not `listed`, codes and the
+    ends of the others are known alone."""
+    values = sorted(counts)
+    if listed and len(values) < _VALUES:
+        return []
+    below = [v for v in values if v < 0]
+    if 0 < len(below) <= _MOST_CODES and all(-v in _BELOW for v in below) and len(values) - len(below) >= 2:
+        run = [-float(k) for k in range(len(below), 0, -1)]
+        if below != run or (below == [-1.0] and len(values) > _MANY_VALUES) or values[len(below)] > -below[0]:
+            return below
+    top = len(values)
+    while top > 1 and values[top - 1] in _BESIDE and len(values) - top < _MOST_CODES:
+        top -= 1
+        rest = values[:top]
+        widest = max((b - a for a, b in itertools.pairwise(rest)), default=0.0)
+        far = values[top] - rest[-1] > rest[-1] - rest[0]
+        if len(rest) < 2 or (far and len(rest) >= 2) or (listed and values[top] - rest[-1] > _GAP * widest > 0):
+            return values[top:] if len(rest) >= 2 else []
+    return []
+
+
+def _paired(c: "Looked") -> bool:
+    """Whether most fields of a column have two numbers."""
+    return 2 * sum(count for text, count in c.values if _PAIR.fullmatch(text)) >= c.present
+
+
+def _days(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
+    """Dates that are written as one whole number. Cost: one query for columns of such numbers."""
+    seen = [
+        c
+        for c in columns
+        if c.kind in ("number", "identifier") and c.whole and c.distinct >= _VALUES
+        and c.least is not None and c.greatest is not None and 19000101 <= c.least <= c.greatest <= 20991231
+    ]  # fmt: skip
+    texts = (f"CAST(CAST({table.number(c.name)} AS BIGINT) AS VARCHAR)" for c in seen)
+    days = [f"count(*) FILTER (WHERE regexp_full_match({text}, {literal(_DAY.pattern)}))" for text in texts]
+    for c, count in zip(seen, table.one(*days) if days else (), strict=True):
+        if count == c.present - c.unread:
+            yield (
+                f"column '{c.name}' has whole numbers that look like dates (yyyymmdd), and are read as numbers; to "
+                f"read them as dates: {stating(yyyymmdd=(c.name,))}"
+            )
+
+
+def _limits(columns: Sequence["Looked"]) -> Iterator[str]:
+    """Fields that say that a number is below or above a limit, and two numbers in one field."""
+    for c in columns:
+        if c.role in ("owners", "dropped") or c.forms is None or not c.digits:
+            continue
+        counts = {value: count for value, count in c.values if not is_number(value)} or dict.fromkeys(c.odd, 1)
+        limits = {text: found for text in counts if (found := LIMIT.fullmatch(text))}
+        have = sum(counts[text] for text in limits)
+        if limits and (have >= max(3, _SHARED * c.present) or not c.listed):
+            units = dict.fromkeys(found[1] for found in limits.values())
+            units |= dict.fromkeys(unit for found in limits.values() if is_unit(unit := found[2].strip()))
+            as_what = "missing" if c.kind == "number" else "words"
+            yield (
+                f"column '{c.name}' has fields such as '{next(iter(limits))[:20]}', which count as {as_what}; to read "
+                f"the number that stands in them, the limit: {stating(units=tuple(units))}"
+            )
+        if _paired(c):
+            yield (
+                f"column '{c.name}' has two numbers in a field, such as blood pressure, and is read as words; to read "
+                f"it as two columns: {stating(pairs=(c.name,))}"
             )
 
 
@@ -216,15 +299,25 @@ def _sizes(columns: Sequence["Looked"]) -> Iterator[str]:
             )
 
 
-def _calendars(columns: Sequence["Looked"]) -> Iterator[str]:
+def years_of(c: "Looked") -> tuple[int, int]:
+    """The first and the last year of a column of dates."""
+    assert c.least is not None and c.greatest is not None
+    first, last = (1970 + math.floor(days / 365.2425) for days in (c.least, c.greatest))
+    return first, last
+
+
+def _calendars(columns: Sequence["Looked"], proposed: Spelling, stated: Spelling) -> Iterator[str]:
     """Dates whose years are those of another calendar."""
+    if stated.calendar:
+        return
+    way = stating(calendar=proposed.calendar) if proposed.calendar else ""
     for c in columns:
         if c.kind == "date" and c.least is not None and c.greatest is not None:
-            first, last = (1970 + math.floor(days / 365.2425) for days in (c.least, c.greatest))
-            if (1300 <= first and last <= 1500) or first >= 2400:
+            first, last = years_of(c)
+            if (1250 <= first and last <= 1500) or first >= 2400:
                 yield (
                     f"column '{c.name}' has the years {first} to {last}, and is read as if these were of the Gregorian "
-                    "calendar; if they are of another, write Gregorian dates"
+                    f"calendar; if they are of another, {f'state it: {way}' if way else 'write Gregorian dates'}"
                 )
 
 
@@ -275,7 +368,7 @@ def _figures(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
         worded = c.role == "feature" and c.kind in ("category", "free text", "identifier") and c.distinct > _MANY_VALUES
         if not worded or 2 * c.digits < c.present or c.forms is None or c.forms.otherwise:
             continue
-        if IDENTIFIER.search(c.name) or CODE.search(c.name) or table[c.name].kind != "text":
+        if IDENTIFIER.search(c.name) or CODE.search(c.name) or table[c.name].kind != "text" or _paired(c):
             continue
         count = figures_of(table, c.name)
         if 2 * count >= c.present:
@@ -299,6 +392,7 @@ def _kept(source: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     counts = iter(source.one(*parts, relation=first) if parts else ())
     for c, gone, empty in zip(seen, counts, counts, strict=True):
         short = c.listed and c.distinct > _VALUES and all(len(value) <= _SHORT for value, _ in c.values)
+        short |= c.listed and c.distinct > 2 and all(re.fullmatch("[A-Z]{2}", value) for value, _ in c.values)
         if gone and (short or empty):
             fields = number_of(gone, "field is", "fields are")
             yield (
