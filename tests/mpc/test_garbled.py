@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from comparison import less_than
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from pairs import Two, together
+from pairs import End, Two, together
 
 from dpmpc.circuits import adders, selection
 from dpmpc.circuits.program import Program, program_of
@@ -312,6 +312,38 @@ def test_delta_and_noise_are_new_every_time() -> None:
     for _ in range(2):
         together(body, made_by=GarbledHolder)
     assert seen[0] != seen[1]
+
+
+def test_no_more_than_a_piece_waits_to_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A garbler that is quicker than its line keeps one piece in memory, not all; and it garbles the next one when the
+    last is under way, so that both servers work at once."""
+    monkeypatch.setattr(half_gates, "MOST_GATES", 1)
+    events: list[str] = []
+    garble = half_gates.garble
+
+    def seen(*given: Any) -> Any:
+        events.append("garbles")
+        return garble(*given)
+
+    monkeypatch.setattr(half_gates, "garble", seen)
+
+    class Slow(End):
+        def send(self, label: int, payload: Any) -> None:
+            events.append("sends")
+            super().send(label, payload)
+
+        async def flushed(self) -> None:
+            await asyncio.sleep(0)
+            events.append("sent")
+
+    async def body(two: Two) -> None:
+        end = two.holders[0].peers[1]
+        end.__class__ = Slow
+        await asyncio.gather(*(h.noise(discrete_gaussian(300.0), 5, 256) for h in two.holders))
+
+    together(body, made_by=GarbledHolder)
+    first, last = events.index("garbles"), len(events) - events[::-1].index("garbles")
+    assert events[first:last] == ["garbles", "sent", "sends", "sent"] * 3 + ["garbles"]
 
 
 def test_flows_of_another_length_are_refused() -> None:

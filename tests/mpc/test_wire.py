@@ -183,6 +183,62 @@ def test_a_payload_gets_room_as_it_arrives() -> None:
     asyncio.run(body())
 
 
+def test_a_payload_that_is_waited_for_gets_room_at_once() -> None:
+    """Up to 64 MiB, which nothing is written to before it arrives."""
+
+    async def body() -> None:
+        for size, room in ((9 << 20, 9 << 20), (1 << 30, 1 << 26)):
+            peer = Peer("a caller", RUN)
+            peer.connection_made(Dropped())
+            peer.admit(1 << 32, 1 << 32)
+            waits = peer.receive(1)
+            feed(peer, greeting() + announced(size))
+            assert len(peer._payload) == room and not waits.done()
+
+    asyncio.run(body())
+
+
+def test_a_long_payload_is_sent_as_it_lies_in_memory_and_in_its_turn() -> None:
+    """The other side reads nothing at first: parts wait as views of the payload, and a heartbeat and a short frame
+    behind them. What `flushed` waits for is that the transport has all of it, and what `close` sends is all of it."""
+    payload = np.random.default_rng(5).integers(0, 256, 40 << 20, dtype=np.uint8)
+
+    async def body(line: Line) -> None:
+        peer = line.peer
+        await peer.flushed()
+        peer.send(1, memoryview(payload))
+        peer.beat()
+        peer.send(2, b"short")
+        waits = asyncio.ensure_future(peer.flushed())
+        await asyncio.sleep(0)
+        assert peer._transport is not None and peer._transport.get_write_buffer_size() <= 1 << 18
+        *views, beat, short = peer._queue
+        assert views and all(isinstance(view, memoryview) and view.obj is payload for view in views)
+        assert bytes(short) == frame(2, b"short") and not waits.done()
+        due = frame(1, payload.tobytes()) + bytes(beat) + frame(2, b"short")
+        assert await line.reader.readexactly(len(due)) == due
+        await waits
+        peer.send(3, memoryview(payload))
+        assert peer._queue
+        peer.close()
+        assert await line.reader.read() == frame(3, payload.tobytes())
+
+    on_a_line(body)
+
+
+def test_what_waits_to_be_sent_goes_with_the_connection() -> None:
+    async def body(line: Line) -> None:
+        line.peer.send(1, bytes(40 << 20))
+        waits = asyncio.ensure_future(line.peer.flushed())
+        await asyncio.sleep(0)
+        assert line.peer._queue and not waits.done()
+        line.peer.abort("enough")
+        await waits
+        assert not line.peer._queue and "enough" in await line.ended
+
+    on_a_line(body)
+
+
 def test_what_is_allowed_is_delivered() -> None:
     """The longest greeting, then a longer frame; labels in any order, awaited before they come and after."""
     hello, long = bytes(range(256)) * (MAX_HELLO // 256), b"ab" * (LARGEST // 2)
@@ -301,6 +357,17 @@ class Dropped(asyncio.Transport):
         pass
 
 
+def feed(peer: Peer, piece: bytes) -> None:
+    """As if these bytes arrived."""
+    view = memoryview(piece)
+    while view and peer.lost is None:
+        buffer = peer.get_buffer(-1)
+        size = min(len(view), len(buffer))
+        buffer[:size] = view[:size]
+        peer.buffer_updated(size)
+        view = view[size:]
+
+
 async def fed(
     pieces: list[bytes], labels: list[int], largest: int = LARGEST, room: int = ROOM
 ) -> tuple[list[bytes], Peer]:
@@ -309,13 +376,7 @@ async def fed(
     peer.connection_made(Dropped())
     peer.admit(largest, room)
     for piece in pieces:
-        view = memoryview(piece)
-        while view and peer.lost is None:
-            buffer = peer.get_buffer(-1)
-            size = min(len(view), len(buffer))
-            buffer[:size] = view[:size]
-            peer.buffer_updated(size)
-            view = view[size:]
+        feed(peer, piece)
     return [bytes(await peer.receive(label)) for label in labels if peer.lost is None], peer
 
 

@@ -14,7 +14,7 @@ from dpmpc.mpc.native import choice
 from dpmpc.mpc.numbers.prg import forks
 from dpmpc.mpc.transport.channels import BARRIER, exchange_label
 from dpmpc.mpc.transport.heartbeat import STALL
-from dpmpc.mpc.transport.link import Connection, Hello, Link, Observe, agreed_end
+from dpmpc.mpc.transport.link import Connection, Hello, Link, Observe, Queueing, agreed_end
 
 Words = NDArray[np.uint64]
 T = TypeVar("T")
@@ -57,6 +57,12 @@ class Channel:
             return [await future for future in futures]
 
         return received()
+
+    async def flushed(self, party: int) -> None:
+        """Returns when all that was sent to this party is under way."""
+        peer = self.mesh.peers[party]
+        if isinstance(peer, Queueing):
+            await peer.flushed()
 
     def words(self, outgoing: Mapping[int, Words], incoming: Sequence[int], size: int) -> Awaitable[list[Words]]:
         """As `exchange`, for contiguous uint64 arrays; each received array is flat and has `size` words.

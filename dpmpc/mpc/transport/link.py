@@ -37,7 +37,7 @@ class Connection(Protocol):
         """Frames so far."""
 
     def send(self, label: int, payload: Payload) -> None:
-        """Queue one frame. Errors: PeerError when the connection has ended."""
+        """Queue one frame; nobody writes to its payload any more. Errors: PeerError when the connection has ended."""
 
     def receive(self, label: int) -> "asyncio.Future[bytearray]":
         """The payload of the frame with this label; a label is awaited once. Errors: PeerError when the peer left."""
@@ -55,6 +55,14 @@ class Parting(Protocol):
 
     async def gone(self, seconds: float) -> None:
         """Returns when the connection has ended, at the latest after `seconds`: then it is dropped."""
+
+
+@runtime_checkable
+class Queueing(Protocol):
+    """A connection on which what is sent may have to wait."""
+
+    async def flushed(self) -> None:
+        """Returns when nothing waits any more, or the connection has ended."""
 
 
 Observe = Callable[[Connection, bool, int, Payload], None]  # peer, outgoing, label, payload

@@ -16,6 +16,7 @@ last frame of a process that fails, which says why (`farewell`).
 import asyncio
 import hashlib
 import struct
+from collections import deque
 from typing import Any, cast
 
 from dpmpc.errors import PeerError
@@ -33,8 +34,9 @@ MAX_HELLO = 1 << 12  # of the first frame, whose sender nobody has checked yet
 FRAME_COST = 1 << 8  # bytes that a frame costs besides its payload, while nobody has asked for it
 _STAGE = 16  # bits of a tag that stages of one run do not share
 _SCRATCH = 1 << 16
-_COPIED = 1 << 18  # bytes of a payload from which on a copy costs more than a segment of the header's own
+_PART = 1 << 18  # bytes of a longer payload that are handed to the transport at a time: what it cannot send it copies
 _FIRST = 1 << 20  # bytes that are set aside for a payload before any has arrived
+_AWAITED = 1 << 26  # the same, where somebody waits for it
 _MORE = 8  # times the room, whenever it is full: each time what has arrived is copied
 
 
@@ -86,6 +88,9 @@ class Peer(asyncio.BufferedProtocol):
         self._arrived: dict[int, bytearray] = {}
         self._awaited: dict[int, asyncio.Future[bytearray]] = {}
         self._gone: asyncio.Future[None] | None = None
+        self._queue: deque[bytes | memoryview] = deque()  # what the transport has not been given
+        self._paused = False  # whether it has enough
+        self._flushed: asyncio.Future[None] | None = None
 
     def belongs_to(self, run_id: bytes) -> None:
         """The frames of this connection are those of another stage of the run, for which the other side has come."""
@@ -107,7 +112,7 @@ class Peer(asyncio.BufferedProtocol):
 
     # -- sending -----------------------------------------------------------------------------------------------------
     def send(self, label: int, payload: bytes | bytearray | memoryview) -> None:
-        """Queue one frame."""
+        """Queue one frame. A long payload is read while it is sent: nobody writes to it any more."""
         if self._transport is None or self.lost is not None:
             raise self._end("the connection was never opened")
         size = len(payload)
@@ -117,25 +122,52 @@ class Peer(asyncio.BufferedProtocol):
         if self.observe is not None:
             self.observe(self, True, label, payload)
         header = HEADER.pack(MAGIC, VERSION, self._tag, label, size)
-        if size >= _COPIED:  # before 3.12 `writelines` joins its parts
-            self._transport.write(header)
-            self._transport.write(payload)
+        if size <= _PART:
+            self._put(header + payload if size else header)
             return
-        # CPython 3.12 keeps an empty part of `writelines` in its buffer for ever, and never closes.
-        self._transport.writelines((header, payload) if size else (header,))
+        view = memoryview(payload).cast("B")
+        self._put(header, *(view[at : at + _PART] for at in range(0, size, _PART)))
+
+    def _put(self, *parts: bytes | memoryview) -> None:
+        """Queue bytes."""
+        self._queue.extend(parts)
+        self._hand_on()
+
+    def _hand_on(self) -> None:
+        """Gives the transport what it can send, and a part more."""
+        while self._queue and not self._paused and self._transport is not None:
+            self._transport.write(self._queue.popleft())
+        if not self._queue and not self._paused and self._flushed is not None:
+            flushed, self._flushed = self._flushed, None
+            flushed.set_result(None)
+
+    def pause_writing(self) -> None:
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        self._hand_on()
+
+    async def flushed(self) -> None:
+        """Returns when the kernel has all that was sent, or the connection has ended."""
+        if self._transport is None or not (self._queue or self._paused):
+            return
+        if self._flushed is None:
+            self._flushed = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._flushed)
 
     def beat(self, waits_for: str = "") -> None:
         """Let the other side know that this process lives, and for whom it waits."""
         if self._transport is not None and self.lost is None:
             said = reasons.pack(waits_for)
-            self._transport.write(HEADER.pack(MAGIC, VERSION, self._tag, ALIVE, len(said)) + said)
+            self._put(HEADER.pack(MAGIC, VERSION, self._tag, ALIVE, len(said)) + said)
 
     def farewell(self, reason: str) -> None:
         """Tell the other side why this process leaves, as the last frame; what else it sends is not read any more."""
         if self._transport is None or self.lost is not None:
             return
         payload = reasons.pack(reason)
-        self._transport.write(HEADER.pack(MAGIC, VERSION, self._tag, REASON, len(payload)) + payload)
+        self._put(HEADER.pack(MAGIC, VERSION, self._tag, REASON, len(payload)) + payload)
         self.lost, self.expects_end, self._left = reason, True, True
         self._fail()
         self._transport.resume_reading()  # for the end of the connection, and to throw away what comes before it
@@ -189,7 +221,7 @@ class Peer(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=1 << 26)
+        self._transport.set_write_buffer_limits(high=1)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         # A long payload is received in place; everything else goes through the scratch buffer.
@@ -265,7 +297,7 @@ class Peer(asyncio.BufferedProtocol):
             self.other_run = self.other_run or tag != self._tag
             self.other_stage = self.other_run and tag >> _STAGE == self._tag >> _STAGE
             self._label, self._size, self._filled, self._open_frame = label, size, 0, True
-            self._payload = blank(min(size, _FIRST))
+            self._payload = blank(min(size, _AWAITED if label in self._awaited else _FIRST))
             self._greeted = True
             return True
         return False
@@ -306,6 +338,7 @@ class Peer(asyncio.BufferedProtocol):
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
         self.broken, self._transport = exc, None  # which holds on to the buffers of TLS
+        self._drop()
         self._scratch, self._payload = bytearray(), bytearray()  # somebody may hold this object for a while
         if self.lost is None:
             self.lost = (str(exc) or type(exc).__name__) if exc else "connection closed"
@@ -346,10 +379,18 @@ class Peer(asyncio.BufferedProtocol):
             self.lost = why
         if self._transport is not None:
             self._transport.abort()
+        self._drop()
         self._fail()
+
+    def _drop(self) -> None:
+        """Nothing more is sent."""
+        self._queue.clear()
+        self.resume_writing()
 
     def close(self) -> None:
         """Send what is queued, then close."""
         self.expects_end = True
         if self._transport is not None:
+            while self._queue:
+                self._transport.write(self._queue.popleft())
             self._transport.close()

@@ -22,6 +22,7 @@ from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.two_servers import flows
 from dpmpc.mpc.two_servers import lifts as lifting
+from dpmpc.mpc.two_servers.extension import ChosenBatch
 from dpmpc.mpc.two_servers.flows import Wanted
 from dpmpc.mpc.two_servers.lifts import (
     FIELD_CHOOSER,
@@ -111,8 +112,11 @@ class OtBatch:
         return (await execute(program, _OtExecutor(self, transfers, masks, given)))[:, 0]
 
     # -- flows ---------------------------------------------------------------------------------------------------------
-    async def _transfers(self, products: Products, lifts: Lifts | None) -> "Transfers":
-        """All transfers of the batch, checked. Cost: three flows, where there are any."""
+    async def _transfers(
+        self, products: Products, lifts: Lifts | None, chosen: ChosenBatch | None = None
+    ) -> "Transfers":
+        """All transfers of the batch, checked; `chosen`: this party's, where they were begun. Cost: three flows, where
+        there are any."""
         me, other = self.party, self.pair.other
         held = Transfers(products, lifts, me, self.words)
         mine, theirs = (transfers_of(products, lifts, i) for i in (me, other))
@@ -123,6 +127,7 @@ class OtBatch:
                 self.channel,
                 Wanted(mine, self.words, held.take_chosen, wide[0]),
                 Wanted(theirs, self.words, held.take_offered, wide[1]),
+                chosen=chosen,
             )
         return held
 

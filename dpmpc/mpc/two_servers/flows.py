@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.mpc.parties.mesh import Channel
-from dpmpc.mpc.two_servers.extension import Take
+from dpmpc.mpc.two_servers.extension import ChosenBatch, Take
 from dpmpc.mpc.two_servers.pair import Pair
 
 Words = NDArray[np.uint64]
@@ -26,17 +26,32 @@ class Wanted:
     wide: int = 0
 
 
-async def transfers(pair: Pair, channel: Channel, mine: Wanted | None, theirs: Wanted | None, part: int = 0) -> Words:
-    """The choices (slots, words) of the transfers in which this party chooses, `mine`; in `theirs` it offers.
+async def begun(pair: Pair, channel: Channel, slots: int, words: int, part: int = 0) -> ChosenBatch:
+    """The transfers in which this party chooses, with what it sends first. Sends nothing."""
+    assert pair.chooser is not None, "the parties are not connected"
+    return await pair.work(partial(pair.chooser.begin, channel.ident, slots, words, part))
+
+
+async def transfers(
+    pair: Pair,
+    channel: Channel,
+    mine: Wanted | None,
+    theirs: Wanted | None,
+    part: int = 0,
+    chosen: ChosenBatch | None = None,
+) -> Words:
+    """The choices (slots, words) of the transfers in which this party chooses, `mine`; in `theirs` it offers. `chosen`:
+    those of `mine`, where they were begun.
 
     Cost: three flows, with a message each way where there are transfers both ways. Errors: CheatError where the other's
     corrections were inconsistent; all is over then. PeerError for messages of another length.
     """
     pair.still_on()
-    other, number, chooser, offerer = pair.other, channel.ident, pair.chooser, pair.offerer
-    assert chooser is not None and offerer is not None, "the parties are not connected"
+    other, number, offerer = pair.other, channel.ident, pair.offerer
+    assert offerer is not None, "the parties are not connected"
     offering, choosing = [other] * (theirs is not None), [other] * (mine is not None)
-    chosen = await pair.work(partial(chooser.begin, number, mine.slots, mine.words, part)) if mine else None
+    if mine and chosen is None:
+        chosen = await begun(pair, channel, mine.slots, mine.words, part)
     corrections = await channel.exchange({other: chosen.correction} if chosen else {}, offering)
     offered = offerer.begin(number, theirs.slots, theirs.words, corrections[0], part) if theirs else None
     challenges = channel.exchange({other: offered.challenge} if offered else {}, choosing)

@@ -18,9 +18,9 @@ from dpmpc.mpc.contract.lanes import from_planes, to_planes
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.two_servers import half_gates
 from dpmpc.mpc.two_servers.executor import OtBatch, Transfers
-from dpmpc.mpc.two_servers.flows import Wanted, transfers
+from dpmpc.mpc.two_servers.flows import Wanted, begun, transfers
 from dpmpc.mpc.two_servers.half_gates import KEY_BYTES, Drawn, Inputs, Room, lanes_at_a_time
-from dpmpc.mpc.two_servers.lifts import Lifts, lifts_of
+from dpmpc.mpc.two_servers.lifts import Lifts, lifts_of, transfers_of
 from dpmpc.mpc.two_servers.products import Products
 
 GARBLER, EVALUATOR = 0, 1
@@ -45,9 +45,15 @@ class GarbledBatch(OtBatch):
     """One batch; it does one program."""
 
     async def _sampled(self, heap: HeapProgram) -> tuple[Lifts, Transfers, Words]:
-        lifts = lifts_of(heap, births=False)
-        outputs = await self.run(heap.program)
-        return lifts, await self._transfers(NO_PRODUCTS, lifts), outputs
+        lifts, chosen = lifts_of(heap, births=False), None
+        if self.party == GARBLER:
+            outputs = await self._garble(heap.program, [])
+        else:
+            labels = await self._labels(heap.program)
+            if mine := transfers_of(NO_PRODUCTS, lifts, EVALUATOR):  # while the other server garbles the first piece
+                chosen = await begun(self.pair, self.channel, mine, self.words)
+            outputs = await self._evaluate(heap.program, *labels)
+        return lifts, await self._transfers(NO_PRODUCTS, lifts, chosen), outputs
 
     async def run(self, program: Program, masks: Sequence[MaskBits | None] = (), given: Words | None = None) -> Words:
         """This party's shares (outputs, words) of the program's outputs. Cost: three flows of transfers, and one from
@@ -55,11 +61,12 @@ class GarbledBatch(OtBatch):
         assert given is None, "a garbled program takes no given bits"
         if self.party == GARBLER:
             return await self._garble(program, [m for m in masks if m is not None])
-        return await self._evaluate(program)
+        return await self._evaluate(program, *await self._labels(program))
 
     async def _garble(self, program: Program, masks: Sequence[MaskBits]) -> Words:
         pair, lanes, count = self.pair, 64 * self.words, program.random_bits
-        strings = np.empty((2, count, lanes, 2), dtype=np.uint64)
+        strings, prg = np.empty((2, count, lanes, 2), dtype=np.uint64), Prg.from_os()
+        own = prg.words((count, lanes))  # while the other server makes its correction
 
         def take(slots: slice, low: Words, high: Words | None) -> None:
             _put(strings[:, slots], low, high)
@@ -68,8 +75,7 @@ class GarbledBatch(OtBatch):
             await transfers(pair, self.channel, None, Wanted(count, self.words, take, wide=count), LABELS)
         delta = np.frombuffer(secrets.token_bytes(16), dtype="<u8").astype(np.uint64)
         delta[0] |= _1
-        prg, room, outputs = Prg.from_os(), Room(), np.empty((len(program.outputs), lanes), dtype=np.uint64)
-        own = prg.words((count, lanes))
+        room, outputs = Room(), np.empty((len(program.outputs), lanes), dtype=np.uint64)
         for part in pieces(program, lanes):
 
             def garble(part: slice = part) -> Words:
@@ -89,11 +95,16 @@ class GarbledBatch(OtBatch):
                 outputs[:, part] = half_gates.low(ends)
                 return message
 
-            await self.channel.words({EVALUATOR: await pair.work(garble)}, [], 0)
+            message = await pair.work(garble)
+            await self.channel.flushed(EVALUATOR)  # no more than a piece waits to be sent
+            await self.channel.words({EVALUATOR: message}, [], 0)
+            if pair.threads == 1:  # else it goes out while the next one is garbled
+                await self.channel.flushed(EVALUATOR)
         return _planes_of(outputs)
 
-    async def _evaluate(self, program: Program) -> Words:
-        pair, lanes, count = self.pair, 64 * self.words, program.random_bits
+    async def _labels(self, program: Program) -> tuple[Words, Words]:
+        """Strings (1, bits, lanes, 2) of the evaluator's choices for random bits, and those, (bits, lanes)."""
+        lanes, count = 64 * self.words, program.random_bits
         held = np.empty((1, count, lanes, 2), dtype=np.uint64)
         choices = np.empty((count, lanes), dtype=np.uint64)
 
@@ -101,9 +112,14 @@ class GarbledBatch(OtBatch):
             _put(held[:, slots], low, high)
 
         if count:
-            planes = await transfers(pair, self.channel, Wanted(count, self.words, take, wide=count), None, LABELS)
+            wanted = Wanted(count, self.words, take, wide=count)
+            planes = await transfers(self.pair, self.channel, wanted, None, LABELS)
             for row, plane in zip(choices, planes, strict=True):
                 row[:] = from_planes(plane[None])
+        return held, choices
+
+    async def _evaluate(self, program: Program, held: Words, choices: Words) -> Words:
+        pair, lanes, count = self.pair, 64 * self.words, program.random_bits
         room, outputs = Room(), np.empty((len(program.outputs), lanes), dtype=np.uint64)
         for part in pieces(program, lanes):
             width = part.stop - part.start
