@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmpc.data.absent import as_stated
+from dpmpc.data.calendars import Calendar
 from dpmpc.data.few import TIMES, different, few
 from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
 from dpmpc.data.holding import held
 from dpmpc.data.looked import ALIKE, Kind, Looked, Role
 from dpmpc.data.oddities import CODE, IDENTIFIER, LIKELY_YEARS, dropping, oddities, years_of
-from dpmpc.data.spelling import PLAIN, Calendar, Spelling, canonical, stating
+from dpmpc.data.spelling import PLAIN, Spelling, canonical, stating
 from dpmpc.data.table import Table, some
 from dpmpc.data.texts import facts_of_texts, listed_words, odd_texts, plain_forms, units_of
 from dpmpc.errors import UsageError

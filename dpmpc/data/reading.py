@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from dpmpc.data.calendars import BUDDHIST, PERSIAN_EPOCH, YEARS
 from dpmpc.data.scripts import (
     ARABIC_COMMA,
     ARABIC_POINT,
@@ -19,13 +20,10 @@ from dpmpc.data.scripts import (
 )
 from dpmpc.data.spelling import (
     BEFORE_DATE,
-    BUDDHIST,
     CLOCK,
     DATE_PATTERNS,
     GAPS,
-    PERSIAN_EPOCH,
     SAID_CLOCKS,
-    YEARS,
     Spelling,
 )
 

@@ -93,7 +93,7 @@ _HINDI = ("जनवरी फरवरी मार्च अप्रैल �
 MONTHS = {word: k for k, words in enumerate(_MONTHS, 1) for word in words.split()}
 MONTHS |= {word: k for words in (*_THAI, *_ARABIC, *_HINDI) for k, word in enumerate(words.split(), 1)}
 PERSIAN = "فروردین اردیبهشت خرداد تیر مرداد شهریور مهر آبان آذر دی بهمن اسفند"  # of the Persian calendar, not of ours
-PERSIAN_MONTHS = {word: k for k, word in enumerate(PERSIAN.split(), 1)}
+MONTHS_OF = {"": MONTHS, "buddhist": MONTHS, "persian": {word: k for k, word in enumerate(PERSIAN.split(), 1)}}
 
 
 def month_list(months: dict[str, int]) -> str:

@@ -13,18 +13,8 @@ import unicodedata
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
-from dpmpc.data.scripts import (
-    BLANKS,
-    ENGLISH,
-    ERAS,
-    FIRST,
-    MARKS,
-    MONTHS,
-    PERSIAN_MONTHS,
-    WORDS_BEFORE,
-    turned,
-    western,
-)
+from dpmpc.data.calendars import BUDDHIST, YEARS, Calendar, persian_days
+from dpmpc.data.scripts import BLANKS, ENGLISH, ERAS, FIRST, MARKS, MONTHS_OF, WORDS_BEFORE, turned, western
 from dpmpc.errors import UsageError
 
 MISSING = ("", "?", "na", "n/a", "null")
@@ -33,7 +23,6 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 Decimal = Literal[".", ","]
 Thousands = Literal["", ",", ".", " ", "'"]
 Order = Literal["", "dmy", "mdy"]
-Calendar = Literal["", "buddhist", "persian"]
 Negative = Literal["", "trailing", "parentheses"]
 Misfits = Literal["", "ask", "zero"]
 # What a person types as a space or an apostrophe is one of several characters.
@@ -80,11 +69,7 @@ SAID_CLOCKS = (
 )
 BEFORE_DATE = rf"^(?i:{'|'.join(WORDS_BEFORE)})[.,]* +"
 _EPOCH = datetime.date(1970, 1, 1)
-# The years of each calendar that are read, as of the years 1800 to 2253 or so; what is meant by others is not known.
-YEARS: dict[str, tuple[int, int]] = {"buddhist": (2343, 2796), "persian": (1178, 1632)}
 COLUMNS = ("other_decimal", "words", "yyyymmdd", "pairs")  # of `Spelling`: names of columns
-BUDDHIST = 543  # years before ours
-PERSIAN_EPOCH = 1075195  # so that the year 1349 begins on 1970-03-21
 
 
 NO_CENTS = ("/-", ",-", ",--", ".-", ".--", ",\u2013", ".\u2013", ",\u2014", ".\u2014")  # at the end of a whole amount
@@ -340,7 +325,7 @@ class Spelling:
     @property
     def months(self) -> dict[str, int]:
         """The number of each month by its name."""
-        return PERSIAN_MONTHS if self.calendar == "persian" else MONTHS
+        return MONTHS_OF[self.calendar]
 
     def options(self) -> dict[str, Any]:
         """What differs from the default, by the setting's name."""
@@ -352,23 +337,6 @@ def stating(**settings: Any) -> str:
     """How an error says that its reader states these of a source's spelling: one setting, as Python writes it."""
     said = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     return f"<<spelling=Spelling({said.replace('>>', '>' + chr(92) + 'x3e')})>>"
-
-
-def persian_days(year: int, month: int, day: int) -> int | None:
-    """The days from 1970-01-01 to a date of the Persian calendar, by its cycle of 33 years; None if there is no such
-    date."""
-    if not (1 <= month <= 12 and 1 <= day <= (31 if month < 7 else 30)):
-        return None
-    before = 31 * (month - 1) if month < 7 else 30 * (month - 1) + 6
-    if before + day > _new_year(year + 1) - _new_year(year):
-        return None
-    return _new_year(year) + before + day - 1
-
-
-def _new_year(year: int) -> int:
-    """The days from 1970-01-01 to the first day of a year of the Persian calendar."""
-    since = year + 1595
-    return 365 * since + since // 33 * 8 + (since % 33 + 3) // 4 - PERSIAN_EPOCH
 
 
 def time_of(hour: str | None, minute: str | None, second: str | None, half: str | None) -> float | None:
