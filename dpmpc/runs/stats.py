@@ -234,8 +234,7 @@ def stats(
     public = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
     tables = asked_of(queries, public, bounds, models)
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
-        table = keeping(table, tables.columns.listed)
-        own, number, sizes = owned(table, tables.reads, owners, settings, capacity)
+        own, number, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
         tell_of(own, tables, tell)
         plan = plan_of_tables(
             tables, sizes, own.source, data_id, settings, bounds_of(public, tables), capacity=capacity is not None,
@@ -270,8 +269,7 @@ def dry(
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
         own, _, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
         check_read(own, tables)
-        private = capacity is not None
-        plan = plan_of_tables(tables, sizes, own.source, None, settings, capacity=private, by_person=True)
+        plan = plan_of_tables(tables, sizes, own.source, None, settings, capacity=capacity is not None, by_person=True)
     return Dry(plan, foreseen(plan, Level()))
 
 
