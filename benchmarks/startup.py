@@ -4,8 +4,9 @@
 
 Each row: the median seconds of the clock and of the processors (all processes that it started included), and both as
 multiples of what the import of NumPy takes, so that rows of a busy and of a quiet machine can be compared. A fit is
-timed inside a process that has made one already. Whatever runs here counts in an account of its own. With --verify also
-the check of a run of 200 releases by fresh ones, once.
+timed inside a process that has made one already. Each turn has folders and an account of its own: what was spent on the
+same records before is read by every party, and a first run has none. With --verify also the check of a run of 200
+releases by fresh ones, once.
 """
 
 import argparse
@@ -45,7 +46,7 @@ Row = dict[str, Any]
 
 def commands(folder: Path) -> dict[str, list[str]]:
     """What is timed from the start of a process to its end, by name."""
-    out = ["--out", str(folder / "run"), "--overwrite"]
+    out = ["--out", str(folder / "run")]
     first = ["--csv", str(folder / "hospitals.csv"), "--target", "readmitted", "--owners-column", "site"]
     return {
         IMPORT: [sys.executable, "-c", IMPORT],
@@ -61,7 +62,6 @@ def commands(folder: Path) -> dict[str, list[str]]:
             "1e-5",
             "--out",
             str(folder / "first"),
-            "--overwrite",
         ],
         "dpmpc train: 50 releases": [*_COMMAND, "train", "--data", "breast-cancer", *_TRAIN, *out],
         "dpmpc report": [*_COMMAND, "report", str(folder / "run"), "--out", str(folder / "page.html")],
@@ -81,13 +81,13 @@ def rows(repetitions: int, engines: Sequence[str] = ("clear", "mpc"), verify: bo
     """Medians; the import of NumPy is the first row. `engines`: of the fits. `verify`: with the check of a run."""
     found: dict[str, list[tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory(prefix="dpmpc-startup-") as name:
-        folder = Path(name)
-        environment = {**os.environ, "DPMPC_ACCOUNT": str(folder / "account")}
+        environment = dict(os.environ)
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # who installs a package has its bytecode
-        subprocess.run(
-            [*_COMMAND, "example", "hospitals", "--out", name], env=environment, check=True, capture_output=True
-        )
         for k in range(WARM_UPS + repetitions):
+            folder = Path(name, str(k))
+            environment["DPMPC_ACCOUNT"] = str(folder / "account")
+            made = [*_COMMAND, "example", "hospitals", "--out", str(folder)]
+            subprocess.run(made, env=environment, check=True, capture_output=True)
             for what, words in commands(folder).items():
                 seconds = timed(words, environment)
                 if k >= WARM_UPS:

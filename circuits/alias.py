@@ -5,13 +5,12 @@ replaced by the column's alias.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 
 from .engine import Bundle, Engine
 from .selection import biased_bit, look_up, mux, one_hot

@@ -8,13 +8,12 @@ Segment 16 k + 2 part + bit, place t in (-1, 1): m = 1 + (part + (1 + t) / 2) / 
 
 import functools
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 
 from .fixed import SUB_BITS, ZERO_BITS
 

@@ -16,12 +16,11 @@ up would not bound the joint law. D_i, the ranks and A stay secret.
 
 import functools
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 
 from .arithmetic import Arithmetic, P, Public, Values, multiply
 

@@ -1,7 +1,8 @@
 """How a sampler with an arithmetic circuit is drawn over F_p: the groups its samples share deep bits in, and what that
 adds to its certificate."""
 
-from dataclasses import dataclass
+
+from dpmpc.lazy import dataclass
 
 from .arithmetic import Arithmetic, Values
 from .deep import Deep
@@ -15,7 +16,7 @@ class FieldSampler:
     """The law and the tables of `sampler`, drawn by its arithmetic circuit; `deep` None shares no bits."""
 
     sampler: OverField
-    deep: Deep | None = Deep()  # noqa: RUF009  (it is frozen)
+    deep: Deep | None = Deep()
 
     @property
     def group(self) -> float:

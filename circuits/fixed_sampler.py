@@ -6,10 +6,11 @@ more and are faster. These two are one flag away, for comparison with the litera
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmpc.lazy import dataclass
 
 from .accuracy import fraction_bits, rounded_noise_tv, transform_error
 from .approximation import LARGEST, Law, piecewise

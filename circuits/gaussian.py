@@ -14,12 +14,13 @@ import operator
 import os
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import gmpy2
 import numpy as np
 from gmpy2 import mpfr
+
+from dpmpc.lazy import dataclass
 
 from .alias import PRECISION, AliasTable, round_weights, sample_alias
 from .engine import Engine

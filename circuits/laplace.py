@@ -7,11 +7,12 @@ digits of a geometric variable are independent, digit w with law proportional to
 
 import functools
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+
+from dpmpc.lazy import dataclass
 
 from .alias import PRECISION, AliasTable, alias_rows, round_weights
 from .engine import Engine

@@ -7,11 +7,12 @@ need not be computed at all: only their weights are told.
 
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmpc.lazy import dataclass
 
 from .heap import Heap
 from .program import Program, compile_graph

@@ -11,13 +11,12 @@ number it had in the circuit, and bits that nothing depends on are not drawn.
 import functools
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 
 from .engine import Bundle
 from .trace import Graph, Tracer, evaluate, nodes_of

@@ -6,11 +6,12 @@ from there on. In both, every bit of work on shared bits is a program's.
 """
 
 import functools
-from dataclasses import dataclass
 from typing import Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmpc.lazy import dataclass
 
 from . import field_gaussian, field_laplace
 from .arithmetic import Arithmetic, Values

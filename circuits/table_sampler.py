@@ -7,11 +7,12 @@ is the difference of two.
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmpc.lazy import dataclass
 
 from .alias import PRECISION, AliasTable, round_weights, sample_alias
 from .arithmetic import Arithmetic, Bits, Values, in_step

@@ -10,11 +10,13 @@ constants fold, and common subexpressions are found however they are written.
 
 import math
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmpc.lazy import dataclass
 
 from .engine import Bundle
 

@@ -17,6 +17,7 @@ import click
 from dpmpc.aggregation.owner.imports import PRELOAD
 from dpmpc.errors import DpmpcError, UsageError, machine_text, spelt
 from dpmpc.processes import logs, standing
+from dpmpc.processes.memory import importing
 from dpmpc.processes.paths import keep_children_safe
 
 GROUPS = {
@@ -66,7 +67,8 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        module = importlib.import_module(f"dpmpc.cli.{cmd_name}")
+        with importing():
+            module = importlib.import_module(f"dpmpc.cli.{cmd_name}")
         command = module.command
         assert isinstance(command, click.Command)
         return command

@@ -10,13 +10,14 @@ the same command.
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 from dpmpc.aggregation.plan.limits import limit_of, limited
 from dpmpc.aggregation.plan.of_vectors import OfVectors, VectorSettings
 from dpmpc.cli.settings import flags_of
+from dpmpc.lazy import dataclass
 from dpmpc.runs.request import Request
 from dpmpc.settings import Declared, declared, groups
 

@@ -12,6 +12,7 @@ from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import spelling_of
 from dpmpc.cli.train_options import OPTIONS, SectionedCommand
 from dpmpc.errors import UsageError
+from dpmpc.processes.memory import importing
 from dpmpc.processes.terminal import Column, Row, Terminal
 from dpmpc.runs.request import Request
 from dpmpc.settings import said
@@ -37,12 +38,13 @@ def run_command(**given: Any) -> None:
       dpmpc train --csv hospital.csv --target outcome --owners-column site --epsilon 1 --delta 1e-5 -M 3 --out runs/mine
       dpmpc train --resume runs/demo
     """
-    from dpmpc.cli.progress import make_progress
-    from dpmpc.processes import logs
-    from dpmpc.runs import plan_overrides as beside
-    from dpmpc.runs import start as starting
-    from dpmpc.runs.placement import Placement
-    from dpmpc.runs.plan_alone import plan_only
+    with importing():
+        from dpmpc.cli.progress import make_progress
+        from dpmpc.processes import logs
+        from dpmpc.runs import plan_overrides as beside
+        from dpmpc.runs import start as starting
+        from dpmpc.runs.placement import Placement
+        from dpmpc.runs.plan_alone import plan_only
 
     logs.choose(given.pop("log_level"), given.pop("log_json"))
     os.umask(0o077)  # what a run writes is for this user alone

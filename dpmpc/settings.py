@@ -16,7 +16,7 @@ import math
 import operator
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -24,6 +24,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.registry import Registry
 
 T = TypeVar("T")

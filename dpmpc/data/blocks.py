@@ -9,7 +9,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import RecordError
+from dpmpc.lazy import dataclass
 
 Floats = NDArray[np.float64]
 Precision = Literal["double", "single"]

@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from dpmpc.data.spelling import canonical, stating
 from dpmpc.data.table import Reads, Table, code_sql, value_sql
 from dpmpc.data.written import checked, written
 from dpmpc.errors import UsageError, number_of
+from dpmpc.lazy import dataclass
 
 _MANY_COPIES = 0.1  # of the records: some that are alike by chance are no news
 Severity = Literal["refused", "warning", "note"]

@@ -14,7 +14,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from dpmpc.data.reading import literal, path_literal
 from dpmpc.data.spelling import bare, stating
 from dpmpc.data.table import Column, Table, check_names
 from dpmpc.errors import RecordError, UsageError, number_of
+from dpmpc.lazy import dataclass
 
 _HEAD = 1 << 16
 _CHUNK = 1 << 20

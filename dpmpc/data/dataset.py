@@ -1,7 +1,7 @@
 """A data set ready for training, and how its records are sampled and split."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +12,7 @@ from dpmpc.data.schema import Bounds, Schema
 from dpmpc.data.seeds import Stream, generator
 from dpmpc.data.table import Floats, Ints, Table
 from dpmpc.errors import UsageError
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 
 Rows = tuple[Ints, Ints]  # the numbers of the training and of the test rows
 Split = Callable[[Table, Ints | None, Rows], Rows]  # of a table, its rows' owners, and what the seed has

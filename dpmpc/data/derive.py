@@ -5,7 +5,6 @@ A schema read off the records is not covered by the privacy guarantee, and says 
 
 from collections.abc import Mapping as Given
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from dpmpc.data.schema import Classes, Goal, Kind, Labels, Missing, Range, Schem
 from dpmpc.data.spelling import canonical, composed, is_number, stating
 from dpmpc.data.table import Table, some
 from dpmpc.errors import RecordError, UsageError, number_of
+from dpmpc.lazy import dataclass
 
 _MOST_CATEGORIES = 1000
 _ORDERED = f"GROUP BY 1 ORDER BY 1 LIMIT {_MOST_CATEGORIES}"

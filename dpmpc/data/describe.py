@@ -2,7 +2,6 @@
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from dpmpc.data.looked import Looked
 from dpmpc.data.once import once, worked_out
 from dpmpc.data.table import Table
 from dpmpc.errors import number_of, spelt
+from dpmpc.lazy import dataclass
 
 BINS = 20
 _TOP = 12

@@ -6,13 +6,14 @@ to state. Patterns are RE2's, for DuckDB alone.
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpmpc.data.reading import literal
 from dpmpc.data.scripts import ENGLISH, MONTHS
 from dpmpc.data.spelling import GAPS, NO_CENTS, TIME, Negative, Order, Spelling, composed, is_unit
 from dpmpc.data.table import some
 from dpmpc.errors import number_of
+from dpmpc.lazy import dataclass
 
 _GAP = GAPS[" "]
 _TICK = GAPS["'"]

@@ -6,7 +6,7 @@ look only proposes: what a field reads as follows from that field and from what 
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dpmpc.data.absent import as_stated
@@ -20,6 +20,7 @@ from dpmpc.data.spelling import PLAIN, Spelling, canonical, stating
 from dpmpc.data.table import Table, some
 from dpmpc.data.texts import facts_of_texts, listed_words, odd_texts, plain_forms, units_of
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 
 MOST_LISTED = 100  # values of a category that a draft lists
 _NEARLY, _MOSTLY = 0.9, 0.6

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from dpmpc.data.scratch import scratch_folder
 from dpmpc.data.spelling import COLUMNS, PLAIN, Spelling, stating
 from dpmpc.data.table import Ints, Table, connect
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.lazy import dataclass
 
 # Public reasons why a column is not used; what its records look like is for its owner's eyes.
 OFF_THE_RECORDS = "as its owner's look at the records had it, outside the guarantee"

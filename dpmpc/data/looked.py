@@ -1,11 +1,12 @@
 """What a look says of one column, for its owner's own eyes."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from dpmpc.data.forms import Forms
 from dpmpc.data.oddities import dropping
 from dpmpc.errors import number_of
+from dpmpc.lazy import dataclass
 
 Kind = Literal["number", "category", "date", "time", "identifier", "free text", "constant", "empty", "other"]
 HOLLOW: tuple[Kind, ...] = ("identifier", "free text", "constant", "empty", "other")  # of no use to a model

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Mapping_
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from dpmpc.data.spelled import readers as readers_of
 from dpmpc.data.spelling import canonical, stating
 from dpmpc.data.table import Block, Floats, Ints, Table, code_sql, some, value_sql
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 
 _MOSTLY = 0.9  # a column is mended, not trained on, if so much of it is unknown, clipped or missing
 

@@ -3,13 +3,13 @@
 Row numbers and sizes are public; where there are places, their numbers are, and which of them are filled is private."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.seeds import Stream, generator
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.lazy import dataclass
 
 Ints = NDArray[np.int64]
 EMPTY = -1  # a place without a record

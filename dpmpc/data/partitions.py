@@ -6,7 +6,7 @@ is the same record for everybody, and a file that is no longer what it was is re
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from dpmpc.data.scratch import scratch_folder
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Column, Table, connect, quoted, some
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 
 _PLACE = "file_row_number"  # DuckDB's word for a row's place in its file
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -21,6 +21,7 @@ from dpmpc.data.scratch import scratch_folder
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Table, connect, quoted
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 
 if TYPE_CHECKING:
     from dpmpc.data.engine import duckdb

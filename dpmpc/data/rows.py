@@ -6,7 +6,6 @@ What the kernel does not know (dates, logarithms) NumPy writes, column by column
 """
 
 import os
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -19,6 +18,7 @@ from dpmpc.data.mapping import Counts, Mapping, beside, counted, read, zeroed
 from dpmpc.data.schema import Categorical, Column, Numeric, Surveyed, into_ball
 from dpmpc.data.spelled import Reader
 from dpmpc.data.table import Block, Floats, Ints
+from dpmpc.lazy import dataclass
 
 _CODES, _NUMBERS, _SCALED = range(3)  # kinds of columns, as rows.c has them
 _STEP, _TWINS = 1 << 16, 1 << 18  # numbers made at once: by the kernel, by its twin

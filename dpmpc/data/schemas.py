@@ -5,10 +5,10 @@ values. Both are part of this program and do not change with the records a user 
 That these sets were once looked at to describe them is not accounted for.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from dpmpc.data.schema import Categorical, Column, Labels, Numeric
+from dpmpc.lazy import dataclass
 
 
 @dataclass(frozen=True)

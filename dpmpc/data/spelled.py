@@ -1,7 +1,7 @@
 """Columns of texts that have few spellings: what a text reads as is worked out once a spelling, not once a record."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpmpc.data.few import few
 from dpmpc.data.reading import literal
 from dpmpc.data.table import Block, Table
+from dpmpc.lazy import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ import datetime
 import math
 import re
 import unicodedata
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Literal, get_args
 
 from dpmpc.data.calendars import BUDDHIST, YEARS, Calendar, persian_days
 from dpmpc.data.scripts import BLANKS, ENGLISH, ERAS, FIRST, MARKS, MONTHS_OF, WORDS_BEFORE, turned, western
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 
 MISSING = ("", "?", "na", "n/a", "null")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)

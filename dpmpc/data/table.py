@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +27,7 @@ from dpmpc.data.scripts import BLANKS, MARKS
 from dpmpc.data.spelling import PLAIN, Spelling, composed, is_number
 from dpmpc.data.streamed import streamed
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 
 Kind = Literal["text", "number", "date", "other"]
 Reads = Literal["number", "date", "time", "either"]

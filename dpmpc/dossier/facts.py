@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from dpmpc.aggregation.wire.paths import transcript_path
 from dpmpc.data.schema import Schema
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.book import Book

@@ -5,7 +5,7 @@ import secrets
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.persons import Persons
 from dpmpc.estimators.spending import PrivacyWarning, expect, ledger_of, spent_on, warn
 from dpmpc.folders import make_folder
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.class_weights import BALANCED, names_of, stated
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS

@@ -4,7 +4,6 @@ Which records are kept is what `dpmpc train` keeps of the same records (`dpmpc.d
 """
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from dpmpc.data.persons import kept, persons_of, said_of
 from dpmpc.data.table import Ints
 from dpmpc.estimators.errors import EstimatorError
 from dpmpc.estimators.frames import gone, is_frame
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import check_count
 
 UNNAMED = "person"  # the column that a plan names, where ids come as an array

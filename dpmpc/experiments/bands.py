@@ -22,7 +22,7 @@ diagonal. All of it is public.
 
 import csv
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +35,7 @@ from dpmpc.experiments.central import DELTA, Floats, Mapped, Split, cells_of, de
 from dpmpc.experiments.corpus import Raw
 from dpmpc.experiments.report import commit, table
 from dpmpc.folders import OUT, make_folder
+from dpmpc.lazy import dataclass
 from dpmpc.learning.erm_blocks import solve
 from dpmpc.learning.functional import SPREAD, coefficients, decode, minimiser, noise_floor
 from dpmpc.learning.losses import LOGISTIC

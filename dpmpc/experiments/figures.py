@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from dpmpc.errors import UsageError
 from dpmpc.experiments.summary import Curve
+from dpmpc.lazy import dataclass
 
 COLORS = {
     "MPC Grad P": "#1f77b4", "MPC Out P": "#2ca02c", "Rajkumar and Agarwal": "#9467bd", "Local Out P": "#ff7f0e",

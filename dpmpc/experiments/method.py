@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.experiments.records import Problem
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.gaussian import Calibration, gaussian_scale
 
 Array = NDArray[np.float64]

@@ -8,11 +8,12 @@ Source: Imtiaz, Mohammadi and Sarwate 2019, section 3.4 and equation (6); clippi
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+
+from dpmpc.lazy import dataclass
 
 Array = NDArray[np.float64]
 

@@ -7,12 +7,13 @@ assumed: the report prints the smallest |grad J|^2 / (2 (J - J*)) over all model
 Guarantees: sensitivities of *gradients* need |dl/ds| <= G alone, not convexity (Kang et al. 2019, Theorem 1).
 """
 
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
+
+from dpmpc.lazy import dataclass
 
 Array = NDArray[np.float64]
 _CURVED = (15.0 - np.sqrt(33.0)) / 24.0  # where 2p^2(1-p)(2-3p) is largest: a root of 12p^2 - 15p + 4

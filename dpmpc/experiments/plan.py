@@ -1,10 +1,11 @@
 """What the caller asks of an experiment, and what an experiment is."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from dpmpc.experiments.task import Row, Task
+from dpmpc.lazy import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ A mean over records is a weighted mean over *distinct* records: 50,000 rows of K
 and what changes between methods and partitions is the weights alone. Nothing here loops over owners or records.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dpmpc.experiments.nonconvex import SigmoidSquared, minimise
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning import erm
 
 Array = NDArray[np.float64]

@@ -3,12 +3,12 @@
 import csv
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from dpmpc.experiments.task import Row
+from dpmpc.lazy import dataclass
 
 
 @dataclass(frozen=True)

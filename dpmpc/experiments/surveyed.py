@@ -6,7 +6,7 @@ findings into a private descent with what is left of the budget. For study, in t
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,7 @@ from dpmpc.data.table import Table, connect, value_sql
 from dpmpc.errors import UsageError
 from dpmpc.experiments.central import descended
 from dpmpc.experiments.noise import generator
+from dpmpc.lazy import dataclass
 from dpmpc.learning import erm
 from dpmpc.learning.method import DEFAULT_METHOD
 from dpmpc.learning.survey import Survey

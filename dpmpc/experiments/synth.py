@@ -10,7 +10,6 @@ import csv
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from dpmpc.experiments.corpus import SETS, Raw, available, load
 from dpmpc.experiments.report import commit, table
 from dpmpc.experiments.synth_attack import attack
 from dpmpc.folders import OUT, make_folder
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.statistics.cells import Ints, Records
 from dpmpc.statistics.columns import Column, Columns, Quantity, category

@@ -7,12 +7,12 @@ those that have the outlier's values. What they achieve gives a lower bound on e
 intervals over all trials, which must not exceed the promise (`verify.audit`).
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget

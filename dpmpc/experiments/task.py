@@ -5,7 +5,7 @@ row can be computed again from its own seed.
 """
 
 import hashlib
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from dpmpc.experiments.method import Method, Run
 from dpmpc.experiments.methods import METHODS
 from dpmpc.experiments.nonconvex import SIGMOID_SQUARED
 from dpmpc.experiments.records import Problem, Records
+from dpmpc.lazy import dataclass
 from dpmpc.learning import erm
 from dpmpc.privacy.gaussian import Calibration
 

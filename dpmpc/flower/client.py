@@ -1,7 +1,6 @@
 """What a client's process does with its vector: looks whether its account goes on, writes its line, makes shares, seals
 them. Needs no Flower."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from dpmpc.aggregation.owner.accounts import account_of
@@ -13,6 +12,7 @@ from dpmpc.flower.heads import check_names
 from dpmpc.flower.prepared import Prepared
 from dpmpc.flower.sealing import Purpose, seal
 from dpmpc.flower.seals import Seals
+from dpmpc.lazy import dataclass
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.privacy.account import account_folder

@@ -2,12 +2,13 @@
 everything else."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.prepared import Prepared
 from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, TOKEN, TOLD, needs_flower
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.heads import NAME
 
 try:

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import inspect
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +13,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import OVERHEAD, write_key
 from dpmpc.folders import make_folder
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.privacy.heads import HEAD

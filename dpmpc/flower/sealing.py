@@ -15,7 +15,6 @@ Source: the construction of HPKE's base mode (RFC 9180) with X25519, HKDF-SHA256
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -25,6 +24,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dpmpc.errors import PeerError, UsageError
+from dpmpc.lazy import dataclass
 
 TAG = 32  # bytes: the ephemeral public key, which also names the sharing
 OVERHEAD = TAG + 16  # bytes that a sealed share has more than the share

@@ -3,10 +3,11 @@
 The unknown is whichever of epsilon, delta, scale and number of releases is not given.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Literal, cast
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.privacy.cape import epsilon_table, most_colluding
 from dpmpc.privacy.checks import NEIGHBOURS_OF, check_count, check_nonnegative, delta_warning

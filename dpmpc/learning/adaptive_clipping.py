@@ -16,12 +16,13 @@ release instead of two with their own noise, which is the same trade; replace-on
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import check_positive
 
 Floats = NDArray[np.float64]

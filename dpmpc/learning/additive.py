@@ -12,7 +12,6 @@ beyond them; a value that no table has adds 0.
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,6 +24,7 @@ from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeri
 from dpmpc.data.spelling import canonical
 from dpmpc.data.written import checked
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.softmax import predicted
 

@@ -11,7 +11,7 @@ import hashlib
 import mmap
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, partial
 from importlib.metadata import version
 from itertools import pairwise
@@ -29,6 +29,7 @@ from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.source import PART, Source
 from dpmpc.processes.cores import one_thread
 from dpmpc.processes.elsewhere import Answer, Workers, answering

@@ -13,7 +13,6 @@ survey. The weight of a record may be whatever its owner says of that record alo
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from dpmpc.data.schema import Classes, Labels, Target
 from dpmpc.data.spelling import canonical
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.softmax import probabilities
 

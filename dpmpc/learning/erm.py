@@ -9,12 +9,12 @@ Everything here is in the clear and on the owners' side; nothing enters the MPC 
 Source: Jayaraman et al. 2018 section 3.
 """
 
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.losses import LOGISTIC, Loss, ridge
 from dpmpc.learning.newton import CHUNK, Problems, newton
 from dpmpc.learning.row_sums import row_sums

@@ -2,7 +2,6 @@
 bit, however many are held at once, wherever they lie, and however many cores there are."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpmpc.data.blocks import Records, double
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.away import Tile
 from dpmpc.learning.class_weights import Weighted
 from dpmpc.learning.erm import Solution, solve_owners

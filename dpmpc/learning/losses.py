@@ -6,13 +6,13 @@ Source: Chaudhuri, Monteleoni, Sarwate 2011 section 3.4.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 
 Floats = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ dpmpc.methods.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import Weighted, check_weights
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.settings import Average, Descent

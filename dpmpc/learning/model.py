@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from dpmpc.data import Dataset
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.folders import carried_on
+from dpmpc.lazy import dataclass
 from dpmpc.learning.additive import Additive
 from dpmpc.learning.method import Floats
 

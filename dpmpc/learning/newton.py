@@ -4,12 +4,12 @@ Problem i minimises sum_k weight[i, k] l(A[i, k] . theta, y[i, k]) + lam/2 |thet
 R^r.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.lazy import dataclass
 from dpmpc.learning.losses import Loss
 
 Floats = NDArray[np.float64]

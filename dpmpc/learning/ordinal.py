@@ -21,10 +21,10 @@ thresholds without number, and the constants, are ours.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from dpmpc.lazy import dataclass
 from dpmpc.learning.losses import Floats, Loss
 from dpmpc.learning.settings import Descent
 from dpmpc.learning.task import Task

@@ -1,6 +1,6 @@
 """Predictions of a trained model for new records. The model is public; the records stay on this machine."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from dpmpc.data.schema import Classes, Labels, Schema
 from dpmpc.data.spelling import PLAIN, Spelling, composed
 from dpmpc.data.table import some
 from dpmpc.errors import number_of
+from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.erm_blocks import scored
 from dpmpc.learning.model import read_model

@@ -13,10 +13,10 @@ longer than G. As G falls with c, so does the noise: a small c costs no accuracy
 Source: Koenker and Bassett 1978 (the pinball); Huber 1964 (the rounding); M-quantiles are Breckling and Chambers 1988.
 """
 
-from dataclasses import dataclass
 
 import numpy as np
 
+from dpmpc.lazy import dataclass
 from dpmpc.learning.losses import Floats, Loss
 from dpmpc.learning.settings import Descent
 from dpmpc.learning.task import Task

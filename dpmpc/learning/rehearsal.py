@@ -12,13 +12,12 @@ mean square of its logarithm, which `experiment utility` measures again.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning import erm, functional
 from dpmpc.learning.losses import LOGISTIC, RESIDUAL_CLIP, Loss, ridge
 from dpmpc.privacy.checks import check_count, check_nonnegative

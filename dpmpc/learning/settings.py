@@ -1,8 +1,8 @@
 """The settings of learning a model: what is said of them, and those that a plan holds as they were said."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from dpmpc.lazy import dataclass
 from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.privacy.checks import check_nonnegative, check_positive
 from dpmpc.settings import Settings, setting, within

@@ -11,13 +11,13 @@ unit vector). So L = 1/2.
 """
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.blocks import Records
+from dpmpc.lazy import dataclass
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

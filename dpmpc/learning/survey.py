@@ -31,7 +31,6 @@ alone holds.
 
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -42,6 +41,7 @@ from numpy.typing import NDArray
 
 from dpmpc.data.hashing import BUCKETS, bucket_sql
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.source import PART, Source, of_means
 from dpmpc.learning.survey_numbers import (
     CELLS,

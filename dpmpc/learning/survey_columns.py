@@ -5,7 +5,7 @@ which stay as they are; columns of which nothing is known. A number becomes (v -
 [-1, 1], so that a missing value, which is 0, is the mean.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from dpmpc.data.bends import KNOTS
 from dpmpc.data.schema import Basis, Classes, Column, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import balancing, scaled
 from dpmpc.learning.label_counts import counted, label_counts
 from dpmpc.learning.source import Stage, Sum

@@ -5,11 +5,11 @@ arithmetic is that of `survey`, the same on every processor.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.lazy import dataclass
 from dpmpc.learning.knots import Piece, knots_of, pieces_of
 
 Floats = NDArray[np.float64]

@@ -1,10 +1,10 @@
 """Vectors that the caller brings, as a source: clipped whole, or means of records' clipped vectors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.adaptive_clipping import NORM, ClippingBound
 from dpmpc.learning.source import Source, known_of, of_means, owner_factors
 from dpmpc.privacy.checks import check_positive

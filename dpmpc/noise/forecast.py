@@ -3,10 +3,10 @@ what is refused because no machine like this one can do it."""
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.contract.backend import Backend, Counts, Needs, Paced
 from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.noise.draw import batches_of, count_draw

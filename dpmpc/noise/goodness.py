@@ -5,11 +5,11 @@ returns a p-value, uniform on [0, 1] (or larger) for samples of the law. Touches
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.exact import ExactLaw, Integers, Reals
 from dpmpc.privacy.tails import chi_square_tail, student_tail
 

@@ -32,13 +32,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from dpmpc.errors import UsageError
 from dpmpc.folders import check_folder, make_folder
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.assignment import Assignment, By
 from dpmpc.privacy.book import Book, LedgerError
 from dpmpc.privacy.entry import GENESIS, Entry, bare, digest_of

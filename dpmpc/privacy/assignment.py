@@ -18,7 +18,6 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -27,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 
 Ints = NDArray[np.int64]
 By = Literal["record", "person"]

@@ -3,10 +3,11 @@ of."""
 
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from dpmpc.errors import DpmpcError
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.entry import (
     ATTEMPT,
     ELSEWHERE,

@@ -12,10 +12,11 @@ Runs that are given no budget reserve too, so that those that are see them comin
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.book import Book, LedgerError, Reader
 from dpmpc.privacy.composition import Prices, require_budget, within

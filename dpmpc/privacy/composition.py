@@ -4,9 +4,10 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.assignment import apart
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon
 from dpmpc.privacy.entry import Entry

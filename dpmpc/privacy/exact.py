@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmpc.lazy import dataclass
 
 Integers = NDArray[np.int64]
 Reals = NDArray[np.float64]

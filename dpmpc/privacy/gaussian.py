@@ -37,6 +37,8 @@ _HALF = (
 )  # fmt: skip
 _NODES = (*(-node for node, _ in reversed(_HALF)), *(node for node, _ in _HALF))
 _WEIGHTS = (*(weight for _, weight in reversed(_HALF)), *(weight for _, weight in _HALF))
+_FROM_START = tuple((1 + node, weight) for node, weight in zip(_NODES, _WEIGHTS, strict=True))  # of the interval
+_ROOT_2, _ROOT_HALF_PI = math.sqrt(2), math.sqrt(math.pi / 2)
 
 
 def _mills(x: float) -> float:
@@ -46,7 +48,7 @@ def _mills(x: float) -> float:
     Source for large x: Laplace's continued fraction 1/(x + 1/(x + 2/(x + ...))).
     """
     if x < 5:
-        return math.sqrt(math.pi / 2) * math.exp(x * x / 2) * math.erfc(x / math.sqrt(2))
+        return _ROOT_HALF_PI * math.exp(x * x / 2) * math.erfc(x / _ROOT_2)
     fraction = x
     for k in range(24, 0, -1):  # as precise as a double from x = 5 on
         fraction = x + k / fraction
@@ -107,7 +109,8 @@ def log_delta(epsilon: float, mu: float) -> float:
     if a < -10:  # delta is near 1 and R(a) overflows
         return math.log(math.exp(log_ndtr(-a)) - math.exp(-a * a / 2 - 0.5 * math.log(2 * math.pi)) * _mills(b))
     if mu < 0.5:
-        difference = mu / 2 * sum(w * _mills_slope(a + mu / 2 * (1 + z)) for z, w in zip(_NODES, _WEIGHTS, strict=True))
+        half = mu / 2
+        difference = half * sum([w * _mills_slope(a + half * z) for z, w in _FROM_START])
     else:
         difference = _mills(a) - _mills(b)
     return -a * a / 2 - 0.5 * math.log(2 * math.pi) + math.log(difference)
@@ -127,6 +130,11 @@ def mu_of_budget(epsilon: float, delta: float, calibration: Calibration = "tight
     if calibration == "zcdp":
         return zcdp * (1 - _SAFE)
     _check_calibration(calibration)
+    return _tight_mu(epsilon, delta, zcdp)
+
+
+@functools.lru_cache(maxsize=1024)  # adviser, survey and plan ask about the same budget, each several times
+def _tight_mu(epsilon: float, delta: float, zcdp: float) -> float:
     target = math.log(delta)
     low = high = math.log(zcdp)
     while log_delta(epsilon, math.exp(high)) <= target:

@@ -5,9 +5,9 @@ the adversary's real view and a view simulated from the ideal output), on *each*
 """
 
 import math
-from dataclasses import dataclass
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import NEIGHBOURS, check_nonnegative
 
 

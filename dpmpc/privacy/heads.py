@@ -17,11 +17,11 @@ import os
 import struct
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.ledger import sync_directory
 from dpmpc.processes.locks import alone_at
 

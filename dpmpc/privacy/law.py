@@ -8,13 +8,14 @@ because a ledger must be able to price a law that it reads by name.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import check_delta, check_epsilon
 from dpmpc.privacy.discrete import whole
 from dpmpc.privacy.exact import ExactLaw, Integers, Reals

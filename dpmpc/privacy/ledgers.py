@@ -15,11 +15,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from dpmpc.codec import of_json, to_json
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.book import Book, LedgerError
 from dpmpc.privacy.entry import Entry, bare
 from dpmpc.privacy.ledger import Ledger, sync_directory

@@ -8,9 +8,10 @@ the aggregate). docs/privacy.md explains each departure.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.cape import collusion_factor, most_colluding
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_positive
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget

@@ -1,9 +1,9 @@
 """What one release adds: everything that its privacy depends on. The line of a ledger carries it."""
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import check_nonnegative, check_positive
 from dpmpc.privacy.sensitivity import Sensitivity
 

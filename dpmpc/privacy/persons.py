@@ -12,8 +12,8 @@ on top, is of each of the S vectors.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import check_count
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, owner_weights
 

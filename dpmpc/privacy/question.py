@@ -1,9 +1,9 @@
 """An accounting question with one unknown: whichever of epsilon, delta, scale and number of releases is not given."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 
 Row = dict[str, object]
 

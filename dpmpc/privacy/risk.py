@@ -6,8 +6,8 @@ measured: it lets noise come in at curvature L and leave at curvature lambda, in
 """
 
 import math
-from dataclasses import dataclass
 
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_positive
 from dpmpc.privacy.gaussian import epsilon_of_mu, gaussian_scale, mu_of_budget
 from dpmpc.privacy.literature import KANG_CONSTANT, Setting, rajkumar_budget, rajkumar_sigma

@@ -6,13 +6,14 @@ loss is G-Lipschitz in theta there. The aggregate is sum_j w_j v_j with w_j = 1/
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import check_count, check_nonnegative, check_number, check_positive
 
 Weights = Literal["equal", "size"]

@@ -14,8 +14,8 @@ Tobaben and Honkela 2023 (Gaussian filters); Kairouz, Oh, Viswanath 2015; docs/p
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import check_delta
 from dpmpc.privacy.gaussian import epsilon_of_mu
 from dpmpc.privacy.guarantee import failure_factor

@@ -8,8 +8,9 @@ import asyncio
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from dpmpc.lazy import dataclass
 
 T = TypeVar("T")
 

@@ -13,11 +13,12 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath
 from typing import Any
 
 from dpmpc.errors import DpmpcError, UsageError, machine_text, public_text
+from dpmpc.lazy import dataclass
 from dpmpc.processes.executors import Make
 
 TRIES = 4  # of a task, until it is given up

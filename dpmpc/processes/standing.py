@@ -19,9 +19,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from dpmpc.lazy import dataclass
 from dpmpc.processes.paths import child_environment
 
 POSSIBLE = sys.platform == "linux"  # elsewhere a fork without an exec is not safe

@@ -10,12 +10,13 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from dpmpc.errors import DpmpcError, public_text
+from dpmpc.lazy import dataclass
 from dpmpc.processes.locks import is_held, lock
 from dpmpc.processes.logs import level_of
 

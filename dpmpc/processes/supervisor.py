@@ -14,11 +14,12 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from dpmpc.errors import DpmpcError, PeerError, error_of
+from dpmpc.lazy import dataclass
 from dpmpc.processes.messages import dumps, loads
 from dpmpc.processes.paths import child_environment
 from dpmpc.processes.standing import ONE_THREAD

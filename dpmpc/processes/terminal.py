@@ -10,9 +10,10 @@ import threading
 import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, NamedTuple, Self, TextIO
+
+from dpmpc.lazy import dataclass
 
 Style = Literal["", "bold", "dim", "red", "green", "yellow", "bold red"]
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "bold red": "1;31"}

@@ -11,10 +11,11 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Any
 
+from dpmpc.lazy import dataclass
 from dpmpc.processes import standing
 from dpmpc.processes.standing import POSSIBLE as POSSIBLE
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from dpmpc.errors import DpmpcError, RecordError, machine_text, public_text
 from dpmpc.processes.logs import Log as Log
 from dpmpc.processes.logs import log_to, wanted
-from dpmpc.processes.memory import keep_freed_blocks
+from dpmpc.processes.memory import importing, keep_freed_blocks
 from dpmpc.processes.messages import dumps, loads
 
 Emit = Callable[..., None]
@@ -33,8 +33,9 @@ def prepare(modules: Sequence[str]) -> None:
     """What comes before any job."""
     keep_freed_blocks()
     os.umask(0o077)  # what it writes is for this user alone
-    for module in modules:
-        importlib.import_module(module)
+    with importing():
+        for module in modules:
+            importlib.import_module(module)
 
 
 def serve() -> NoReturn:

@@ -9,7 +9,6 @@ public numbers get the same advice.
 """
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, cast
 
@@ -18,6 +17,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dpmpc.aggregation.plan.grid import choose_grid
 from dpmpc.data.schema import Basis
 from dpmpc.errors import UsageError, spelt
+from dpmpc.lazy import dataclass
 from dpmpc.learning.lengths import BENT, BENT_COLUMN, Descent, descent, reach
 from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning, Method

@@ -7,7 +7,7 @@ folder a site. Keys are called as the options of `dpmpc train` are.
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from dpmpc.data.schema import (
 )
 from dpmpc.data.written import checked, read_written
 from dpmpc.errors import UsageError, python_spelling, spelt
+from dpmpc.lazy import dataclass
 from dpmpc.learning.source import Source
 from dpmpc.learning.task import modelled
 from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints

@@ -4,10 +4,10 @@ out and shows it."""
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from dpmpc.aggregation.plan.limits import limit_of, limited
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise, Role
+from dpmpc.lazy import dataclass
 from dpmpc.runs.settings import LearningSettings
 from dpmpc.settings import Declared, Settings, declared
 

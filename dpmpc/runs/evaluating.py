@@ -10,7 +10,6 @@ inside.
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -33,6 +32,7 @@ from dpmpc.data.scratch import in_scratch
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.folders import OUT, make_folder
+from dpmpc.lazy import dataclass
 from dpmpc.learning.task import TASKS
 from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.privacy.account import Account, account_folder

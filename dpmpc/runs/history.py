@@ -4,10 +4,11 @@ Losses and scores are figures of plain records, outside the guarantee; their col
 """
 
 import csv
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from pathlib import Path
 
 from dpmpc.aggregation.wire.transcript import whole_lines
+from dpmpc.lazy import dataclass
 from dpmpc.learning.method import Learning
 from dpmpc.runs.plain import figure_name, score_name
 

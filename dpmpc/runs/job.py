@@ -1,13 +1,13 @@
 """What an owners' process, or a process of a stage, is given to do."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.privacy.budget import Budget

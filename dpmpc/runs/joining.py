@@ -1,7 +1,7 @@
 """Taking part from a kit: checks that all is there, and starts the site's one process."""
 
 import asyncio
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +15,7 @@ from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.credentials import check_certificate, check_key
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget

@@ -8,7 +8,6 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +20,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.credentials import make_authority, remember_sites
 from dpmpc.runs import kit_texts
 from dpmpc.runs.consortium import Consortium, Site

@@ -1,6 +1,6 @@
 """The texts in a kit: what to do, and how a machine's own tools start it (a systemd unit, a compose file)."""
 
-from dataclasses import dataclass
+from dpmpc.lazy import dataclass
 
 SITE_HEAD = "# Which process of which plan this site starts, and where the parties are. Written by `dpmpc kit`.\n"
 LIMITS_HEAD = """\

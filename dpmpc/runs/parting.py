@@ -8,7 +8,7 @@ parts.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from dpmpc.data.planned import OTHER_SIZES, other_sizes
 from dpmpc.data.spelling import canonical
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError, number_of
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.privacy.account import Account, Writer
 from dpmpc.privacy.assignment import Assignment, Parted, in_places

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.settings import Role
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.addresses import (
     BASE_PORT,
     Endpoint,

@@ -2,7 +2,7 @@
 
 import math
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -11,6 +11,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of, stage_plan
 from dpmpc.data import Dataset, Partition, Schema
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import BALANCED, parsed
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning
 from dpmpc.learning.settings import Descent
@@ -228,7 +229,8 @@ def plan_with_survey(
     survey = Draft(draft, epsilon_of_mu(mu, request.delta), balanced=balanced)
     stated = None if balanced else request.class_weight
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
-    first = stage_plan(_stated(request, facts), survey.stage)
+    unadvised = replace(request, iterations=request.releases)  # how training will go says nothing about its survey
+    first = stage_plan(_stated(unadvised, facts), survey.stage)
     plan = _stated(request, replace(facts, before=(*before, first.derived.mechanism)))
     source = replace(plan.learning, survey=survey, weights=() if stated is None else parsed(stated, draft.target))
     longest = source.longest(first.divisor, noise_of(first))

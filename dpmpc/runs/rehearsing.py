@@ -8,7 +8,6 @@ import random
 import shutil
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.credentials import make_credentials
 from dpmpc.privacy.account import ENVIRONMENT
 from dpmpc.processes.supervisor import Job, run_jobs

@@ -1,6 +1,6 @@
 """What a user asks of a training run: one frozen value, checked when it is made. Touches no network and no file."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dpmpc.aggregation.plan.of_vectors import chosen
@@ -11,6 +11,7 @@ from dpmpc.data.ownership import Kept
 from dpmpc.data.scikit import scikit_learn
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Method
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.privacy.composition import parse_budget

@@ -1,9 +1,9 @@
 """What a user may say of a training run beside its plan: records, owners, learning, names."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from dpmpc.data.schema import Basis
+from dpmpc.lazy import dataclass
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
 from dpmpc.learning.settings import Average, Descent
 from dpmpc.learning.task import TASKS

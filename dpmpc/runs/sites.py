@@ -7,7 +7,7 @@ protocol. A site gets its own records only, on its standard input.
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.data.blocks import Records, in_memory
 from dpmpc.errors import DpmpcError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.privacy.budget import Budget

@@ -3,7 +3,7 @@
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -31,7 +31,7 @@ from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import ledgers_below, merge, parts, read_ledgers
 from dpmpc.processes.status import State, read_state

@@ -11,7 +11,7 @@ record changed they are the same, or the run ends with an error before anything 
 import json
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -43,6 +43,7 @@ from dpmpc.data.schema import Numeric, Range, Target, read_bounds
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder
+from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import names_of, stated
 from dpmpc.learning.survey_columns import ANY, SURVEY
 from dpmpc.learning.task import TASKS, modelled

@@ -3,7 +3,7 @@ under one promise; all else is post-processing."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder
+from dpmpc.lazy import dataclass
 from dpmpc.processes.room import free_memory
 from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.stats import RELEASES, Statistics, kept_of

@@ -3,7 +3,7 @@
 import datetime
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from dpmpc.data.ownership import Kept
 from dpmpc.data.schema import Schema, checked_bounds, read_bounds
 from dpmpc.data.table import Table, quoted, some
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_numbers import CELLS, NUMBER
 from dpmpc.statistics.cells import MOST_CELLS

@@ -4,7 +4,7 @@ import contextlib
 import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from dpmpc.aggregation.plan.spending import stages_of
 from dpmpc.data.mapping import owners_of
 from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget

@@ -2,12 +2,12 @@
 
 import contextlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import spelt
+from dpmpc.lazy import dataclass
 from dpmpc.learning.model import Model, read_model
 from dpmpc.runs.curve_charts import plot
 from dpmpc.runs.figure_page import notebook_part

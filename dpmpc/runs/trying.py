@@ -11,7 +11,7 @@ import shutil
 import struct
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.folders import OUT, check_folder
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.addresses import Endpoint, owner_endpoints
 from dpmpc.mpc.transport.channels import HELLO
 from dpmpc.mpc.transport.dial import Call

@@ -1,8 +1,8 @@
 """A question on its way to an answer, and what an answer is: lines with labels, names and numbers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from dpmpc.lazy import dataclass
 from dpmpc.statistics.blocks import Block, Part
 from dpmpc.statistics.cells import Axis
 from dpmpc.statistics.columns import Columns

@@ -18,11 +18,11 @@ of the vectors; docs/statistics.md proves each line, and tests search for pairs 
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from dpmpc.lazy import dataclass
 from dpmpc.statistics.cells import Axis, Field, Ints, Records, Values
 from dpmpc.statistics.where import ALL, Where
 

@@ -5,7 +5,7 @@ Every axis is total and public: values below, above, missing or without a level 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.statistics.columns import MISSING, OTHER, Grouped, Quantity
 
 Ints = NDArray[np.int64]

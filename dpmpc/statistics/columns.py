@@ -8,7 +8,6 @@ no list has is a level of its own.
 import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range
 from dpmpc.data.schema import Column as SchemaColumn
 from dpmpc.data.spelling import canonical, composed
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.lazy import dataclass
 
 if TYPE_CHECKING:
     from dpmpc.data.table import Table  # a party derives a release without a database engine

@@ -6,11 +6,11 @@ cells that would do follow from half the interval as it is.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.statistics.blocks import Counts, Moments, Tree, groups
 from dpmpc.statistics.intervals import Level

@@ -7,13 +7,14 @@ of the score, which is a probability of w- / (w- + w+) where classes were weight
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.schema import Classes, Labels, Range, Target
+from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.softmax import predicted
 from dpmpc.statistics.intervals import Number

@@ -12,7 +12,7 @@ different orders, and all processes have to ask the same question to the last bi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -22,6 +22,7 @@ import numpy as np
 from dpmpc.data.blocks import in_memory
 from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import Learning
 from dpmpc.learning.source import Schedule, Source, Stage, Sum

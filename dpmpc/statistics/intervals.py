@@ -10,7 +10,6 @@ Quadratic forms: with y ~ N(m, S), y'Ay - tr(AS) has mean m'Am and variance 4 m'
 """
 
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 
 Floats = NDArray[np.float64]
 Ends = tuple[float, float]

@@ -10,13 +10,12 @@ of the blocks' distances, which `blocks` proves. Every process derives all of th
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from dpmpc.errors import UsageError
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.privacy.checks import check_count
 from dpmpc.statistics.blocks import NOTHING, Block, Distance, Reach, width
 from dpmpc.statistics.cells import MOST_CELLS, Field, Ints, Records

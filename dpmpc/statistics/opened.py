@@ -1,7 +1,6 @@
 """What a release has opened: each block's raw values, in records, and how far the noise moves them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.privacy.checks import check_nonnegative
 from dpmpc.statistics.blocks import SECOND, Block, Counts, Moments
 from dpmpc.statistics.cells import Axis

@@ -5,10 +5,10 @@ sufficient statistic, with variance 1/(1/v1 + 1/v2). It is post-processing, at n
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from dpmpc.lazy import dataclass
 from dpmpc.statistics.blocks import Block
 from dpmpc.statistics.layout import FINEST, Layout
 from dpmpc.statistics.opened import Opened

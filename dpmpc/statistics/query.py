@@ -5,12 +5,12 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from dpmpc.data.spelling import canonical
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.syntax import Option, Token, Written, read, text_of
 from dpmpc.statistics.where import ALL, Among, Between, Condition, Where, word

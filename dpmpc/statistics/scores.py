@@ -7,7 +7,6 @@ that is off by a few times costs little. 0, where the predicted class changes, i
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from dpmpc.data.ahead import in_order
 from dpmpc.data.schema import Categorical, Date, Numeric, Schema, Surveyed
 from dpmpc.data.schema import Column as MappedColumn
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.task import TASKS
 from dpmpc.statistics.cells import Field, Ints, Records, Values, spelled
 from dpmpc.statistics.columns import MISSING, Category, Column, Columns, Quantity

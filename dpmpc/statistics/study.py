@@ -7,10 +7,11 @@ on pays for questions and training, one that is held out for questions and evalu
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.method import Learning
 from dpmpc.learning.source import ALL, Following, Schedule, Source, Stage, Sum
 from dpmpc.privacy.assignment import Parted

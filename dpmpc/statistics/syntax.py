@@ -11,12 +11,12 @@ a backslash takes the next character as it is. There is no OR, and nothing else:
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NoReturn
 from unicodedata import combining, east_asian_width
 
 from dpmpc.data.spelling import composed, is_number
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.statistics.where import KEYWORDS, word
 
 _TOKEN = re.compile(r'\s*(?:(\.\.|[()\[\]{},=])|"((?:[^"\\]|\\[\s\S])*)"|((?:(?!\.\.)[^\s()\[\]{},="\\])+))')

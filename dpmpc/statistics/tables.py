@@ -11,7 +11,7 @@ steps; an opened mean times n is the sum.
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.source import Piece, Source, of_means
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
 from dpmpc.settings import only_known

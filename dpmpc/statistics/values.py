@@ -1,9 +1,9 @@
 """Numbers in [-1, 1] that moments, trees and products are made of."""
 
-from dataclasses import dataclass
 
 import numpy as np
 
+from dpmpc.lazy import dataclass
 from dpmpc.statistics.cells import Field, Records, Values
 from dpmpc.statistics.columns import Quantity
 

@@ -1,10 +1,10 @@
 """Which records a question is about: an AND of conditions. A missing value satisfies none of them."""
 
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.lazy import dataclass
 from dpmpc.statistics.cells import Field, Records
 from dpmpc.statistics.columns import Grouped, Quantity
 

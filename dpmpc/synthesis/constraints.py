@@ -1,13 +1,13 @@
 """Combinations of two columns' values that are impossible, as everybody knows: structural zeros."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.statistics.cells import Axis, Bins
 from dpmpc.statistics.columns import MISSING, OTHER, Columns
 from dpmpc.statistics.compile import axis_of

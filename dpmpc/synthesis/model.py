@@ -10,10 +10,10 @@ Preucil 1995, On the effective implementation of the iterative proportional fitt
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from dpmpc.lazy import dataclass
 from dpmpc.statistics.cells import Ints
 from dpmpc.statistics.intervals import Floats
 from dpmpc.synthesis.tree import Edge, Family

@@ -9,12 +9,13 @@ import importlib.util
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.statistics.cells import Ints
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.opened import Opened

@@ -8,11 +8,11 @@ length is that of the tree with most cells, with as many cells as a survey can l
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from dpmpc.errors import UsageError
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.source import Following, Schedule, Source, Stage, Sum
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.sensitivity import Sensitivity, Weights

@@ -7,13 +7,13 @@ alone does not bend the density. Below and above the bounds a number is drawn as
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.statistics.blocks import Moments
 from dpmpc.statistics.cells import Bins, Ints
 from dpmpc.statistics.columns import MISSING, Columns, Quantity

@@ -15,11 +15,12 @@ Source: Jagielski, Ullman, Oprea 2020, section 4; Nasr et al. 2023 (mu); the int
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.tails import at_least, at_most
 from dpmpc.verify.power import describe, fails_below
 from dpmpc.verify.verdict import ALPHA, Check, Evidence

@@ -1,9 +1,10 @@
 """What a plan claims of one of its releases, from the accounting that the report uses."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.gaussian import delta_of_mu
 from dpmpc.privacy.law import LAWS, without_failures

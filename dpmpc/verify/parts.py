@@ -5,11 +5,10 @@ together, a fourth to the single ones, a fourth to every k-th from any place on,
 and to the halves. Parts of equal size and weight are a group, whose extremes alone need a p-value.
 """
 
-from dataclasses import dataclass
 
 import numpy as np
 
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.privacy.exact import Integers, Reals
 
 _SHARE = 1 / 4

@@ -1,7 +1,6 @@
 """What the parties wrote about a run, read back and sorted: transcripts by attempt, ledgers, opened vectors."""
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
 from dpmpc.aggregation.wire.transcript import digest, read_opened, read_transcript
 from dpmpc.errors import UsageError
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs.folder import run_folder

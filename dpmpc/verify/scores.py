@@ -1,11 +1,11 @@
 """The noise that was found, and the same as scores: standard normal numbers if the noise has its law."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.privacy.exact import ExactLaw, Integers, Reals
 from dpmpc.privacy.law import LAWS
 

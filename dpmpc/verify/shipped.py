@@ -6,7 +6,6 @@ A party verifies its own folder and sends the JSON file to the owners; in an own
 
 import hashlib
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.processes.provenance import software
 from dpmpc.verify.run_files import Records, places
 

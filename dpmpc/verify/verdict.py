@@ -1,8 +1,10 @@
 """A check and its verdict; a line of evidence is some checks that must all hold."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from dpmpc.lazy import dataclass
 
 ALPHA = 1e-9  # the false-alarm probability of each check of statistics
 MISSED = 1e-3  # the probability with which a deviation of the stated size is missed

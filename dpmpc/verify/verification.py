@@ -3,12 +3,13 @@
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT
 from dpmpc.noise.forecast import forecast
 from dpmpc.privacy.law import LAWS

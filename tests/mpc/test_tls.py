@@ -58,6 +58,35 @@ def test_parties_talk_over_tls(keys: Path) -> None:
     assert asyncio.run(_pair(Tls.load(keys, "party0"), Tls.load(keys, "party1"))) == [7, 7]
 
 
+def test_long_messages_go_both_ways_at_once_and_are_waited_for(keys: Path) -> None:
+    """The transport of TLS says in its own way when it has enough, and when it can take more."""
+
+    async def main() -> None:
+        bound = [bound_socket() for _ in range(2)]
+        where = [endpoint_of(s) for s in bound]
+        sessions = [Session(i, 2, 0, b"run") for i in range(2)]
+        links = [TcpLink(i, where, tls=Tls.load(keys, f"party{i}"), bound=bound[i]) for i in range(2)]
+        await asyncio.gather(*(s.connect(link, seconds=HANG) for s, link in zip(sessions, links, strict=True)))
+        long = np.random.default_rng(6).integers(0, 2**64, (2, 3, 1 << 20), dtype=np.uint64)
+
+        async def talk(me: int) -> None:
+            channel, other = sessions[me].channel(1), 1 - me
+            for mine, theirs in zip(long[me], long[other], strict=True):
+                coming = channel.words({other: mine}, [other], theirs.size)
+                await channel.flushed(other)
+                assert ((await coming)[0] == theirs).all()
+                assert await channel.exchange({other: b"short"}, [other]) == [b"short"]
+                await channel.flushed(other)
+
+        async with asyncio.timeout(HANG):
+            await asyncio.gather(talk(0), talk(1))
+        for session in sessions:
+            session.abandon()
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize(
     ("first", "second", "side", "words"),
     [

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.additive import Additive
 from dpmpc.learning.predict import predict
 from dpmpc.learning.survey_columns import ANY
+from dpmpc.privacy import gaussian
+from dpmpc.runs import adviser
 from dpmpc.runs.planning import plan_with_survey
 from dpmpc.runs.request import Request
 from dpmpc.runs.trained import Trained
@@ -83,6 +86,21 @@ def test_a_straight_model_has_no_curves(run: Trained, tmp_path: Path) -> None:
         straight.plot(tmp_path / "none.html")
     bent = train(tmp_path / "bent", basis="additive", **told)
     assert [c.name for c in bent.model.additive.curves] == ["age", "ward"] and len(bent.model.theta) == 11
+
+
+def test_a_run_with_a_survey_is_rehearsed_once_and_its_budget_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The survey's own plan is the same however training will go."""
+    draft = Schema((Numeric("x", *ANY),), Labels("y", ("1",), ("0",)))
+    request = Request(owner_sizes=(500, 500), schema="s.json", epsilon=1.25, delta=1e-6, parties=3, run_id="once")
+    asked = list[adviser.Circumstances]()
+    rehearsed = adviser.rehearsed
+    monkeypatch.setattr(adviser, "rehearsed", lambda known: asked.append(known) or rehearsed(known))
+    before = gaussian._tight_mu.cache_info().misses
+    plan = plan_with_survey(request, draft, (500, 500), "sites")
+    assert len(asked) == 1 and asked[0].spent > 0 and plan.releases > 1
+    assert gaussian._tight_mu.cache_info().misses - before == 2  # the run's, and the survey's part of it
+    fixed = plan_with_survey(replace(request, iterations=plan.releases + 3), draft, (500, 500), "sites")
+    assert fixed.first == plan.first and fixed.releases != plan.releases
 
 
 def test_a_plan_for_sites_fixes_the_most_coordinates_before_its_survey() -> None:

@@ -2,7 +2,9 @@
 connections; every order of events is tried in `tests/aggregation/test_participation.py`."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dpmpc.lazy import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 `client` has the connections; every order of events is tried in `tests/aggregation/test_meetings.py`."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpmpc.aggregation.wire.frames import OVER, RUNNING
 from dpmpc.aggregation.wire.news import News
+from dpmpc.lazy import dataclass
 
 
 @dataclass(frozen=True)

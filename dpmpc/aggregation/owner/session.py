@@ -10,7 +10,6 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -26,6 +25,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, blocks_of, columns_of
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.numbers.prg import Prg

@@ -5,9 +5,10 @@ come, leave and come again at several parties can be tried (`tests/aggregation/t
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, Literal, NamedTuple, TypeVar
 
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.mpc.transport.wire import Peer
 

@@ -5,10 +5,11 @@ shares are here, hears what others say, loses parties, and gives the next ballot
 order of events can be tried (`tests/aggregation/test_ballots.py`).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from dpmpc.aggregation.plan.asked import Presence
+from dpmpc.lazy import dataclass
 
 TOLD = (1 << 31) - 1  # the exchange in which what was agreed is told
 Stage = Literal["due", "reporting", "apart", "locking", "short", "agreed", "alone"]

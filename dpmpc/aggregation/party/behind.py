@@ -3,7 +3,6 @@ process that was killed in a survey may come again when all others have settled 
 
 import contextlib
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.account_heads import Remembered
 from dpmpc.aggregation.wire.frames import ANSWER, COUNT, OVER, WINDOW, PartyCost
 from dpmpc.errors import PeerError, UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.native.speed import MOST_SAID
 from dpmpc.mpc.transport import channels
 from dpmpc.mpc.transport.wire import FRAME_COST, Peer

@@ -1,13 +1,13 @@
 """Which party of which run a process is, where everybody is, where it writes: what it is given to do."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.codec import of_json, to_json
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.privacy.account import Account

@@ -10,10 +10,11 @@ the first; and with a party that has left, which may be the only one that knows,
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
 from dpmpc.aggregation.plan.asked import Presence
+from dpmpc.lazy import dataclass
 
 S = TypeVar("S")  # a share
 

@@ -10,7 +10,7 @@ together before anything else can be opened, and one of them knows it. What was 
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from dpmpc.aggregation.plan.asked import Asked, Attempt, Presence
@@ -19,6 +19,7 @@ from dpmpc.aggregation.wire.frames import COUNT, exact, pack_result, result_size
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
 from dpmpc.aggregation.wire.transcript import ABORT, read_opened, read_transcript
 from dpmpc.errors import PeerError, UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.contract.backend import BACKENDS, Holder, Share
 from dpmpc.mpc.contract.security import Checks
 from dpmpc.mpc.transport.abort_reason import public_reason

@@ -3,7 +3,6 @@ agree on, where processes of several machines are started again as they were."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from dpmpc.aggregation.wire.frames import OVER, RUNNING, PartyCost, unpack_resul
 from dpmpc.aggregation.wire.news import PAUSE, News, listen_around, past_of
 from dpmpc.aggregation.wire.transcript import Opened, Transcript
 from dpmpc.errors import PeerError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.contract.backend import Holder, Renewed, Share
 from dpmpc.mpc.native.speed import Kernels, compared, kernels_in_use
 from dpmpc.mpc.transport.abort_reason import because

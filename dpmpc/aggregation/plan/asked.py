@@ -5,7 +5,6 @@ Whatever takes an `Asked` needs nothing that has to be derived: the checks of wh
 
 import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +12,7 @@ from dpmpc.aggregation.plan.names import Names
 from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, Promise
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.learning.method import Learning
 from dpmpc.learning.source import Source, owner_factors

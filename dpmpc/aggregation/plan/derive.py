@@ -6,7 +6,7 @@ up to 24 binary digits, so that their last digits do not matter; everything else
 
 import hashlib
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from dpmpc.aggregation.plan.active import check_active, undetected
@@ -15,6 +15,7 @@ from dpmpc.aggregation.plan.grid import Grid, check_range, check_width, choose_g
 from dpmpc.aggregation.plan.owner_bounds import grid_for_checks, owner_test
 from dpmpc.circuits.sampler import Certificate, Sampler
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.contract.backend import BACKENDS, Hides
 from dpmpc.mpc.contract.owner_checks import OwnerTest
 from dpmpc.privacy.composition import spending_of

@@ -12,12 +12,12 @@ Normative rules, all in this module:
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.unit import bits_for
 
 Floats = NDArray[np.float64]

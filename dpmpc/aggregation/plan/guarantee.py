@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from dpmpc.aggregation.plan.derive import levels, spent_before
@@ -10,6 +10,7 @@ from dpmpc.aggregation.plan.owner_bounds import what_is_checked
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits.convert import FIELD_BITS
 from dpmpc.errors import number_of
+from dpmpc.lazy import dataclass
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.owner_checks import NORMS

@@ -9,7 +9,7 @@ much one of its units moves its vector) no plan is believed: its own limits say 
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.source import SOURCES
 from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.security import security_of

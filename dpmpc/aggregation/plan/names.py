@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from dpmpc.errors import DpmpcError, RecordError, UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.processes.logs import Log
 from dpmpc.processes.status import Emit, Status
 

@@ -2,12 +2,12 @@
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from dpmpc.aggregation.plan.asked import Asked, data_digest
 from dpmpc.aggregation.plan.settings import CHOSEN, Accounting, Attendance, Choosing, Computing, Noise, Promise
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.learning.adaptive_clipping import NORM, ClippingBound
 from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT

@@ -8,7 +8,7 @@ keeps. No value of a record enters.
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -22,7 +22,7 @@ from dpmpc.aggregation.plan.stages import check_stages, stage_plan
 from dpmpc.codec import MisfitError, of_json, to_json
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.method import Learning
 from dpmpc.learning.source import SOURCES, Source
 from dpmpc.mpc.contract.backend import BACKENDS, Resumes

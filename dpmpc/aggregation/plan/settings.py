@@ -4,10 +4,10 @@ What is not said is chosen when the plan is made, by the rule that the declarati
 threshold of -1. `Choosing` is gone by then, as what it chose stands in the plan.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.security import MODES
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_nonnegative, check_positive

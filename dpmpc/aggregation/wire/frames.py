@@ -3,7 +3,7 @@ connections."""
 
 import struct
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from dpmpc.aggregation.plan.asked import AGREED, Attempt, Presence
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import PeerError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.channels import MOST_RELEASES
 from dpmpc.mpc.transport.link import Connection
 

@@ -8,10 +8,11 @@ carry PRSS keys, are not looked at.
 import hashlib
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.link import Connection, Payload
 
 _FRAME = struct.Struct("<qQ")

@@ -9,7 +9,6 @@ secure aggregation, whose masks are uniform; "none": independent noise, the conv
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -24,6 +23,7 @@ from dpmpc.experiments.method import Aggregate, Claim, Run, gaussian
 from dpmpc.experiments.noise import generator
 from dpmpc.experiments.outputs import no_mpc
 from dpmpc.experiments.records import Problem
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.noise.zero_sum import from_masks

@@ -5,7 +5,7 @@ With the same constant it is WD-DP with a single owner: the two have the same la
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from dpmpc.experiments import gradient
 from dpmpc.experiments.method import Aggregate, Claim, Run
 from dpmpc.experiments.outputs import no_mpc
 from dpmpc.experiments.records import Problem
+from dpmpc.lazy import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ kept towards ceil(m/3) - 1 colluding sites as in `cape`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from dpmpc.experiments.method import Aggregate, Claim, Run, gaussian
 from dpmpc.experiments.noise import generator
 from dpmpc.experiments.outputs import no_mpc
 from dpmpc.experiments.records import Problem
+from dpmpc.lazy import dataclass
 from dpmpc.learning import functional
 from dpmpc.privacy.cape import collusion_factor, most_colluding
 from dpmpc.privacy.sensitivity import gradient_sensitivity

@@ -5,7 +5,6 @@ condition on sigma*).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from dpmpc.experiments.methods.psgd import Psgd
 from dpmpc.experiments.noise import generator
 from dpmpc.experiments.outputs import no_mpc
 from dpmpc.experiments.records import Problem
+from dpmpc.lazy import dataclass
 from dpmpc.learning import erm
 
 

@@ -5,7 +5,6 @@ times that of one vector inside MPC.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from dpmpc.experiments.method import Aggregate, Claim, Run, gaussian
 from dpmpc.experiments.noise import gaussian_sum, generator
 from dpmpc.experiments.outputs import no_mpc
 from dpmpc.experiments.records import Problem
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.gaussian import gaussian_epsilon
 
 

@@ -9,7 +9,6 @@ epsilon. Algorithm 2's guarantee is for exact minimisers, which descent approach
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -21,6 +20,7 @@ from dpmpc.experiments.method import Aggregate, Claim, Run
 from dpmpc.experiments.noise import generator, norm_each
 from dpmpc.experiments.records import Problem
 from dpmpc.experiments.slack import slack
+from dpmpc.lazy import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ Guarantees: (epsilon, delta) for that owner's records, Gaussian output noise cal
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -16,6 +15,7 @@ from dpmpc.experiments.local import LocalDescent, trajectory
 from dpmpc.experiments.method import Aggregate, Claim, Run
 from dpmpc.experiments.noise import generator
 from dpmpc.experiments.records import Problem
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.gaussian import gaussian_scale
 
 _scale = cache(gaussian_scale)  # owners of one size, at every iteration

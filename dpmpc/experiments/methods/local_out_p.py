@@ -7,7 +7,6 @@ coordinates with the L2 sensitivity guarantee sqrt(d) epsilon only.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from dpmpc.experiments.local import LocalDescent
 from dpmpc.experiments.method import Aggregate, Claim, Run
 from dpmpc.experiments.noise import generator, laplace_sum
 from dpmpc.experiments.records import Problem
+from dpmpc.lazy import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ Source: Jayaraman et al. 2018, Theorem 3.4. It is also the equal-weight method t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from dpmpc.experiments import gradient
 from dpmpc.experiments.method import Aggregate, Claim, Run
 from dpmpc.experiments.records import Problem
+from dpmpc.lazy import dataclass
 
 
 @dataclass(frozen=True)

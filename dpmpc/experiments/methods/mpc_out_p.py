@@ -7,7 +7,6 @@ counts, and the guarantee is sqrt(d) epsilon. The other laws keep epsilon.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -18,6 +17,7 @@ from dpmpc.experiments.local import LocalDescent
 from dpmpc.experiments.method import Aggregate, Claim, Run
 from dpmpc.experiments.noise import gaussian_sum, generator, laplace_sum, norm_sum
 from dpmpc.experiments.records import Problem
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.privacy.sensitivity import output_sensitivity
 

@@ -8,7 +8,6 @@ scale is m times too large, so that epsilon sqrt(d)/m holds.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ from dpmpc.experiments.local import LocalDescent
 from dpmpc.experiments.method import Aggregate, Claim, Run
 from dpmpc.experiments.noise import generator, laplace_sum, norm_sum
 from dpmpc.experiments.records import Problem
+from dpmpc.lazy import dataclass
 
 
 @dataclass(frozen=True)

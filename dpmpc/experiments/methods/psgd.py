@@ -15,7 +15,6 @@ each noise, Laplace coordinates for rho and sigma* = 2G sqrt(2 log(1.25/delta))/
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -27,6 +26,7 @@ from dpmpc.experiments.noise import generator, laplace_sum, norm_sum
 from dpmpc.experiments.outputs import no_mpc
 from dpmpc.experiments.records import Problem
 from dpmpc.experiments.slack import gaussian_objective_scale, slack
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.laplace import laplace_epsilon
 from dpmpc.privacy.literature import rajkumar_printed_root
 

@@ -6,7 +6,6 @@ iterate or a tail average.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from dpmpc.experiments.method import Aggregate, Claim, Run, gaussian
 from dpmpc.experiments.noise import generator
 from dpmpc.experiments.outputs import no_mpc
 from dpmpc.experiments.records import Problem
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.spread import logistic_spread
 
 Array = NDArray[np.float64]

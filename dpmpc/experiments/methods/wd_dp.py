@@ -6,7 +6,6 @@ which is what is done here. Its constant c is not given; the run's calibration i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from dpmpc.experiments import gradient
 from dpmpc.experiments.method import Aggregate, Claim, Run
 from dpmpc.experiments.records import Problem
+from dpmpc.lazy import dataclass
 
 
 @dataclass(frozen=True)

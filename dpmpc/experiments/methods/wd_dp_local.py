@@ -8,7 +8,6 @@ Guarantees: towards who sees one client's model its T steps are T releases of se
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from dpmpc.experiments.local import LocalDescent, trajectory
 from dpmpc.experiments.method import Aggregate, Claim, Run
 from dpmpc.experiments.noise import generator
 from dpmpc.experiments.records import Problem
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.gaussian import gaussian_epsilon
 
 

@@ -21,12 +21,12 @@ recursion is run jointly on shares here. Points, rows and the place of the mask 
 """
 
 import functools
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.native.gf64 import GF64, THREE, WIDE, BinaryField, Rights, Words
 from dpmpc.mpc.numbers.product_fold import Coin
 

@@ -7,7 +7,7 @@ dpmpc.backends.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, NewType, Protocol, TypeVar, runtime_checkable
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import PeerError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.mpc.transport.link import Connection, Link, Observe
 from dpmpc.registry import Registry

@@ -5,13 +5,13 @@ program's, XORs and memory are `dpmpc.mpc.native.layers`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.circuits.program import Layer, Program
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.native.layers import Deposit, Slots
 
 Words = NDArray[np.uint64]

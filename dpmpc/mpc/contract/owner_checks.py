@@ -3,11 +3,12 @@ bounded norm. docs/owners.md has the protocol and its soundness."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.contract.backend import Counts, S
 from dpmpc.mpc.numbers import field
 

@@ -2,11 +2,11 @@
 see; an active cheat does what it likes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.contract.backend import BACKENDS, CHECKED, DEFAULT, FOR_MANY
 from dpmpc.mpc.contract.default_backend import default_backend
 from dpmpc.mpc.contract.levels import by_link

@@ -5,13 +5,13 @@ Elements of a field travel in a fixed number of bytes. Read off MPyC 0.11 and he
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.circuits.arithmetic import Pair, Public
+from dpmpc.lazy import dataclass
 
 Empty = NDArray[np.uint64]
 

@@ -14,7 +14,6 @@ way into F_p MPyC's `convert`.
 
 import functools
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.approximation import Law  # the family's name there, whatever an entry of LAWS is called
 from dpmpc.circuits.fixed_sampler import FixedPointSampler
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.mpyc.cost import Tally
 
 FRACTION = 34  # fraction bits

@@ -8,12 +8,12 @@ tiles that stay in a core's cache were slower (docs/cost.md).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.circuits.program import ONE, Ints, Layer
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.native import choice
 from dpmpc.mpc.native.aes import Stretch
 

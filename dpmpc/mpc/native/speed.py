@@ -5,11 +5,11 @@ import functools
 import struct
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpmpc.circuits.program import Layer
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.native import choice
 from dpmpc.mpc.native.aes import KeyStream
 from dpmpc.mpc.native.gf64 import GF64, WIDE

@@ -15,12 +15,12 @@ Source: as `fold`, over a prime field.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
 
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.numbers.field import P, Words
 from dpmpc.mpc.numbers.mersenne import Mersenne
 

@@ -6,10 +6,10 @@ by block, alike at all parties, for a block follows from the numbers of owners a
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.contract.owner_checks import OwnerTest
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.field import Words

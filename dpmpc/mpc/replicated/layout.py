@@ -7,9 +7,8 @@ component.
 
 import functools
 import itertools
-from dataclasses import dataclass
 
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.mpc.numbers.field import subsets as all_subsets
 
 Subset = tuple[int, ...]

@@ -5,11 +5,11 @@ import functools
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpmpc.circuits.program import Layer
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.native.layers import Products, Slots, add_sources
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.replicated.layout import Layout

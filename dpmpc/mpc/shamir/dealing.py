@@ -11,10 +11,10 @@ Streams are drawn from in the same order and by the same counts everywhere: a co
 messages of the same step, which every receiver checks.
 """
 
-from dataclasses import dataclass
 
 import numpy as np
 
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.numbers.mersenne import Mersenne, Words
 from dpmpc.mpc.shamir.layout import ManyLayout
 from dpmpc.mpc.shamir.pair_keys import BatchStreams

@@ -18,7 +18,7 @@ Source: Damgaard and Nielsen 2007, with dealings and zero sharings from seeds; D
 import itertools
 import math
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.arithmetic import Pair, Public
 from dpmpc.errors import PeerError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.numbers.mersenne import Mersenne, Words
 from dpmpc.mpc.parties.mesh import Channel
 from dpmpc.mpc.shamir.dealing import Dealer, Dealt

@@ -9,10 +9,9 @@ is cut into n slices, and party k opens slice k.
 """
 
 import functools
-from dataclasses import dataclass
 
 from dpmpc.errors import UsageError
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.mpc.numbers import field
 
 MOST_PARTIES = 32  # the extraction allows 61, 128-bit sums of products 63

@@ -14,13 +14,13 @@ import hmac
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dpmpc.errors import PeerError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.parties.mesh import Mesh
 from dpmpc.mpc.shamir.burnt import Burnt

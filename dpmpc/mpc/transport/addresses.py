@@ -5,9 +5,9 @@ import ipaddress
 import math
 import socket
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import dataclass
 
 BASE_PORT = 11365  # MPyC's own
 _LATER = 5.0  # seconds by which the kernel gives a peer up after heartbeats do

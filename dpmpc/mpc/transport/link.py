@@ -5,10 +5,10 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from dpmpc.errors import PeerError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import END
 from dpmpc.mpc.transport.heartbeat import Heartbeat

@@ -1,8 +1,10 @@
 """Processes that must all be connected before a run begins, as a value: who is needed, who is here, and what the loss
 of one means. `rendezvous` has the connections; `tests/aggregation/test_meetings.py` tries every order of events."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
+
+from dpmpc.lazy import dataclass
 
 Stage = Literal["waiting", "met", "failed"]
 

@@ -10,10 +10,10 @@ without.
 import datetime
 import re
 import ssl
-from dataclasses import dataclass
 from pathlib import Path
 
 from dpmpc.errors import PeerError, UsageError
+from dpmpc.lazy import dataclass
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,12 @@ address.
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import PeerError
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.native import ot
 from dpmpc.mpc.native.layers import new_words
 from dpmpc.mpc.two_servers import consistency, trees

@@ -1,12 +1,12 @@
 """The messages of a batch of transfers between two servers: corrections, challenges, answers. Nothing that depends on a
 string leaves an offerer before the chooser's answer was right."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.parties.mesh import Channel
 from dpmpc.mpc.two_servers.extension import ChosenBatch, Take
 from dpmpc.mpc.two_servers.pair import Pair

@@ -10,13 +10,13 @@ independent. Two gates that shared one would show Delta.
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.circuits.program import ONE, Ints, Layer, Program
+from dpmpc.lazy import dataclass
 from dpmpc.mpc.native import choice
 from dpmpc.mpc.native.layers import SHORTEST, Slots
 from dpmpc.mpc.native.ot import schedule_of, stream

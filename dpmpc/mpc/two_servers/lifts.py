@@ -11,13 +11,12 @@ so that the lowest bit of what is sent is 0, and is not sent. On any other bit t
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.circuits.lift import HeapProgram
-from dpmpc.lazy import cached_property
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.mpc.contract.lanes import from_planes
 from dpmpc.mpc.native import lifts as native
 from dpmpc.mpc.native.layers import new_words

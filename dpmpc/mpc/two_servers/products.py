@@ -9,13 +9,14 @@ a transfer costs no message: as its choice, or as the XOR of its two strings; ea
 import functools
 import heapq
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.circuits.program import ONE, ZERO, Program
+from dpmpc.lazy import dataclass
 
 Ints = NDArray[np.int64]
 

@@ -15,10 +15,11 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmpc.lazy import dataclass
 
 Words = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
