@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmpc.data.reading import literal
-from dpmpc.data.spelling import MISSING, Spelling, composed
+from dpmpc.data.spelling import MISSING, Spelling, bare, composed
 from dpmpc.data.table import Column, Table, quoted
 
 
@@ -100,8 +100,8 @@ def _stated(spelling: Spelling, names: tuple[str, ...]) -> Iterator[tuple[str, s
     """Each column that has a word of its own, "" for all of them, with the word."""
     spelled = {composed(name): name for name in names}
     for word in spelling.missing:
-        of, _, rest = word.partition("=")
-        yield (spelled[of.strip()], rest.strip()) if rest and of.strip() in spelled else ("", word)
+        cuts = ((word[:k].strip(), bare(word[k + 1 :])) for k, sign in enumerate(word) if sign == "=")
+        yield next(((spelled[of], rest) for of, rest in cuts if rest and of in spelled), ("", word))
 
 
 def _numbers(stated: list[tuple[str, str]], name: str, spelling: Spelling) -> list[float]:

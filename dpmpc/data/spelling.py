@@ -169,7 +169,7 @@ class Spelling:
         if self.footer < 0:
             raise UsageError(f"<<footer>> is a number of last lines, from 0 on; got {self.footer}; correct it")
         for name in ("missing", "kept"):
-            words = (composed(word.strip()) for word in getattr(self, name))
+            words = (composed(word if "=" in word else bare(word)) for word in getattr(self, name))
             words = (word if "=" in word else word.lower() for word in words)
             object.__setattr__(self, name, tuple(dict.fromkeys(words)))
         if odd := next(
@@ -216,7 +216,7 @@ class Spelling:
     def markers(self, column: str) -> tuple[str, ...]:
         """The words of a column, in small letters, that mean that there is no value."""
         kept = {word.rpartition("=")[2].strip().lower() for word in self.kept if _says_of(word, column)}
-        return (*(word for word in MISSING if word not in kept), *self.missing)
+        return (*(word for word in MISSING if word not in kept), *map(str.lower, self.missing))
 
     def number(self, text: str) -> float | None:
         """The finite number that a text spells; None if it spells none."""
