@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS ?=  # a file of versions to install; without it pip chooses
 # Three workers for two cores, as some tests wait; worksteal keeps a module's tests, and what they set up, together.
-WORKERS = $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')
+CORES = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 2)')
+WORKERS = $(shell expr 3 '*' $(CORES) / 2)
 PARALLEL = -n $(WORKERS) --dist worksteal
 # Bytecode is kept even where the environment says otherwise: compiling costs each process that starts as much as the
 # rest of its imports. The workers share the cores; a linear algebra library that takes all of them for each spins.
@@ -24,9 +25,9 @@ test: .venv/.ready
 test-again: .venv/.ready
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
-# The inner loop: no test that starts processes for long.
+# The inner loop: what shows a wrong circuit, sampler, accountant or reader first. No test waits: a worker a core.
 test-fast: .venv/.ready
-	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" $(FAST)
+	$(BIN)/python -m pytest -n $(CORES) --dist worksteal -m "not slow" $(FAST)
 
 check: .venv/.ready
 	$(BIN)/ruff check .

@@ -10,7 +10,7 @@ number it had in the circuit, and bits that nothing depends on are not drawn.
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -214,28 +214,33 @@ def _operands(graph: Graph, results: list[int]) -> dict[int, tuple[int, ...]]:
     uses, by_xor = [0] * len(pairs), [0] * len(pairs)
     for result in results:
         uses[result] += 1
-    for node in _needed(results, pairs.__getitem__):
+    needed = _needed(results, pairs.__getitem__)
+    for node in needed:
         for operand in pairs[node]:
             uses[operand] += 1
             by_xor[operand] += xor[node]
     absorbed = [xor[node] and uses[node] == by_xor[node] == 1 for node in range(len(pairs))]
-    flat: list[tuple[int, ...]] = []
+    flat: list[tuple[int, ...] | dict[int, None]] = []
     for node, pair in enumerate(pairs):
-        if xor[node]:
+        if xor[node] and node in needed:
             odd: dict[int, None] = {}
             for operand in pair:
-                for part in flat[operand] if absorbed[operand] else (operand,):
+                parts = flat[operand] if absorbed[operand] else (operand,)
+                if not odd and isinstance(parts, dict):
+                    odd = parts  # read by this XOR alone: a chain of n takes n steps
+                    continue
+                for part in parts:
                     if part in odd:
                         del odd[part]  # twice is not at all
                     else:
                         odd[part] = None
-            flat.append(tuple(odd))
+            flat.append(odd)
         else:
             flat.append(pair)
-    return {node: flat[node] for node in _needed(results, flat.__getitem__)}
+    return {node: tuple(flat[node]) for node in _needed(results, flat.__getitem__)}
 
 
-def _needed(results: list[int], operands: Callable[[int], tuple[int, ...]]) -> set[int]:
+def _needed(results: list[int], operands: Callable[[int], Iterable[int]]) -> set[int]:
     """The nodes on which results depend."""
     needed = set()
     stack = list(results)

@@ -48,6 +48,7 @@ def test_a_survey_s_quantile_is_the_same_whatever_others_do_to_mpmath() -> None:
         assert _quantile.__wrapped__(0.0123) == expected
 
 
+@pytest.mark.slow
 def test_no_code_works_at_the_precision_that_threads_share() -> None:
     """Of mpmath's module only contexts of one's own are used: each other name works at, or sets, what all share."""
     used = set()

@@ -151,6 +151,7 @@ def test_a_score_does_not_depend_on_its_block() -> None:
     assert all(np.array_equal(scored(X[k : k + m], theta), whole[k : k + m]) for k, m in ((1, 1), (7, 64), (999, 1001)))
 
 
+@pytest.mark.slow
 def test_order_is_kept_through_several_threads_and_both_kinds_of_storage(tmp_path: Path) -> None:
     n = 300_000
     (tmp_path / "t.csv").write_text(
@@ -281,6 +282,7 @@ def test_what_is_no_memory_size(text: str) -> None:
         parse_memory(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("places", [[5, 0, 7, 3], [5, -1, 0, -1, 7, 6, 1, 2, 3, 4]])
 def test_records_loaded_in_an_order_are_those_that_are_arranged_afterwards(tmp_path: Path, places: list[int]) -> None:
     rng = np.random.default_rng(4)

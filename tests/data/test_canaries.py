@@ -118,6 +118,7 @@ def test_rows_that_cannot_be_read_are_said_to_their_owner_alone(tmp_path: Path) 
         assert "line" in str(error.value) and not CANARY.search(public_text(error.value))
 
 
+@pytest.mark.slow
 def test_one_bad_record_neither_stops_a_run_nor_moves_its_public_shape(tmp_path: Path) -> None:
     """With a public schema and `misfits` zero, whatever a record holds, all that is public of it stays as it was."""
     schema = Schema.from_json(

@@ -157,6 +157,7 @@ def test_records_that_miss_a_value_are_not_counted_where_they_are_dropped(tmp_pa
         assert run(check_command, "--plan", plan, "--csv", write(tmp_path, text, "a.csv")).return_value == code
 
 
+@pytest.mark.slow
 def test_many_copies_of_records_are_noted(tmp_path: Path, schema: Path) -> None:
     once = rows_of(30)
     twice = once + once.partition("\n")[2]
@@ -202,6 +203,7 @@ def test_describe_says_what_a_table_holds(tmp_path: Path) -> None:
     assert data.n == 201 and not any(c.unknown or c.clipped for c in data.counts)
 
 
+@pytest.mark.slow
 def test_describe_of_typed_columns_and_refusals(tmp_path: Path) -> None:
     duckdb.sql(
         f"COPY (SELECT k AS a, k % 3 = 0 AS b, DATE '2001-01-01' + k::INT AS c, [k] AS l, k / 1e300 * 1e300 AS f,"
@@ -245,6 +247,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
             write_table({"a": np.zeros(2)}, path)
 
 
+@pytest.mark.slow
 def test_identifiers_are_left_out_near_names_and_small_classes_refused(tmp_path: Path) -> None:
     for n in (12, 738):  # however small the file
         text = "id,x,y\n" + "".join(f"patient {k if k > n // 4 else 0},{k},{k % 2}\n" for k in range(n))
@@ -260,6 +263,7 @@ def test_identifiers_are_left_out_near_names_and_small_classes_refused(tmp_path:
     assert load(site(tmp_path, "d.csv", three), target="y", task="ridge").task == "ridge"
 
 
+@pytest.mark.slow
 def test_columns_that_are_numbers_but_for_a_few_values(tmp_path: Path) -> None:
     """One `unknown` far down does not turn ages into a hundred categories."""
     lines = [f"{20 + k % 70},{k % 2}" for k in range(2000)]

@@ -110,6 +110,7 @@ def test_na_is_named_where_it_may_be_a_value(tmp_path: Path) -> None:
     assert not [n for n in explored(csv(tmp_path, **columns), kept=("na",)).notes if "kept=" in n]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "proposed", "value"),
     [

@@ -76,6 +76,7 @@ def test_predict_applies_the_same_rules_to_another_file(path: Path, tmp_path: Pa
     assert np.allclose(X[1] * np.sqrt(3), [-1, 0, 0, 1, 1])
 
 
+@pytest.mark.slow
 def test_a_numeric_target_means_ridge_and_a_task_may_be_given(path: Path) -> None:
     data = load_csv(path, target="stay", seed=1, test_fraction=0.0)
     assert data.task == "ridge" and sorted(data.y) == pytest.approx(sorted(np.array([2, 3, 0, 7, 5, 3]) / 3.5 - 1))
@@ -180,6 +181,7 @@ def test_a_field_that_is_no_number_is_missing(path: Path, odd: str) -> None:
     assert counts["age"] == (1, 1) and {c.name: c.missing for c in gone.counts}["age"] == 2
 
 
+@pytest.mark.slow
 def test_bad_columns(path: Path) -> None:
     with pytest.raises(UsageError, match="has no 'diagnosis'"):
         load_csv(path, target="diagnosis", seed=1)
@@ -197,6 +199,7 @@ def test_bad_columns(path: Path) -> None:
         load_csv(path, target="stay", task="logistic", seed=1)
 
 
+@pytest.mark.slow
 def test_columns_that_cannot_be_features(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("id,y\n" + "".join(f"p{k % 1001},{k % 2}\n" for k in range(2002)))

@@ -21,6 +21,7 @@ def write(folder: Path, text: str, encoding: str = "utf-8") -> CsvFile:
     return CsvFile(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("below", "lines"),
     [
@@ -68,6 +69,7 @@ def test_other_last_lines_are_what_they_were(tmp_path: Path) -> None:
         Spelling(footer=-1)
 
 
+@pytest.mark.slow
 def test_a_file_that_must_be_guessed_also_says_that_its_target_needs_a_task(tmp_path: Path) -> None:
     source = write(tmp_path, "\n".join(["größe;y", *(f"{k % 9};{k % 3}" for k in range(90))]), "cp1252")
     with pytest.raises(RecordError, match=r"encoding='cp1252'.*'y' has numbers; state <?<?task=ridge"):
@@ -97,6 +99,7 @@ def test_numbers_with_leading_zeros_may_have_units(tmp_path: Path) -> None:
     assert found_in(tmp_path, [f"{k:03d}Y" for k in range(1, 61)])[2].units == ("Y",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", ["X", "1", "√"])
 def test_a_mark_or_none_is_a_category(mark: str, tmp_path: Path) -> None:
     assert found_in(tmp_path, [mark, "", ""] * 30)[:2] == ("category", "one value or none")

@@ -44,6 +44,7 @@ def _values(table: Table) -> dict[str, list[Any]]:
     return {c.name: [row[0] for row in table.rows(c.sql)] for c in table.columns}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_texts_are_held_as_they_are_cleaned(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spelling = Spelling(missing=("c",)) if seed > 1 else Spelling()
@@ -61,6 +62,7 @@ def test_texts_are_held_as_they_are_cleaned(seed: int, tmp_path: Path, monkeypat
     assert None in found[0]["missing"] and "a " not in found[0]["spaced"] and "" not in found[0]["plain"]
 
 
+@pytest.mark.slow
 def test_records_are_parsed_once_and_again_where_the_first_said_the_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,7 @@ def missing(word: str, folder: Path) -> Any:
 PLACES: list[Callable[[str, Path], Any]] = [column, label, kept_of, decimal_of, person, owner, level, missing]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 def test_a_word_is_a_word_whatever_stands_in_it(place: Callable[[str, Path], Any], tmp_path: Path) -> None:
     harmless = place("qq", tmp_path)

@@ -50,7 +50,7 @@ def accounted_for(found: Intake, export: Export) -> None:
         assert c.kind not in ("number", "date") or c.unread == 0 or c.name == "PCR"  # which has remarks
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 12))])
 def test_random_mixes_of_habits_are_found(seed: int, tmp_path: Path) -> None:
     export = random_export(seed)
     path = export.write(tmp_path, 300, seed)
@@ -171,7 +171,9 @@ SPELLINGS = (
 )
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS, ids=str)
+@pytest.mark.parametrize(
+    "spelling", [SPELLINGS[0], *(pytest.param(s, marks=pytest.mark.slow) for s in SPELLINGS[1:])], ids=str
+)
 def test_the_database_reads_a_field_as_the_rule_says(spelling: Spelling) -> None:
     texts = fields(1)
     for sql, rule in (("number", spelling.number), ("days", spelling.days)):
@@ -247,6 +249,7 @@ def test_spellings_that_cannot_be(given: dict[str, Any], words: str) -> None:
     assert of_json(Spelling, json.loads(json.dumps(SPELLINGS[5].options()))) == SPELLINGS[5]
 
 
+@pytest.mark.slow
 def test_all_that_must_be_stated_is_asked_at_once_and_for_the_owner_alone(tmp_path: Path) -> None:
     path = GERMAN.write(tmp_path, 200)
     with pytest.raises(RecordError) as error:

@@ -14,6 +14,7 @@ from dpmpc.data.table import Table
 from tests.data.exports import EXPORTS, Export, random_export
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("export", [*EXPORTS, *(random_export(seed) for seed in range(6))], ids=lambda e: e.name)
 def test_what_is_taken_over_is_what_would_be_found(
     export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

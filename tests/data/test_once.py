@@ -22,6 +22,7 @@ def test_what_stands_twice_is_named_and_what_stands_once_or_is_short_stays() -> 
     assert relation == f'(SELECT *, {within} AS "(once 1.0)" FROM (SELECT *, {LONG} AS "(once 0.0)" FROM t))'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spelling", [Spelling(decimal=",", thousands=".", dates="dmy", units=("€",)), Spelling()])
 def test_a_query_reads_each_text_once_and_as_before(spelling: Spelling, monkeypatch: pytest.MonkeyPatch) -> None:
     """Readings of all kinds of two columns, beside each other in one query and each alone in one that names nothing."""

@@ -128,6 +128,7 @@ def test_records_without_a_label_are_zero_vectors_in_both(monkeypatch: pytest.Mo
     assert _loaded(path, schema, spelling=Spelling(misfits="zero"))[:2] == found[:2]
 
 
+@pytest.mark.slow
 @needs_kernel
 @pytest.mark.parametrize("precision", ["double", "single"])
 def test_workers_elsewhere_make_the_same_rows_by_either(
@@ -152,6 +153,7 @@ def test_workers_elsewhere_make_the_same_rows_by_either(
         assert found[0] == found[1] == found[2] and len(found[0][0]) == 4
 
 
+@pytest.mark.slow
 @needs_kernel
 @pytest.mark.parametrize("basis", ["additive", "linear"])
 def test_predictions_are_the_same_by_either(basis: Basis, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -176,6 +178,7 @@ def _with_memory(much: int, mapping: Any, n: int, order: Any, private: Path, mem
     return filling.filled(mapping, n, order, private, much, precision)
 
 
+@pytest.mark.slow
 @needs_kernel
 def test_neither_threads_nor_memory_nor_steps_decide_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = Schema(MIXED, Labels("label", ("yes",), ("no",)), True, basis="additive")

@@ -155,6 +155,7 @@ def test_lists_have_no_doubles(name: str) -> None:
 
 
 # Published figures: shared/data/README.md of the UCI files and their .names files.
+@pytest.mark.slow
 def test_adult() -> None:
     folder = real("adult")
     data = load_dataset("adult", data_dir=folder, seed=1)

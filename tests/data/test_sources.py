@@ -225,6 +225,7 @@ def test_every_source_gives_the_same_bits(way: Any, tmp_path: Path, expected: tu
     assert counts["price"][2] == sum(r["price"] is not None and r["price"] > 50 for r in rows) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [as_parquet, as_json_lines, as_pandas], ids=lambda way: way.__name__)
 def test_without_a_schema_the_same_one_is_found(way: Any, tmp_path: Path) -> None:
     given: dict[str, Any] = {"target": "y", "drop": ["unused"], "seed": 3}

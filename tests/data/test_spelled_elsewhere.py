@@ -215,6 +215,7 @@ UNITS = {"kr.": True, "Fr.": True, "/-": True, "mg/dl": True, "\u20ac": True, "%
          "/.": False}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_no_unit_is_proposed_that_may_not_be_stated(tmp_path: Path) -> None:
     for unit, good in UNITS.items():
         if good:
@@ -259,6 +260,7 @@ def test_columns_may_have_the_other_decimal_sign(tmp_path: Path) -> None:
     assert "--other-decimal dollar" in shown.output
 
 
+@pytest.mark.slow
 def test_one_refusal_says_all_that_a_file_needs_stated(tmp_path: Path) -> None:
     """Where the encoding or the line of names must be stated, the fields' spelling is in the same refusal: as it says
     it, the file is read, and nothing is left to ask."""
@@ -371,6 +373,7 @@ EVEN = {
 }
 
 
+@pytest.mark.slow
 def test_what_no_option_reads_is_said_and_what_is_even_is_not(tmp_path: Path) -> None:
     def said(lines: list[str]) -> str:
         with opened(CsvFile(write(tmp_path, "\n".join(lines) + "\n"))) as (table, _):
@@ -410,7 +413,9 @@ def dressed(folder: Path, X: Any, y: Any, write_number: Any, habits: dict[str, A
     return path
 
 
-@pytest.mark.parametrize("dress", DRESSES)
+@pytest.mark.parametrize(
+    "dress", [name if name == "German" else pytest.param(name, marks=pytest.mark.slow) for name in DRESSES]
+)
 def test_a_clean_table_in_any_dress_is_the_same_matrix(dress: str, tmp_path: Path) -> None:
     """By the spelling that a look proposes, and by nothing else; so a model of it is the same, and its figures are."""
     bunch = CLEAN["wine" if dress == "SAP" else "diabetes"]()
@@ -430,6 +435,7 @@ def test_a_clean_table_in_any_dress_is_the_same_matrix(dress: str, tmp_path: Pat
     assert np.array_equal(found.X, plain.X) and np.array_equal(found.y, plain.y)
 
 
+@pytest.mark.slow
 def test_what_a_run_needs_stated_is_said_at_once(tmp_path: Path) -> None:
     """By the first error about a file, with its words for missing; and by a look, with columns that a run without a
     schema reads though a schema would leave them out."""
@@ -454,6 +460,7 @@ def explored(path: Path) -> Intake:
         return explore(table, target="y")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "units"),
     [
@@ -478,6 +485,7 @@ def test_a_short_word_before_amounts_is_a_unit_and_one_before_codes_and_times_is
     assert found["v"].kind == ("number" if units else "time" if "klo" in field else "identifier")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "field",
     [

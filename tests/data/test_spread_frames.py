@@ -99,6 +99,7 @@ def spread(request: pytest.FixtureRequest) -> Callable[[pd.DataFrame], Any]:
     return request.param  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 def test_its_records_are_those_of_one_table(spread: Callable[[pd.DataFrame], Any], tmp_path: Path) -> None:
     frame = whole()
     one, parts = load(frame, target="y", seed=1), load(spread(frame), target="y", seed=1)

@@ -242,6 +242,7 @@ def test_knots_of_nothing_are_none() -> None:
     assert spread == pytest.approx((0.02, 0.4, 0.8, 1.4, 2.2, 2.96))
 
 
+@pytest.mark.slow
 def test_a_ring_is_learnt_by_curves_and_by_no_straight_line() -> None:
     from dpmpc.estimators import PrivateLogisticRegression
 

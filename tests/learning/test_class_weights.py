@@ -115,6 +115,7 @@ def clinic(path: Path, n: int = 12_000) -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.slow
 def test_balanced_weights_find_the_rare_class_and_probabilities_are_corrected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

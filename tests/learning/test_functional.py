@@ -72,6 +72,7 @@ def test_the_sensitivity_is_attained() -> None:
         assert np.linalg.norm(one - two) == pytest.approx(SPREAD / 8, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_no_two_records_exceed_it() -> None:
     rng = np.random.default_rng(3)
 

@@ -112,6 +112,7 @@ def test_a_part_tau_of_the_records_lies_below(tau: float) -> None:
     assert pinball(theta) - best.fun < 1e-4
 
 
+@pytest.mark.slow
 def test_estimators_predict_levels_within_the_range_and_quantiles() -> None:
     """With 4,000 records at epsilon 20 noise moves neither by a tenth of what is asked."""
     random = np.random.default_rng(6)

@@ -127,6 +127,7 @@ def test_what_softmax_cannot_be_asked() -> None:
 
 
 # -- whole runs --------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["iris", "wine", "digits"])
 def test_sets_with_three_and_ten_classes_are_learned(name: str, tmp_path: Path) -> None:
     """Without noise, so that nothing is left to chance."""
@@ -138,6 +139,7 @@ def test_sets_with_three_and_ten_classes_are_learned(name: str, tmp_path: Path) 
     assert plan.dimension == report["dimension"] and plan.dimension % report["learning"]["classes"] == 0
 
 
+@pytest.mark.slow
 def test_texts_through_parties_and_predict(tmp_path: Path) -> None:
     held = records(120, 3)
     names = ("ill", "well", "very ill")

@@ -190,6 +190,7 @@ class _Shuffling(Executor):
         return future
 
 
+@pytest.mark.slow
 def test_the_order_of_answers_decides_no_bit(held: tuple[Any, Path]) -> None:
     """Nor that a task was worked out before: sums are added up in the tiles' order."""
     schema, path = held

@@ -93,6 +93,7 @@ def test_a_run_that_does_not_fit_is_refused_before_it_starts() -> None:
         owners.check_possible(plan(parties=9, backend="sharing"), 1000)
 
 
+@pytest.mark.slow
 def test_gates_of_many_parties_are_nearly_those_that_are_counted() -> None:
     """9 parties: their ANDs are guessed from 3 and 7; counting them is another route."""
     sampler = discrete("gaussian", 700.0)

@@ -86,6 +86,7 @@ def samples(law: ExactLaw, count: int) -> np.ndarray:
     return law.quantiles(RNG.random(count))
 
 
+@pytest.mark.slow
 def test_p_values_are_uniform_under_the_law() -> None:
     """400 samples of each test: Kolmogorov-Smirnov distance below 0.17 (exceeded with probability below 2e-10)."""
     law = exact.discrete_gaussian(900.0)
@@ -103,6 +104,7 @@ def test_p_values_are_uniform_under_the_law() -> None:
     assert 0.9 - 0.1 < np.mean(found["moments"]) < 0.9 + 0.09  # 6 standard deviations
 
 
+@pytest.mark.slow
 def test_the_largest_correlation_has_an_honest_p_value() -> None:
     law = exact.discrete_laplace(900.0)
     p = [goodness.independence(samples(law, 10_000), law).p_value for _ in range(100)]

@@ -42,6 +42,7 @@ async def _vectors(holder: SharingHolder) -> list[np.ndarray]:
     return opened
 
 
+@pytest.mark.slow
 def test_vectors_are_all_different_and_agree_between_parties() -> None:
     results = run_parties(_vectors, 3)
     for other in results[1:]:

@@ -218,6 +218,7 @@ def test_one_attempt_is_reserved_once_by_all_its_processes_wherever_it_stands(tm
         ledger.close()
 
 
+@pytest.mark.slow
 def test_no_mixture_of_ledgers_counts_fewer_releases_than_they_tell_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

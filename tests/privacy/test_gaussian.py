@@ -1,4 +1,5 @@
-"""Gaussian accounting against mpmath, two accountants of dp-accounting, and published numbers."""
+"""Gaussian accounting against mpmath, two accountants of dp-accounting, and published numbers. Tests import that
+package themselves: its imports take longer than they do."""
 
 import itertools
 import math
@@ -6,9 +7,6 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
-from dp_accounting.pld import privacy_loss_distribution, privacy_loss_mechanism
-from dp_accounting.rdp import RdpAccountant
 
 from dpmpc.errors import UsageError
 from dpmpc.privacy import gaussian
@@ -65,6 +63,8 @@ def test_tails_agree_with_mpmath_far_beyond_the_useful_range(epsilon: float, mu:
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 def test_delta_agrees_with_the_closed_form_of_dp_accounting(epsilon: float, delta: float) -> None:
+    from dp_accounting.pld import privacy_loss_mechanism
+
     sigma = gaussian_scale(epsilon, delta, 1.0)
     theirs = privacy_loss_mechanism.GaussianPrivacyLoss(sigma).get_delta_for_epsilon(epsilon)
     assert theirs == pytest.approx(delta, rel=1e-6, abs=3e-16 * math.exp(epsilon))
@@ -77,6 +77,8 @@ def test_delta_agrees_with_the_closed_form_of_dp_accounting(epsilon: float, delt
 def test_composition_lies_between_the_bounds_of_a_privacy_loss_distribution(
     epsilon: float, delta: float, releases: int
 ) -> None:
+    from dp_accounting.pld import privacy_loss_distribution
+
     sigma = gaussian_scale(epsilon, delta, 1.0, releases)
     bounds = []
     for pessimistic in (False, True):
@@ -95,6 +97,9 @@ def test_composition_lies_between_the_bounds_of_a_privacy_loss_distribution(
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (0.5, 1e-3), (1.0, 1e-9), (4.0, 1e-5), (10.0, 1e-12)])
 @pytest.mark.parametrize("releases", RELEASES)
 def test_renyi_accounting_lies_between_tight_and_zcdp(epsilon: float, delta: float, releases: int) -> None:
+    from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
     sigma = gaussian_scale(epsilon, delta, 1.0, releases)
     orders = [1 + x / 50 for x in range(1, 500)] + list(range(12, 2000))
     accountant = RdpAccountant(orders)

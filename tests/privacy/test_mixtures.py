@@ -6,10 +6,10 @@ alike, and a few.
 """
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from dp_accounting.pld import privacy_loss_distribution as pld
 
 from dpmpc.privacy import spending
 from dpmpc.privacy.gaussian import delta_of_mu, epsilon_of_mu
@@ -19,6 +19,9 @@ from dpmpc.privacy.pure import mixed_epsilon
 from dpmpc.privacy.sensitivity import Sensitivity
 from dpmpc.privacy.spending import Spending
 from tests.privacy.pure_releases import pure_delta
+
+if TYPE_CHECKING:
+    from dp_accounting.pld import privacy_loss_distribution as pld
 
 GRID = 2e-3  # of losses
 
@@ -50,8 +53,10 @@ def of_vector(v: np.ndarray) -> Sensitivity:
     return Sensitivity(float(v.sum()), float(np.linalg.norm(v)), float(v.max()))
 
 
-def drawn(rng: np.random.Generator) -> tuple[Spending, pld.PrivacyLossDistribution]:
+def drawn(rng: np.random.Generator) -> tuple[Spending, "pld.PrivacyLossDistribution"]:
     """Up to three kinds of releases: what the laws say, and the losses of the very shifts, rounded down."""
+    from dp_accounting.pld import privacy_loss_distribution as pld  # for who runs it
+
     total, losses = Spending(), pld.identity(value_discretization_interval=GRID, pessimistic_estimate=False)
     laws = [("gaussian",), ("laplace",), ("gaussian", "laplace")][rng.integers(3)]
     for law in laws:
@@ -88,6 +93,8 @@ def test_no_law_and_no_mixture_costs_more_than_is_accounted(seed: int) -> None:
 
 def test_a_claim_that_is_a_little_too_small_would_be_seen() -> None:
     """Gaussian releases are accounted exactly, so 2 % less is caught; and coordinates taken for one by L2 alone."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
     rng = np.random.default_rng(5)
     seen = 0
     for _ in range(12):

@@ -51,7 +51,7 @@ def filled(rng: np.random.Generator, plan: Any, person: list[np.ndarray], marks:
 @pytest.mark.parametrize(
     ("method", "task", "attained"),
     [("gradient", "logistic", 0.999), ("gradient", "ridge", 0.999), ("gradient", "softmax", 0.999),
-     ("output", "logistic", 0.3), ("functional", "ridge", 0.9)],
+     pytest.param("output", "logistic", 0.3, marks=pytest.mark.slow), ("functional", "ridge", 0.9)],
 )  # fmt: skip
 def test_no_person_moves_a_mean_further_than_is_claimed(
     method: str, task: str, attained: float, owners: int, weights: Any

@@ -135,6 +135,7 @@ def softmax_gradient(theta: np.ndarray, x: np.ndarray, label: int) -> np.ndarray
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("classes", "size"), [(2, 0.0), (3, 0.0), (3, 0.5), (3, 2.0), (5, 1.0), (3, 12.0)])
 def test_no_records_of_several_classes_lie_further_apart(classes: int, size: float) -> None:
     """Ascent in both records from random ones, and from opposite ones, for all pairs of classes of two."""
