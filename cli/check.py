@@ -1,6 +1,8 @@
 """`dpmpc check`: a dry run of one owner's records against the schema of a plan."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,11 +10,11 @@ import click
 
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options
-from dpmpc.errors import UsageError, number_of, spelt
+from dpmpc.errors import DpmpcError, Spelling, UsageError, number_of, reworded, spelt
 from dpmpc.processes.terminal import Column, Row, Style, Terminal
 
 if TYPE_CHECKING:
-    from dpmpc.data.spelling import Spelling
+    from dpmpc.data.spelling import Spelling as Spelt
 
 
 @click.command("check")
@@ -27,7 +29,7 @@ def command(
     database: str | None,
     sql: str | None,
     memory: str | None,
-    spelling: "Spelling",
+    spelling: "Spelt",
 ) -> int:
     """Hold your records against a schema, without a run: missing, unknown and clipped values by column; against a plan
     also whether they are as many as it says; beside a kit's plan, as many as it says of that site.
@@ -54,7 +56,8 @@ def command(
         sizes = sizes[mine : mine + 1]
     source = source_of(csv, records, database, sql)
     spelling = spelling if plan is None else spelling.among_others
-    with opened(source, memory=memory_of(memory), spelling=spelling) as (table, _):
+    say = as_options if plan_file is None else _of_a_plan(plan_file)
+    with _saying(say), opened(source, memory=memory_of(memory), spelling=spelling) as (table, _):
         if plan is not None:
             result, of = held_against(plan, table, sizes), f"what run {plan.run_id} reads"
         else:
@@ -71,8 +74,35 @@ def command(
     terminal.table([Column("column"), *(Column(title, right=True) for title in titles)], map(Row, counts), rule=True)
     colours: dict[str, Style] = {"refused": "red", "warning": "yellow", "note": "dim"}
     for finding in result.found:
-        text = f"{finding.severity}: {finding.column}: {spelt(finding.text, as_options)}"
+        text = f"{finding.severity}: {finding.column}: {spelt(finding.text, say)}"
         terminal.line(text, style=colours[finding.severity])
     if result.refused:
         terminal.line("a run would refuse these records", style="red")
     return 1 if result.refused else 0
+
+
+def _of_a_plan(plan_file: Path) -> Spelling:
+    """How settings are spelled for who holds records against a plan: options of this command as such, others where the
+    plan has them from."""
+    from dpmpc.runs.joining import kit_spelling
+    from dpmpc.runs.kit import is_kit
+
+    flags = {flag for param in command.params for flag in param.opts}
+    in_kit = is_kit(plan_file.absolute().parent)
+
+    def say(name: str, value: str | None) -> str:
+        option = as_options(name, value)
+        if option.split()[0] in flags:
+            return option
+        return kit_spelling(name, value) if in_kit else f"`dpmpc train {option}`, which makes the plan"
+
+    return say
+
+
+@contextmanager
+def _saying(say: Spelling) -> Iterator[None]:
+    """Errors that are raised inside name settings so."""
+    try:
+        yield
+    except DpmpcError as error:
+        raise reworded(error, lambda text: spelt(text, say)) from None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpmpc.cli.settings import spelling
+
 if TYPE_CHECKING:
     from dpmpc.processes.status import State
     from dpmpc.runs.status import Spent
@@ -19,9 +21,12 @@ def command(run: Path, as_json: bool) -> None:
     """How far the run in the folder RUN (or the kit RUN) is: phase, release, rate, who is connected, what is spent, the
     last event of every process here. Beside a running run or after its end; it changes nothing."""
     from dpmpc.runs.figure_lines import read_lines
+    from dpmpc.runs.joining import kit_spelling
+    from dpmpc.runs.kit import is_kit
     from dpmpc.runs.status import read_status
 
-    found = read_status(run)
+    of_kit = is_kit(run) or is_kit(run.absolute().parent)
+    found = read_status(run, kit_spelling if of_kit else spelling)
     if as_json:
         click.echo(json.dumps(found.to_json()))
         return

@@ -71,7 +71,14 @@ class RecordError(UsageError):
 
 def public_text(error: BaseException) -> str:
     """What may be said of an error to anybody: its message, or the public half of one that may quote records."""
-    return error.public if isinstance(error, RecordError) else str(error)
+    return spelt(public_message(error))
+
+
+def public_message(error: BaseException) -> str:
+    """The same with its settings marked, for whoever spells them later."""
+    if isinstance(error, RecordError):
+        return error.public
+    return error.message if isinstance(error, DpmpcError) else str(error)
 
 
 class PeerError(DpmpcError):

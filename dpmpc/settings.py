@@ -149,7 +149,7 @@ class Declared:
             return value
         kind = self.kind if self.kind in _KINDS else None
         good = kind is None or isinstance(value, {float: Real, int: Integral}.get(kind, kind))
-        if kind is int and isinstance(value, Real) and float(value).is_integer():
+        if kind is int and isinstance(value, Real) and not isinstance(value, Integral) and float(value).is_integer():
             good = True
         if not good or (isinstance(value, bool) and kind is not bool) or (kind is float and not math.isfinite(value)):
             assert kind is not None

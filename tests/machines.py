@@ -10,7 +10,8 @@ from dpmpc.errors import DpmpcError
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.request import Request
 from dpmpc.runs.start import start
-from tests.runs import HANG, own_addresses
+from tests.forked_commands import HANG
+from tests.runs import own_addresses
 
 
 def together(parts: list[Callable[[], None]]) -> list[DpmpcError | None]:

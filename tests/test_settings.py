@@ -6,30 +6,38 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import dpmpc
+from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.limits import AcceptFile, limited
 from dpmpc.aggregation.plan.of_vectors import OfVectors
 from dpmpc.aggregation.plan.settings import GROUPS
+from dpmpc.aggregation.wire.news import elsewhere
+from dpmpc.cli.check import _of_a_plan
+from dpmpc.cli.check import command as check
 from dpmpc.cli.settings import flags_of, known_settings, spelling
+from dpmpc.cli.status import command as status
 from dpmpc.cli.surfaces import SURFACES, keywords, shown, stale
 from dpmpc.cli.train_options import OPTIONS
 from dpmpc.data.written import known_keys
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge
+from dpmpc.processes.status import Status, status_path
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_file import _SECTIONS, ConsortiumFile
 from dpmpc.runs.consortium_text import Founding, text_of
 from dpmpc.runs.joining import kit_spelling
 from dpmpc.runs.request import Request
 from dpmpc.runs.settings import OwnerSettings, RecordSettings
+from dpmpc.runs.status import read_status
 from dpmpc.settings import declared
 
 ROOT = Path(__file__).parents[1]
@@ -235,3 +243,38 @@ def test_estimators_take_what_the_command_line_takes(kind: Any) -> None:
     ):
         assert kind(**settings).get_params().items() >= settings.items()
     assert dpmpc.Aggregator.__init__.__kwdefaults__["min_owners"] is None
+
+
+def test_a_check_of_records_names_options_that_it_has_and_else_the_places_of_the_plan(tmp_path: Path) -> None:
+    """Every setting there is, said by `dpmpc check --plan`: in a kit, and beside another plan."""
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit" / "site.toml").touch()
+    own = {flag for param in check.params for flag in param.opts}
+    for name in declared(Request):
+        in_kit, made_here = (_of_a_plan(tmp_path / where / "plan.json")(name, None) for where in ("kit", "."))
+        assert made_here in own or made_here.startswith("`dpmpc train -"), made_here
+        assert in_kit in own or not FLAG.search(in_kit.replace("`join -", "")), in_kit
+    assert _of_a_plan(tmp_path / "kit" / "plan.json")("test_fraction", None).endswith("[records] of consortium.toml")
+
+
+def test_what_a_process_keeps_of_its_end_names_settings_as_its_reader_does(tmp_path: Path) -> None:
+    plan = dpmpc.Plan.create(owners=2, dimension=2, clip=1.0, delta=1e-5, epsilon=1.0)
+    out = tmp_path / "run"
+    out.mkdir()
+    plan.write(plan_path(out))
+    with pytest.raises(PeerError), Status(status_path(out, "party_0"), "party 0"):
+        raise PeerError("every party must come; party 1 did not; start it, or mend <<addresses>>")
+    for say, place in ((None, "addresses"), (spelling, "-P"), (kit_spelling, "[[parties]] of consortium.toml")):
+        (state,) = read_status(out).processes if say is None else read_status(out, say).processes
+        assert state.event.startswith("error: every party must come") and state.event.endswith(place), state.event
+    (tmp_path / "site.toml").touch()
+    shown = CliRunner().invoke(status, [str(tmp_path)]).output
+    assert "[[parties]] of consortium.toml" in shown and "<<" not in shown
+
+
+def test_who_finds_nobody_is_sent_for_what_there_is() -> None:
+    """A stage has no model; a run that asks has answers."""
+    plan = dpmpc.Plan.create(owners=2, dimension=2, clip=1.0, delta=1e-5, epsilon=1.0)
+    stage = replace(plan, run_id=f"{plan.run_id}+survey")
+    assert elsewhere(plan) == "take what the run wrote from another site, it is the same, or "
+    assert elsewhere(stage) == ""

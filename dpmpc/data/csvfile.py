@@ -258,6 +258,11 @@ def _rows(lines: Iterable[str], name: str, separator: str, comment: str | None) 
                 yield row, reader.line_num + dropped
     except csv.Error as error:
         line = reader.line_num + dropped
+        if "field limit" in str(error):
+            raise RecordError(
+                f"a field has up to {_LONGEST_LINE} bytes; {name}, line {line}: one is longer; close a quote that is "
+                "open there, or take such a column out of the file"
+            ) from None
         raise RecordError(f"quotes must pair up; {name}, line {line}: {error}; correct the line") from None
 
 

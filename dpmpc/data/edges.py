@@ -93,8 +93,12 @@ def check_first(path: Path, name: str, separator: str) -> None:
 def _each_line(texts: Sequence[str], separator: str) -> Iterator[tuple[int, list[str]]]:
     """Each row's cells, and its first line's number; none after a quote that is not closed within these lines."""
     reader, before = csv.reader(texts, delimiter=separator, skipinitialspace=True), 0
-    for row in reader:
-        if sum(text.count('"') for text in texts[before : reader.line_num]) % 2:
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error:  # a line that is too long, which whoever reads the rows refuses
+            return
+        if row is None or sum(text.count('"') for text in texts[before : reader.line_num]) % 2:
             return
         yield before + 1, row
         before = reader.line_num
@@ -103,6 +107,14 @@ def _each_line(texts: Sequence[str], separator: str) -> Iterator[tuple[int, list
 def _is_full(row: Sequence[str], width: int) -> bool:
     """Whether there are so many cells, none of them empty."""
     return sum(bool(cell.strip()) for cell in row) == width
+
+
+def _cells(text: str, separator: str) -> list[str]:
+    """Those of a line; none of one that is too long, which whoever reads the rows refuses."""
+    try:
+        return next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])
+    except csv.Error:
+        return []
 
 
 def _titled(row: Sequence[str], width: int) -> bool:
@@ -119,7 +131,7 @@ def _names_alone(row: Sequence[str], width: int) -> bool:
 def check_last(path: Path, name: str, separator: str, width: int) -> None:
     """Errors: the last lines have fewer fields than `width` or no field with a value, while those above are rows."""
     texts, whole = _last_lines(path)
-    rows = [next(csv.reader([text], delimiter=separator, skipinitialspace=True), []) for _, text in texts]
+    rows = [_cells(text, separator) for _, text in texts]
     odd = 0
     for (_, text), row in reversed(list(zip(texts, rows, strict=True))):
         record = len(row) >= width and any(cell.strip() for cell in row)

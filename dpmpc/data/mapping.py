@@ -180,6 +180,15 @@ class Mapping:
         return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
 
 
+def misfits(table: Table, schema: Schema) -> int:
+    """How many records have a target that does not fit, and count as zero vectors: one pass over them. Errors: as of
+    `Mapping`, and as its `blocks`."""
+    mapping = Mapping(table, schema)
+    for _ in mapping.raw():
+        pass
+    return mapping.misfits
+
+
 def zeroed(X: NDArray[Any], labels: Floats) -> Floats:
     """(n,) the labels, 0 where there was none; the rows of X (n, d) for these become zero vectors, whose loss has no
     gradient and which no label can move."""

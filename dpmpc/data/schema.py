@@ -9,6 +9,7 @@ import functools
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping
 from datetime import date
 from itertools import accumulate
@@ -262,7 +263,7 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
             if len({canonical(part) for part in entry}) < len(entry):
                 raise UsageError(f"{rule}, each once; '{column}' repeats one; remove it")
             result[column] = entry
-        elif len(entry) == 2 and all(type(part) in (int, float) and np.isfinite(part) for part in entry):
+        elif len(entry) == 2 and all(type(part) in (int, float) and abs(part) <= sys.float_info.max for part in entry):
             if not entry[0] < entry[1]:
                 raise UsageError(f"{rule}, low < high; '{column}' has {entry}; correct it")
             result[column] = [float(part) for part in entry]

@@ -37,22 +37,29 @@ def read_written(path: Path, kind: type[Value], what: str) -> Value:
 def written(text: str, kind: type[Value], what: str, name: str, *, toml: bool = False) -> Value:
     """The value in a text that a person wrote. Errors: as `read_written`."""
     try:
-        if toml:
-            value = _plain(tomllib.loads(text))
-        else:
-            value = json.loads(text, object_pairs_hook=_once, parse_constant=_finite)
-    except ValueError as error:
+        read = tomllib.loads(text) if toml else json.loads(text, object_pairs_hook=_once, parse_constant=_finite)
+        value = _plain(read)
+    except (ValueError, RecursionError) as error:
         language = "TOML" if toml else "JSON"
-        raise UsageError(f"{what} file is {language}; {name}: {error}; correct it") from None
+        said = "it is nested too deep" if isinstance(error, RecursionError) else error
+        raise UsageError(f"{what} file is {language}; {name}: {said}; correct it") from None
     return checked(value, kind, what, name, text)
 
 
-def _plain(value: Any) -> Any:
-    """The same with dates of TOML as the texts that JSON would have."""
+_LONGEST = 4000  # characters of a text; an error may quote it
+
+
+def _plain(value: Any, at: str = "the file") -> Any:
+    """The same with dates of TOML as the texts that JSON would have. Errors: ValueError for a number or a text that is
+    larger than any use of it, with its place."""
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: _plain(part, f"{at}.{key}" if at != "the file" else key) for key, part in value.items()}
     if isinstance(value, list):
-        return [_plain(part) for part in value]
+        return [_plain(part, f"{at}[{k}]") for k, part in enumerate(value)]
+    if type(value) is int and value.bit_length() > 63:
+        raise ValueError(f"whole numbers have 64 bits; {at} has {value.bit_length() + 1}")
+    if isinstance(value, str) and len(value) > _LONGEST:
+        raise ValueError(f"a text has up to {_LONGEST} characters; {at} has {len(value)}")
     return value.isoformat() if isinstance(value, date | time) else value
 
 
@@ -63,11 +70,38 @@ def checked(value: Any, kind: type[Value], what: str, name: str, text: str = "")
     except msgspec.ValidationError as error:
         message = str(error)
         found = _PLACE.search(message)
-        place = found[1] if found else ""
+        place = _keyed(value, kind, found[1]) if found else ""
         message = message[: found.start()] if found else message
         raise UsageError(
             f"{what} is checked when it is read; {_where(name, place, text)}: {_said(message, kind)}"
         ) from None
+
+
+def _keyed(value: Any, kind: Any, place: str) -> str:
+    """The place with the key of a table's part that msgspec calls [...]: the first that is no better alone."""
+    before, mark, after = place.partition("[...]")
+    steps = [key or int(index) for key, index in _STEP.findall(before)]
+    part = value
+    for step in steps:
+        part = part[step]
+    if not mark or not isinstance(part, dict):
+        return place
+    for key, each in part.items():
+        trial: Any = {key: each}
+        for k in reversed(range(len(steps))):
+            outer: Any = value
+            for step in steps[:k]:
+                outer = outer[step]
+            if isinstance(outer, list):
+                trial = [*outer[: steps[k]], trial, *outer[int(steps[k]) + 1 :]]
+            else:
+                trial = {**outer, steps[k]: trial}
+        try:
+            msgspec.convert(trial, kind)
+        except msgspec.ValidationError as error:
+            if str(error).endswith(f"{place}`"):
+                return f"{before}.{key}{after}"
+    return place
 
 
 def json_schema(kind: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.blocks import DTYPES, Precision, Records, Rows, double, in_memory
-from dpmpc.data.mapping import Counts, Mapping
+from dpmpc.data.mapping import Counts, Mapping, misfits
 from dpmpc.data.partitions import Partitions, partitions_of, places_of
 from dpmpc.data.ranges import Ranges, ranges_of
 from dpmpc.data.rows import Rows as Maker
@@ -205,13 +205,14 @@ class _Once:
 
 @dataclass(frozen=True)
 class _Held:
-    """Nothing, where rows fit a source; else its error."""
+    """How many of the rows have a target that does not fit a schema, where all else fits a source; else its error."""
 
     source: Source
+    schema: Schema | None
 
-    def __call__(self, table: Table, mine: Mine | None) -> list[Sums]:
+    def __call__(self, table: Table, mine: Mine | None) -> int:
         self.source.check_records(table)
-        return []
+        return 0 if self.schema is None else misfits(table, self.schema)
 
 
 def mean_away(owner: Owner, source: Source) -> Floats:
@@ -234,11 +235,17 @@ def _ranges(owner: Owner) -> list[tuple[int, int]]:
     return [(k, min(k + PART, n)) for k in range(0, n, PART)]
 
 
-def check_away(owner: Owner, source: Source) -> None:
-    """Errors: records do not fit the source, as its `check_records` says, in public words; as of workers."""
-    tasks = [owner.task(begin, end, _Held(source)) for begin, end in _ranges(owner)]
-    for _ in owner.workers.results(tasks, lambda k, value: check_sums([], value if isinstance(value, list) else [0])):
-        pass
+def check_away(owner: Owner, source: Source, schema: Schema | None = None) -> int:
+    """How many records have a target that does not fit the schema, where there is one. Errors: records do not fit the
+    source, as its `check_records` says, or the schema, in public words; as of workers."""
+    ranges = _ranges(owner)
+
+    def check(k: int, value: Any) -> None:
+        begin, end = ranges[k]
+        if type(value) is not int or not 0 <= value <= end - begin:
+            not_sums()
+
+    return sum(owner.workers.results([owner.task(a, b, _Held(source, schema)) for a, b in ranges], check))
 
 
 class Away(Records):

@@ -116,14 +116,9 @@ class Learning(Descent, Source):
         return Following(learning, self.length(len(schema.feature_names)), schema.to_json())
 
     def check_records(self, table: "Table") -> None:
-        """Before a survey: a column that is not there, or a label that is none."""
-        if self.survey is not None:
-            from dpmpc.data.mapping import Mapping  # which brings a database; parties have no records
-
-            for name in self.survey.schema.unknown:
-                table[name]
-            for _ in Mapping(table, self.survey.schema).blocks():
-                pass
+        """Before a survey: a column that is not there."""
+        for name in () if self.survey is None else self.survey.schema.unknown:
+            table[name]
 
     def check(self, neighbours: str, dimension: int) -> None:
         super().check(neighbours, dimension)

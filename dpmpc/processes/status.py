@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from dpmpc.errors import DpmpcError, public_text
+from dpmpc.errors import DpmpcError, public_message
 from dpmpc.lazy import dataclass
 from dpmpc.processes.locks import is_held, lock
 from dpmpc.processes.logs import level_of
@@ -31,7 +31,7 @@ LEFT_OUT, BY_OTHERS = "left out", "left out to the end"  # a party without which
 @dataclass
 class State:
     """What a process says of itself. Times are Unix ones; `began`: when its first release was opened; `first`: how
-    many there were then."""
+    many there were then; `event` marks the settings that it names."""
 
     process: str
     run: str = ""
@@ -128,7 +128,7 @@ class Status:
         if error is not None:
             self.state.event_time = time.time()
             known = isinstance(error, DpmpcError)
-            self.state.event = f"error: {public_text(error)}" if known else f"error: {type(error).__name__}"
+            self.state.event = f"error: {public_message(error)}" if known else f"error: {type(error).__name__}"
         self._write()
         if self._fd is not None:
             os.close(self._fd)

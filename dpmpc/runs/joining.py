@@ -137,6 +137,7 @@ _PLACES = {  # where a site changes what is neither in the file nor an option of
     "tls": "the files in keys/",
 }
 _SPELLED = {each.name for each in fields(Spelling)}
+_OWN = {each.name for each in fields(Joining)}
 
 
 def check_room(plan: Plan, where: Placement, account: Account | None) -> bool:
@@ -158,7 +159,7 @@ def kit_spelling(name: str, value: str | None) -> str:
     if name == "spelling" or name in _SPELLED:  # options of `join`, as the command line spells them
         return f"<<{name}>>" if value is None else f"<<{name}={value}>>"
     in_file, known = file_spelling(name, value), declared(Request).get(name)
-    own = known is not None and known.group is RecordSettings and name not in ("schema", "bounds")
+    own = known is not None and known.group is RecordSettings and name in _OWN
     if in_file is None or own:  # how a site reads its records
         given = () if known is None else known.setting.flags
         flag = "`join " + (given or ("--" + name.replace("_", "-"),))[0]

@@ -172,6 +172,11 @@ def read_kit(folder: Path) -> Kit:
     return Kit(folder, site, plan)
 
 
+def is_kit(folder: Path) -> bool:
+    """Whether this folder is a site's kit."""
+    return (folder / SITE).is_file()
+
+
 def owner_of_kit(plan: Path) -> int | None:
     """The owner whose kit holds this plan.json; None where it is in no kit, or in a party's. Errors: as `read_kit`."""
     if plan.name != plan_path(plan.parent).name or not (plan.parent / SITE).is_file():

@@ -12,7 +12,7 @@ from dpmpc.data import CsvFile, Dataset, Partition, Query, Schema, load_dataset
 from dpmpc.data import load as load_source
 from dpmpc.data.absent import keeping
 from dpmpc.data.blocks import arranged
-from dpmpc.data.check import Finding, Findings, check, check_columns, copies
+from dpmpc.data.check import Finding, Findings, check, check_columns, copies, zeros_said
 from dpmpc.data.database import filtered_by
 from dpmpc.data.dataset import Split
 from dpmpc.data.derive import spelled_otherwise
@@ -28,6 +28,7 @@ from dpmpc.errors import RecordError, UsageError, number_of, spelt
 from dpmpc.learning.method import Learning
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.runs.evaluating import splitting
+from dpmpc.runs.job import OwnersJob
 from dpmpc.runs.parting import split_of
 from dpmpc.runs.request import Request
 from dpmpc.runs.surveyed_away import found_nothing
@@ -199,6 +200,21 @@ def described_schema(plan: Plan) -> Schema:
     `planned_schema`."""
     survey = plan.source.survey if isinstance(plan.source, Learning) else None
     return planned_schema(plan) if survey is None else survey.schema
+
+
+def fits_at_first(job: OwnersJob) -> Schema | None:
+    """What the records of a job that begins a run with a stage are held against before it is spent; None for any other
+    job, and where nothing is learnt."""
+    stage = job.stage
+    if stage is None or not stage.begins or not isinstance(stage.whole.source, Learning):
+        return None
+    return described_schema(stage.whole)
+
+
+def misfits_said(schema: Schema, bad: int, rows: int) -> str:
+    """What an owner is told of so many records whose target does not fit, where no table is here to say more."""
+    text = f"of {number_of(bad, 'record')} the target does not fit"
+    return f"'{schema.target.name}': {zeros_said(bad, rows, text)}"
 
 
 def load(

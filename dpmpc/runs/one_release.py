@@ -21,6 +21,7 @@ from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.data.absent import keeping
 from dpmpc.data.holding import held
+from dpmpc.data.mapping import misfits
 from dpmpc.data.ownership import fitting
 from dpmpc.data.persons import persons_at
 from dpmpc.data.planned import OTHER_SIZES, other_sizes
@@ -31,7 +32,7 @@ from dpmpc.processes.provenance import software
 from dpmpc.processes.worker import Log
 from dpmpc.runs.before_release import Emit, connected, forecast_of, own_ledger
 from dpmpc.runs.job import OPENED, SAID, OwnersJob, StageJob
-from dpmpc.runs.named_records import as_planned
+from dpmpc.runs.named_records import as_planned, fits_at_first
 from dpmpc.runs.own_records import own_records
 from dpmpc.runs.parting import rows_of
 from dpmpc.runs.stats import statistics_of
@@ -120,7 +121,7 @@ def _vectors(job: OwnersJob, plan: Plan, outer: contextlib.ExitStack, emit: Emit
     from dpmpc.runs.records_away import vector_away, workers_of
 
     with workers_of(job.request) as workers:
-        return iter([vector_away(job, plan, workers)])
+        return iter([vector_away(job, plan, workers, emit)])
 
 
 def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
@@ -129,6 +130,8 @@ def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
     request = as_planned(job.request, plan)
     if job.stage is not None:
         job.stage.whole.source.check_records(table)
+        if (schema := fits_at_first(job)) is not None:  # what does not fit is refused before the stage is spent
+            misfits(table, schema)
     if job.owner is None:
         _, owner, sizes = owners_of_records(request, table)
         planned = plan.sizes

@@ -8,7 +8,6 @@ from functools import partial
 from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data import Dataset
-from dpmpc.data.check import zeros_said
 from dpmpc.data.database import filtered_by
 from dpmpc.data.loading import OpenTable
 from dpmpc.data.persons import kept, said_of
@@ -20,7 +19,16 @@ from dpmpc.runs.adviser import Advice
 from dpmpc.runs.before_release import Emit, budget_of
 from dpmpc.runs.evaluating import all_of, training_part
 from dpmpc.runs.job import OwnersJob
-from dpmpc.runs.named_records import as_planned, check_shape, check_sizes, load, load_owner, looked_at, open_records
+from dpmpc.runs.named_records import (
+    as_planned,
+    check_shape,
+    check_sizes,
+    load,
+    load_owner,
+    looked_at,
+    misfits_said,
+    open_records,
+)
 from dpmpc.runs.parting import unplaced
 from dpmpc.runs.planning import expectation, facts_of, plan_of, settled
 from dpmpc.runs.questions import check_spelled
@@ -117,10 +125,8 @@ def tell(dataset: Dataset, plan: Plan, job: OwnersJob, log: Log, emit: Emit) -> 
         emit("stage", text=f"warning: {chosen}")
     if beyond := said_of(dataset.beyond, plan.person_rows):
         emit("stage", text=beyond)
-    if dataset.misfits and not held_here:  # of records that are here, `looked_at` has said it
-        rows, target = dataset.records.n, dataset.schema.target.name
-        text = f"of {number_of(dataset.misfits, 'record')} the target does not fit"
-        emit("stage", text=f"warning: '{target}': {zeros_said(dataset.misfits, rows, text)}")
+    if dataset.misfits and not held_here and (job.owner is None or job.begins):  # else it was said as the run began
+        emit("stage", text=f"warning: {misfits_said(dataset.schema, dataset.misfits, dataset.records.n)}")
     for counts in dataset.counts:
         if counts.warning is not None:
             emit("stage", text=f"warning: {counts.warning}")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpmpc.aggregation.plan.asked import Bounds, data_digest
+from dpmpc.aggregation.plan.checks import of_usual_size
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Schema
 from dpmpc.lazy import dataclass
@@ -34,6 +35,7 @@ class Beforehand:
     settings: dict[str, Any]
 
 
+@of_usual_size()
 def plan_of_machines(
     request: Request, schema: Schema, sizes: tuple[int, ...], complete: bool, asked: Beforehand | None = None,
     owners: Sequence[str] = (),

@@ -20,8 +20,9 @@ from dpmpc.learning.tiled import tiles
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.elsewhere import Workers
 from dpmpc.processes.executors import executor_maker
+from dpmpc.runs.before_release import Emit
 from dpmpc.runs.job import OwnersJob
-from dpmpc.runs.named_records import as_planned, check_shape, check_sizes, planned_schema
+from dpmpc.runs.named_records import as_planned, check_shape, check_sizes, fits_at_first, misfits_said, planned_schema
 from dpmpc.runs.parting import rows_of
 from dpmpc.runs.request import Request
 from dpmpc.runs.surveyed_away import found_nothing
@@ -80,16 +81,20 @@ def load_away(request: Request, plan: Plan, number: int, folder: Path, workers: 
     return dataset
 
 
-def vector_away(job: OwnersJob, plan: Plan, workers: Workers) -> Floats:
+def vector_away(job: OwnersJob, plan: Plan, workers: Workers, emit: Emit) -> Floats:
     """(1, dimension) the mean of the vectors of the records of the job's owner, of a source that reads them once.
-    Secret. Errors: as `one_release.vectors_of`, in public words."""
+    Secret. Where the run begins with it, the owner is told first how many records do not fit. Errors: as
+    `one_release.vectors_of`, in public words."""
     assert job.owner is not None
     request = as_planned(job.request, plan)
     owner = owner_away(request, plan, workers)
     owner.partitions.check(plan.source.reads)
     whole = plan if job.stage is None else job.stage.whole
     if job.stage is not None:
-        check_away(owner, whole.source)
+        schema = fits_at_first(job)
+        if bad := check_away(owner, whole.source, schema):
+            assert schema is not None
+            emit("stage", text=f"warning: {misfits_said(schema, bad, owner.n)}")
     part = job.stage is not None and plan.part
     return mean_away(_in_part(owner, request, whole if part else plan, plan, job.owner), plan.source)
 

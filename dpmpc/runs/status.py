@@ -9,7 +9,7 @@ from typing import Any
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import UsageError
+from dpmpc.errors import Spelling, UsageError, python_spelling, spelt
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import ledgers_below, merge, parts, read_ledgers
@@ -63,9 +63,9 @@ class RunStatus:
         }
 
 
-def read_status(folder: Path) -> RunStatus:
-    """The status of the run in `folder`, or in `run` of the kit there; before its releases, of its stages. Errors: no
-    run is there."""
+def read_status(folder: Path, spelling: Spelling = python_spelling) -> RunStatus:
+    """The status of the run in `folder`, or in `run` of the kit there; before its releases, of its stages. `spelling`:
+    how the events of processes name settings. Errors: no run is there."""
     folder = run_folder(folder)
     stages = [path for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
     states = _states(folder)
@@ -84,7 +84,7 @@ def read_status(folder: Path) -> RunStatus:
     return RunStatus(
         folder,
         plan,
-        tuple(states),
+        tuple(replace(state, event=spelt(state.event, spelling)) for state in states),
         _spent(folder, plan),
         (folder / "model.npz").exists(),
         next((name for name in (ANSWERS, ASKED_FIRST) if (folder / name).exists()), None),

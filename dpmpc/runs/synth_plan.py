@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dpmpc.aggregation.plan.checks import of_usual_size
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Bounds
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
@@ -15,6 +16,7 @@ from dpmpc.synthesis.cuts import at_most, without_cuts
 from dpmpc.synthesis.source import Synthesis
 
 
+@of_usual_size()
 def plan_of_synthesis(
     columns: Columns, target: str | None, constraints: Sequence[str], sizes: Sequence[int], data: str,
     data_id: str | None, settings: Mapping[str, Any], bounds: Bounds, *, hopeless: bool = False,

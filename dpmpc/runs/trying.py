@@ -143,7 +143,7 @@ class Trial:
                 raise PeerError("this process tries its connections only; start the trial there too, or the run here")
             owns, number, digest, _ = _GREETING.unpack(payload)
             name = f"{'owner' if owns else 'party'} {number}"
-            if digest != self._digest or bool(owns) != owners:
+            if digest != self._digest or bool(owns) != owners or name not in self._wanted:
                 raise PeerError("all sites must try the same plan, by their own addresses; copy the kit again")
             if self.tls is not None:
                 check_name(peer.certificate, _certificate(bool(owns), number))

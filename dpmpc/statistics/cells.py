@@ -126,9 +126,18 @@ class Bins:
 
 def even(column: Quantity, bins: int) -> Bins:
     """Cells of equal widths between the column's bounds. Errors: no numbers lie between them that doubles have."""
+    _check_bins(column, bins)
     with np.errstate(over="ignore", invalid="ignore"):
         edges = np.linspace(column.low, column.high, bins + 1)
     return Bins(column, tuple(_round(e) for e in edges))
+
+
+_MOST_BINS = 1 << 16
+
+
+def _check_bins(column: Quantity, bins: int) -> None:
+    if bins > _MOST_BINS:
+        raise UsageError(f"a number has up to {_MOST_BINS} cells; '{column.name}' is to have {bins}; ask for fewer")
 
 
 def octaves(column: Quantity, finest: float | None = None) -> Bins:
@@ -148,6 +157,7 @@ def logarithmic(column: Quantity, bins: int) -> Bins:
         raise UsageError(
             f"logarithmic cells need a positive lower bound; '{column.name}' has {column.low:g}; use cells=octaves"
         )
+    _check_bins(column, bins)
     return Bins(column, tuple(_round(e) for e in np.geomspace(column.low, column.high, bins + 1)))
 
 

@@ -1,6 +1,7 @@
 """Public cells for numbers: stated cuts, or cells that follow from what a private survey has opened."""
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -137,7 +138,8 @@ def _with_cuts(column: Column, cuts: Any) -> Column:
     if isinstance(cuts, int) and not isinstance(cuts, bool) and cuts >= 1:
         return replace(column, cuts=even(column, cuts).edges)
     if not isinstance(cuts, list | tuple) or not all(
-        isinstance(edge, int | float) and not isinstance(edge, bool) and math.isfinite(edge) for edge in cuts
+        isinstance(edge, int | float) and not isinstance(edge, bool) and abs(edge) <= sys.float_info.max
+        for edge in cuts
     ):
         raise UsageError(
             f"<<cuts>> are a list of numbers that increase, or a number of cells; '{column.name}' has {cuts!r}; "

@@ -156,6 +156,11 @@ def read_records(out: Path) -> Records:
         lines.append(tuple(hashlib.sha256(line).hexdigest() for line in content.split(b"\n") if line))
         opened[f"party {party}"] = _digests(opened_path(folder, party), plan)
     if len(elsewhere) == plan.parties:
+        if below := sorted(path.parent for path in out.rglob("party_*.transcript.jsonl")):
+            raise UsageError(
+                f"what is verified are a run's releases, or those of a stage; {out} has those of stages alone, for the "
+                f"run ended before its own; name a stage's folder, as {below[0]}"
+            )
         raise UsageError(
             f"parties keep transcripts, owners do not; {out} has none; name a party's folder, or one that has the "
             "folders of all sites"

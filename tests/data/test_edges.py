@@ -166,3 +166,17 @@ def test_times_after_dates_as_programs_and_people_write_them(text: str, days: fl
     assert spelling.days(text) == days
     with opened(write(tmp_path, f"v;y\n{text};1\n"), spelling=spelling) as (table, _):
         assert table.one(table.days("v")) == (days,)
+
+
+@pytest.mark.parametrize("where", ["first", "last"])
+@pytest.mark.parametrize(("length", "fits"), [(200_000, True), (3_000_000, False)])
+def test_a_long_field_is_read_or_named(where: str, length: int, fits: bool, tmp_path: Path) -> None:
+    long = f"1;{'a' * length};yes"
+    rows = [f"{k % 9};b;{('no', 'yes')[k % 2]}" for k in range(50)]
+    source = write(tmp_path, "\n".join(["x;note;y", *([long, *rows] if where == "first" else [*rows, long])]) + "\n")
+    if fits:
+        with opened(source) as (table, _):
+            assert table.n == 51
+    else:
+        with pytest.raises(RecordError, match=r"a field has up to 2097152 bytes; a.csv, line \d+"):
+            load(source, target="y")

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data.spelling import Spelling
 from dpmpc.errors import UsageError
 from dpmpc.learning.away import Away
 from dpmpc.learning.learner import Learner
+from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.runs import evaluating
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_of_machines import plan_of_machines
@@ -89,6 +91,43 @@ def test_an_owner_takes_part_by_its_workers(
     assert len({(tmp_path / name / "figures.json").read_text() for name in names}) == 1
     assert len({(tmp_path / name / "model.npz").read_bytes() for name in names}) == 1
     assert len(seen) == Plan.read(tmp_path / "owner0" / "plan.json").releases
+
+
+@pytest.mark.parametrize("misfits", ["zero", "ask"])
+def test_an_owner_hears_of_misfits_before_the_survey_is_spent(
+    misfits: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of its workers' look, with the number alone; and they stop the run before anything is spent, if it said so."""
+    monkeypatch.setattr(evaluating, "LOUDEST", 0.5)
+    plan, records, told = planned(tmp_path), files(tmp_path), list[dict[str, Any]]()
+    lines = records[0].read_text().splitlines()
+    for k in (3, 170, 399):
+        lines[k] = lines[k].rpartition(",")[0] + ",canary"
+    records[0].write_text("\n".join(lines) + "\n")
+    addresses = own_addresses(3)
+    request = Request(
+        **partitions(records[0], tmp_path), executor="tests.learning.test_away:threads", workers=2, planned=True,
+        evaluate=False, spelling=Spelling(misfits=misfits),
+    )  # fmt: skip
+    parties = [process(plan, tmp_path, str(i), addresses, None, 60.0) for i in range(3)]
+    owners = [process(plan, tmp_path, f"owner{j}", addresses, path) for j, path in enumerate(records)]
+
+    def away() -> None:
+        where = Placement(out=tmp_path / "owner0", index="owner0", plan_file=plan, addresses=addresses[1::2], wait=60.0)
+        start(request, where, told.append)
+
+    ends = together([*parties, away, *owners[1:]])
+    texts = [str(event.get("text")) for event in told]
+    if misfits == "zero":
+        assert ends == [None] * len(ends), ends
+        [warned] = [k for k, text in enumerate(texts) if "of 3 records the target does not fit (of 400)" in text]
+        assert warned < texts.index("connecting")
+    else:
+        assert isinstance(ends[3], UsageError) and "'outcome' is yes or no" in str(ends[3])
+        assert not any("canary" in str(end) for end in ends) and all(ends)
+        assert not any(merge(read_ledgers(tmp_path / str(i))) for i in range(3))
+    for file in tmp_path.glob("[0-9o]*/**/*"):
+        assert not file.is_file() or b"canary" not in file.read_bytes(), file
 
 
 def test_all_owners_in_one_process_have_no_workers(tmp_path: Path) -> None:

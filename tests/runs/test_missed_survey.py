@@ -15,13 +15,18 @@ from dpmpc.aggregation.party import party as party_module
 from dpmpc.aggregation.party.behind import Behind, behind
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire import news
+from dpmpc.aggregation.wire.paths import transcript_path
 from dpmpc.aggregation.wire.transcript import Opened
+from dpmpc.data.schema import Numeric, Schema
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.runs import stages
-from tests.machines import process, together
-from tests.made_up_sites import files, planned
+from dpmpc.runs.placement import Placement
+from dpmpc.runs.plan_alone import plan_only
+from dpmpc.runs.request import Request
+from tests.machines import process, sites, together
+from tests.made_up_sites import EACH, OWNERS, TARGETS, files, planned
 from tests.runs import HANG, own_addresses
 
 
@@ -122,3 +127,25 @@ def test_stages_that_are_over_are_known_by_the_runs_name(tmp_path: Path) -> None
     with pytest.raises(UsageError):
         Plan.read(tmp_path / "run" / "other" / "plan_0.json")
     assert Behind(plan.first, tmp_path, 0).plan.run_id == f"{plan.run_id}+survey"
+
+
+@pytest.mark.parametrize("late", [{}, {"backend": "shamir"}])
+def test_a_site_whose_party_alone_has_the_end_gets_it_from_it(late: dict[str, Any], tmp_path: Path) -> None:
+    """It died when its party had opened everything and its owner had kept nothing, and comes when all others have
+    ended. Its party and its owner then meet without a wire, and nobody has sent a byte."""
+    Schema((Numeric("age", 0.0, 150.0),), TARGETS["two classes"]).write(tmp_path / "schema.json")
+    asked = Request(
+        schema=str(tmp_path / "schema.json"), epsilon=1.0, delta=1e-5, owner_sizes=(EACH,) * OWNERS, iterations=1,
+        test_fraction=0.0, role="both", parties=3, **late,
+    )  # fmt: skip
+    plan_only(asked, Placement(out=tmp_path / "plan"))
+    plan, records = tmp_path / "plan" / "plan.json", files(tmp_path)
+    assert sites(plan, tmp_path, records) == [None] * 3
+    out, model = tmp_path / "1", (tmp_path / "0" / "model.npz").read_bytes()
+    for path in ("model.npz", "report.json", "owners.opened.bin", "history.csv"):
+        (out / path).unlink()
+    transcript = transcript_path(out, 1)
+    lines = transcript.read_text().splitlines(keepends=True)
+    transcript.write_text("".join(line for line in lines if '"owners":[1,2]' not in line or "delivered" not in line))
+    process(plan, out.parent, "1", own_addresses(3), records[1], HANG, role="both")()
+    assert (out / "model.npz").read_bytes() == model

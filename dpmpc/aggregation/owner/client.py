@@ -34,7 +34,7 @@ from dpmpc.aggregation.wire.frames import (
     unpack_beginning,
     unpack_result,
 )
-from dpmpc.aggregation.wire.news import News, listen_around, read_answer, say_that_all_is_here
+from dpmpc.aggregation.wire.news import News, elsewhere, listen_around, read_answer, say_that_all_is_here
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS, Spares
 from dpmpc.mpc.native.speed import kernels_in_use
@@ -182,9 +182,8 @@ class OwnerClient:
             elif loop.time() - since >= self._heartbeat.stall:
                 raise PeerError(
                     f"all releases of this run were made, and no party has listened for {self._heartbeat.stall:g} s, "
-                    "<<stall>>: they have ended; take model.npz from another site, it is the same, or start the "
-                    "parties "
-                    "again, which keep what was opened, and then this"
+                    f"<<stall>>: they have ended; {elsewhere(self.plan)}start the parties again, which keep what was "
+                    "opened, and then this"
                 )
             await asyncio.sleep(min(BEAT, self._heartbeat.stall))
         await loop.create_future()

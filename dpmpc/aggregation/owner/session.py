@@ -190,6 +190,7 @@ class Connected:
         self._known: set[int] | None = None  # releases of before this attempt whose vectors come; None: there are none
         self._spent = 0 if ledger is None else ledger.spent
         self.bytes_before, self.sharing_s = 0, 0.0
+        self._noise_here = False
         self._costs: list[PartyCost] = []
         self.dealer = BACKENDS[plan.backend].dealer(plan.parties, plan.threshold)
         self._client: OwnerClient | None = None
@@ -240,9 +241,14 @@ class Connected:
 
     def ready(self) -> None:
         """As `wait_for_noise`, for a process that plays all owners and never comes late."""
-        if not self.bytes_before:
+        if not self._noise_here:
             self._agree()
-            self.bytes_before = self._run(self.client.ready) + self.client.bytes_sent
+            self._noise_is_here(self._run(self.client.ready))
+
+    def _noise_is_here(self, sent: int) -> None:
+        """The parties have said so, and what they have sent: nothing, where a run is over and the one party that tells
+        its end is in this process."""
+        self._noise_here, self.bytes_before = True, sent + self.client.bytes_sent
 
     def _agree(self) -> None:
         """The attempt that the parties have agreed on, where they do."""
@@ -252,12 +258,11 @@ class Connected:
 
     def wait_for_noise(self) -> None:
         client = self.client
-        if self.bytes_before:
+        if self._noise_here:
             return
         self._agree()
         if self.plan.dropouts:
-            sent = self._run(partial(client.join, client.joining.first, self._spent))
-            self.bytes_before = sent + client.bytes_sent
+            self._noise_is_here(self._run(partial(client.join, client.joining.first, self._spent)))
         self.ready()
 
     def missed(self) -> Iterator[Release]:

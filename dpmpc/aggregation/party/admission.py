@@ -46,8 +46,7 @@ class Admission(Generic[G]):
     def comes(self, first: int, end: int, guest: G) -> "tuple[Admission[G], Called[G]]":
         """The process of the owners first .. end - 1 has called."""
         if not first < end <= self.owners:
-            why = f"owners are numbered from 0 to {self.owners - 1}; {first}..{end - 1} came; mend <<index>>, or copy "
-            return self, Called("turn away", why=why + "plan.json again")
+            return self, Called("turn away", why=not_numbered(self.owners, first, end))
         before = tuple((start, each) for start, stop, each in self.guests if start < end and first < stop)
         if self.stage == "failed" or (self.stage == "begun" and not self.late):
             if self.returns:  # its earlier process is gone, noticed or not
@@ -100,6 +99,13 @@ class Admission(Generic[G]):
     def here(self) -> int:
         """How many owners are connected."""
         return sum(end - first for first, end, _ in self.guests)
+
+
+def not_numbered(owners: int, first: int, end: int) -> str:
+    """Why a caller is turned away that says it is owners first .. end - 1, of so many."""
+    return (
+        f"owners are numbered from 0 to {owners - 1}; {first}..{end - 1} came; mend <<index>>, or copy plan.json again"
+    )
 
 
 def _once(first: int, what: str = "came again") -> str:

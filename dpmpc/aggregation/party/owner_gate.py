@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from dpmpc.aggregation.party.adder import Adder
-from dpmpc.aggregation.party.admission import Admission, Guest, listed
+from dpmpc.aggregation.party.admission import Admission, Guest, listed, not_numbered
 from dpmpc.aggregation.party.archive import Archive
 from dpmpc.aggregation.party.behind import Behind
 from dpmpc.aggregation.party.resume import Past
@@ -36,6 +36,7 @@ from dpmpc.aggregation.wire.frames import (
     pieces_of,
     result_size,
 )
+from dpmpc.aggregation.wire.news import names_of_asker
 from dpmpc.aggregation.wire.refusal import PARTY, is_refusal, owners_called, refuser
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS, Holder, Share, ToleratesLoss
@@ -49,7 +50,7 @@ from dpmpc.mpc.transport.heartbeat import Heartbeat
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.mpc.transport.link import Connection
 from dpmpc.mpc.transport.listener import Later, Listener, Refused
-from dpmpc.mpc.transport.tls import Tls, check_name
+from dpmpc.mpc.transport.tls import Tls, check_names
 from dpmpc.mpc.transport.wire import FRAME_COST, HEADER, Peer
 from dpmpc.privacy.heads import MOST_SHOWN, Memory
 
@@ -116,11 +117,13 @@ class OwnerGate:
         first, end, other = HELLO.unpack(payload)
         if first == ASKING and self.returns and isinstance(peer, Peer):
             tells = end != NOBODY and bool(end & TELL)
+            asks = end & ~TELL if tells else end
+            self._check_certificate(peer, names_of_asker(plan, asks))
             if stage := self.behind.get(other):
                 stage.answers(peer, tells=tells)
                 self._askers.append(peer)
                 return
-            self._asked(peer, end & ~TELL if tells else end, other)
+            self._asked(peer, asks, other)
             if tells and self._archive is not None:
                 self._archive.tells(peer)
             return
@@ -130,11 +133,10 @@ class OwnerGate:
         has_all = bool(first & HAVE) and self.returns and isinstance(peer, Peer)
         if has_all:
             first -= HAVE
-        if self._tls and isinstance(peer, Peer):
-            try:
-                check_name(peer.certificate, certificate_name(plan, first, end))
-            except PeerError as error:
-                raise Refused(str(error)) from None
+        if isinstance(peer, Peer):
+            self._check_certificate(peer, (certificate_name(plan, first, end),))
+        if not first < end <= plan.owners:
+            raise Refused(not_numbered(plan.owners, first, end))
         peer.name = owners_called(first, end)
         if other != self._greeting and isinstance(peer, Peer) and peer.other_stage:
             self._of_another_stage(first, end, peer, self.behind.get(other), has_all)
@@ -211,15 +213,28 @@ class OwnerGate:
         return ANSWER.pack(self.holder.party, self._greeting, self.state, gone)
 
     def _asked(self, peer: Peer, party: int, other: bytes) -> None:
-        """Somebody of this run asks how it is. Errors: Refused for one of another plan."""
-        self._check_plan(other)
+        """Somebody of this run asks how it is. Errors: as `_check_plan`."""
+        self._check_plan(peer, other)
         peer.send(channels.HELLO, self._answer())
         peer.admit(0, 0)
         self._askers = [each for each in self._askers if each.lost is None] + [peer]
         self._asked_at[party] = asyncio.get_running_loop().time()
         self._changed.set()
 
-    def _check_plan(self, other: bytes) -> None:
+    def _check_certificate(self, peer: Peer, names: Sequence[str]) -> None:
+        """Errors: Refused for one whose certificate is for none of these names. Of an authority that signs for several
+        runs, others have one too."""
+        if not self._tls:
+            return
+        try:
+            check_names(peer.certificate, names)
+        except PeerError as error:
+            raise Refused(str(error)) from None
+
+    def _check_plan(self, peer: Peer, other: bytes) -> None:
+        """Errors: Refused for one of another plan; Later for one that is at another stage of this run."""
+        if other != self._greeting and peer.other_stage:
+            raise Later(self._at_this_stage())
         if other != self._greeting:
             raise Refused(
                 f"all processes must have the same plan; party {self.holder.party} has another; copy it again"
@@ -229,12 +244,8 @@ class OwnerGate:
         """A process of this run says that it will not come: nobody waits for it. Errors: Refused for one that is
         none."""
         name, certificate = refuser(self.plan, first, end)
-        if self._tls:
-            try:
-                check_name(peer.certificate, certificate)
-            except PeerError as error:
-                raise Refused(str(error)) from None
-        self._check_plan(other)
+        self._check_certificate(peer, (certificate,))
+        self._check_plan(peer, other)
         if self._admission.stage == "waiting" and name not in self._heartbeat.connected:
             self._log(f"{name} refuses to take part")
             self._admission = self._admission.refuses(owner=first != PARTY)

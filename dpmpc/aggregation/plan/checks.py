@@ -1,6 +1,8 @@
 """What every plan must keep, whoever made it and wherever it comes from: types, ranges, and what goes together."""
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import get_args
 
 from dpmpc.aggregation.plan.asked import Asked, Bounds
@@ -18,6 +20,18 @@ from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.sensitivity import Weights
 
 _PART = re.compile(r"(record|person):[0-9a-f]{16}/[A-Za-z_]\w*")
+
+
+@contextlib.contextmanager
+def of_usual_size() -> Iterator[None]:
+    """What is inside works out a plan. Errors: its settings are too large or too small for a computer's numbers."""
+    try:
+        yield
+    except ArithmeticError:
+        raise UsageError(
+            "noise follows from settings by numbers that a computer can hold; those of this plan are too large or "
+            "too small for that; give bounds, penalties, weights and a promise of usual size"
+        ) from None
 
 
 def check_plan(plan: Asked) -> None:
@@ -58,7 +72,7 @@ def check_plan(plan: Asked) -> None:
         )
     if plan.names is not None and (len(plan.names.parties), len(plan.names.owners)) != (plan.parties, plan.owners):
         raise UsageError("a plan has no names, or one for every party and owner; these are others; plan again")
-    for what, text in (("run id", plan.run_id), ("data", plan.data), ("data id", plan.data_id)):
+    for what, text in (("run_id", plan.run_id), ("data", plan.data), ("data_id", plan.data_id)):
         if not is_one_line(text):
             raise UsageError(f"a plan's texts are a line each; its {what} is {one_line(text)[:80]}; plan again")
     _check_persons(plan)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Asked, Attempt
-from dpmpc.aggregation.plan.checks import check_plan
+from dpmpc.aggregation.plan.checks import check_plan, of_usual_size
 from dpmpc.aggregation.plan.derive import Derived, derive
 from dpmpc.aggregation.plan.grid import Grid
 from dpmpc.aggregation.plan.of_vectors import plan_of_vectors
@@ -100,13 +100,8 @@ class Plan(Asked):
     def derived(self) -> Derived:
         """What follows from the plan. Errors: UsageError for a promise that cannot be kept, a sum that could overflow,
         and settings whose noise no computer's numbers hold."""
-        try:
+        with of_usual_size():
             return derive(self)
-        except ArithmeticError:
-            raise UsageError(
-                "noise follows from settings by numbers that a computer can hold; those of this plan are too large or "
-                "too small for that; give bounds, penalties, weights and a promise of usual size"
-            ) from None
 
     @cached_property
     def ahead(self) -> tuple["Plan", ...]:

@@ -12,6 +12,7 @@ from dpmpc.aggregation.wire.frames import (
     BEGINNING,
     HAVE,
     HELLO,
+    NOBODY,
     OVER,
     RUNNING,
     TELL,
@@ -23,6 +24,7 @@ from dpmpc.errors import PeerError
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import BEGIN, block_label
 from dpmpc.mpc.transport.dial import Call
+from dpmpc.mpc.transport.listener import Refused
 from dpmpc.mpc.transport.tls import Tls
 from dpmpc.mpc.transport.wire import FRAME_COST, Peer
 
@@ -38,6 +40,25 @@ def read_answer(payload: bytes | bytearray) -> tuple[int, bytes, News]:
     party, digest, state, gone = ANSWER.unpack(payload)
     bits = int.from_bytes(gone, "little")
     return party, digest, (state, [j for j in range(8 * len(gone)) if bits >> j & 1])
+
+
+def names_of_asker(plan: Plan, party: int) -> Sequence[str]:
+    """The names of which one must be in the certificate of a process that asks as this party, or as `NOBODY`: an owner.
+    Errors: Refused for a party that the plan does not have."""
+    if party == NOBODY:
+        return ["owners", *(f"owner{j}" for j in range(plan.owners))]
+    if party >= plan.parties:
+        raise Refused("a party that asks how a run is must be one of its plan; another number came; mend <<index>>")
+    return [f"party{party}"]
+
+
+def elsewhere(plan: Plan) -> str:
+    """Where the result of a run is that is over, for who finds no party. Of a stage nobody has one: the run goes on
+    from what it opened."""
+    if "+" in plan.run_id:
+        return ""
+    what = "model.npz" if plan.source.KIND == "learning" else "what the run wrote"
+    return f"take {what} from another site, it is the same, or "
 
 
 async def ask(party: int, endpoint: Endpoint, tls: Tls | None, run_id: bytes, greeting: bytes, me: int) -> News | None:

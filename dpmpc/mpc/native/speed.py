@@ -59,18 +59,22 @@ def compared(said: Mapping[str, Kernels | None]) -> str:
     if len(known) < 2:
         return ""
     first = min(known, key=lambda name: sum(known[name].pace.values()))
-    best, found = known[first], []
+    best, found, others, slow = known[first], [], False, False
     for name, kernels in known.items():
         times = kernels.slower_than(best)
         if kernels.names != best.names:
-            found.append(f"{name} computes with {kernels.names}, and takes {times:.1f} times as long")
+            found.append(f"{name} computes with {kernels.names}, and took {times:.1f} times as long")
+            others = True
         elif times >= _FAR:
-            found.append(f"{name} takes {times:.1f} times as long with the same kernels")
+            found.append(f"{name} took {times:.1f} times as long with the same kernels")
+            slow = True
     if not found:
         return ""
+    install = "; install dpmpc from its wheel or with a compiler where kernels are others" if others else ""
+    why = "; with the same kernels something else ran there meanwhile, or its processor is slower" if slow else ""
     return (
-        f"warning: {'; '.join(found)} as {first}, with {best.names}; the slowest party is the speed of all: see that "
-        "dpmpc is installed there from its wheel or with a compiler, and that nothing else runs"
+        f"warning: {'; '.join(found)} as {first}, with {best.names}, in a test of some milliseconds; the slowest party "
+        f"is the speed of all{install}{why}"
     )
 
 

@@ -10,6 +10,7 @@ without.
 import datetime
 import re
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 from dpmpc.errors import PeerError, UsageError
@@ -73,13 +74,20 @@ def check_dates(path: Path) -> None:
 
 
 def check_name(certificate: object, name: str) -> None:
-    """Errors: PeerError unless the verified certificate of a peer (as `SSLObject.getpeercert` gives it) is for `name`.
+    """As `check_names`, for the one name that the peer claims."""
+    check_names(certificate, (name,))
+
+
+def check_names(certificate: object, names: Sequence[str]) -> None:
+    """Errors: PeerError unless the verified certificate of a peer (as `SSLObject.getpeercert` gives it) is for one of
+    these names, which what it says needs.
 
     MPyC's listener accepts any certificate of the CA for any party; this is the check it lacks.
     """
-    names = [value for kind, value in (certificate or {}).get("subjectAltName", ()) if kind == "DNS"]  # type: ignore[attr-defined]
-    if name not in names:
+    found = [value for kind, value in (certificate or {}).get("subjectAltName", ()) if kind == "DNS"]  # type: ignore[attr-defined]
+    if not set(names) & set(found):
+        claimed = names[0] if len(names) == 1 else f"one of {names[0]} .. {names[-1]}"
         raise PeerError(
-            f"a peer's certificate must be for the name it claims; it claims {name}, the certificate is for "
-            f"{', '.join(names) or 'nobody'}; mend <<tls>>"
+            f"a peer's certificate must be for the name it claims; it claims {claimed}, the certificate is for "
+            f"{', '.join(found) or 'nobody'}; mend <<tls>>"
         )
