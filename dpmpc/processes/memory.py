@@ -2,7 +2,6 @@
 most."""
 
 import contextlib
-import ctypes
 import gc
 import resource
 import sys
@@ -20,6 +19,8 @@ def keep_freed_blocks() -> None:
     By default glibc hands every freed array above 128 KiB back to the kernel, and the next array of that size pays for
     fresh zeroed pages, which costs as much as the field arithmetic on it. Without glibc: does nothing.
     """
+    import ctypes  # which `dpmpc --help` does without
+
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):

@@ -44,3 +44,12 @@ def test_collections_are_as_before_whatever_happens_meanwhile(usual: bool) -> No
         assert gc.isenabled() is usual
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def test_a_command_that_is_only_named_loads_no_library_for_it() -> None:
+    code = (
+        "import sys, dpmpc.cli.main; print(*{'ctypes', 'numpy'} & set(sys.modules));"
+        "import ctypes; print('ctypes' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n") == ["", "True", ""]
