@@ -163,8 +163,15 @@ def _balance(found: "Description", target: str) -> str:
     column = found.intake[target]
     if not column.listed or len(column.values) > 20:
         return f"{column.kind}, {column.distinct} values"
-    total = sum(count for _, count in column.values)
-    return ", ".join(f"{value} {count} ({count / total:.1%})" for value, count in sorted(column.values))
+    counts = [*sorted(column.values), *([("no value", column.missing)] if column.missing else [])]
+    total = sum(count for _, count in counts)
+    said = ", ".join(f"{value} {count} ({count / total:.1%})" for value, count in counts)
+    if column.distinct == 1 and column.missing:
+        from dpmpc.data.oddities import quoted
+
+        way = spelt(f"<<classes={quoted(['', column.values[0][0]])}>>", spelling)
+        said += f"; where a field without a value is the other class, a run needs {way}"
+    return said
 
 
 def _spark(column: "Described") -> str:

@@ -18,6 +18,7 @@ _SOURCE = {
     "units": "--unit",
     "other_decimal": "--other-decimal",
     "kept": "--kept-word",
+    "pairs": "--pair",
 }  # settings of `data.spelling`: of others the name is the flag
 
 
@@ -123,7 +124,9 @@ def spelling(name: str, value: str | None) -> str:
         assert isinstance(call, ast.Call)
         return options_stating({str(each.arg): ast.literal_eval(each.value) for each in call.keywords})
     known = declared(Request).get(name)
-    if name in ("drop", "person") and value is not None and value[:1] in ("[", "'", '"'):  # columns, as Python has them
+    if (
+        name in ("drop", "person", "classes") and value is not None and value[:1] in ("[", "'", '"')
+    ):  # as Python has them
         columns = ast.literal_eval(value)
         each = columns if isinstance(columns, list) else [columns]
         return shlex.join(word for column in each for word in (f"--{name}", column))

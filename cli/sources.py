@@ -27,6 +27,12 @@ SPELLING = (
         help="The order of day and month of your dates where the year is last; 2024-12-31 is read without.",
     ),
     click.Option(
+        ["--calendar"],
+        type=click.Choice(["buddhist", "persian"]),
+        help="Of your dates, where it is not ours: years of the Buddhist era (2567), or the Persian calendar"
+        " (1403-02-15).",
+    ),
+    click.Option(
         ["--century"],
         type=int,
         metavar="YEAR",
@@ -83,6 +89,19 @@ SPELLING = (
         help="A column of codes such as 0123, read as words though they look like numbers; may be repeated.",
     ),
     click.Option(
+        ["--yyyymmdd"],
+        multiple=True,
+        metavar="COLUMN",
+        help="A column of dates that are written as one number, such as 20240131; may be repeated.",
+    ),
+    click.Option(
+        ["--pair"],
+        multiple=True,
+        metavar="COLUMN",
+        help="A column with two numbers in a field, such as blood pressure, 120/80: read as two, 'bp (1)' and 'bp (2)';"
+        " may be repeated.",
+    ),
+    click.Option(
         ["--misfits"],
         type=click.Choice(["ask", "zero"]),
         help="Records whose target is missing or none of the schema's: ask stops before anything is spent, zero counts"
@@ -121,7 +140,7 @@ def spelling_of(given: dict[str, Any]) -> Any:
 
     stated = {str(option.name): given.pop(str(option.name)) for option in SPELLING}
     thousands = stated.pop("thousands") or ""
-    single = ("decimal", "dates", "century", "encoding", "misfits", "negative", "header", "footer")
+    single = ("decimal", "dates", "calendar", "century", "encoding", "misfits", "negative", "header", "footer")
     settings = {name: stated[name] for name in single}
     return Spelling(
         thousands=_NAMES.get(thousands, thousands),  # type: ignore[arg-type]
@@ -130,6 +149,8 @@ def spelling_of(given: dict[str, Any]) -> Any:
         other_decimal=tuple(stated["other_decimal"]),
         kept=tuple(stated["kept_word"]),
         words=tuple(stated["words"]),
+        yyyymmdd=tuple(stated["yyyymmdd"]),
+        pairs=tuple(stated["pair"]),
         **{name: value for name, value in settings.items() if value is not None},
     )
 

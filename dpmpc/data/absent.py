@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmpc.data.reading import literal
-from dpmpc.data.spelling import MISSING, Spelling, composed
+from dpmpc.data.spelling import MISSING, Spelling, bare, composed
 from dpmpc.data.table import Column, Table, quoted
 
 
@@ -28,9 +28,43 @@ def keeping(table: Table, lists: Mapping[str, Iterable[str]]) -> Table:
     return replace(table, spelling=replace(table.spelling, kept=(*table.spelling.kept, *kept))) if kept else table
 
 
-def as_words(table: Table) -> Table:
-    """The table, whose numbers and dates in columns that were stated to have words are texts, as times of day are."""
-    return _named(replace(table, columns=tuple(_as_words(table, column) for column in table.columns)))
+def as_stated(table: Table) -> Table:
+    """The table as its owner stated that its columns are: with NULL where a field stands for none, two columns of a
+    column of pairs, dates in place of numbers of eight digits, and texts in columns of words and of times of day."""
+    apart = without_codes(_in_halves(table))
+    columns = tuple(_as_words(apart, _as_dates(apart, column)) for column in apart.columns)
+    return _named(replace(apart, columns=columns))
+
+
+def _in_halves(table: Table) -> Table:
+    """The table with two columns in place of each of pairs. A field with digits and without just one slash stays as it
+    is in both, with a slash: it is read as no number, and counted."""
+    stated = table.spelling.pairs
+    if not any(composed(column.name) in stated for column in table.columns):
+        return table
+    columns = list[Column]()
+    for column in table.columns:
+        if composed(column.name) not in stated or column.kind != "text":
+            columns.append(column)
+            continue
+        text = f"CAST({column.sql} AS VARCHAR)"
+        for k in (1, 2):
+            half = f"split_part({text}, '/', {k})"
+            odd = f"CASE WHEN regexp_matches({text}, '\\pN') THEN concat({text}, '/') ELSE {text} END"
+            sql = f"(CASE WHEN regexp_full_match({text}, '[^/]*/[^/]*', 's') THEN {half} ELSE {odd} END)"
+            columns.append(replace(column, name=f"{column.name} ({k})", sql=sql, type="VARCHAR"))
+    return replace(table, columns=tuple(columns))
+
+
+def _as_dates(table: Table, column: Column) -> Column:
+    """A column of dates that are written as one number, as texts with signs between their parts."""
+    if composed(column.name) not in table.spelling.yyyymmdd or column.kind not in ("number", "text"):
+        return column
+    text = f"regexp_replace(CAST({column.sql} AS VARCHAR), '\\.0+$', '')"
+    for digits, written in (("", ""), ("(\\d\\d)(\\d\\d)", " \\4:\\5"), ("(\\d\\d)(\\d\\d)(\\d\\d)", " \\4:\\5:\\6")):
+        pattern = f"^\\s*(\\d{{4}})(\\d\\d)(\\d\\d){digits}\\s*$"
+        text = f"regexp_replace({text}, '{pattern}', '\\1-\\2-\\3{written}')"
+    return replace(column, sql=text, type="VARCHAR")
 
 
 def _named(table: Table) -> Table:
@@ -66,8 +100,8 @@ def _stated(spelling: Spelling, names: tuple[str, ...]) -> Iterator[tuple[str, s
     """Each column that has a word of its own, "" for all of them, with the word."""
     spelled = {composed(name): name for name in names}
     for word in spelling.missing:
-        of, _, rest = word.partition("=")
-        yield (spelled[of.strip()], rest.strip()) if rest and of.strip() in spelled else ("", word)
+        cuts = ((word[:k].strip(), bare(word[k + 1 :])) for k, sign in enumerate(word) if sign == "=")
+        yield next(((spelled[of], rest) for of, rest in cuts if rest and of in spelled), ("", word))
 
 
 def _numbers(stated: list[tuple[str, str]], name: str, spelling: Spelling) -> list[float]:

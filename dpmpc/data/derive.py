@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpmpc.data.draft import MOST_CLASSES, check_features, label_of, schema_of
+from dpmpc.data.draft import MOST_CLASSES, check_features, label_of, one_or_none, schema_of
 from dpmpc.data.few import TIMES, different, few
 from dpmpc.data.intake import Intake, look
 from dpmpc.data.looked import HOLLOW, Looked
@@ -230,13 +230,15 @@ def labels_of(table: Table, asked: Asked) -> Labels:
     """The two classes of a target, each held by two records at least: with one record changed there are the same two,
     or this refuses. Errors: other targets, such as a quantity (--task ridge)."""
     name = asked.target
-    _check_target(table, name)
     text = table.text(name)
     found = table.rows(f"{text} AS t, CAST(sum({TIMES}) AS BIGINT)", _ORDERED, different(table, name))
     held: dict[str, int] = {}
     for row in found:
         spelled = canonical(str(row[0]))
         held[spelled] = held.get(spelled, 0) + int(row[1])
+    if len(held) == 1 and first_missing(table, name):
+        raise RecordError(*one_or_none(name, next(iter(held))))
+    _check_target(table, name)
     if len(held) != 2 or min(held.values()) < 2:
         what = f"has {len(held)}{' or more' if len(found) == _MOST_CATEGORIES else ''}"
         raise RecordError(

@@ -13,6 +13,7 @@ from typing import Any
 from dpmpc.data.hashing import BUCKETS, bucket
 from dpmpc.data.intake import Intake
 from dpmpc.data.looked import Looked
+from dpmpc.data.oddities import quoted
 from dpmpc.data.schema import (
     Categorical,
     Classes,
@@ -148,10 +149,11 @@ def target_of(found: Looked, kind: Kind | None, positive: str | None) -> Target:
         if found.least == found.greatest:
             raise RecordError(f"a target must vary; '{name}' is always {found.least:g}; choose another", public)
         return Range(name, *rounded(found.least, found.greatest))
+    if len(names) == 1 and found.missing:
+        raise RecordError(*one_or_none(name, names[0]))
     if len(names) == 1:
         raise RecordError(
-            f"a target must vary; '{name}' is always '{names[0][:40]}'; choose another, or state both classes in"
-            ' a schema, "" for an empty field',
+            f"a target must vary; '{name}' is always '{names[0][:40]}'; choose another, or state both <<classes>>",
             public,
         )
     rare = [value for value, count in found.values if count < 2]
@@ -170,7 +172,7 @@ def target_of(found: Looked, kind: Kind | None, positive: str | None) -> Target:
 
 _NO = frozenset(
     "no n not none false f 0 negative neg never absent nein falsch non faux nej nee ne nie nao não niet nem hayir "
-    "hayır ei ikke ingen 否 нет いいえ 아니오".split()
+    "hayır ei ikke ingen 否 нет ні όχι いいえ 아니오 아니요 ไม่ ไม่ใช่ خیر نه لا नहीं không tidak".split()
 )
 
 
@@ -187,6 +189,15 @@ def label_of(name: str, classes: list[str], positive: str | None) -> Labels:
     elif classes[1].lower() in _NO and classes[0].lower() not in _NO:
         classes = classes[::-1]
     return Labels(name, (classes[1],), (classes[0],))
+
+
+def one_or_none(name: str, value: str) -> tuple[str, str]:
+    """What is said of a target that has one value or none, and what of that is public."""
+    return (
+        f"a label has two classes; '{name}' is '{value[:40]}' or has no value; where a field without one is the other "
+        f"class, state <<classes={quoted(['', value])}>>; else choose another target",
+        "a label has two classes; an owner's records have one",
+    )
 
 
 def toml_of(schema: Schema, intake: Intake | None = None) -> str:

@@ -5,6 +5,7 @@ lines are no records.
 """
 
 import csv
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -14,6 +15,14 @@ from dpmpc.data.spelling import stating
 from dpmpc.errors import RecordError, UsageError
 
 SEPARATORS = (",", ";", "\t", "|")
+TOTALS = (
+    "total", "totals", "total:", "grand total", "subtotal", "sum", "sums", "sum:", "summe", "summe:", "gesamt",
+    "gesamt:", "gesamtsumme", "insgesamt", "somme", "total g\u00e9n\u00e9ral", "suma", "total general", "totale",
+    "somma", "soma", "total geral", "totaal", "som", "totalt", "toplam", "genel toplam", "razem", "celkem",
+    "\u0438\u0442\u043e\u0433\u043e", "\u0432\u0441\u0435\u0433\u043e", "\u5408\u8ba1", "\u5408\u8a08",
+    "\u603b\u8ba1", "\u7dcf\u8a08", "\u5c0f\u8ba1", "\ud569\uacc4", "\u0e23\u0e27\u0e21", "\u062c\u0645\u0639",
+)  # fmt: skip
+TOTAL = re.compile(rf"({'|'.join(re.escape(word) for word in dict.fromkeys(TOTALS))})[ :]*(\d[\d.,' ]*.*|\(.*\))?")
 _TOP = 12  # lines, among which the one is that names the columns
 _LAST = 8  # lines at most that are proposed as no records
 _TAIL = 1 << 16  # bytes that are looked at for them
@@ -64,9 +73,10 @@ def check_first(path: Path, name: str, separator: str) -> None:
         width = max((len(row) for row, _ in rows), default=0)
         if width < 3 or not _titled(rows[0][0], width):
             continue
-        below = [(row, k) for row, k in rows[1:] if sum(bool(cell.strip()) for cell in row) == width]
-        if below and len(below) > 1 and _names_alone(below[0][0], width) and not _names_alone(below[1][0], width):
-            row, k = below[0]
+        full = next((at for at, (row, _) in enumerate(rows) if at and _is_full(row, width)), 0)
+        below = rows[full + 1][0] if full and full + 1 < len(rows) else []
+        if len(below) >= width and _names_alone(rows[full][0], width) and not _names_alone(below, width):
+            row, k = rows[full]
             rule = (
                 f"the first row of a data file names its columns; that of {name} does not, and line {k} seems to "
                 f"({', '.join(cell.strip()[:20] for cell in row[:4])}, ...)"
@@ -81,11 +91,22 @@ def check_first(path: Path, name: str, separator: str) -> None:
 
 
 def _each_line(texts: Sequence[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Each line's number and cells; none after a quote that is not closed within its line."""
-    for k, text in enumerate(texts, 1):
-        if text.count('"') % 2:
+    """Each row's cells, and its first line's number; none after a quote that is not closed within these lines."""
+    reader, before = csv.reader(texts, delimiter=separator, skipinitialspace=True), 0
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error:  # a line that is too long, which whoever reads the rows refuses
             return
-        yield k, _cells(text, separator)
+        if row is None or sum(text.count('"') for text in texts[before : reader.line_num]) % 2:
+            return
+        yield before + 1, row
+        before = reader.line_num
+
+
+def _is_full(row: Sequence[str], width: int) -> bool:
+    """Whether there are so many cells, none of them empty."""
+    return sum(bool(cell.strip()) for cell in row) == width
 
 
 def _cells(text: str, separator: str) -> list[str]:
@@ -113,7 +134,8 @@ def check_last(path: Path, name: str, separator: str, width: int) -> None:
     rows = [_cells(text, separator) for _, text in texts]
     odd = 0
     for (_, text), row in reversed(list(zip(texts, rows, strict=True))):
-        if text.count('"') % 2 or (len(row) >= width and any(cell.strip() for cell in row)):
+        record = len(row) >= width and any(cell.strip() for cell in row)
+        if text.count('"') % 2 or (record and not (odd and _is_total(row))):
             break
         odd += 1
     above = len(rows) - odd
@@ -130,6 +152,12 @@ def check_last(path: Path, name: str, separator: str, width: int) -> None:
     )
     error.likely, error.rule = odd, rule
     raise error
+
+
+def _is_total(row: Sequence[str]) -> bool:
+    """Whether a row is called a total where it begins, and has cells without a value."""
+    first = next((cell.strip().lower() for cell in row if cell.strip()), "")
+    return bool(TOTAL.fullmatch(first)) and not all(cell.strip() for cell in row)
 
 
 def _last_lines(path: Path) -> tuple[list[tuple[int, str]], bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import gzip
 import hashlib
+import itertools
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -295,12 +296,19 @@ def _json(path: Path, source: str, connection: duckdb.DuckDBPyConnection, *, lin
     )
     try:
         found = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-        columns = tuple(Column(str(row[0]), f"({quoted(str(row[0]))} ->> '$')", "VARCHAR") for row in found)
-        table = Table(source, columns, relation, connection, parsed=True)
-        empty = table.n == 0
+        columns = [Column(str(row[0]), f"({quoted(str(row[0]))} ->> '$')", "VARCHAR") for row in found]
+        table = Table(source, tuple(columns), relation, connection, parsed=True)
+        kinds = [f"json_type({quoted(column.name)})" for column in columns]
+        plain = (f"count(*) FILTER (WHERE {kind} NOT IN ('OBJECT', 'ARRAY', 'NULL'))" for kind in kinds)
+        nested = (f"count(*) FILTER (WHERE {kind} IN ('OBJECT', 'ARRAY'))" for kind in kinds)
+        rows, *counts = table.one("count(*)", *itertools.chain(*zip(plain, nested, strict=True)))
+        for k in range(len(columns)):  # a column that holds nothing else is no text, as in a Parquet file
+            if counts[2 * k + 1] and not counts[2 * k]:
+                columns[k] = replace(columns[k], sql=f"[{columns[k].sql}]", type="VARCHAR[]")
+        table = replace(table, columns=tuple(columns))
     except duckdb.Error as error:
         raise RecordError(explained(error, source), f"{source} cannot be read") from None
-    if empty:
+    if not rows:
         raise UsageError(f"a table needs records; {source} has none; add rows")
     return table
 

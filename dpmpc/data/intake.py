@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpmpc.data.absent import as_words, without_codes
+from dpmpc.data.absent import as_stated
+from dpmpc.data.calendars import Calendar
 from dpmpc.data.few import TIMES, different, few
 from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
 from dpmpc.data.holding import held
 from dpmpc.data.looked import ALIKE, Kind, Looked, Role
-from dpmpc.data.oddities import CODE, IDENTIFIER, dropping, oddities
+from dpmpc.data.oddities import CODE, IDENTIFIER, LIKELY_YEARS, dropping, oddities, years_of
 from dpmpc.data.spelling import PLAIN, Spelling, canonical, stating
 from dpmpc.data.table import Table, some
 from dpmpc.data.texts import facts_of_texts, listed_words, odd_texts, plain_forms, units_of
@@ -126,6 +127,7 @@ def _look(
         forms += plain_forms(table, texts)
     spelling, asks = proposed(table.spelling, forms)
     spelling, asks = _with_codes(spelling, asks, list(columns.values()))
+    spelling, asks = _with_calendar(spelling, asks, list(columns.values()))
     table.unchanged()
     notes = {name: table[name].note for name in columns if name not in again}
     noted = (replace(c, why=f"{c.why}; {note}") if (note := notes.get(c.name)) else c for c in columns.values())
@@ -165,6 +167,25 @@ def _with_codes(
     return (replace(spelling, words=(*spelling.words, *found)) if found else spelling), asks
 
 
+def _with_calendar(
+    spelling: Spelling, asks: tuple[str, ...], columns: Sequence[Looked]
+) -> tuple[Spelling, tuple[str, ...]]:
+    """With the calendar that the years of all dates are of, and what is asked of it."""
+    found = [c for c in columns if c.kind == "date" and c.forms is not None]
+    if spelling.calendar or not found:
+        return spelling, asks
+    first, last = min(years_of(c)[0] for c in found), max(years_of(c)[1] for c in found)
+    names: dict[Calendar, str] = {"buddhist": "Buddhist era", "persian": "Persian calendar"}
+    for calendar, (low, high) in LIKELY_YEARS.items():
+        if low <= first and last <= high:
+            ask = (
+                f"dates: the years {first} to {last} may be those of the {names[calendar]}; where they are not, leave "
+                "<<calendar>> out"
+            )
+            return replace(spelling, calendar=calendar), (*asks, ask)
+    return spelling, asks
+
+
 def explore(
     table: Table, *, target: str | None = None, owners: str | None = None, drop: Sequence[str] = ()
 ) -> tuple[Intake, Table]:
@@ -178,7 +199,7 @@ def explore(
         if found.proposed == table.spelling:
             break
         before = found
-        table = as_words(without_codes(replace(first, spelling=found.proposed)))
+        table = as_stated(replace(first, spelling=found.proposed))
     notes = oddities(read, plain, found.columns, read.spelling, found.proposed)
     return replace(found, stated=first.spelling, proposed=table.spelling, asks=asks, notes=notes), plain
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.data.absent import as_words, keeping, without_codes
+from dpmpc.data.absent import as_stated, keeping
 from dpmpc.data.blocks import Precision
 from dpmpc.data.csvfile import EncodingError
 from dpmpc.data.database import open_database
@@ -27,7 +27,7 @@ from dpmpc.data.ownership import EMPTY, Kept
 from dpmpc.data.persons import drawn_apart, kept, persons_of
 from dpmpc.data.schema import USUAL_GOALS, Basis, Goal, Schema, read_bounds
 from dpmpc.data.scratch import scratch_folder
-from dpmpc.data.spelling import PLAIN, Spelling, stating
+from dpmpc.data.spelling import COLUMNS, PLAIN, Spelling, stating
 from dpmpc.data.table import Ints, Table, connect
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.lazy import dataclass
@@ -149,9 +149,10 @@ def open_source(source: Source, connection: Any, private: Path, spelling: Spelli
     else:
         table = replace(open_object(source, connection, private), spelling=spelling)
     if isinstance(source, CsvFile | Query | str | os.PathLike):
-        for name in (*spelling.other_decimal, *spelling.words):
-            table[name]
-    return as_words(without_codes(table))
+        for name in (name for setting in COLUMNS for name in getattr(spelling, setting)):
+            if not name.endswith((" (1)", " (2)")) or name[:-4] not in spelling.pairs:
+                table[name]
+    return as_stated(table)
 
 
 def load(

@@ -7,9 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from dpmpc.data.apart import codes, days, limits, paired
+from dpmpc.data.calendars import Calendar
+from dpmpc.data.edges import TOTAL
 from dpmpc.data.few import listed
 from dpmpc.data.reading import literal
-from dpmpc.data.spelling import MISSING, Spelling, is_number, stating
+from dpmpc.data.spelling import MISSING, Spelling, stating
 from dpmpc.data.table import Table, some
 from dpmpc.data.texts import figures_of
 from dpmpc.errors import number_of
@@ -17,14 +20,6 @@ from dpmpc.errors import number_of
 if TYPE_CHECKING:
     from dpmpc.data.looked import Looked
 
-TOTALS = (
-    "total", "totals", "total:", "grand total", "subtotal", "sum", "sums", "sum:", "summe", "summe:", "gesamt",
-    "gesamt:", "gesamtsumme", "insgesamt", "somme", "total g\u00e9n\u00e9ral", "suma", "total general", "totale",
-    "somma", "soma", "total geral", "totaal", "som", "totalt", "toplam", "genel toplam", "razem", "celkem",
-    "\u0438\u0442\u043e\u0433\u043e", "\u0432\u0441\u0435\u0433\u043e", "\u5408\u8ba1", "\u5408\u8a08",
-    "\u603b\u8ba1", "\u7dcf\u8a08", "\u5c0f\u8ba1", "\ud569\uacc4",
-)  # fmt: skip
-_TOTAL = re.compile(rf"({'|'.join(re.escape(word) for word in dict.fromkeys(TOTALS))})[ :]*(\d[\d.,' ]*.*|\(.*\))?")
 CODE = re.compile(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|code|ops)([^a-z]|$)", re.I)
 _ROWS_OF_TOTALS = 2  # more are a category of that name
 _LEAST = 20  # records: among fewer nothing is odd
@@ -36,16 +31,17 @@ _SHORT = 3  # letters of such words
 _SHARED = 0.01  # of the records: so many share a code
 _PERSONS = 0.05  # of the records: fewer identifiers are wards, doctors and devices
 SMALLEST, LARGEST = 2.0**-24, 2.0**40  # sizes of numbers that a survey knows
-CODES = frozenset(float(str(digit) * times) for digit in (7, 8, 9) for times in range(1, 7))  # with either sign
+# The years in which dates of today's files lie, of each calendar; lunar years of Islamic countries are later ones.
+LIKELY_YEARS: dict[Calendar, tuple[int, int]] = {"buddhist": (2400, 2650), "persian": (1250, 1420)}
 MARK = "\ufeff"  # of byte order, between files that were put together
 IDENTIFIER = re.compile(
     r"(^|[^a-z])(id|ids|nr|no|n[°º]|n\.º|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|fall"
     r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
+    r"|account|konto|conto|compte|cuenta|conta|rekening|iban"
     r"|matricola|aadhaar|mpi|zeile|row|index|cpr|uhid|hn|amka|αμκα|№)([^a-z]|$)|^ת\.? ?ז"
     r"|(id|nr|nummer|number|szám|číslo|tunnus|זהות|#|号|番号|编号|编码|번호|رقم الملف)\.?$",
     re.I,
 )  # in a column's name
-_DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 
 
 def dropping(names: Sequence[str]) -> str:
@@ -68,13 +64,14 @@ def oddities(
         *_names(source, seen),
         *_typed(seen),
         *_contents(table, seen),
-        *_totals(table, seen),
+        *_totals(source, table, seen, proposed),
         *_titles(table, seen),
         *_persons(seen),
-        *_codes(seen),
-        *_days(seen),
+        *codes(table, seen),
+        *days(table, seen),
+        *limits(seen),
         *_sizes(seen),
-        *_calendars(seen),
+        *_calendars(seen, proposed, stated),
         *_groups(source, table, seen, stated),
         *_figures(table, seen),
         *_words(seen, words),
@@ -118,24 +115,29 @@ def _contents(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
             )
 
 
-def _totals(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
+def _totals(source: Table, table: Table, columns: Sequence["Looked"], proposed: Spelling) -> Iterator[str]:
     texts = [c.name for c in columns if table[c.name].kind == "text" and c.rows >= _LEAST]
     if not texts:
         return
     listed = {c.name: c.values for c in columns if c.listed}
     held = {
-        name: sum(count for word, count in values if _TOTAL.fullmatch(word.lower())) for name, values in listed.items()
+        name: sum(count for word, count in values if TOTAL.fullmatch(word.lower())) for name, values in listed.items()
     }
     if rest := [name for name in texts if name not in held]:
-        called = [f"regexp_full_match(lower({table.text(name)}), {literal(_TOTAL.pattern)})" for name in rest]
+        called = [f"regexp_full_match(lower({table.text(name)}), {literal(TOTAL.pattern)})" for name in rest]
         counts = table.one(*(f"count(*) FILTER (WHERE {each})" for each in called))
         held |= dict(zip(rest, counts, strict=True))
     for name in texts:
         count = held[name]
         if 0 < count <= _ROWS_OF_TOTALS:
+            way = "take it out of the source"
+            if source.parsed and count == 1:
+                ((last,),) = table.rows(f"coalesce(lower({table.text(name)}), '')", f"LIMIT 1 OFFSET {table.n - 1}")
+                if TOTAL.fullmatch(last):
+                    way = f"it is the last line; state {stating(footer=proposed.footer + 1)}"
             yield (
                 f"{number_of(count, 'record')} of '{name}' {'is' if count == 1 else 'are'} called a total or a sum; a "
-                "row of totals is no record: take it out of the source"
+                f"row of totals is no record: {way}"
             )
             return
 
@@ -175,33 +177,6 @@ def _persons(columns: Sequence["Looked"]) -> Iterator[str]:
             )
 
 
-def _codes(columns: Sequence["Looked"]) -> Iterator[str]:
-    """Numbers such as 999 that many records share, further from all others than these are from each other."""
-    for c in columns:
-        counts = {float(value): count for value, count in c.values if is_number(value)}
-        if c.kind != "number" or c.role != "feature" or len(counts) < _VALUES:
-            continue
-        values = sorted(counts)
-        for code, rest in ((values[-1], values[:-1]), (values[0], values[1:])):
-            far = min(abs(code - rest[0]), abs(code - rest[-1])) > rest[-1] - rest[0]
-            if far and abs(code) in CODES and counts[code] >= max(3, _SHARED * c.present):
-                yield (
-                    f"column '{c.name}': {counts[code]} records have {code:g}, far from all other numbers; to state "
-                    f"that it says that there is none: {stating(missing=(f'{c.name}={code:g}',))}"
-                )
-
-
-def _days(columns: Sequence["Looked"]) -> Iterator[str]:
-    """Dates that are written as one whole number."""
-    for c in columns:
-        days = [value for value, _ in c.values if _DAY.fullmatch(value)]
-        if c.kind in ("number", "identifier") and len(c.values) >= _VALUES and len(days) == len(c.values):
-            yield (
-                f"column '{c.name}' has whole numbers that look like dates (yyyymmdd), and are read as numbers; write "
-                "yyyy-mm-dd for dates, or leave it out"
-            )
-
-
 def _sizes(columns: Sequence["Looked"]) -> Iterator[str]:
     """Numbers that a survey cannot tell apart, since all are larger than what it knows, or smaller."""
     for c in columns:
@@ -216,15 +191,25 @@ def _sizes(columns: Sequence["Looked"]) -> Iterator[str]:
             )
 
 
-def _calendars(columns: Sequence["Looked"]) -> Iterator[str]:
+def years_of(c: "Looked") -> tuple[int, int]:
+    """The first and the last year of a column of dates."""
+    assert c.least is not None and c.greatest is not None
+    first, last = (1970 + math.floor(days / 365.2425) for days in (c.least, c.greatest))
+    return first, last
+
+
+def _calendars(columns: Sequence["Looked"], proposed: Spelling, stated: Spelling) -> Iterator[str]:
     """Dates whose years are those of another calendar."""
+    if stated.calendar:
+        return
+    way = stating(calendar=proposed.calendar) if proposed.calendar else ""
     for c in columns:
         if c.kind == "date" and c.least is not None and c.greatest is not None:
-            first, last = (1970 + math.floor(days / 365.2425) for days in (c.least, c.greatest))
-            if (1300 <= first and last <= 1500) or first >= 2400:
+            first, last = years_of(c)
+            if (1250 <= first and last <= 1500) or first >= 2400:
                 yield (
                     f"column '{c.name}' has the years {first} to {last}, and is read as if these were of the Gregorian "
-                    "calendar; if they are of another, write Gregorian dates"
+                    f"calendar; if they are of another, {f'state it: {way}' if way else 'write Gregorian dates'}"
                 )
 
 
@@ -275,7 +260,7 @@ def _figures(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
         worded = c.role == "feature" and c.kind in ("category", "free text", "identifier") and c.distinct > _MANY_VALUES
         if not worded or 2 * c.digits < c.present or c.forms is None or c.forms.otherwise:
             continue
-        if IDENTIFIER.search(c.name) or CODE.search(c.name) or table[c.name].kind != "text":
+        if IDENTIFIER.search(c.name) or CODE.search(c.name) or table[c.name].kind != "text" or paired(c):
             continue
         count = figures_of(table, c.name)
         if 2 * count >= c.present:
@@ -299,6 +284,7 @@ def _kept(source: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     counts = iter(source.one(*parts, relation=first) if parts else ())
     for c, gone, empty in zip(seen, counts, counts, strict=True):
         short = c.listed and c.distinct > _VALUES and all(len(value) <= _SHORT for value, _ in c.values)
+        short |= c.listed and c.distinct > 2 and all(re.fullmatch("[A-Z]{2}", value) for value, _ in c.values)
         if gone and (short or empty):
             fields = number_of(gone, "field is", "fields are")
             yield (

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.absent import as_words, without_codes
+from dpmpc.data.absent import as_stated
 from dpmpc.data.alike import cast, joint
 from dpmpc.data.engine import duckdb
 from dpmpc.data.files import open_file, paths_of
@@ -106,7 +106,7 @@ class Partitions:
         unchanged()
         relation = f"({' UNION ALL '.join(selects)})"
         table = Table(self.source, columns, relation, connection, unchanged=unchanged, spelling=self.spelling)
-        return as_words(without_codes(table))
+        return as_stated(table)
 
 
 def partitions_of(source: str, spelling: Spelling = PLAIN, memory: int | None = None) -> Partitions:

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from dpmpc.data.calendars import BUDDHIST, PERSIAN_EPOCH, YEARS
 from dpmpc.data.scripts import (
     ARABIC_COMMA,
     ARABIC_POINT,
@@ -11,17 +12,26 @@ from dpmpc.data.scripts import (
     ERAS,
     FIRST,
     FROM,
-    MONTH_LIST,
     TO,
+    TURNED,
+    TURNS,
     WORDS_BEFORE,
+    month_list,
 )
-from dpmpc.data.spelling import BEFORE_DATE, CLOCK, DATE_PATTERNS, GAPS, SAID_CLOCKS, Spelling
+from dpmpc.data.spelling import (
+    BEFORE_DATE,
+    CLOCK,
+    DATE_PATTERNS,
+    GAPS,
+    SAID_CLOCKS,
+    Spelling,
+)
 
 _FOREIGN = ("era", "tháng")  # orders of dates that have letters which are not ASCII
 
 # What stands for a value within an expression; no column of records has such a name, and one that had it would be read
 # in its place.
-TEXT, BARE, BELOW, PARTS, HOUR = '"(text)"', '"(bare)"', '"(below)"', '"(p)"', '"(hour)"'
+TEXT, BARE, BELOW, PARTS, HOUR, DATE = '"(text)"', '"(bare)"', '"(below)"', '"(p)"', '"(hour)"', '"(date)"'
 
 
 def literal(text: str) -> str:
@@ -140,7 +150,7 @@ def days_sql(text: str, spelling: Spelling) -> str:
             + " END"
         )
 
-    led = _let(TEXT, _western(text, "."), without_before_sql(TEXT))
+    led = _let(TEXT, _turned(_western(text, ".")), without_before_sql(TEXT))
     other = _let(TEXT, led, read(TEXT, western=True))
     return (
         f"CASE WHEN {_foreign(text)} OR {_led(text)} THEN CASE WHEN regexp_matches({text}, '\\pN') THEN {other} END"
@@ -156,8 +166,17 @@ def clock_sql(text: str) -> str:
         return _let(PARTS, part, f"CASE WHEN {PARTS}.h <> '' THEN {_time()} END")
 
     marked = f"contains({TEXT}, ':') OR contains({TEXT}, 'h')"
-    plain = _let(TEXT, western_sql(text), _clock(TEXT))
+    foreign = f"CASE WHEN {_foreign(text)} THEN {_turned(_western(text, '.'))} ELSE {text} END"
+    plain = _let(TEXT, foreign, _clock(TEXT))
     return _let(TEXT, plain, f"CASE WHEN {marked} THEN {read(TEXT)} END")
+
+
+def _turned(text: str) -> str:
+    """SQL for `scripts.turned`. Most texts need one look."""
+    other = TEXT
+    for pattern, instead in TURNED:
+        other = f"regexp_replace({other}, {literal(pattern.pattern)}, {literal(instead)}, 'g')"
+    return _let(TEXT, text, f"CASE WHEN regexp_matches({TEXT}, '{TURNS}') THEN {other} ELSE {TEXT} END")
 
 
 def _clock(text: str) -> str:
@@ -187,10 +206,32 @@ def _days(text: str, order: str, spelling: Spelling) -> str:
     if order == "bdy":
         month = f"(strpos({literal(ENGLISH_LIST)}, lower(left({PARTS}.m, 3))) + 2) // 3"
     elif order in ("dby", "ybd"):
-        month = f"left(split_part({literal(MONTH_LIST)}, concat(',', lower({PARTS}.m), '='), 2), 2)"
-    date = f"CAST(TRY_CAST(concat({year}, '-', {month}, '-', {PARTS}.d) AS DATE) - DATE '1970-01-01' AS DOUBLE)"
+        month = f"left(split_part({literal(month_list(spelling.months))}, concat(',', lower({PARTS}.m), '='), 2), 2)"
+    date = _date(year, month, spelling.calendar if order != "era" else "")
     time = f"CASE WHEN {PARTS}.h = '' THEN 0 ELSE {_time()} END"
     return _let(PARTS, part, f"CASE WHEN {PARTS}.y NOT IN ('', '0000') THEN {date} + {time} END")
+
+
+def _date(year: str, month: str, calendar: str) -> str:
+    """SQL for the days since 1970-01-01 of a date of a calendar, whose day is that of PARTS; NULL if there is none."""
+    if not calendar:
+        return f"CAST(TRY_CAST(concat({year}, '-', {month}, '-', {PARTS}.d) AS DATE) - DATE '1970-01-01' AS DOUBLE)"
+    first, last = YEARS[calendar]
+    whole = f"TRY_CAST({year} AS INTEGER)"
+    if calendar == "buddhist":
+        ours = _date(f"CAST({DATE} - {BUDDHIST} AS VARCHAR)", month, "")
+        return _let(DATE, whole, f"CASE WHEN {DATE} BETWEEN {first} AND {last} THEN {ours} END")
+    y, m, d = (f"{DATE}[{k}]" for k in (1, 2, 3))
+
+    def new_year(year: str) -> str:
+        since = f"({year} + 1595)"
+        return f"(365 * {since} + {since} // 33 * 8 + ({since} % 33 + 3) // 4 - {PERSIAN_EPOCH})"
+
+    before = f"CASE WHEN {m} < 7 THEN 31 * ({m} - 1) ELSE 30 * ({m} - 1) + 6 END"
+    there = f"{y} BETWEEN {first} AND {last} AND {m} BETWEEN 1 AND 12 AND {d} BETWEEN 1 AND CASE WHEN {m} < 7 THEN 31"
+    there += f" ELSE 30 END AND {before} + {d} <= {new_year(f'({y} + 1)')} - {new_year(y)}"
+    days = f"CASE WHEN {there} THEN CAST({new_year(y)} + {before} + {d} - 1 AS DOUBLE) END"
+    return _let(DATE, f"[{whole}, TRY_CAST({month} AS INTEGER), TRY_CAST({PARTS}.d AS INTEGER)]", days)
 
 
 def _time() -> str:

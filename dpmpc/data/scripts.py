@@ -1,5 +1,7 @@
 """Digits, signs, months and eras as other languages write them, in terms of ASCII: for Python and, as text, for SQL."""
 
+import re
+
 _ZEROS = "\uff10\u0660\u06f0\u0966\u09e6\u0e50"  # full-width, Arabic, Persian, Devanagari, Bengali, Thai
 _MINUS = "\u2212\u2013\u2010\u2011\ufe63\uff0d"  # what spreadsheets and word processors write before negative numbers
 _SIGNS = {"\uff0e": ".", "\uff0c": ",", "\uff0f": "/", "\uff1a": ":", "\uff0b": "+", "\uff05": "%", "\uff08": "(",
@@ -16,14 +18,44 @@ _TABLE = str.maketrans(FROM[: len(TO)], TO, MARKS)
 ERAS = {"\u660e\u6cbb": 1867, "\u5927\u6b63": 1911, "\u662d\u548c": 1925, "\u5e73\u6210": 1988, "\u4ee4\u548c": 2018}
 FIRST = "\u5143"  # the year 1 of an era
 
+# How dates and times that are not ASCII are written otherwise, for RE2 and Python alike. Spaces before AM and PM; words
+# for these before a time (Korean, Japanese, Chinese, Turkish), or after it (Greek, Persian, Arabic); hours, minutes and
+# seconds with a word after each; Thai months cut short (ม.ค.).
+_TURNED = (
+    ("[\u00a0\u2009\u202f]", " "),
+    (r"(?:오전|午前|上午|ÖÖ) ?(\d.*)", r"\1 AM"),
+    (r"(?:오후|午後|午后|下午|ÖS) ?(\d.*)", r"\1 PM"),
+    (r"(:\d\d) ?(?:π\.?μ|ق\.?ظ|ص)\.?$", r"\1 AM"),
+    (r"(:\d\d) ?(?:μ\.?μ|ب\.?ظ|م)\.?$", r"\1 PM"),
+    (r"[時时시點点] ?(\d)[分분]", r":0\1"),
+    (r"[時时시點点] ?(\d\d)[分분]", r":\1"),
+    (r"(:\d\d) ?(\d\d)[秒초]", r"\1:\2"),
+    (r"([日일])(\d)", r"\1 \2"),
+    (r"([ก-๎]{1,2})\.([ก-๎])\.", r"\1\2"),
+)
+TURNED = tuple((re.compile(pattern, re.ASCII), other) for pattern, other in _TURNED)
+TURNS = (  # one is in each
+    "[\u00a0\u2009\u202f\u5348\u00d6\uc624\u03bc\u0638\u0635\u0645\u6642\u65f6\uc2dc\u9ede\u70b9\u65e5\uc77c\u0e04\u0e1e\u0e22]"
+)
+
+
+def turned(text: str) -> str:
+    """A date or a time with what is written otherwise elsewhere as it is in English."""
+    if not text.isascii() and re.search(TURNS, text):
+        for pattern, other in TURNED:
+            text = pattern.sub(other, text)
+    return text
+
+
 ENGLISH = (
     "jan", "january", "feb", "february", "mar", "march", "apr", "april", "may", "jun", "june", "jul", "july", "aug",
     "august", "sep", "sept", "september", "oct", "october", "nov", "november", "dec", "december",
 )  # fmt: skip
 ENGLISH_LIST = "".join(word for word in ENGLISH if len(word) == 3)
 # English, German, French, Spanish, Italian, Portuguese, Dutch, Scandinavian and Icelandic, Turkish, Indonesian,
-# Romanian, Hungarian, Finnish, Estonian, Greek, Russian, Ukrainian, Bulgarian, Czech, Slovak and Slovenian words. Of
-# Slavic ones that name different months in two languages (listopada: Polish, Croatian) none is read.
+# Romanian, Hungarian, Finnish, Estonian, Greek, Russian, Ukrainian, Bulgarian, Czech, Slovak, Slovenian, Thai, Arabic
+# and Hindi words. Of Slavic ones that name different months in two languages (listopada: Polish, Croatian) none is
+# read.
 _MONTHS = (
     "jan january januar jänner janvier janv enero ene gennaio gen janeiro januari ocak oca января ianuarie január "
     "tammikuuta janúar jaanuar ιανουαρίου січня януари ledna januára januarja",
@@ -49,8 +81,25 @@ _MONTHS = (
     "dec december dez dezember décembre déc decembre diciembre dic dicembre dezembro desember des aralık aralik ara "
     "декабря decembrie joulukuuta detsember δεκεμβρίου грудня декември prosince decembra",
 )
+_THAI = (
+    "มกราคม กุมภาพันธ์ มีนาคม เมษายน พฤษภาคม มิถุนายน กรกฎาคม สิงหาคม กันยายน ตุลาคม พฤศจิกายน ธันวาคม",
+    "มค กพ มีค เมย พค มิย กค สค กย ตค พย ธค",
+)
+_ARABIC = (
+    "يناير فبراير مارس أبريل مايو يونيو يوليو أغسطس سبتمبر أكتوبر نوفمبر ديسمبر",
+    "جانفي فيفري مارس أفريل ماي جوان جويلية أوت سبتمبر أكتوبر نوفمبر ديسمبر",
+)
+_HINDI = ("जनवरी फरवरी मार्च अप्रैल मई जून जुलाई अगस्त सितंबर अक्टूबर नवंबर दिसंबर",)
 MONTHS = {word: k for k, words in enumerate(_MONTHS, 1) for word in words.split()}
-MONTH_LIST = "".join(f",{word}={k:02d}" for word, k in MONTHS.items()) + ","  # in which SQL finds a word's number
+MONTHS |= {word: k for words in (*_THAI, *_ARABIC, *_HINDI) for k, word in enumerate(words.split(), 1)}
+PERSIAN = "فروردین اردیبهشت خرداد تیر مرداد شهریور مهر آبان آذر دی بهمن اسفند"  # of the Persian calendar, not of ours
+MONTHS_OF = {"": MONTHS, "buddhist": MONTHS, "persian": {word: k for k, word in enumerate(PERSIAN.split(), 1)}}
+
+
+def month_list(months: dict[str, int]) -> str:
+    """A text in which SQL finds a word's number."""
+    return "".join(f",{word}={k:02d}" for word, k in months.items()) + ","
+
 
 # What may stand before a date: days of the week (but "mar", a month), and words such as "le". Each ends with a space.
 _BEFORE = (

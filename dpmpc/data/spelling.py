@@ -13,7 +13,8 @@ import unicodedata
 from dataclasses import asdict, replace
 from typing import Any, Literal, get_args
 
-from dpmpc.data.scripts import BLANKS, ENGLISH, ERAS, FIRST, MARKS, MONTHS, WORDS_BEFORE, western
+from dpmpc.data.calendars import BUDDHIST, YEARS, Calendar, persian_days
+from dpmpc.data.scripts import BLANKS, ENGLISH, ERAS, FIRST, MARKS, MONTHS_OF, WORDS_BEFORE, turned, western
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 
@@ -33,12 +34,12 @@ _AT = r"(?:(?i:klo|kl\.?|um|at|a las|alle ore|alle|ore|às|as|à|om|ve|в|о) +)
 _CLOCK_WORD = r" ?(?i:uhr|hod\.?|hrs?\.?|hs\.?|uur|h)"  # after one
 TIME = (
     rf"(?:(?:[T:] *| +|, *){_AT}(\d{{1,2}})(?:[:.]| ?h ?)(\d{{2}})(?:[:.](\d{{2}})(?:[.,]\d+)?)?"
-    rf"(?: *([AaPp])\.?[Mm]\.?)?(?:{_CLOCK_WORD})?(?: ?(?:Z|UTC|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
+    rf"(?: *([AaPp])\.? ?[Mm]\.?)?(?:{_CLOCK_WORD})?(?: ?(?:Z|UTC|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
 )
 _YEAR = r"(\d{4}|\d{2})(?: ?[rг]\.)?"  # with the word for "year" that Slavic dates end in
 _TH = r"(?:st|nd|rd|th|er|º|°)?"
 
-_WORD = r"([^\x00-@\[-\x60\{-\x7f]{3,12})"  # letters, and all that is not ASCII: `MONTHS` decides
+_WORD = r"([^\x00-@\[-\x60\{-\x7f]{2,12})"  # letters, and all that is not ASCII: `MONTHS` decides
 _NAMED = rf"((?i:{'|'.join(sorted(ENGLISH, key=len, reverse=True))}))\.?"
 # The parts of a date, by name: read in RE2 (DuckDB) as in Python. "dby", "bdy": the month is a word. "era": a year of a
 # Japanese era. "tháng": as in Vietnam.
@@ -61,7 +62,7 @@ DATE_PATTERNS = {
         ("e", "y", "m", "d", "h", "i", "s", "half"),
     ),
 }
-CLOCK = r"(\d{1,2})(?::| ?h ?)(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.?[Mm]\.?)?"
+CLOCK = r"(\d{1,2})(?::| ?h ?)(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.? ?[Mm]\.?)?"
 # In a time of day with a word beside it, what makes it one as CLOCK has it: h:mm.
 SAID_CLOCKS = (
     rf"^{_NORDIC} +(\d{{1,2}})[.:](\d{{2}})(:\d{{2}})?$",
@@ -69,6 +70,7 @@ SAID_CLOCKS = (
 )
 BEFORE_DATE = rf"^(?i:{'|'.join(WORDS_BEFORE)})[.,]* +"
 _EPOCH = datetime.date(1970, 1, 1)
+COLUMNS = ("other_decimal", "words", "yyyymmdd", "pairs")  # of `Spelling`: names of columns
 
 
 NO_CENTS = ("/-", ",-", ",--", ".-", ".--", ",\u2013", ".\u2013", ",\u2014", ".\u2014")  # at the end of a whole amount
@@ -102,6 +104,7 @@ class Spelling:
     `decimal`, `thousands`: of numbers (a space or an apostrophe stands for all its variants; groups have three digits,
     and with commas the last alone may: 12,34,567 as in India). `dates`: the order of day and month where the year comes
     last; a year of four digits that comes first needs none, nor does a month that is a word.
+    `calendar`: years are those of the Buddhist era (Thailand), or dates those of the Persian calendar (1403-02-15).
     `century`: two digits of a year mean one of the hundred years from this one on (None: they are not read).
     `missing`: more words, in any case, that mean that there is no value; `age=999` says so of one column, and of a
     column of numbers too. `units`: words before or after a number that do not belong to it. `negative`: how numbers
@@ -114,7 +117,9 @@ class Spelling:
     `other_decimal`: columns whose numbers have the other decimal sign, and the other one of point and comma between
     thousands. `kept`: words that are values though they usually mean that there is none (NA for Namibia or Napoli);
     `country=NA` says so of one column. `words`: columns whose fields are words, though they look like numbers or dates
-    (001, 0123).
+    (001, 0123). `yyyymmdd`: columns of dates that are written as one number (20240131, with a time 202401311259).
+    `pairs`: columns with two numbers in a field, such as blood pressure (120/80): they are two columns, `bp (1)` and
+    `bp (2)`.
     """
 
     decimal: Decimal = "."
@@ -131,9 +136,19 @@ class Spelling:
     footer: int = 0
     kept: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    calendar: Calendar = ""
+    yyyymmdd: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        kinds = {"decimal": Decimal, "thousands": Thousands, "dates": Order, "misfits": Misfits, "negative": Negative}
+        kinds = {
+            "decimal": Decimal,
+            "thousands": Thousands,
+            "dates": Order,
+            "misfits": Misfits,
+            "negative": Negative,
+            "calendar": Calendar,
+        }
         for name, kind in kinds.items():
             if getattr(self, name) not in get_args(kind):
                 known = ", ".join(repr(value) for value in get_args(kind))
@@ -154,7 +169,7 @@ class Spelling:
         if self.footer < 0:
             raise UsageError(f"<<footer>> is a number of last lines, from 0 on; got {self.footer}; correct it")
         for name in ("missing", "kept"):
-            words = (composed(word.strip()) for word in getattr(self, name))
+            words = (composed(word if "=" in word else bare(word)) for word in getattr(self, name))
             words = (word if "=" in word else word.lower() for word in words)
             object.__setattr__(self, name, tuple(dict.fromkeys(words)))
         if odd := next(
@@ -165,7 +180,7 @@ class Spelling:
                 f"{', '.join(MISSING[1:])}; got {odd!r}; leave it out"
             )
         object.__setattr__(self, "units", tuple(dict.fromkeys(composed(unit.strip()) for unit in self.units)))
-        for name in ("other_decimal", "words"):
+        for name in COLUMNS:
             object.__setattr__(self, name, tuple(dict.fromkeys(map(composed, getattr(self, name)))))
         if self.encoding:
             try:
@@ -201,7 +216,7 @@ class Spelling:
     def markers(self, column: str) -> tuple[str, ...]:
         """The words of a column, in small letters, that mean that there is no value."""
         kept = {word.rpartition("=")[2].strip().lower() for word in self.kept if _says_of(word, column)}
-        return (*(word for word in MISSING if word not in kept), *self.missing)
+        return (*(word for word in MISSING if word not in kept), *map(str.lower, self.missing))
 
     def number(self, text: str) -> float | None:
         """The finite number that a text spells; None if it spells none."""
@@ -275,7 +290,7 @@ class Spelling:
     def days(self, text: str) -> float | None:
         """The days from 1970-01-01 to the date that a text spells, with a part of a day for its time, as it is written
         (an offset from UTC does not count); None if it spells none."""
-        plain = re.sub(BEFORE_DATE, "", western(composed(bare(text)), ".").strip(), count=1)
+        plain = re.sub(BEFORE_DATE, "", turned(western(composed(bare(text)), ".").strip()), count=1)
         for order in self.date_orders:
             pattern, names = DATE_PATTERNS[order]
             found = re.fullmatch(pattern, plain, re.ASCII)
@@ -295,11 +310,23 @@ class Spelling:
         time = time_of(*(part[key] for key in ("h", "i", "s", "half")))
         if time is None:
             return None
+        calendar = self.calendar if era is None else ""
+        if calendar and not YEARS[calendar][0] <= year <= YEARS[calendar][1]:
+            return None
+        month, day = _month(part["m"] or "", self.months), int(part["d"] or "")
+        if calendar == "persian":
+            days = persian_days(year, month, day)
+            return None if days is None else days + time
         try:
-            date = datetime.date(year, _month(part["m"] or ""), int(part["d"] or ""))
+            date = datetime.date(year - BUDDHIST * (calendar == "buddhist"), month, day)
         except ValueError:
             return None
         return (date - _EPOCH).days + time
+
+    @property
+    def months(self) -> dict[str, int]:
+        """The number of each month by its name."""
+        return MONTHS_OF[self.calendar]
 
     def options(self) -> dict[str, Any]:
         """What differs from the default, by the setting's name."""
@@ -325,16 +352,16 @@ def time_of(hour: str | None, minute: str | None, second: str | None, half: str 
 
 def clock_time(text: str) -> float | None:
     """The part of a day that a time of day alone spells (13:45, 1:45 pm); None if it spells none."""
-    plain = western(text, ".").strip()
+    plain = turned(western(text, ".").strip())
     for said in SAID_CLOCKS:
         plain = re.sub(said, r"\1:\2\3", plain, flags=re.ASCII)
     found = re.fullmatch(CLOCK, plain, re.ASCII)
     return None if found is None else time_of(*found.groups())
 
 
-def _month(text: str) -> int:
-    """1 to 12, for a number or a word. Errors: ValueError."""
-    return int(text) if text.isdigit() else MONTHS.get(text.lower(), 0)
+def _month(text: str, months: dict[str, int]) -> int:
+    """A number, as it stands or of a word; 0 for no month. Errors: ValueError."""
+    return int(text) if text.isdigit() else months.get(text.lower(), 0)
 
 
 def _says_of(word: str, column: str) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data.absent import keeping
 from dpmpc.data.holding import held
 from dpmpc.data.loading import Source, opened
 from dpmpc.data.ownership import Kept, fitting
@@ -85,7 +86,7 @@ def mean_of(plan: Plan, owner: int, records: Source, spelling: Spelling = PLAIN)
         for name in tables.reads:
             table[name]
         found = (table.n,) if of is None else persons_at(table, "0")
-        own = held(table, list(tables.reads)) if tables.reads else table
+        own = held(keeping(table, tables.columns.listed), list(tables.reads)) if tables.reads else table
         try:
             check_read(own, tables)
         except RecordError as error:  # one owner among others: its values stop no round but by its word

@@ -35,6 +35,7 @@ RESIDUAL = 0.3  # noise of a ridge target, whose range is [-1, 1]
 RUNS = 4
 LOCAL_OWNERS = 12
 NEWTON = 20  # steps to an optimum
+SHORTER = 40  # times at most that one is halved
 FLATTEST = 1e-9  # curvature that is added where an objective has none
 
 
@@ -113,14 +114,19 @@ class Stage:
 
     @cached_property
     def optimum(self) -> Floats:
-        """By Newton's method from the truth, which it is without lam, but for the sampled targets of ridge."""
+        """By Newton's method from the truth, which it is without lam, but for the sampled targets of ridge. A step that
+        would raise the objective is shortened: where residuals are clipped a whole one may end anywhere."""
         X, theta = self.data[0], self.truth
         for _ in range(NEWTON):
             scores = (X @ theta)[:, None]
             slope = self._mean(self.loss.derivative, scores)[:, 0] @ X / RECORDS + self.lam * theta
             curved = self._mean(self.loss.second_derivative, scores)
             hessian = (X * curved).T @ X / RECORDS + max(self.lam, FLATTEST) * np.eye(self.width)
-            theta = theta - np.linalg.solve(hessian, slope)
+            step = np.linalg.solve(hessian, slope)
+            most = self._objective(theta[None])[0] + FLATTEST
+            theta = next(
+                (t for k in range(SHORTER) if self._objective((t := theta - step / 2**k)[None])[0] <= most), theta
+            )
         return np.asarray(theta)
 
     @cached_property
@@ -130,13 +136,12 @@ class Stage:
 
     def gap(self, models: Floats) -> Floats:
         """J - J* of each row of models (k, d')."""
-        X = self.data[0]
+        return self._objective(models) - float(self._objective(self.optimum[None])[0])
 
-        def objective(theta: Floats) -> Floats:
-            value = self._mean(self.loss.value, X @ theta.T).mean(axis=0)
-            return np.asarray(value + 0.5 * self.lam * np.einsum("kd,kd->k", theta, theta))
-
-        return objective(models) - float(objective(self.optimum[None])[0])
+    def _objective(self, models: Floats) -> Floats:
+        """J of each row of models (k, d')."""
+        value = self._mean(self.loss.value, self.data[0] @ models.T).mean(axis=0)
+        return np.asarray(value + 0.5 * self.lam * np.einsum("kd,kd->k", models, models))
 
     def gradient(
         self, sigma: float, iterations: int, step: float, lam: float, momentum: float = 0.0

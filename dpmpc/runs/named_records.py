@@ -10,6 +10,7 @@ import numpy as np
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data import CsvFile, Dataset, Partition, Query, Schema, load_dataset
 from dpmpc.data import load as load_source
+from dpmpc.data.absent import keeping
 from dpmpc.data.blocks import arranged
 from dpmpc.data.check import Finding, Findings, check, check_columns, copies, zeros_said
 from dpmpc.data.database import filtered_by
@@ -148,7 +149,7 @@ def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Finding
     """A table's records, held against what a plan reads of them."""
     if isinstance(plan.source, Tables | Synthesis):
         whole, reads = table, [name for name in plan.source.reads if table[name].name]
-        table = held(table, reads) if reads else table
+        table = held(keeping(table, plan.source.columns.listed), reads) if reads else table
         columns = plan.source.columns
         found = check_columns(columns.as_read(reads), table, sizes, columns.open_lists)
         found = replace(found, found=(*found.found, *copies(whole)))

@@ -19,6 +19,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.transcript import Opened
+from dpmpc.data.absent import keeping
 from dpmpc.data.holding import held
 from dpmpc.data.mapping import misfits
 from dpmpc.data.ownership import fitting
@@ -137,7 +138,7 @@ def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
     elif (parted := _parted(job, plan)) is not None:
         whole = plan if job.stage is None else job.stage.whole
         mine = rows_of(request, whole, parted, plan.part, job.owner, table)
-        table = held(table, list(plan.source.reads)) if plan.source.reads else table
+        table = held(_kept(plan, table), list(plan.source.reads)) if plan.source.reads else table
         return plan.source.means(table, np.where(mine, 0, -1), (plan.sizes[job.owner],))
     else:
         planned = (plan.sizes[job.owner],)
@@ -147,11 +148,16 @@ def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
             sizes = (fitting((sizes[0] // rows,), (request.capacity[job.owner],))[0] * rows,)
         for name in plan.source.reads:
             table[name]
-        table = held(table, list(plan.source.reads)) if plan.source.reads else table
+        table = held(_kept(plan, table), list(plan.source.reads)) if plan.source.reads else table
         owner = np.zeros(table.n, dtype=np.int64)
     if sizes != planned:
         raise RecordError(other_sizes(planned, sizes), OTHER_SIZES)
     return plan.source.means(table, owner, sizes)
+
+
+def _kept(plan: Plan, table: Table) -> Table:
+    """The table, in which the words that are levels of the plan's categories are values."""
+    return keeping(table, plan.source.columns.listed) if isinstance(plan.source, Tables) else table
 
 
 def _parted(job: OwnersJob, plan: Plan) -> Parted | None:

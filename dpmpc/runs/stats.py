@@ -20,6 +20,7 @@ from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
+from dpmpc.data.absent import keeping
 from dpmpc.data.holding import held
 from dpmpc.data.loading import Source, opened
 from dpmpc.data.mapping import owner_numbers
@@ -233,7 +234,7 @@ def stats(
     public = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
     tables = asked_of(queries, public, bounds, models)
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
-        own, number, sizes = owned(table, tables.reads, owners, settings, capacity)
+        own, number, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
         tell_of(own, tables, tell)
         plan = plan_of_tables(
             tables, sizes, own.source, data_id, settings, bounds_of(public, tables), capacity=capacity is not None,
@@ -266,10 +267,9 @@ def dry(
     """What `stats` would tell, from public numbers alone; nothing is spent. Of records only their owners are read."""
     tables = asked_of(queries, schema, bounds, models)
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
-        own, _, sizes = owned(table, tables.reads, owners, settings, capacity)
+        own, _, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
         check_read(own, tables)
-        private = capacity is not None
-        plan = plan_of_tables(tables, sizes, own.source, None, settings, capacity=private, by_person=True)
+        plan = plan_of_tables(tables, sizes, own.source, None, settings, capacity=capacity is not None, by_person=True)
     return Dry(plan, foreseen(plan, Level()))
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.absent import keeping
 from dpmpc.data.loading import Source, opened
 from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
@@ -170,6 +171,7 @@ def synth(
         public.check(target, lines, digits or {})
         check_room(rows, len(public.names))
         check_spelled(table, public.of_numbers, _LEFT_OUT)
+        table = table if public.columns is None else keeping(table, public.columns.listed)
         kept = Kept(folder, wait, budget, account)
         with Releases.of(table, public, owners, data_id, kept, settings, capacity) as run:
             if public.survey is not None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data.absent import keeping
 from dpmpc.data.loading import Source, opened
 from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
@@ -33,6 +34,7 @@ def dry(
         drop = (*drop, *named_columns(settings))
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits)
         public.check(target, lines_of(constraints), digits or {})
+        table = table if public.columns is None else keeping(table, public.columns.listed)
         run = Releases.of(table, public, owners, None, Kept(None, 0.0), settings, capacity)
         what = "records" if capacity is None else "places for records"
         said = [f"{sum(run.sizes):,} {what} of {len(run.sizes)} owners, {len(public.names)} columns"]

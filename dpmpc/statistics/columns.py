@@ -180,6 +180,11 @@ class Columns:
         return found
 
     @property
+    def listed(self) -> dict[str, tuple[str, ...]]:
+        """The values that have a level of their own, of each category."""
+        return {c.name: tuple(spelled for spelled, _ in c.codes) for c in self.columns if isinstance(c, Category)}
+
+    @property
     def open_lists(self) -> tuple[str, ...]:
         """The categories of which a value without a level counts as one of the levels."""
         return tuple(c.name for c in self.columns if not isinstance(c, Quantity) and c.others is not None)

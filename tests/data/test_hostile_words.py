@@ -83,7 +83,25 @@ def owner(word: str, folder: Path) -> Any:
         return owners_in(table, word)[0].tolist()
 
 
-PLACES: list[Callable[[str, Path], Any]] = [column, label, kept_of, decimal_of, person, owner]
+def level(word: str, folder: Path) -> Any:
+    """A value that a list has; but for a mark of queries, which is another in every process."""
+    if once._BEGIN in word:
+        return None
+    records = {"c": texts((word, "b", "other")[k] for k in PICK), "y": texts(["yes", "no"] * (N // 2))}
+    return _loaded(records, Schema((Categorical("c", (word, "b")),), Y))
+
+
+def missing(word: str, folder: Path) -> Any:
+    """A word for what is missing, of all columns, and of one that is called so too."""
+    if once._BEGIN in word:
+        return None
+    records = {"x": texts(word if k == 1 else x for k, x in zip(PICK, X, strict=True)), "y": texts(["yes", "no"] * 30)}
+    every = _loaded(records, Schema(PLAIN, Y), missing=(word,))
+    records[word] = records.pop("x")
+    return every, _loaded(records, Schema((Numeric(word, -1.0, 1.0),), Y), missing=(f"{word}={word}",))
+
+
+PLACES: list[Callable[[str, Path], Any]] = [column, label, kept_of, decimal_of, person, owner, level, missing]
 
 
 @pytest.mark.slow

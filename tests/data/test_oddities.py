@@ -13,10 +13,11 @@ from dpmpc.cli.main import group
 from dpmpc.cli.settings import spelling
 from dpmpc.data import CsvFile, Schema
 from dpmpc.data.derive import Asked, looked
+from dpmpc.data.edges import TOTALS
 from dpmpc.data.intake import look
 from dpmpc.data.loading import opened
 from dpmpc.data.mapping import Mapping
-from dpmpc.data.oddities import TOTALS, dropping
+from dpmpc.data.oddities import dropping
 from dpmpc.data.schema import VERSION
 from dpmpc.data.spelling import Spelling
 from dpmpc.errors import RecordError, UsageError, python_spelling, spelt

@@ -46,6 +46,11 @@ DAYS = {
     "út 5. března 2024": 19787, "вт, 5 марта 2024": 19787, "Di, 2024-03-05": 19787, "ti 2024-03-05": 19787,
     "2024-03-05 klo 12.00": 19787.5, "2024-03-05 kl. 12:00": 19787.5, "5 mars 2024 à 12h00": 19787.5,
     "2024-03-05, 12:00 Uhr": 19787.5, "5 de março de 2024 às 12:00": 19787.5, "2024-03-05 12 h 00": 19787.5,
+    "2024-03-05 오후 12:00": 19787.5, "2024年3月5日12時00分": 19787.5,
+    "2024年3月5日 下午12:00": 19787.5, "2024-03-05 12:00 μ.μ.": 19787.5, "2024-03-05, 12:00:00\u202fPM": 19787.5,
+    "2024-03-05 12:00 p. m.": 19787.5, "2024-03-05 ÖS 12:00": 19787.5, "2024-03-05 12:00 م": 19787.5,
+    "2024年3月5日 12時0分": 19787.5, "5 มีนาคม 2024": 19787, "5 มี.ค. 2024": 19787, "5 مارس 2024": 19787,
+    "5 मार्च 2024": 19787,
     "\u202a2024-03-05\u202c": 19787, "\u2067\u200f2024-03-05\u2069": 19787, "2024-03-05\u00a0": 19787,
 }  # fmt: skip
 NUMBERS = {
@@ -75,14 +80,45 @@ NONE = (
 )
 CLOCKS = {"13:45": 0.5729166666666666, "1:45 pm": 0.5729166666666666, "９：０５": 9.0 / 24 + 5 / 1440, "12:00 AM": 0.0,
           "klo 12.00": 0.5, "kl. 12:00": 0.5, "kl 12.00": 0.5, "12.00 Uhr": 0.5, "12:00 Uhr": 0.5, "12h00": 0.5,
-          "klo 12:00:00": 0.5, "12:00 hod.": 0.5, "12.00 hrs": 0.5}  # fmt: skip
-NO_CLOCKS = ("klo 25.00", "12.00", "kl 12", "12.65 Uhr", "um 12.00", "24:00", "13:65", "7:5", "0:10 am", "1345")
+          "klo 12:00:00": 0.5, "12:00 hod.": 0.5, "12.00 hrs": 0.5, "오후 12:00": 0.5,
+          "下午12時00分": 0.5, "오후 12시 0분": 0.5,
+          "12:00 p. m.": 0.5,
+          "12:00\u202fPM": 0.5, "12:00 ب.ظ": 0.5, "12時00分00秒": 0.5}  # fmt: skip
+NO_CLOCKS = (
+    "오후 13:00",
+    "12시",
+    "오전",
+    "12:00م م",
+    "klo 25.00",
+    "12.00",
+    "kl 12",
+    "12.65 Uhr",
+    "um 12.00",
+    "24:00",
+    "13:65",
+    "7:5",
+    "0:10 am",
+    "1345",
+)
 SPELLINGS = (
     Spelling(),
     Spelling(",", ".", "dmy", negative="trailing"),
     Spelling(".", ",", "mdy", 1930, units=("kg", "$", "%"), negative="parentheses"),
     Spelling(".", ",", "dmy", 1990, units=("kr.", "Rs.", "/-")),
 )
+OTHERS = {  # years and dates of other calendars: what they are in ours
+    "buddhist": {
+        "5 มี.ค. 2567": 19787, "05/03/2567": 19787, "2567-03-05 12:00": 19787.5, "29/02/2567": 19782, "5/3/67": 19787,
+        "29/02/2566": None, "05/03/2024": None, "0567-03-05": None, "令和6年3月5日": 19787,
+    },
+    "persian": {
+        "15 اسفند 1402": 19787, "1402/12/15": 19787, "۱۴۰۲-۱۲-۱۵ 12:00": 19787.5, "15/12/1402": 19787,
+        "15/12/02": 19787,
+        "1403-12-30": 20167, "1402-12-30": None, "1403-02-31": 19863, "1403-07-31": None, "1403-13-01": None,
+        "1403-00-01": None, "1403-01-00": None, "2024-03-05": None, "5 March 1403": None, "令和6年3月5日": 19787,
+        "1349-01-01": 79, "1357-11-22": 3328, "1178-01-01": -62377,
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=str)
@@ -115,6 +151,32 @@ def test_other_digits_months_eras_and_marks_are_read_alike_by_rule_and_database(
     assert all(spelling.days(text) is None for text in NONE)
     below = {"": [None] * 3, "trailing": [-5, None, -1234.5], "parentheses": [None, -1234.5, None]}[spelling.negative]
     assert [spelling.number(text) for text in ("5-", "(1,234.5)", "1.234,5-")] == below
+
+
+@pytest.mark.parametrize("calendar", OTHERS)
+def test_dates_of_other_calendars_are_read_alike_by_rule_and_database(calendar: Any) -> None:
+    """Also every day of a cycle of leap years, and every field that is read without."""
+    spelling = Spelling(dates="dmy", century={"buddhist": 2500, "persian": 1400}[calendar], calendar=calendar)
+    known = OTHERS[calendar]
+    first = {"buddhist": 2560, "persian": 1390}[calendar]
+    every = [
+        f"{first + k % 34}-{m:02}-{d:02}" for k in range(34) for m in range(14) for d in (0, 1, 28, 29, 30, 31, 32)
+    ]
+    texts = [*known, *DAYS, *NUMBERS, *NONE, *CLOCKS, *every]
+    with opened({"t": np.array(texts, dtype=object), "k": np.arange(len(texts))}) as (table, _):
+        found = [row[0] for row in table.rows(days_sql(table.text("t"), spelling), 'ORDER BY "k"')]
+    assert found == [spelling.days(text) for text in texts]
+    assert dict(zip(texts, found, strict=True)) | known == dict(zip(texts, found, strict=True))
+
+
+def test_the_persian_years_begin_when_they_did() -> None:
+    """As calendars have it: the days of the new year, and the leap years of a cycle."""
+    began = {1300: "1921-03-21", 1354: "1975-03-21", 1399: "2020-03-20", 1400: "2021-03-21", 1403: "2024-03-20",
+             1404: "2025-03-21", 1408: "2029-03-20", 1409: "2030-03-21"}  # fmt: skip
+    persian = Spelling(calendar="persian")
+    assert all(persian.days(f"{year}-01-01") == Spelling().days(day) for year, day in began.items())
+    leap = [year for year in range(1370, 1410) if persian.days(f"{year}-12-30") is not None]
+    assert leap == [1370, 1375, 1379, 1383, 1387, 1391, 1395, 1399, 1403, 1408]
 
 
 def test_a_number_that_stands_for_none_is_none_where_it_was_stated(tmp_path: Path) -> None:
@@ -222,8 +284,12 @@ def test_one_refusal_says_all_that_a_file_needs_stated(tmp_path: Path) -> None:
 def test_an_empty_field_may_be_a_class(tmp_path: Path) -> None:
     """As where a cross is made or none: the refusal says how to state it."""
     path = write(tmp_path, "age,flag,y\n" + "".join(f"{k},{'A' * (k % 2)},{'X' * (k % 3 == 0)}\n" for k in range(60)))
-    with pytest.raises(RecordError, match='state both classes in a schema, "" for an empty field'):
+    with pytest.raises(RecordError, match=r"is the other class, state classes=\['', 'X'\]"):
         load(CsvFile(path), target="y")
+    assert np.array_equal(
+        load(CsvFile(path), target="y", classes=["", "X"], test_fraction=0.0).y,
+        np.where(np.arange(60) % 3 == 0, 1.0, -1.0),
+    )
     columns = [{"kind": "number", "name": "age", "low": 0, "high": 60}]
     columns += [{"kind": "category", "name": "flag", "categories": ["A", ""]}]
     target = {"kind": "label", "name": "y", "positive": ["X"], "negative": [""]}
@@ -289,7 +355,12 @@ def test_a_file_of_two_bytes_a_character_without_mark_is_known(encoding: str, tm
 ODD = {
     "second": (["a;b;c;y"] + ["1;2;x;0", "3;4;z;1"] * 20 + ["\ufeffa;b;c;y"], "1 record names the columns again"),
     "totals": (["id;b;y"] + [f"{k};2;{k % 2}" for k in range(40)] + ["Total (40 records);80;"], "called a total"),
-    "years": (["d;y"] + [f"256{k % 8}-01-1{k % 9};{k % 2}" for k in range(40)], "years 2560 to 2567"),
+    "years": (
+        ["d;y"] + [f"256{k % 8}-01-1{k % 9};{k % 2}" for k in range(40)],
+        "years 2560 to 2567, and is read as if these were of the Gregorian calendar; if they are of another, state it: "
+        "<<spelling=Spelling(calendar='buddhist')>>",
+    ),
+    "lunar": (["d;y"] + [f"144{k % 8}-01-1{k % 9};{k % 2}" for k in range(40)], "another, write Gregorian dates"),
     "groups": (["v;y"] + [f"{1 + k % 9}.{100 + k};{k % 2}" for k in range(40)], "all 40 numbers with a point have"),
     "figures": (["v;y"] + [f'"=""{k}""";{k % 2}' for k in range(40)], "40 fields have digits and signs that no option"),
     "eras": (["v;y"] + [f"R4.1{k % 3}.{1 + k % 28};{k % 2}" for k in range(99)], "99 fields have digits and signs"),
@@ -421,7 +492,6 @@ def test_a_short_word_before_amounts_is_a_unit_and_one_before_codes_and_times_is
         "{}h {}m",
         "{} days {} hours",
         "37.{} ± 0.{}",
-        "1{}/{}",
         "tháng {} năm 20{:02}",
         "{} listopada 20{}",
     ],
