@@ -100,7 +100,8 @@ def test_a_run_with_a_survey_is_rehearsed_once_and_its_budget_solved_once(monkey
     assert len(asked) == 1 and asked[0].spent > 0 and plan.releases > 1
     assert gaussian._tight_mu.cache_info().misses - before == 2  # the run's, and the survey's part of it
     fixed = plan_with_survey(replace(request, iterations=plan.releases + 3), draft, (500, 500), "sites")
-    assert fixed.first == plan.first and fixed.releases != plan.releases
+    assert replace(fixed.first, stage_of="") == replace(plan.first, stage_of="")
+    assert fixed.releases != plan.releases
 
 
 def test_a_plan_for_sites_fixes_the_most_coordinates_before_its_survey() -> None:

@@ -109,8 +109,9 @@ def test_an_owner_hears_of_misfits_before_the_survey_is_spent(
         **partitions(records[0], tmp_path), executor="tests.learning.test_away:threads", workers=2, planned=True,
         evaluate=False, spelling=Spelling(misfits=misfits),
     )  # fmt: skip
-    parties = [process(plan, tmp_path, str(i), addresses, None, 60.0) for i in range(3)]
-    owners = [process(plan, tmp_path, f"owner{j}", addresses, path) for j, path in enumerate(records)]
+    wait = 60.0 if misfits == "zero" else 2.0  # for the owner that stops
+    parties = [process(plan, tmp_path, str(i), addresses, None, wait) for i in range(3)]
+    owners = [process(plan, tmp_path, f"owner{j}", addresses, path, wait) for j, path in enumerate(records)]
 
     def away() -> None:
         where = Placement(out=tmp_path / "owner0", index="owner0", plan_file=plan, addresses=addresses[1::2], wait=60.0)
