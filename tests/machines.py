@@ -50,10 +50,10 @@ def process(
 
 
 def apart(plan: Path, out: Path, records: list[Path], wait: float = 60.0) -> list[DpmpcError | None]:
-    """Owners and parties, which wait so long for owners."""
+    """Owners and parties, which wait so long for one another."""
     addresses = own_addresses(3)
     parties = [process(plan, out, str(i), addresses, None, wait) for i in range(3)]
-    return together([*parties, *(process(plan, out, f"owner{j}", addresses, r) for j, r in enumerate(records))])
+    return together([*parties, *(process(plan, out, f"owner{j}", addresses, r, wait) for j, r in enumerate(records))])
 
 
 def sites(plan: Path, out: Path, records: list[Path], **more: Any) -> list[DpmpcError | None]:
