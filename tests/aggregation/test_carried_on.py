@@ -425,7 +425,7 @@ def test_an_owner_that_comes_again_when_the_parties_have_ended_learns_it(monkeyp
             finally:
                 client.abandon()
 
-        with pytest.raises(PeerError, match=r"no party has listened for 0\.1 s, stall: they have ended; take what the run"):
+        with pytest.raises(PeerError, match=r"has listened for 0\.1 s, stall: they have ended; take what the run"):
             asyncio.run(call(all_made=True))
         with pytest.raises(PeerError, match=r"must answer its owners within 0\.3 s"):
             asyncio.run(call(all_made=False))
