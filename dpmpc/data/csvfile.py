@@ -12,6 +12,7 @@ import codecs
 import csv
 import hashlib
 import re
+import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -139,6 +140,9 @@ def transcoded(path: Path, name: str, encoding: str, folder: Path) -> Path:
 def readable(path: Path) -> Path:
     """The path. Errors: it is no file that can be read."""
     try:
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a pipe nobody writes to would be waited for
+            raise UsageError(f"a data file is read more than once; {path} is a pipe or a device; save it as a file")
         with path.open("rb"):
             return path
     except OSError as error:

@@ -1,6 +1,8 @@
 """What stands above and below the records of a file, and habits of offices that looked like something else."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -180,3 +182,18 @@ def test_a_long_field_is_read_or_named(where: str, length: int, fits: bool, tmp_
     else:
         with pytest.raises(RecordError, match=r"a field has up to 2097152 bytes; a.csv, line \d+"):
             load(source, target="y")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.zip", "a.parquet", "a.jsonl", "a"])
+def test_a_pipe_is_refused_before_it_is_opened(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opens one that nobody writes to waits for ever."""
+    pipe = tmp_path / name
+    os.mkfifo(pipe)
+
+    def opens(path: Path, *rest: Any, **more: Any) -> Any:
+        raise AssertionError(path)
+
+    monkeypatch.setattr(Path, "open", opens)
+    monkeypatch.setattr(Path, "read_bytes", opens)
+    with pytest.raises(UsageError, match="is a pipe or a device; save it as a file"), opened(CsvFile(pipe)):
+        pass
