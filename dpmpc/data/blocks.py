@@ -175,6 +175,9 @@ def arranged(records: Records, order: NDArray[np.int64], folder: Path | None) ->
     precision: Precision = "double" if records.X.dtype == np.float64 else "single"
     where = None if records.resident else folder or Path(tempfile.gettempdir())
     result = allocate(len(order), d, precision, where)
+    if not len(records.X):  # all places are empty, and take a record that is zero
+        one = None if records.weights is None else np.ones(1)
+        records = in_memory(np.zeros((1, d), records.X.dtype), np.zeros(1), one)
     step = max(1, (1 << 22) // max(1, d))
     for begin in range(0, len(order), step):
         rows = order[begin : begin + step]

@@ -129,7 +129,9 @@ def shares(
 ) -> Partition:  # fmt: skip
     """As `ownership.partition` of n rows, with places: `placed`. Where persons are shared out, `sizes` are numbers of
     persons."""
-    if persons is None or groups is not None:
+    if n == 0 and capacity is not None:  # how many there are is private: places stay empty
+        split = Partition(np.zeros(0, dtype=np.int64), np.zeros(len(capacity) + 1, dtype=np.int64))
+    elif persons is None or groups is not None:
         split = partition(n, owners=owners, sizes=sizes, skew=skew, groups=groups, seed=seed)
     else:
         split = partition(len(np.unique(persons)), owners=owners, sizes=sizes, skew=skew, seed=seed)

@@ -135,6 +135,22 @@ def test_a_neighbour_moves_one_part_alone_and_no_further_than_the_promise_says(k
     assert 0.999 <= furthest / claimed <= 1.0, (furthest, claimed)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind][2]])
+@pytest.mark.usefixtures("quiet")
+def test_an_owner_of_whom_one_part_is_empty_takes_part(kind: str, tmp_path: Path) -> None:
+    """An owner that refused would say how many records it has. One record is in one part, of 40 ids all in one part
+    with probability .6^40 < 2e-9."""
+    sizes, asked, _ = KINDS[kind]
+    plan = planned(sizes, **asked)
+    made = evaluation_of(plan)
+    empty = set()
+    for k in range(40):
+        X, vector = vectors(tmp_path, plan, 0, {f"p{k}": [(0.5, "1")]}, None if "person" in asked else "who", made)
+        assert len(X) == plan.sizes[0] and X.any() != bool(vector.any())
+        empty.add("held out" if X.any() else "training")
+    assert empty == {"training", "held out"}
+
+
 def test_who_comes_or_goes_moves_one_other_of_its_own_part_at_most() -> None:
     """All subsets of nine ids, with so few places that parts are full."""
     drawn = Assignment((("training", 3), ("held_out", 2)), "record", "ab" * 16)
