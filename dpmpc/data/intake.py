@@ -54,7 +54,7 @@ class Intake:
         for column in self.columns:
             if column.name == name:
                 return column
-        raise UsageError(f"a column must exist to be used; there is no '{name}'; check <<target>>")
+        raise UsageError(f"a column must exist to be used; there is no {name!r}; check <<target>>")
 
     def useless(self) -> list[str]:
         """What is odd; a line on each column that seems to hold nothing to learn from, as a survey asks about it all

@@ -57,7 +57,7 @@ class Public:
         elif constraints:
             raise UsageError("<<constraints>> name public values; a survey is to find these columns; give <<bounds>>")
         if target is not None and target not in self.names:
-            raise UsageError(f"<<target>> is a column; there is no '{target}'; the columns are {some(self.names)}")
+            raise UsageError(f"<<target>> is a column; there is no {target!r}; the columns are {some(self.names)}")
         check_digits(stated, self.of_numbers)
 
     def digits(self, columns: Columns, stated: Mapping[str, int]) -> dict[str, int]:

@@ -105,7 +105,9 @@ def text_of(table: Mapping[str, Any]) -> str:
     what, of, by, where = rest.pop("what", None), rest.pop("of", []), rest.pop("by", None), rest.pop("where", {})
     weight = rest.pop("weight", None)
     if not isinstance(what, str) or not isinstance(where, Mapping) or not isinstance(by, str | None):
-        raise UsageError(f"a question has what, and may have of, by, where, weight; got {str(dict(table))[:60]}; mend")
+        raise UsageError(
+            f"a question in queries has what, and may have of, by, where, weight; got {str(dict(table))[:60]}; mend"
+        )
     parts = [_spelt(part) for part in (of if isinstance(of, list) else [of])]
     parts += [f"{name}={_spelt(value)}" for name, value in rest.items()]
     line = f"{what}({', '.join(parts)})" if parts else what

@@ -30,6 +30,23 @@ def test_a_changed_file_is_refused_in_one_line_or_leads_to_a_plan(kind: str, tmp
     assert count["refused"] > SOME / 2 and count["another"] >= 2, count
 
 
+@pytest.mark.parametrize(
+    ("kind", "at", "how"),
+    [
+        ("train", ("run", "data_id"), "an escape"),
+        ("stats", ("owners", 2, "records"), "negative"),
+        ("stats", ("stats", "queries", 0), "a table"),
+        ("synth", ("synth", "target"), "two lines"),
+    ],
+)
+def test_a_refusal_is_a_line_that_names_its_key(kind: str, at: tuple[str | int, ...], how: str, tmp_path: Path) -> None:
+    base = based(kind, own_addresses(3))
+    _, honest = read(text_of(base), tmp_path)
+    assert honest is not None
+    (mutant,) = (each for each in mutants(base) if (each.at, each.how) == (at, how))
+    assert wrong_with(mutant, honest, tmp_path)[:2] == ("refused", "")
+
+
 @pytest.mark.slow
 def test_another_plan_for_training_spends_no_survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What differs has no part in the survey, which was spent before the difference was found."""

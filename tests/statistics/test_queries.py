@@ -126,7 +126,7 @@ def test_toml_tables_are_lines() -> None:
         parse(text_of({"what": "count", "where": {}}), COLUMNS)
     with pytest.raises(UsageError, match="a line or a table; got int"):
         parse_all(["count", 3], COLUMNS)  # type: ignore[list-item]
-    with pytest.raises(UsageError, match="a question has what"):
+    with pytest.raises(UsageError, match="a question in queries has what"):
         text_of({"of": ["age"]})
     with pytest.raises(UsageError, match="texts, numbers and lists"):
         text_of({"what": "count", "where": {"sex": True}})

@@ -39,8 +39,10 @@ def check_plan(plan: Asked) -> None:
     for name in ("run_id", "data", "data_id"):
         if not isinstance(getattr(plan, name), str):
             raise UsageError(f"a plan's {name} must be a text; got {getattr(plan, name)!r}; plan again")
-    if not plan.sizes or not all(type(size) is int and size >= 1 for size in plan.sizes):
-        raise UsageError(f"a plan's sizes are whole numbers of at least 1; got {plan.sizes[:5]!r}; plan again")
+    wrong = [(owner, size) for owner, size in enumerate(plan.sizes) if type(size) is not int or size < 1]
+    if wrong or not plan.sizes:
+        got = f"{wrong[0][1]!r} of owner {wrong[0][0]}" if wrong else "none"
+        raise UsageError(f"a plan's sizes, the owners' records, are whole numbers of at least 1; got {got}; plan again")
     for name in ("dimension", "releases"):
         if type(getattr(plan, name)) is not int:
             raise UsageError(f"a plan's {name} must be a whole number; got {getattr(plan, name)!r}; plan again")
@@ -74,7 +76,7 @@ def check_plan(plan: Asked) -> None:
         )
     if plan.names is not None and (len(plan.names.parties), len(plan.names.owners)) != (plan.parties, plan.owners):
         raise UsageError("a plan has no names, or one for every party and owner; these are others; plan again")
-    for what, text in (("run_id", plan.run_id), ("data", plan.data), ("data_id", plan.data_id)):
+    for what, text in (("run_id", plan.run_id), ("data (from data_id)", plan.data), ("data_id", plan.data_id)):
         if not is_one_line(text):
             raise UsageError(f"a plan's texts are a line each; its {what} is {one_line(text)[:80]}; plan again")
     _check_persons(plan)
