@@ -9,7 +9,7 @@ files that do not fit have databases as they are made.
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import duckdb
 import pytest
@@ -27,6 +27,12 @@ class _Lent:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._own, name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """It ends; the database goes back, once."""

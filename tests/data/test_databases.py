@@ -1,9 +1,11 @@
 """Databases that tests are lent: nothing of one table is there for the next."""
 
+import os
 from pathlib import Path
 
 import duckdb
 
+from dpmpc.data import CsvFile
 from dpmpc.data.holding import held
 from dpmpc.data.loading import opened
 from dpmpc.data.table import connect
@@ -26,6 +28,20 @@ def test_a_database_is_lent_again_with_nothing_of_the_table_before(tmp_path: Pat
         again.close()
         again.close()
         assert counts == [2, 4]
+
+
+def test_a_file_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
+    """Of the same name and size, and of the same moment, as clocks of files may be coarse."""
+    path = tmp_path / "t.csv"
+    with databases.kept() as counts:
+        for k in range(5):
+            path.write_text(f"a,b\n{k},x\n{k + 1},y\n")
+            os.utime(path, ns=(10**18, 10**18))
+            with opened(CsvFile(path)) as (table, _):
+                assert [row[0] for row in table.rows(table.number("a"))] == [k, k + 1]
+        assert counts == [1, 4]
+        with connect(tmp_path, None) as one:
+            assert one.execute("SELECT 1").fetchall() == [(1,)]
 
 
 def test_a_database_with_anything_left_is_not_lent_again(tmp_path: Path) -> None:
