@@ -226,7 +226,7 @@ def test_a_name_that_no_setting_has_is_answered_with_the_nearest() -> None:
 
 
 def test_a_path_is_taken_where_a_text_that_names_a_file_is_due(tmp_path: Path) -> None:
-    asked = Request(csv=tmp_path / "a.csv", schema=tmp_path / "s.toml")  # type: ignore[arg-type]
+    asked = Request(csv=tmp_path / "a.csv", schema=tmp_path / "s.toml", delta=1e-5)  # type: ignore[arg-type]
     assert (asked.csv, asked.schema) == (str(tmp_path / "a.csv"), str(tmp_path / "s.toml"))
 
 

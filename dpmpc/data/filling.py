@@ -24,8 +24,9 @@ def filled(
     mapping: Mapping, n: int, order: Ints, training: int, private: Path, memory: int, precision: Precision
 ) -> Records:
     """The records in this order: row k is record order[k], or a zero vector if that is EMPTY. Those that need more than
-    half of `memory` lie in a file in `private`. The first `training` lie in the unit ball; those after them are held out,
-    and scaled as for predictions (`Schema.rows`). The mapping has what did not fit. Errors: as `Mapping.blocks`."""
+    half of `memory` lie in a file in `private`. The first `training` lie in the unit ball; those after them are held
+    out, and scaled as for predictions (`Schema.rows`). The mapping has what did not fit. Errors: as
+    `Mapping.blocks`."""
     d = len(mapping.schema.feature_names)
     width = d * (8 if precision == "double" else 4)
     records = allocate(len(order), d, precision, None if held_in_memory(len(order) * width, memory) else private)
