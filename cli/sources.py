@@ -13,102 +13,93 @@ _SOURCE = (
     own_option("csv", type=click.Path(path_type=Path)),
     *(own_option(name) for name in ("records", "database", "sql", "memory")),
 )
-# How an owner's source is spelled is its own business: nothing of this is in a plan. `dpmpc describe` proposes it.
-SPELLING = (
-    click.Option(["--decimal"], type=click.Choice([".", ","]), help="The decimal sign of your numbers.  [default: .]"),
-    click.Option(
-        ["--thousands"],
-        type=click.Choice([",", ".", "space", "apostrophe"]),
-        help="What stands between groups of three digits of your numbers.  [default: nothing]",
+
+
+def _one(name: str, kind: Any, help: str, metavar: str | None = None) -> click.Option:
+    """An option that is said once. `kind`: a list of what it is one of, or a type."""
+    return click.Option([name], type=click.Choice(kind) if isinstance(kind, list) else kind, metavar=metavar, help=help)
+
+
+def _some(name: str, metavar: str, help: str) -> click.Option:
+    """An option that may be said several times."""
+    return click.Option([name], multiple=True, metavar=metavar, help=f"{help}; may be repeated.")
+
+
+# How an owner's source is spelled is its own business: nothing of this is in a plan. `dpmpc describe` proposes it. By
+# the names that `Spelling` has.
+_SPELLED = {
+    "decimal": _one("--decimal", [".", ","], "The decimal sign of your numbers.  [default: .]"),
+    "thousands": _one(
+        "--thousands",
+        [",", ".", "space", "apostrophe"],
+        "What stands between groups of three digits of your numbers.  [default: nothing]",
     ),
-    click.Option(
-        ["--dates"],
-        type=click.Choice(["dmy", "mdy"]),
-        help="The order of day and month of your dates where the year is last; 2024-12-31 is read without.",
+    "dates": _one(
+        "--dates",
+        ["dmy", "mdy"],
+        "The order of day and month of your dates where the year is last; 2024-12-31 is read without.",
     ),
-    click.Option(
-        ["--calendar"],
-        type=click.Choice(["buddhist", "persian"]),
-        help="Of your dates, where it is not ours: years of the Buddhist era (2567), or the Persian calendar"
-        " (1403-02-15).",
+    "calendar": _one(
+        "--calendar",
+        ["buddhist", "persian"],
+        "Of your dates, where it is not ours: years of the Buddhist era (2567), or the Persian calendar (1403-02-15).",
     ),
-    click.Option(
-        ["--century"],
-        type=int,
-        metavar="YEAR",
-        help="Two digits of a year mean one of the hundred years from this one on.  [default: they are not read]",
+    "century": _one(
+        "--century",
+        int,
+        "Two digits of a year mean one of the hundred years from this one on.  [default: they are not read]",
+        "YEAR",
     ),
-    click.Option(
-        ["--missing-word", "missing_word"],
-        multiple=True,
-        metavar="WORD",
-        help="A word or number that means that there is no value, besides empty, ?, NA, N/A and null; age=999 says so"
-        " of one column; may be repeated.",
+    "missing": _some(
+        "--missing-word",
+        "WORD",
+        "A word or number that means that there is no value, besides empty, ?, NA, N/A and null; age=999 says so of one"
+        " column",
     ),
-    click.Option(
-        ["--unit"],
-        multiple=True,
-        metavar="WORD",
-        help="A unit before or after your numbers, such as kg or $, that is not part of them; may be repeated.",
+    "units": _some("--unit", "WORD", "A unit before or after your numbers, such as kg or $, that is not part of them"),
+    "negative": _one(
+        "--negative",
+        ["trailing", "parentheses"],
+        "How your numbers below zero are marked, besides a sign before them: 12-, or (12).",
     ),
-    click.Option(
-        ["--negative"],
-        type=click.Choice(["trailing", "parentheses"]),
-        help="How your numbers below zero are marked, besides a sign before them: 12-, or (12).",
+    "header": _one(
+        "--header",
+        int,
+        "The line of your text files that names the columns; those above are not read.  [default: the first]",
+        "LINE",
     ),
-    click.Option(
-        ["--header"],
-        type=int,
-        metavar="LINE",
-        help="The line of your text files that names the columns; those above are not read.  [default: the first]",
+    "footer": _one(
+        "--footer",
+        int,
+        "How many of the last lines of your text files are no records, such as totals.  [default: none]",
+        "LINES",
     ),
-    click.Option(
-        ["--footer"],
-        type=int,
-        metavar="LINES",
-        help="How many of the last lines of your text files are no records, such as totals.  [default: none]",
+    "encoding": _one("--encoding", str, "Of your text files, such as cp1252.  [default: utf-8]", "NAME"),
+    "other_decimal": _some(
+        "--other-decimal", "COLUMN", "A column whose numbers have the other decimal sign, point or comma"
     ),
-    click.Option(["--encoding"], metavar="NAME", help="Of your text files, such as cp1252.  [default: utf-8]"),
-    click.Option(
-        ["--other-decimal"],
-        multiple=True,
-        metavar="COLUMN",
-        help="A column whose numbers have the other decimal sign, point or comma; may be repeated.",
+    "kept": _some(
+        "--kept-word",
+        "WORD",
+        "One of ?, NA, N/A and null that is a value and does not mean that there is none; country=NA says so of one"
+        " column",
     ),
-    click.Option(
-        ["--kept-word", "kept_word"],
-        multiple=True,
-        metavar="WORD",
-        help="One of ?, NA, N/A and null that is a value and does not mean that there is none; country=NA says so of"
-        " one column; may be repeated.",
+    "words": _some("--words", "COLUMN", "A column of codes such as 0123, read as words though they look like numbers"),
+    "yyyymmdd": _some("--yyyymmdd", "COLUMN", "A column of dates that are written as one number, such as 20240131"),
+    "pairs": _some(
+        "--pair",
+        "COLUMN",
+        "A column with two numbers in a field, such as blood pressure, 120/80: read as two, 'bp (1)' and 'bp (2)'",
     ),
-    click.Option(
-        ["--words"],
-        multiple=True,
-        metavar="COLUMN",
-        help="A column of codes such as 0123, read as words though they look like numbers; may be repeated.",
+    "misfits": _one(
+        "--misfits",
+        ["ask", "zero"],
+        "Records whose target is missing or none of the schema's: ask stops before anything is spent, zero counts each"
+        " as the zero vector, of which nothing is learnt.  [default: zero for a site of a consortium, else ask]",
     ),
-    click.Option(
-        ["--yyyymmdd"],
-        multiple=True,
-        metavar="COLUMN",
-        help="A column of dates that are written as one number, such as 20240131; may be repeated.",
-    ),
-    click.Option(
-        ["--pair"],
-        multiple=True,
-        metavar="COLUMN",
-        help="A column with two numbers in a field, such as blood pressure, 120/80: read as two, 'bp (1)' and 'bp (2)';"
-        " may be repeated.",
-    ),
-    click.Option(
-        ["--misfits"],
-        type=click.Choice(["ask", "zero"]),
-        help="Records whose target is missing or none of the schema's: ask stops before anything is spent, zero counts"
-        " each as the zero vector, of which nothing is learnt.  [default: zero for a site of a consortium, else ask]",
-    ),
-)
-_NAMES = {"": "", "space": " ", "apostrophe": "'"}
+}
+SPELLING = tuple(_SPELLED.values())
+_NAMES = {"space": " ", "apostrophe": "'"}
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -138,21 +129,9 @@ def spelling_of(given: dict[str, Any]) -> Any:
     """The `Spelling` that the options of spelling say, which are taken out of `given`."""
     from dpmpc.data.spelling import Spelling
 
-    stated = {str(option.name): given.pop(str(option.name)) for option in SPELLING}
-    thousands = stated.pop("thousands") or ""
-    single = ("decimal", "dates", "calendar", "century", "encoding", "misfits", "negative", "header", "footer")
-    settings = {name: stated[name] for name in single}
-    return Spelling(
-        thousands=_NAMES.get(thousands, thousands),  # type: ignore[arg-type]
-        missing=tuple(stated["missing_word"]),
-        units=tuple(stated["unit"]),
-        other_decimal=tuple(stated["other_decimal"]),
-        kept=tuple(stated["kept_word"]),
-        words=tuple(stated["words"]),
-        yyyymmdd=tuple(stated["yyyymmdd"]),
-        pairs=tuple(stated["pair"]),
-        **{name: value for name, value in settings.items() if value is not None},
-    )
+    stated = {field: given.pop(str(option.name)) for field, option in _SPELLED.items()}
+    stated["thousands"] = _NAMES.get(stated["thousands"], stated["thousands"])
+    return Spelling(**{field: value for field, value in stated.items() if value is not None})
 
 
 def source_of(csv: Path | None, records: str | None, database: str | None, sql: str | None) -> Any:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
 from functools import lru_cache
 from numbers import Integral, Real
+from os import PathLike, fspath
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -148,6 +149,8 @@ class Declared:
                 )
             return value
         kind = self.kind if self.kind in _KINDS else None
+        if kind is str and isinstance(value, PathLike):
+            value = fspath(value)
         good = kind is None or isinstance(value, {float: Real, int: Integral}.get(kind, kind))
         if kind is int and isinstance(value, Real) and not isinstance(value, Integral) and float(value).is_integer():
             good = True

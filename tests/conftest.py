@@ -103,6 +103,15 @@ def helpers_are_found() -> Iterator[None]:
     os.environ.pop("PYTHONSAFEPATH", None)
 
 
+@pytest.fixture(scope="module")
+def small_tables() -> Iterator[None]:
+    """A module whose tests open many small tables: databases are lent again, and have one thread."""
+    from tests import databases
+
+    with databases.kept():
+        yield
+
+
 _made = iter(range(10**9))
 
 

@@ -38,7 +38,7 @@ LOOKED_AT = {
     ),
     "data/blocks.py": "error.strerror | size / 1000000000.0",
     "data/check.py": "path.name",
-    "data/csvfile.py": "encoding | error.strerror | name | path | reason",
+    "data/csvfile.py": "encoding | error.strerror | name | path | reason | way",
     "data/edges.py": "error.strerror | lines | name",
     "data/columns.py": (
         "column.name | list(self.kept)[:8] | list(self.parts) | self.first | self.high | self.knots[-1] | "
@@ -51,7 +51,7 @@ LOOKED_AT = {
         "table.source | dropping(odd) | number_of(len(odd), 'column') | some(types, 6)"
     ),
     "data/example.py": "_LEAST | records | path",
-    "data/files.py": ("', '.join(double[:6]) or 'others' | KINDS | error.strerror | name | path.name | source"),
+    "data/files.py": ("', '.join(double[:6]) or 'others' | KINDS | error.strerror | name | path.name | source | way"),
     "data/intake.py": "name",
     "data/mapping.py": "', '.join(absent[:8]) | hint | self.schema.target.name",
     "data/memory.py": "text[:20]",

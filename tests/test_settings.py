@@ -225,6 +225,11 @@ def test_a_name_that_no_setting_has_is_answered_with_the_nearest() -> None:
         dpmpc.Plan.create(owners=2, dimension=2, clip=1.0, epsilon="x")  # type: ignore[arg-type]
 
 
+def test_a_path_is_taken_where_a_text_that_names_a_file_is_due(tmp_path: Path) -> None:
+    asked = Request(csv=tmp_path / "a.csv", schema=tmp_path / "s.toml", delta=1e-5)  # type: ignore[arg-type]
+    assert (asked.csv, asked.schema) == (str(tmp_path / "a.csv"), str(tmp_path / "s.toml"))
+
+
 def test_a_table_where_a_word_is_due_is_refused_without_its_values(tmp_path: Path) -> None:
     table = {"age": np.array([71.5, 43.25]), "died": np.array([0, 1])}
     with pytest.raises(UsageError) as caught:

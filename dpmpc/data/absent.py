@@ -13,6 +13,8 @@ from dpmpc.data.reading import literal
 from dpmpc.data.spelling import MISSING, Spelling, bare, composed
 from dpmpc.data.table import Column, Table, quoted
 
+_TIMES = r"\s*(\d+)\s*[xX×]\s*(\d+)\s*"  # 120x80, as in Brazil
+
 
 def without_codes(table: Table) -> Table:
     """The table, with NULL wherever a field stands for none by a number or by a word of its column alone."""
@@ -37,8 +39,8 @@ def as_stated(table: Table) -> Table:
 
 
 def _in_halves(table: Table) -> Table:
-    """The table with two columns in place of each of pairs. A field with digits and without just one slash stays as it
-    is in both, with a slash: it is read as no number, and counted."""
+    """The table with two columns in place of each of pairs. A field with digits and without just one slash, or one x
+    (120x80) between digits, stays as it is in both, with a slash: it is read as no number, and counted."""
     stated = table.spelling.pairs
     if not any(composed(column.name) in stated for column in table.columns):
         return table
@@ -50,8 +52,12 @@ def _in_halves(table: Table) -> Table:
         text = f"CAST({column.sql} AS VARCHAR)"
         for k in (1, 2):
             half = f"split_part({text}, '/', {k})"
+            times = f"regexp_extract({text}, {literal(_TIMES)}, {k}, 's')"
             odd = f"CASE WHEN regexp_matches({text}, '\\pN') THEN concat({text}, '/') ELSE {text} END"
-            sql = f"(CASE WHEN regexp_full_match({text}, '[^/]*/[^/]*', 's') THEN {half} ELSE {odd} END)"
+            sql = (
+                f"(CASE WHEN regexp_full_match({text}, '[^/]*/[^/]*', 's') THEN {half} "
+                f"WHEN regexp_full_match({text}, {literal(_TIMES)}, 's') THEN {times} ELSE {odd} END)"
+            )
             columns.append(replace(column, name=f"{column.name} ({k})", sql=sql, type="VARCHAR"))
     return replace(table, columns=tuple(columns))
 

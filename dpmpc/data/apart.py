@@ -24,7 +24,7 @@ _BELOW = _BESIDE | set(map(float, range(1, 10)))  # of numbers none of which is 
 _MOST_CODES = 6
 _GAP = 5  # times the widest gap between other values: so far are codes from these
 LIMIT = re.compile(r"(<=?|>=?|≤|≥)\s*[\d.,]*\d\s*(\D*)")  # what is below or above what can be measured
-_PAIR = re.compile(r"\d{2,3} ?/ ?\d{2,3}")
+_PAIR = re.compile(r"\d{2,3} ?[/xX×] ?\d{2,3}")
 _DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 
 

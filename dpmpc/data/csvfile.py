@@ -60,9 +60,11 @@ def scan(path: Path, name: str) -> Scan:
             else:
                 digest.update(chunk)
             if b"\0" in chunk:
-                if position == 0 and (wide := two_bytes(chunk)):
+                way = other_kind(path)
+                if not way and position == 0 and (wide := two_bytes(chunk)):
                     raise _not_utf8(path, name, chunk.index(b"\0"), wide)
-                raise UsageError(f"a data file is text; {name} holds binary bytes; save it as CSV in UTF-8")
+                way = way or "save it as CSV in UTF-8"
+                raise UsageError(f"a data file is text; {name} holds binary bytes; {way}")
             loose = loose or _is_loose(ended + chunk)
             ended = (ended + chunk[-2:])[-2:]
             pending = len(decoder.getstate()[0])
@@ -148,6 +150,29 @@ def readable(path: Path) -> Path:
     except OSError as error:
         reason = error.strerror or "it cannot be read"
         raise UsageError(f"a data file must be readable; {path}: {reason}; check the path") from None
+
+
+# Files of records that are no tables here: a suffix, where the first bytes begin to say so and what they are, the way.
+_OTHERS: tuple[tuple[tuple[str, ...], int, bytes, str], ...] = (
+    ((".duckdb", ".ddb"), 8, b"DUCK", "it is a DuckDB database: write a table with COPY ... TO 'table.parquet'"),
+    ((".sqlite", ".sqlite3", ".db"), 0, b"SQLite format 3", "it is a SQLite database: use <<database>> and <<sql>>"),
+    ((".xlsx", ".xlsm", ".ods"), 0, b"PK\x03\x04", "it is a spreadsheet: save its sheet as CSV in UTF-8"),
+    ((".xls",), 0, b"\xd0\xcf\x11\xe0", "it is a spreadsheet: save its sheet as CSV in UTF-8"),
+    ((".sav",), 0, b"$FL2", "it is a file of SPSS: export it as CSV in UTF-8"),
+    ((".dta",), 0, b"<stata_dta>", "it is a file of Stata: export it as CSV in UTF-8"),
+    ((".parquet", ".pq"), 0, b"PAR1", "it is Parquet: use <<records>>"),
+    ((".arrow", ".feather"), 0, b"ARROW1", "it is Arrow: use <<records>>"),
+)
+
+
+def other_kind(path: Path) -> str:
+    """What a file is that holds no text, and how its records get here, by its first bytes, else by its suffix; "" where
+    neither is known."""
+    with path.open("rb") as file:
+        head = file.read(16)
+    by_bytes = [way for _, begin, first, way in _OTHERS if head[begin:].startswith(first)]
+    by_suffix = [way for suffixes, _, _, way in _OTHERS if path.suffix.lower() in suffixes]
+    return next(iter(by_bytes + by_suffix), "")
 
 
 def open_csv(

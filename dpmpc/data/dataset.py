@@ -20,7 +20,7 @@ Split = Callable[[Table, Ints | None, Rows], Rows]  # of a table, its rows' owne
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Training and test records in the unit ball, with the schema that made them so.
+    """Training records in the unit ball, and test records, with the schema that made them so.
 
     `bounds` is "data" where scaling constants were read off the records: then those constants are not covered by the
     privacy guarantee, and a report must say so. `counts`, `beyond` (`Table.beyond`) and `misfits` depend on records and
@@ -86,7 +86,7 @@ class Dataset:
 
     @property
     def test(self) -> Records:
-        """The test records."""
+        """The test records, scaled as predictions are (`Schema.rows`): of an additive schema not always in the ball."""
         return self.records.part(self.training, self.records.n)
 
     @property

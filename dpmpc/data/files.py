@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.data.alike import cast, joint, placed
-from dpmpc.data.csvfile import encoding_of, open_csv, readable, scan, transcoded
+from dpmpc.data.csvfile import encoding_of, open_csv, other_kind, readable, scan, transcoded
 from dpmpc.data.engine import duckdb, explained
 from dpmpc.data.reading import path_literal
 from dpmpc.data.spelling import PLAIN, Spelling
@@ -187,9 +187,8 @@ def _suffix(path: Path) -> str:
         return ".parquet"
     if head == b"ARROW1":
         return ".arrow"
-    raise UsageError(
-        f"a file's suffix says its kind ({KINDS}); {path.name} has none of them; rename it, or use <<csv>>"
-    )
+    way = other_kind(path) or "rename it, or use <<csv>>"
+    raise UsageError(f"a file's suffix says its kind ({KINDS}); {path.name} has none of them; {way}")
 
 
 def _packing(path: Path) -> str:

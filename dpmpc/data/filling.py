@@ -20,9 +20,13 @@ _AHEAD = 8  # steps of each core whose values are held
 Step = tuple[int, Block, Floats]  # the number of the first record, what was read, one array an expression, labels
 
 
-def filled(mapping: Mapping, n: int, order: Ints, private: Path, memory: int, precision: Precision) -> Records:
+def filled(
+    mapping: Mapping, n: int, order: Ints, training: int, private: Path, memory: int, precision: Precision
+) -> Records:
     """The records in this order: row k is record order[k], or a zero vector if that is EMPTY. Those that need more than
-    half of `memory` lie in a file in `private`. The mapping has what did not fit. Errors: as `Mapping.blocks`."""
+    half of `memory` lie in a file in `private`. The first `training` lie in the unit ball; those after them are held
+    out, and scaled as for predictions (`Schema.rows`). The mapping has what did not fit. Errors: as
+    `Mapping.blocks`."""
     d = len(mapping.schema.feature_names)
     width = d * (8 if precision == "double" else 4)
     records = allocate(len(order), d, precision, None if held_in_memory(len(order) * width, memory) else private)
@@ -31,7 +35,7 @@ def filled(mapping: Mapping, n: int, order: Ints, private: Path, memory: int, pr
     if len(order) != n or not bool((order == np.arange(n)).all()):
         place, there = np.full(n, -1, dtype=np.int64), np.flatnonzero(order != EMPTY)
         place[order[there]] = there
-    made = [Rows(mapping) for _ in range(cores())]
+    made = [Rows(mapping, held_from=training) for _ in range(cores())]
     for _ in in_order(partial(_put, deque(made), records, place), _steps(mapping, made[0].at_once), _AHEAD):
         pass
     records.forget()

@@ -12,6 +12,7 @@ from dataclasses import replace
 from dpmpc.data.few import COLUMN, MOST, listed, texts_of
 from dpmpc.data.once import worked_out
 from dpmpc.data.reading import number_sql
+from dpmpc.data.scripts import ZEROS
 from dpmpc.data.table import Column, Table, value_sql
 from dpmpc.errors import RecordError
 
@@ -152,7 +153,7 @@ def _clean(table: Table, column: Column) -> bool:
 
 def _padded(table: Table, name: str) -> str:
     """SQL for whether a text is digits with a zero before them, which a code may be: a number would lose it."""
-    return f"regexp_full_match({table.text(name)}, '0\\d+')" if table[name].kind == "text" else "false"
+    return f"regexp_full_match({table.text(name)}, '[0{ZEROS}]\\pN+')" if table[name].kind == "text" else "false"
 
 
 def _staged(table: Table, names: Sequence[str]) -> Table:

@@ -16,7 +16,7 @@ from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
 from dpmpc.data.holding import held
 from dpmpc.data.looked import ALIKE, Kind, Looked, Role
 from dpmpc.data.oddities import CODE, IDENTIFIER, LIKELY_YEARS, dropping, oddities, years_of
-from dpmpc.data.spelling import PLAIN, Spelling, canonical, stating
+from dpmpc.data.spelling import PLAIN, Spelling, canonical, is_number, stating
 from dpmpc.data.table import Table, some
 from dpmpc.data.texts import facts_of_texts, listed_words, odd_texts, plain_forms, units_of
 from dpmpc.errors import UsageError
@@ -24,6 +24,7 @@ from dpmpc.lazy import dataclass
 
 MOST_LISTED = 100  # values of a category that a draft lists
 _NEARLY, _MOSTLY = 0.9, 0.6
+_REMARKS = 3  # different words: as few among many different numbers are remarks
 RESULTS = ("-", "--", "\u2013", "nil", "neg")  # beside + and ++
 _FEW = 20  # records: fewer say nothing of identifiers
 _TOP = 1000
@@ -317,6 +318,15 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     units = units_of(table, base.name) if fact["units"] and worth and not (codes or lettered or timed) else {}
     if len(units) > 2 and base.distinct <= 2 * len(units):  # 1234 AB, 9711 LM: each has a unit of its own
         units = {}
+    broken = any(int(fact[form]) for form in FORMS if form.split()[0] in ("comma", "point", "gap", "tick"))
+    numbered = fact["narrow"] == fact["broad"] and fact["before"] >= _NEARLY * present
+    if (
+        units
+        and (numbered or IDENTIFIER.search(base.name))
+        and not broken
+        and base.distinct >= _NEARLY * present >= _FEW
+    ):  # PID00271828
+        units = {}
     counts = {form: 0 if timed else int(fact[form]) for form in (*FORMS, *NEGATIVE)}
     points = (int(fact["three"]), int(fact["pointed"]))
     forms = Forms(
@@ -325,7 +335,9 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     base = replace(base, forms=forms, digits=int(fact["odd"]), whole=fact["whole"] == numbers)
     if base.distinct <= 20 * _TOP:
         base = _counted(table, base)
-    mostly = _NEARLY if base.distinct <= MOST_LISTED else _MOSTLY  # words among many numbers are remarks
+    remarks = sum(not is_number(value) for value, _ in base.values) if base.listed else base.distinct
+    many = base.distinct > MOST_LISTED or (remarks <= _REMARKS and base.distinct - remarks >= _FEW)
+    mostly = _MOSTLY if many else _NEARLY  # words among many numbers are remarks
     if lettered:
         return replace(_worded(base, fact, there), codes=numbers > 0)
     if numbers >= mostly * there > 0 and _padded(base, fact):

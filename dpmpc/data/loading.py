@@ -285,7 +285,7 @@ def build(
     if arranging is not None:
         places = arranging(len(train), None if persons is None else persons[train], own)
         placed = np.where(places < 0, EMPTY, train[places])
-    records = filled(mapping, n, np.concatenate([placed, test]), private, memory, precision)
+    records = filled(mapping, n, np.concatenate([placed, test]), len(placed), private, memory, precision)
     return Dataset(
         name or table.source,
         schema,

@@ -39,7 +39,7 @@ IDENTIFIER = re.compile(
     r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
     r"|account|konto|conto|compte|cuenta|conta|rekening|iban"
     r"|matricola|aadhaar|mpi|zeile|row|index|cpr|uhid|hn|amka|αμκα|№)([^a-z]|$)|^ת\.? ?ז"
-    r"|(id|nr|nummer|number|szám|číslo|tunnus|זהות|#|号|番号|编号|编码|번호|رقم الملف)\.?$",
+    r"|(id|nr|nummer|number|szám|číslo|tunnus|זהות|#|号|番号|编号|编码|번호|رقم الملف|شماره پرونده|شناسه|کد ملی)\.?$",
     re.I,
 )  # in a column's name
 

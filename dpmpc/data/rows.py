@@ -49,12 +49,14 @@ class _Tabled:
 class Rows:
     """Makes rows of what is read, for one thread at a time. `counts` are those of all rows that it has made."""
 
-    def __init__(self, mapping: Mapping, *, ball: bool = True) -> None:
-        """`ball`: as of `Schema.rows`."""
+    def __init__(self, mapping: Mapping, *, ball: bool = True, held_from: int | None = None) -> None:
+        """`ball`: as of `Schema.rows`; without it from the place `held_from` on, where rows are held out."""
         self.mapping, self.kernel = mapping, compiled()
         schema = mapping.schema
         self.put, self.norm = schema.writer(ball=ball), schema.norm
         self.evenly = not ball and schema.basis == "additive"
+        self.held_from = held_from if schema.basis == "additive" else None
+        self.put_held = self.put if self.held_from is None else schema.writer(ball=False)
         self.d = len(schema.feature_names)
         self.counted = {column.name: Counts(column.name) for column in schema.columns}
         self.room: NDArray[Any] = np.empty((0, self.d))
@@ -133,6 +135,9 @@ class Rows:
         sources = tuple(np.ascontiguousarray(block[k]) for k in self.sources)
         self.kernel.features(sources, self.columns, self.numbers, n, self.d, X, self.seen)
         factors = into_ball(X, self.norm, records.X.dtype, evenly=self.evenly)
+        if self.held_from is not None:
+            even = into_ball(X, self.norm, records.X.dtype, evenly=True)
+            factors = np.where(to < self.held_from, factors, even)
         single = records.X.dtype == np.float32
         if not records.filed:
             self.kernel.place(X, factors, labels, to, n, self.d, records.X, records.y, single)
@@ -151,6 +156,10 @@ class Rows:
             self.room = np.empty((len(labels), self.d), dtype=records.X.dtype)
         X = self.room[: len(labels)]
         self.put(values, X)
+        if self.held_from is not None and (held := to >= self.held_from).any():
+            even = np.empty((int(held.sum()), self.d), dtype=X.dtype)
+            self.put_held([part[held] for part in values], even)
+            X[held] = even
         y, kept = zeroed(X, labels), to >= 0
         if not kept.all():
             to, X, y = to[kept], X[kept], y[kept]

@@ -136,11 +136,18 @@ def from_files(
     records = allocate(len(order), X.shape[1], "double", None)
     np.take(X, order, axis=0, out=records.X)
     records.y[:] = y[order]
+    if rules.basis == "additive":  # held-out rows as predictions have them
+        held = list(schema.official_test) if official_test else files
+        even, _ = _read(schema, held, data_dir, rules, ball=False)
+        records.X[len(train) :] = even[order[len(train) :] - (len(y) - len(even))]
     return Dataset(name, rules, records, len(train))
 
 
-def _read(schema: FileSet, files: list[str], data_dir: Path | None, rules: Schema) -> tuple[Any, Any]:
-    """The rows and labels of a set's files, one after the other, without incomplete records if those are dropped."""
+def _read(
+    schema: FileSet, files: list[str], data_dir: Path | None, rules: Schema, *, ball: bool = True
+) -> tuple[Any, Any]:
+    """The rows and labels of a set's files, one after the other, without incomplete records if those are dropped;
+    `ball` as of `Schema.rows`."""
     parts = []
     for file in files:
         path = find_file(f"{schema.folder}/{file}", data_dir)
@@ -155,7 +162,7 @@ def _read(schema: FileSet, files: list[str], data_dir: Path | None, rules: Schem
                 separator=schema.separator,
                 comment=schema.comment,
             )
-            parts.append(Mapped(complete(table, rules) if rules.missing == "drop" else table, rules).arrays())
+            parts.append(Mapped(complete(table, rules) if rules.missing == "drop" else table, rules).arrays(ball=ball))
             connection.close()
     return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
 

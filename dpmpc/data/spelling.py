@@ -118,7 +118,7 @@ class Spelling:
     thousands. `kept`: words that are values though they usually mean that there is none (NA for Namibia or Napoli);
     `country=NA` says so of one column. `words`: columns whose fields are words, though they look like numbers or dates
     (001, 0123). `yyyymmdd`: columns of dates that are written as one number (20240131, with a time 202401311259).
-    `pairs`: columns with two numbers in a field, such as blood pressure (120/80): they are two columns, `bp (1)` and
+    `pairs`: columns with two numbers in a field, such as blood pressure (120/80, 120x80): two columns, `bp (1)` and
     `bp (2)`.
     """
 

@@ -21,6 +21,7 @@ from dpmpc.data.forms import (
     unmarked_sql,
 )
 from dpmpc.data.reading import clock_sql, literal, western_sql, without_before_sql
+from dpmpc.data.scripts import ZEROS
 from dpmpc.data.table import Table
 
 _UNITS = 64
@@ -89,7 +90,9 @@ def _asked() -> Iterator[tuple[str, str]]:
     yield from (("present", fields("true")), ("distinct", "count(*)"))
     yield from (("numbers", fields("n IS NOT NULL")), ("least", "min(n)"), ("greatest", "max(n)"))
     yield "whole", fields("n = floor(n)")
-    yield "coded", fields("n IS NOT NULL AND t LIKE '0_%' AND NOT regexp_matches(t, '\\D')")
+    foreign = "ascii(t) > 127 AND regexp_full_match(t, '{}\\pN+')"  # other digits than these
+    coded = f"(t LIKE '0_%' AND NOT regexp_matches(t, '\\D')) OR ({foreign.format(f'[{ZEROS}]')})"
+    yield "coded", fields(f"n IS NOT NULL AND ({coded})")
     yield "three", fields(f"regexp_full_match(t, {literal(FORMS['point three'])})")
     yield "pointed", fields("n IS NOT NULL AND contains(t, '.')")
     yield from (("dates", fields("d IS NOT NULL")), ("first", "min(d)"), ("last", "max(d)"))
@@ -98,11 +101,12 @@ def _asked() -> Iterator[tuple[str, str]]:
     yield "likely", fields(missing_sql("t"))
     yield "odd", fields("o IS NOT NULL")
     yield "units", fields(has_unit_sql("u", "b"))
+    yield "before", fields(f"regexp_matches(u, '^\\pL') AND {has_unit_sql('u', 'b')}")
     yield "plain", fields(plain_sql("b"))
     yield "padded", fields(f"{has_unit_sql('u', 'b')} AND regexp_full_match(b, '0\\d+')")
     yield "lettered", fields(code_sql("o"))
     yield "signs", fields("regexp_full_match(t, '\\++')")
-    yield "digits", fields("n IS NOT NULL AND NOT regexp_matches(t, '\\D')")
+    yield "digits", fields(f"n IS NOT NULL AND (NOT regexp_matches(t, '\\D') OR ({foreign.format('')}))")
     yield from (("narrow", "min(length(t))"), ("broad", "max(length(t))"))
     timed = "contains(o, ':') OR contains(o, 'h') OR lower(left(o, 2)) = 'kl'"
     yield "times", fields(f"CASE WHEN {timed} THEN {clock_sql('o')} IS NOT NULL END")

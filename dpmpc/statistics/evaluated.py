@@ -98,6 +98,8 @@ def _of_two(model: Model, scores: Scores, counts: Floats, noise: float, n: int, 
     percent = numbers.pop("percent positive")
     numbers.pop("records")
     numbers["positive"] = percent.mapped(0.01)
+    recalls = (numbers[name] for name in ("sensitivity", "specificity"))
+    numbers["balanced accuracy"] = _between(numbers["balanced accuracy"], *recalls)
     numbers["base rate"] = _larger(numbers["positive"])
     above = scores.above
     said = (~above, above)
@@ -108,6 +110,14 @@ def _of_two(model: Model, scores: Scores, counts: Floats, noise: float, n: int, 
     groups = tuple(_calibration(scores, negative, positive, noise, level))
     names = (target.negative_name, target.positive_name)
     return Figures("two", True, n, target.name, names, rule, numbers, {}, table, groups)
+
+
+def _between(both: Number, *recalls: Number) -> Number:
+    """The balanced accuracy, the mean of recalls that are possible where noise has carried one out of [0, 1]."""
+    known = [number.estimate for number in recalls if number.estimate is not None]
+    if both.estimate is None or len(known) < len(recalls) or all(0 <= value <= 1 for value in known):
+        return both
+    return replace(both, estimate=float(np.mean(np.clip(known, 0.0, 1.0))))
 
 
 def _larger(positive: Number) -> Number:
@@ -140,13 +150,14 @@ def _calibration(scores: Scores, negative: Floats, positive: Floats, noise: floa
 
 
 def _mean(numbers: Sequence[Number], level: Level) -> Number:
-    """The mean of numbers whose errors are independent; none where one of them has none."""
+    """The mean of recalls, as far as they are possible, whose errors are independent; none where one has none."""
     values = [number.estimate for number in numbers]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return NONE
     noise = sum((number.noise or 0.0) ** 2 for number in numbers) / len(values) ** 2
-    return linear(float(np.mean(known)), noise, level).within(0.0, 1.0)
+    mean = linear(float(np.mean(known)), noise, level).within(0.0, 1.0)
+    return replace(mean, estimate=float(np.mean(np.clip(known, 0.0, 1.0))))
 
 
 def _count(value: float, noise: float, level: Level) -> Number:

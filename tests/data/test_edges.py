@@ -101,6 +101,33 @@ def test_numbers_with_leading_zeros_may_have_units(tmp_path: Path) -> None:
     assert found_in(tmp_path, [f"{k:03d}Y" for k in range(1, 61)])[2].units == ("Y",)
 
 
+@pytest.mark.parametrize("form", ["PID{:08d}", "K{}", "{}A"])
+def test_numbers_with_letters_that_are_all_different_are_no_amounts(form: str, tmp_path: Path) -> None:
+    """With a unit they would be a number in every record, which a survey makes a feature of."""
+    rows = [form.format(271_828 + 37 * k) for k in range(90)]
+    path = write(tmp_path, "\n".join(["Pat.-ID;v;y", *(f"{row};{k % 9};{k % 2}" for k, row in enumerate(rows))]))
+    with opened(path) as (table, _):
+        intake, _ = explore(table, target="y")
+    assert intake["Pat.-ID"].kind == "identifier" and not intake.proposed.units
+    kind, _, proposed = found_in(tmp_path, [f"EUR{k},50" for k in range(1000, 1090)])
+    assert kind == "number" and proposed.units == ("EUR",)  # these are amounts
+
+
+def test_one_word_among_many_numbers_is_a_remark(tmp_path: Path) -> None:
+    """A twelfth of the fields, of forty numbers: a category of forty temperatures would be none."""
+    kind, why, _ = found_in(tmp_path, [f"{36 + k % 40 / 10:.1f}" if k % 8 else "미측정" for k in range(400)])
+    assert kind == "number" and why == "350 of 400 values are numbers"
+    assert found_in(tmp_path, [str(k % 8) if k % 8 else "none" for k in range(400)])[0] == "category"
+
+
+@pytest.mark.parametrize("zero", ["٠", "۰", "०", "０", "0"])
+def test_identifiers_in_any_digits_are_identifiers(zero: str, tmp_path: Path) -> None:
+    digits = {48 + d: ord(zero) + d for d in range(10)}
+    kind, why, _ = found_in(tmp_path, [f"{271_828 * k % 9_999_991:07d}".translate(digits) for k in range(90)])
+    assert kind == "number" and why == "whole numbers, all different: an identifier?"
+    assert found_in(tmp_path, [f"{k % 7:04d}".translate(digits) for k in range(90)])[2].words == ("v",)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mark", ["X", "1", "√"])
 def test_a_mark_or_none_is_a_category(mark: str, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from dpmpc.data.schema import Categorical, Labels, Numeric, Schema
 from dpmpc.data.spelling import Spelling
 from dpmpc.errors import DpmpcError
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 N = 60
 HOSTILE = [
     "it's", "'", "''", '"', 'x"', "a\"; DROP TABLE held; --", "'; DROP TABLE held; --", "a' OR '1'='1", "--", "-- x",

@@ -13,6 +13,8 @@ from dpmpc.data.spelling import GAPS, Spelling
 from dpmpc.data.table import Table
 from tests.data.exports import EXPORTS, Export, random_export
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("export", [*EXPORTS, *(random_export(seed) for seed in range(6))], ids=lambda e: e.name)

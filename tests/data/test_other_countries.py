@@ -61,7 +61,7 @@ def test_a_look_proposes_the_calendar_that_all_years_are_of(
 
 
 def test_two_numbers_in_a_field_are_two_columns_where_it_is_stated(tmp_path: Path) -> None:
-    odd = {5: "140", 6: "", 7: "NA", 8: "1/2/3", 9: "120 / 80", 10: "x/7", 11: "120/"}
+    odd = {5: "140", 6: "", 7: "NA", 8: "1/2/3", 9: "120 / 80", 10: "x/7", 11: "120/", 12: "125x81", 13: "90 × 65"}
     path = table(tmp_path, bp=lambda k: odd.get(k, f"{110 + k % 30}/{60 + k % 25}"), v=lambda k: k)
     (note,) = noted(path, "two numbers in a field")
     assert "'bp'" in note and note.endswith("<<spelling=Spelling(pairs=('bp',))>>")
@@ -80,6 +80,7 @@ def test_two_numbers_in_a_field_are_two_columns_where_it_is_stated(tmp_path: Pat
         assert found.names == ("bp (1)", "bp (2)", "v", "y")
         rows = found.rows(f"{found.number('bp (1)')}, {found.number('bp (2)')}")
     assert rows[:2] == [(110, 60), (111, 61)] and rows[9] == (120, 80) and rows[10] == (None, 7)
+    assert rows[12:14] == [(125, 81), (90, 65)]
     assert not noted(path, "two numbers", pairs=("bp",))
     with pytest.raises(UsageError, match="no 'pb'"), opened(CsvFile(path), spelling=Spelling(pairs=("pb",))):
         pass

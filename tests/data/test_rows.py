@@ -13,6 +13,7 @@ import pytest
 
 from dpmpc.data import Schema, filling, load, loading, rows
 from dpmpc.data.columns import Categorical, Column, Date, Numeric, Surveyed
+from dpmpc.data.dataset import split
 from dpmpc.data.mapping import Mapping
 from dpmpc.data.schema import Basis, Labels
 from dpmpc.data.spelling import Spelling
@@ -153,6 +154,26 @@ def test_workers_elsewhere_make_the_same_rows_by_either(
         assert found[0] == found[1] == found[2] and len(found[0][0]) == 4
 
 
+@needs_kernel
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_held_out_rows_are_scaled_as_predictions_are_and_training_rows_lie_in_the_ball(
+    precision: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = _parquet(_table(6), tmp_path)
+    schema = Schema(MIXED, Labels("label", ("yes",), ("no",)), True, basis="additive")
+    with loading.opened(path) as (opened, _):
+        mapping = Mapping(opened, schema)
+        ball, even = (mapping.arrays(ball=ball)[0] for ball in (True, False))
+    train, test = split(len(ball), test_fraction=0.3, max_rows=None, seed=1)
+    assert (np.linalg.norm(even[test], axis=1) > 1.01).any()  # else there is nothing to tell apart
+    near = 1e-12 if precision == "double" else 1e-6
+    for kernel in (rows.compiled(), None):
+        monkeypatch.setattr(rows, "compiled", lambda kernel=kernel: kernel)
+        data = load(path, schema=schema, test_fraction=0.3, precision=precision)
+        assert np.allclose(data.X_test, even[test], atol=near) and np.allclose(data.X, ball[train], atol=near)
+        assert (np.linalg.norm(np.float64(data.X), axis=1) <= 1).all()
+
+
 @pytest.mark.slow
 @needs_kernel
 @pytest.mark.parametrize("basis", ["additive", "linear"])
@@ -174,8 +195,10 @@ def test_predictions_are_the_same_by_either(basis: Basis, monkeypatch: pytest.Mo
     ]
 
 
-def _with_memory(much: int, mapping: Any, n: int, order: Any, private: Path, memory: int, precision: Any) -> Any:
-    return filling.filled(mapping, n, order, private, much, precision)
+def _with_memory(
+    much: int, mapping: Any, n: int, order: Any, training: int, private: Path, memory: int, precision: Any
+) -> Any:
+    return filling.filled(mapping, n, order, training, private, much, precision)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import sqlite3
 import sys
 from collections.abc import Callable
@@ -489,6 +490,25 @@ def test_a_query_that_chooses_records_is_warned_about() -> None:
         text = filtered_by(query)
         assert (f"({said})" in text and "capacity" in text) if said else text == "", query
     assert filtered_by(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "way"),
+    [
+        ("t.duckdb", b"12345678DUCK\0", "DuckDB database: write a table with COPY"),
+        ("t.duckdb", b"a;b\n", "DuckDB database"),
+        ("t.bin", b"SQLite format 3\0", "SQLite database: use database"),
+        ("t.xlsx", b"PK\x03\x04\0", "spreadsheet: save its sheet as CSV"),
+        ("t.bin", b"abc", "rename it, or use csv"),
+    ],
+)
+def test_a_file_of_another_kind_is_told_the_way_by_what_it_is(name: str, head: bytes, way: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(head)
+    with pytest.raises(UsageError, match=re.escape(way)), opened(tmp_path / name):
+        pass
+    if b"\0" in head:
+        with pytest.raises(UsageError, match=re.escape(way)), opened(CsvFile(tmp_path / name)):
+            pass
 
 
 @pytest.mark.parametrize("name", ["?1", "*", "x[1]", "[x]1", "~t", "it's {x}", "{x,y}1", "a b"])

@@ -19,6 +19,8 @@ from dpmpc.data.schema import Labels
 from dpmpc.data.spelled import readers
 from dpmpc.data.table import Block, Table, code_sql, value_sql
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 TEXTS = [None, "", " 7 ", "7", "1e3", "-0.1", "nan", "1_0", "it's", "a\\tb", "a\tb", "True", "NA", "2024-03-05",
          "Mar 5, 2024", "é", "0x10", "inf"]  # fmt: skip
 

@@ -37,6 +37,8 @@ from dpmpc.statistics.held_out import EVALUATION, HELD_OUT, Evaluated
 from tests.machines import together
 from tests.runs import own_addresses
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 SCHEMA = Schema((Numeric("x", -1.0, 1.0),), Labels("y", ("1",), ("0",)))
 Rows = dict[str, list[tuple[float, str]]]  # of each id: what its records hold
 

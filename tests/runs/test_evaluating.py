@@ -210,12 +210,15 @@ def test_figures_that_a_task_has_too_few_records_for_are_refused_before_its_surv
     assert ledgers_below(tmp_path / "not")  # of its survey too
 
 
-def test_figures_of_a_quantity_are_scikit_learns_on_what_predict_says_beyond_its_range_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("basis", ["linear", "additive"])
+def test_figures_of_a_quantity_are_scikit_learns_on_what_predict_says_beyond_its_range_too(
+    basis: Any, tmp_path: Path
+) -> None:
     """A third of the targets lie beyond the public range. Clipped to it they would be missed by less than they are."""
     path, frame = tmp_path / "people.csv", people(1500)
     frame["y"] = 2 * frame["x"] + np.random.default_rng(7).normal(size=len(frame))
     frame.to_csv(path, index=False)
-    asked = request(path, figures="plain", task="ridge", epsilon=20.0, iterations=20, basis="linear")
+    asked = request(path, figures="plain", task="ridge", epsilon=20.0, iterations=20, basis=basis)
     path.with_suffix(".json").write_text(json.dumps({"x": [-3, 3], "y": [-2, 2]}))
     numbers = run(replace(asked, preprocessing="records"), tmp_path / "run")["figures"]["numbers"]
     with opened(path) as (table, _):

@@ -16,6 +16,8 @@ from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import Request
 from tests.data.exports import EXPORTS, Export
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 EACH, COLUMNS = 400, 3  # of each kind
 
 

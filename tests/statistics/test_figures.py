@@ -180,6 +180,24 @@ def test_noise_alone_does_not_hide_that_one_class_is_said() -> None:
     assert low is None or (high is not None and low < 0.5 < high)
 
 
+def test_a_balanced_accuracy_is_that_of_recalls_that_are_possible() -> None:
+    """Some 47 positive records, all missed, and much noise: a recall below 0 does not pull the mean below a half of the
+    other one, which stood beside a sensitivity of 0 as 0.316."""
+    own, seen = people(), 0
+    yes = np.where(own["chance"] < 0.016, "yes", "no")
+    for sigma in np.geomspace(0.1, 6, 40) * 2**20:
+        found, _ = of_release(Schema(X, LABELS), [0.1, 0.1, -2.0], {**own, "y": yes}, sigma=float(sigma))
+        recalls = [found.numbers[name].estimate for name in ("sensitivity", "specificity")]
+        both = found.numbers["balanced accuracy"].estimate
+        if both is None or None in recalls:
+            continue
+        odd = not all(0 <= recall <= 1 for recall in recalls if recall is not None)
+        seen += odd
+        if odd:
+            assert both == pytest.approx(np.clip(np.array(recalls, dtype=np.float64), 0, 1).mean())
+    assert seen
+
+
 def test_a_run_is_compared_with_an_ordinary_pipeline_and_shown_in_a_notebook(tmp_path: Path) -> None:
     """On request, outside the guarantee: the figures are those of a pipeline that is fitted here once more."""
     from sklearn.linear_model import RidgeCV

@@ -1,0 +1,56 @@
+"""Databases that tests are lent: nothing of one table is there for the next."""
+
+import os
+from pathlib import Path
+
+import duckdb
+
+from dpmpc.data import CsvFile
+from dpmpc.data.holding import held
+from dpmpc.data.loading import opened
+from dpmpc.data.table import connect
+from tests import databases
+
+
+def test_a_database_is_lent_again_with_nothing_of_the_table_before(tmp_path: Path) -> None:
+    with databases.kept() as counts:
+        for k in range(3):
+            with opened({"a": [k, k + 1], "b": ["x", "y"]}) as (table, private):
+                held(table, ["a", "b"])
+                assert [row[0] for row in table.rows(table.number("a"))] == [k, k + 1]
+                assert table.run("SELECT current_setting('temp_directory')") == [(str(private),)]
+        assert counts == [1, 2]
+        with opened({"a": [1]}) as (first, _), opened({"a": [2]}) as (second, _):  # one has another's at no time
+            assert first.rows("a") != second.rows("a")
+        assert counts == [2, 3]
+        again = connect(tmp_path, None)
+        assert again.execute("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchall() == [(0,)]
+        again.close()
+        again.close()
+        assert counts == [2, 4]
+
+
+def test_a_file_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
+    """Of the same name and size, and of the same moment, as clocks of files may be coarse."""
+    path = tmp_path / "t.csv"
+    with databases.kept() as counts:
+        for k in range(5):
+            path.write_text(f"a,b\n{k},x\n{k + 1},y\n")
+            os.utime(path, ns=(10**18, 10**18))
+            with opened(CsvFile(path)) as (table, _):
+                assert [row[0] for row in table.rows(table.number("a"))] == [k, k + 1]
+        assert counts == [1, 4]
+        with connect(tmp_path, None) as one:
+            assert one.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_a_database_with_anything_left_is_not_lent_again(tmp_path: Path) -> None:
+    before = duckdb.connect
+    with databases.kept() as counts:
+        for what in ("TABLE kept AS SELECT 1", "VIEW seen AS SELECT 1"):
+            one = connect(tmp_path, None)
+            one.execute(f"CREATE {what}")
+            one.close()
+        connect(tmp_path, 1 << 28).close()  # another limit is another database
+        assert counts == [3, 0]
+    assert duckdb.connect is before
