@@ -174,9 +174,9 @@ def uniform(prg: Prg, shape: tuple[int, ...]) -> Words:
 
 
 def continue_into(shares: Words, start: int, values: NDArray[np.int64], known: Words) -> None:
-    """Writes to `shares` (rows, columns), from column `start` on, polynomials of degree t at t + 1, t + 2, ...: they are
-    `values` (width,) at 0, signed or reduced, and `known` (t, width) at 1 .. t.
+    """Writes to `shares` (rows, columns), from column `start` on, polynomials of degree t at t + 1, t + 2, ...
 
+    They are `values` (width,) at 0, signed or reduced, and `known` (t, width) at 1 .. t.
     By backward differences: t (t + 1) / 2 subtractions, then t additions a share (Newton).
     """
     t = len(known)
