@@ -1,0 +1,69 @@
+"""One release with noise from the pool by this version against that of another commit: seconds of each part, by turns.
+
+    python benchmarks/pooled.py [--against COMMIT] [-d 122] [-m 100] [--repetitions 5] [--json FILE]
+
+Without --against the other one is 71173d3, checked out as `programs.py` does it. Each turn is a `dpmpc bench iteration`
+of both, in processes of their own; figures are medians over the turns of the medians over releases. The barrier, which
+71173d3 does not have, is in `open`: so a line is the total less that part. Run from the repository, with its environment.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from dpmpc.benchmarks.programs import ROOT, WALKER, checkout
+
+_COMMAND = "import sys; from dpmpc.cli import main as m; sys.exit((getattr(m, 'program', None) or m.main)())"
+TOTAL, OPEN, REST = "total", "open", "total less open"
+Seconds = dict[str, float]
+
+
+def measure(tree: Path, dimension: int, owners: int) -> Seconds:
+    """Medians over releases of a release's parts, by the version in `tree`."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "result.json"
+        cell = ["-d", str(dimension), "-m", str(owners), "-M", "3", "--json", str(file)]
+        environment = {**os.environ, "PYTHONPATH": str(tree)}
+        command = [sys.executable, "-c", _COMMAND, "bench", "iteration", *cell]
+        subprocess.run(command, env=environment, cwd=tree, check=True, stdout=subprocess.DEVNULL)
+        record = next(r for r in json.loads(file.read_text(encoding="utf-8"))["records"] if r["kind"] == "iteration")
+    found = {part: figure["median"] for part, figure in record["seconds"].items()}
+    return {**found, REST: found[TOTAL] - found[OPEN]}
+
+
+def table(old: list[Seconds], new: list[Seconds]) -> str:
+    """Markdown: each part's medians, and the median of the turns' ratios."""
+    lines = ["| part | before | now | now of before, median of the turns |", "| --- | --- | --- | --- |"]
+    for part in (part for part in old[0] if part in new[0] and not part.startswith("limit")):
+        before, now = ([turn[part] for turn in of] for of in (old, new))
+        ratio = statistics.median(b / a for a, b in zip(before, now, strict=True))
+        lines.append(f"| {part} | {1e6 * statistics.median(before):.0f} µs | {1e6 * statistics.median(now):.0f} µs | {ratio:.2f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("--against", default=WALKER, help="a commit, or a folder that holds a checkout, compiled")
+    parser.add_argument("-d", type=int, default=122)
+    parser.add_argument("-m", type=int, default=100)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    old: list[Seconds] = []
+    new: list[Seconds] = []
+    with checkout(arguments.against) as tree:
+        for _ in range(arguments.repetitions):
+            old.append(measure(tree, arguments.d, arguments.m))
+            new.append(measure(ROOT, arguments.d, arguments.m))
+    print(table(old, new))
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"old": old, "new": new}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
