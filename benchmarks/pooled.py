@@ -4,7 +4,8 @@
 
 Without --against the other one is 71173d3, checked out as `programs.py` does it. Each turn is a `dpmpc bench iteration`
 of both, in processes of their own; figures are medians over the turns of the medians over releases. The barrier, which
-71173d3 does not have, is in `open`: so a line is the total less that part. Run from the repository, with its environment.
+71173d3 does not have, is in `open`: so a line is the total less that part. Run from the repository, with its
+environment.
 """
 
 import argparse
@@ -42,7 +43,8 @@ def table(old: list[Seconds], new: list[Seconds]) -> str:
     for part in (part for part in old[0] if part in new[0] and not part.startswith("limit")):
         before, now = ([turn[part] for turn in of] for of in (old, new))
         ratio = statistics.median(b / a for a, b in zip(before, now, strict=True))
-        lines.append(f"| {part} | {1e6 * statistics.median(before):.0f} µs | {1e6 * statistics.median(now):.0f} µs | {ratio:.2f} |")
+        figures = (f"{1e6 * statistics.median(of):.0f} µs" for of in (before, now))
+        lines.append(f"| {part} | {' | '.join(figures)} | {ratio:.2f} |")
     return "\n".join(lines)
 
 

@@ -9,8 +9,10 @@ import numpy as np
 from dpmpc.data.holding import held
 from dpmpc.data.intake import Intake, explore
 from dpmpc.data.looked import Looked
-from dpmpc.data.once import once, worked_out
+from dpmpc.data.once import once
+from dpmpc.data.reading import literal
 from dpmpc.data.table import Table
+from dpmpc.data.together import COLUMN, SMALL, alike
 from dpmpc.errors import number_of, spelt
 from dpmpc.lazy import dataclass
 
@@ -113,23 +115,46 @@ def _bars(c: Looked) -> tuple[tuple[str, int], ...]:
 
 
 def _histograms(table: Table, columns: Sequence[Looked]) -> dict[str, tuple[tuple[str, int], ...]]:
-    """Those of some columns, several a query: one that reads texts takes longer to plan than to run."""
-    found = {}
-    for begin in range(0, len(columns), _AT_ONCE):
-        some = columns[begin : begin + _AT_ONCE]
-        select, relation = worked_out(", ".join(_counted(table, c) for c in some), table.relation)
-        for c, counted in zip(some, table.rows(select, relation=relation)[0], strict=True):
-            found[c.name] = _histogram(c, dict(counted or {}))
-    return found
+    """Those of some columns; of a small table many a query: one that reads texts takes longer to plan than to run."""
+    found, kinds = dict[str, dict[int, int]](), {c.name: c for c in columns}
+    for dates in (True, False) if 0 < table.n <= SMALL else ():
+        for some in alike(table, [c.name for c in columns if (c.kind == "date") is dates], table.n):
+            found |= {name: {} for name in some.names}
+            value = some.table.days(some.name) if dates else some.table.number(some.name)
+            ends = ([repr(end(kinds[name])) for name in some.names] for end in (_low, _half))
+            low, half = (f"CAST([{', '.join(map(literal, each))}][{COLUMN} + 1] AS DOUBLE)" for each in ends)
+            values = f"(SELECT {COLUMN} AS c, {value} AS v, {low} AS low, {half} AS half FROM {some.relation})"
+            place = _place("v", "low", "half")
+            for c, at, count in table.rows(f"c, {place}, count(*)", "WHERE isfinite(v) GROUP BY 1, 2", values):
+                found[some.names[c]][at] = count
+    rest = [c for c in columns if c.name not in found]
+    for begin in range(0, len(rest), _AT_ONCE):
+        some_of = rest[begin : begin + _AT_ONCE]
+        for c, counted in zip(some_of, table.one(*(_counted(table, c) for c in some_of)), strict=True):
+            found[c.name] = dict(counted or {})
+    return {c.name: _histogram(c, found[c.name]) for c in columns}
+
+
+def _low(c: Looked) -> float:
+    """Half of the least value: halves, for the width may overflow."""
+    assert c.least is not None
+    return c.least / 2
+
+
+def _half(c: Looked) -> float:
+    assert c.least is not None and c.greatest is not None
+    return c.greatest / 2 - c.least / 2
+
+
+def _place(value: str, low: str, half: str) -> str:
+    share = f"CASE WHEN {half} = 0 THEN 0 ELSE ({value} / 2 - {low}) / {half} END"
+    return f"least({BINS - 1}, CAST(floor({share} * {BINS}) AS INTEGER))"
 
 
 def _counted(table: Table, c: Looked) -> str:
     """SQL for a map of how many values lie in each bin of a column's range."""
-    assert c.least is not None and c.greatest is not None
     value = once(table.days(c.name) if c.kind == "date" else table.number(c.name))
-    low, half = c.least / 2, c.greatest / 2 - c.least / 2  # halves, for the width may overflow
-    share = f"({value} / 2 - {low!r}) / {half!r}" if half else "0"
-    place = f"least({BINS - 1}, CAST(floor({share} * {BINS}) AS INTEGER))"
+    place = _place(value, *(f"CAST('{end!r}' AS DOUBLE)" for end in (_low(c), _half(c))))
     return f"histogram(CASE WHEN isfinite({value}) THEN {place} END)"
 
 

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 
 from dpmpc.data.reading import literal
 from dpmpc.data.table import Table
+from dpmpc.data.together import COLUMN, alike
 
 MOST = 256  # texts of one column
 _LONGEST = 256  # characters of one
 _SAMPLE = 1 << 14  # rows that say whether the others are looked at
 
-TIMES, COLUMN = '"(times)"', '"(column)"'  # no column of records has such a name
+TIMES = '"(times)"'  # no column of records has such a name
 
 Texts = tuple[tuple[str | None, int], ...]  # each text of a column, None for a field without one, and how often
 
@@ -28,6 +29,22 @@ def few(table: Table, name: str) -> Texts | None:
     return found
 
 
+def few_of(table: Table, names: Sequence[str]) -> dict[str, Texts | None]:
+    """The same of some columns, asked for together where the table is small."""
+    texts = [name for name in names if table[name].type == "VARCHAR"]
+    unknown = [name for name in texts if texts_of(table[name].name) not in table.found]
+    if len(unknown) > 1 and not table.parsed and table.n < _SAMPLE:
+        for some in alike(table, unknown, table.n):
+            counted = f"(SELECT {COLUMN} AS c, {some.value} AS v, count(*) AS k FROM {some.relation} GROUP BY 1, 2)"
+            counted = f"(SELECT *, count(v) OVER (PARTITION BY c) AS many FROM {counted})"
+            found = dict[int, list[tuple[str | None, int]]]()
+            for c, text, count in table.rows("c, v, k", f"WHERE many <= {MOST} ORDER BY c, v", counted):
+                found.setdefault(c, []).append((text, int(count)))
+            for c, name in enumerate(some.names):
+                table.found[texts_of(table[name].name)] = _if_few(found.get(c, []))
+    return {name: few(table, name) for name in names}
+
+
 def texts_of(name: str) -> str:
     """What a table has the different texts of a column under (`Table.found`)."""
     return f"texts {name}"
@@ -39,11 +56,18 @@ def _few(table: Table, sql: str) -> Texts | None:
         relation = f"(SELECT {sql} AS v FROM {table.relation} {tail})"
         rows = table.rows("v, count(*)", f"GROUP BY 1 ORDER BY 1 LIMIT {MOST + 2}", relation)
         found = [(None if row[0] is None else str(row[0]), int(row[1])) for row in rows]
-        texts = [text for text, _ in found if text is not None]
-        if not 0 < len(texts) <= MOST or any(len(text) > _LONGEST or "\0" in text for text in texts):
+        if _if_few(found) is None:
             return None
         if sum(count for _, count in found) < _SAMPLE:  # these were all
             break
+    return tuple(found)
+
+
+def _if_few(found: Sequence[tuple[str | None, int]]) -> Texts | None:
+    """All texts of a column, if they are few."""
+    texts = [text for text, _ in found if text is not None]
+    if not 0 < len(texts) <= MOST or any(len(text) > _LONGEST or "\0" in text for text in texts):
+        return None
     return tuple(found)
 
 
@@ -63,15 +87,6 @@ def listed_together(table: Table, names: Sequence[str], sql: str) -> str:
         f"(SELECT unnest(CAST([{columns}] AS INTEGER[])) AS {COLUMN}, unnest(CAST([{texts}] AS VARCHAR[])) AS {sql},"
         f" unnest(CAST([{counts}] AS BIGINT[])) AS {TIMES})"
     )
-
-
-def counted_together(table: Table, names: Sequence[str], sql: str) -> str:
-    """The same of columns of one type that may have many."""
-    parts = (
-        f"SELECT {c} AS {COLUMN}, {table[name].sql} AS {sql}, count(*) AS {TIMES} FROM {table.relation} GROUP BY 2"
-        for c, name in enumerate(names)
-    )
-    return f"({' UNION ALL '.join(parts)})"
 
 
 def different(table: Table, name: str) -> str:

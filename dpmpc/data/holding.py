@@ -5,21 +5,20 @@ held as text, cleaned row by row. What is cheap for most records is done for all
 that is one of few is held as it stands, where none of the few has to be mended.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from dpmpc.data.few import COLUMN, MOST, listed, texts_of
+from dpmpc.data.few import MOST, few_of, listed_together, texts_of
 from dpmpc.data.once import worked_out
 from dpmpc.data.reading import number_sql
 from dpmpc.data.scripts import ZEROS
 from dpmpc.data.table import Column, Table, value_sql
+from dpmpc.data.together import COLUMN, alike
 from dpmpc.errors import RecordError
 
 HELD, _RAW = "held", "raw"
 _FIRST = 1000  # records that say what is tried first
 _AT_ONCE = 256  # columns of one query: what it holds of each while it runs adds up
-_VALUE, _READ = '"(value)"', '"(read)"'  # no column of records has such a name
 
 
 def held(table: Table, names: Sequence[str]) -> Table:
@@ -65,7 +64,7 @@ def _held(table: Table, names: Sequence[str], called: str, first: int) -> Table:
         if not wrong:
             break
         numbers -= wrong
-    odd = {c.name for c in columns if c.name in few and not _clean(result, c)}
+    odd = few - _clean(result, [c.name for c in columns if c.name in few])
     known = result.found
     result = replace(result, columns=tuple(replace(c, clean=_held_clean(c) and c.name not in odd) for c in columns))
     if odd:
@@ -84,23 +83,14 @@ def _tried(table: Table, names: Sequence[str]) -> tuple[set[str], set[str], set[
     have no word for a missing one either, as the first records say. Columns that are spelled alike are asked about in
     one expression, over the values of all of them: to plan one a column takes longer than to run it."""
     texts = [name for name in names if table[name].kind in ("text", "number")]
-    alike: dict[object, list[str]] = defaultdict(list)
-    for name in texts:
-        column, spelling = table[name], table.spelling
-        alike[column.type, bool(column.value), spelling.of(name), spelling.markers(name)].append(name)
     seen = dict[str, tuple[int, int, int]]()
-    for some in alike.values():
-        column = replace(table[some[0]], sql=_VALUE, value=_READ if table[some[0]].value else "")
-        one = replace(table, columns=(column,))
-        odd = f"count(*) FILTER (WHERE isinf({value_sql(one, column.name)}) OR {_padded(one, column.name)})"
-        each = [f"unnest([{', '.join(table[name].sql for name in some)}]) AS {_VALUE}"]
-        if column.value:
-            each.append(f"unnest([{', '.join(table[name].value for name in some)}]) AS {_READ}")
-        each.append(f"unnest(range({len(some)})) AS {COLUMN}")
-        relation = f"(SELECT {', '.join(each)} FROM (SELECT * FROM {table.relation} LIMIT {_FIRST}))"
-        word = f"CAST({_VALUE} AS VARCHAR) <> '' AND TRY_CAST({_VALUE} AS DOUBLE) IS NULL"
-        asked = f"{COLUMN}, {odd}, count(DISTINCT {_VALUE}), count(*) FILTER (WHERE {word})"
-        seen |= {some[at]: (*found,) for at, *found in table.rows(asked, f"GROUP BY {COLUMN}", relation)}
+    for some in alike(table, texts, _FIRST, f"LIMIT {_FIRST}"):
+        value, one, name = some.value, some.table, some.name
+        odd = f"count(*) FILTER (WHERE isinf({value_sql(one, name)}) OR {_padded(one, name)})"
+        word = f"CAST({value} AS VARCHAR) <> '' AND TRY_CAST({value} AS DOUBLE) IS NULL"
+        asked = f"{COLUMN}, {odd}, count(DISTINCT {value}), count(*) FILTER (WHERE {word})"
+        rows = table.rows(asked, f"GROUP BY {COLUMN}", some.relation)
+        seen |= {some.names[at]: (*found,) for at, *found in rows}
     none = (0, 0, 0)  # of no records
     numbers = {name for name in texts if not seen.get(name, none)[0] and not table.worded(name)}
     plain = (name for name in texts if table[name].type == "VARCHAR" and not table[name].value)
@@ -141,14 +131,17 @@ def _kept(table: Table, columns: Sequence[Column], select: str, called: str, rel
     return replace(table, columns=tuple(columns), relation=called, repair=None, parsed=False, unchanged=lambda: None)
 
 
-def _clean(table: Table, column: Column) -> bool:
-    """Whether no text of a column that is held as it stands has to be mended: it has few, and none is missing."""
-    texts = listed(table, column.name)
-    if texts is None:
-        return False
-    there = f"{column.sql} IS NOT NULL AND"
-    mended = f"{table.missing(column.name)} OR {table.text(column.name)} <> {column.sql}"
-    return not table.one(f"count(*) FILTER (WHERE {there} ({mended}))", relation=texts)[0]
+def _clean(table: Table, names: Sequence[str]) -> set[str]:
+    """The columns of which no text, held as it stands, has to be mended: they have few, and none is missing."""
+    ready = [name for name, texts in few_of(table, names).items() if texts is not None]
+    clean = set[str]()
+    for some in alike(table, ready, MOST):
+        one, texts = some.table, listed_together(table, some.names, some.value)
+        mended = f"{one.missing(some.name)} OR {one.text(some.name)} <> {some.value}"
+        asked = f"{COLUMN}, count(*) FILTER (WHERE {some.value} IS NOT NULL AND ({mended}))"
+        rows = table.rows(asked, f"GROUP BY {COLUMN}", texts)
+        clean |= {some.names[at] for at, count in rows if not count}
+    return clean
 
 
 def _padded(table: Table, name: str) -> str:

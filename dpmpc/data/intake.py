@@ -5,20 +5,21 @@ look only proposes: what a field reads as follows from that field and from what 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dpmpc.data.absent import as_stated
 from dpmpc.data.calendars import Calendar
-from dpmpc.data.few import TIMES, different, few
+from dpmpc.data.few import few
 from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
 from dpmpc.data.holding import held
 from dpmpc.data.looked import ALIKE, Kind, Looked, Role
 from dpmpc.data.oddities import CODE, IDENTIFIER, LIKELY_YEARS, dropping, oddities, years_of
 from dpmpc.data.spelling import PLAIN, Spelling, canonical, is_number, stating
 from dpmpc.data.table import Table, some
-from dpmpc.data.texts import facts_of_texts, listed_words, odd_texts, plain_forms, units_of
+from dpmpc.data.texts import counts_of, facts_of_texts, listed_words, odd_texts, plain_forms, units_of
+from dpmpc.data.together import asked_of
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 
@@ -34,6 +35,7 @@ _PADDED = "numbers with zeros before them, such as 0123"
 _EXACT = 100_000  # records: of more, different numbers are counted approximately
 ONCE = 20_000  # records: of more, what a look found of a column stands where another spelling moves no field of it
 _AT_ONCE = 16  # columns a query, so that its plan stays small
+_Fact = dict[str, Any]
 _FIELDS = 400_000  # of texts that one query asks about together, or of _AT_ONCE columns
 
 
@@ -125,7 +127,7 @@ def _look(
     if table.spelling.decimal == "." and any(each.commas for each in forms):  # are the points of others decimals?
         broken = [c for c in columns.values() if c.forms is None and c.kind == "number" and not c.whole]
         texts = {c.name: c.present - c.unread for c in broken if table[c.name].kind == "text"}
-        forms += plain_forms(table, texts)
+        forms += plain_forms(table, texts, plain.n)
     spelling, asks = proposed(table.spelling, forms)
     spelling, asks = _with_codes(spelling, asks, list(columns.values()))
     spelling, asks = _with_calendar(spelling, asks, list(columns.values()))
@@ -205,29 +207,49 @@ def explore(
     return replace(found, stated=first.spelling, proposed=table.spelling, asks=asks, notes=notes), plain
 
 
-_Fact = dict[str, Any]
-
-
 def _facts(table: Table, names: Sequence[str]) -> dict[str, _Fact]:
     """What one scan says of some columns, each in words of its kind; of texts, one scan each of its different ones."""
     facts = dict[str, _Fact]()
     rest, texts = (list(filter(lambda name: (table[name].kind == "text") is text, names)) for text in (False, True))
-    for begin in range(0, len(rest), _AT_ONCE):
-        some = {name: dict(_asked(table, name)) for name in rest[begin : begin + _AT_ONCE]}
-        row = iter(table.one(*(sql for one in some.values() for sql in one.values())))
-        facts |= {name: {key: next(row) for key in one} for name, one in some.items()}
+
+    def asked(one: Table, name: str) -> list[str]:
+        return [sql for _, sql in _asked(one, name, table.n)]
+
+    for name, found in asked_of(table, rest, asked, table.n).items():
+        facts[name] = dict(zip((key for key, _ in _asked(table, name, table.n)), found, strict=True))
     at_once = max(_AT_ONCE, _FIELDS // max(1, table.n))
     for begin in range(0, len(texts), at_once):
         facts |= facts_of_texts(table, texts[begin : begin + at_once])
+    _add_texts(table, texts, facts)
+    listed = [name for name in texts if facts[name]["distinct"] <= 20 * _TOP]
+    listed += [name for name in rest if table[name].kind == "number" and facts[name]["distinct"] <= _TOP]
+    for name, counts in counts_of(table, listed, Table.text, most=_TOP + 1).items():
+        facts[name]["counts"] = counts
     return facts
 
 
-def _asked(table: Table, name: str) -> Iterator[tuple[str, str]]:
+def _add_texts(table: Table, names: Sequence[str], facts: Mapping[str, _Fact]) -> None:
+    """With the words for what is missing, units and fields that are not read, of the columns that have some."""
+    words = listed_words(table, [name for name in names if facts[name]["likely"]])
+    for name in names:
+        facts[name]["words"] = words.get(name, {})
+    units = units_of(table, [name for name in names if facts[name]["units"]])
+    for name in names:
+        fact = facts[name]
+        there, fact["unit counts"] = fact["present"] - sum(fact["words"].values()), units.get(name, {})
+        fact["read"] = next((kind for kind in ("number", "date") if _MOSTLY * there <= fact[f"{kind}s"] < there), "")
+    for kind in ("number", "date"):
+        some = [name for name in names if facts[name]["read"] == kind and facts[name]["present"]]
+        for name, counts in odd_texts(table, some, kind).items():
+            facts[name]["odd texts"] = tuple(counts)
+
+
+def _asked(table: Table, name: str, rows: int) -> Iterator[tuple[str, str]]:
     """Aggregates of a column of numbers or dates, by name."""
     column = table[name]
     sql = column.sql
     yield "present", f"count({sql})"
-    yield "distinct", f"count(DISTINCT {sql})" if table.n <= _EXACT else f"approx_count_distinct({sql})"
+    yield "distinct", f"count(DISTINCT {sql})" if rows <= _EXACT else f"approx_count_distinct({sql})"
     if column.kind == "number":
         value = table.number(name)
         yield from (("least", f"min({value})"), ("greatest", f"max({value})"))
@@ -267,7 +289,7 @@ def _number(table: Table, base: Looked, fact: _Fact) -> Looked:
         unread = base.present - int(fact["numbers"])
         found = replace(found, least=low, greatest=high, unread=unread, why="its values are numbers")
     if base.distinct <= _TOP:
-        found = _counted(table, found)
+        found = _counted(table, found, fact)
     return _numbered(table, found, fact)
 
 
@@ -284,14 +306,15 @@ def _numbered(table: Table, found: Looked, fact: _Fact) -> Looked:
     padded = bool(fact.get("coded")) and fact["narrow"] == fact["broad"] >= _WIDE
     long = found.least >= _LONG and math.floor(math.log10(found.least)) == math.floor(math.log10(found.greatest))
     named = IDENTIFIER.search(found.name)
-    if not (dense or long or padded or named) or not _all_different(table, found):
+    if not (dense or long or padded or named) or not _all_different(table, found, fact):
         return found
     why = "whole numbers, all different" + ", one after the other" * dense
     return replace(found, kind="identifier", why=why) if named else replace(found, why=f"{why}: an identifier?")
 
 
-def _all_different(table: Table, found: Looked) -> bool:
-    exact = table.one(f"count(DISTINCT {table[found.name].sql})")[0]
+def _all_different(table: Table, found: Looked, fact: _Fact) -> bool:
+    known = table.n <= _EXACT and table[found.name].kind == "number"
+    exact = fact["distinct"] if known else table.one(f"count(DISTINCT {table[found.name].sql})")[0]
     return bool(exact >= 0.99 * found.present)
 
 
@@ -307,7 +330,7 @@ def _other(table: Table, base: Looked, fact: _Fact) -> Looked:
 
 def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     present, numbers, dates = base.present, int(fact["numbers"]), int(fact["dates"])
-    words = listed_words(table, base.name) if fact["likely"] else {}
+    words: dict[str, int] = fact["words"]
     there = present - sum(words.values())
     worth = 2 * (fact["odd"] + numbers) >= there and fact["odd"] >= SOME * there
     results = RESULTS if int(fact["signs"]) >= SOME * present else ()
@@ -315,7 +338,7 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     codes = bool(fact["padded"] and numbers)  # 0001A among 99213
     lettered = int(fact["lettered"]) >= SOME * there and numbers + fact["point"] + fact["comma"] >= SOME * there > 0
     timed = int(fact["times"]) >= _MOSTLY * there
-    units = units_of(table, base.name) if fact["units"] and worth and not (codes or lettered or timed) else {}
+    units: dict[str, int] = fact["unit counts"] if worth and not (codes or lettered or timed) else {}
     if len(units) > 2 and base.distinct <= 2 * len(units):  # 1234 AB, 9711 LM: each has a unit of its own
         units = {}
     broken = any(int(fact[form]) for form in FORMS if form.split()[0] in ("comma", "point", "gap", "tick"))
@@ -334,7 +357,7 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     )
     base = replace(base, forms=forms, digits=int(fact["odd"]), whole=fact["whole"] == numbers)
     if base.distinct <= 20 * _TOP:
-        base = _counted(table, base)
+        base = _counted(table, base, fact)
     remarks = sum(not is_number(value) for value, _ in base.values) if base.listed else base.distinct
     many = base.distinct > MOST_LISTED or (remarks <= _REMARKS and base.distinct - remarks >= _FEW)
     mostly = _MOSTLY if many else _NEARLY  # words among many numbers are remarks
@@ -344,13 +367,13 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
         return replace(_worded(base, fact, there), why=_PADDED, codes=True)
     if numbers >= mostly * there > 0:
         why = f"{numbers} of {there} values are numbers" if numbers < there else "its values are numbers"
-        odd = odd_texts(table, base.name, "number") if numbers < there else ()
+        odd = fact["odd texts"] if numbers < there else ()
         found = replace(base, kind="number", unread=present - numbers, least=fact["least"], greatest=fact["greatest"])
         found = replace(found, odd=odd)
         return _numbered(table, replace(found, why=why), {**fact, "whole": fact["whole"]})
     if dates >= mostly * there > 0:
         found = replace(base, kind="date", unread=present - dates, least=fact["first"], greatest=fact["last"])
-        found = replace(found, odd=odd_texts(table, base.name, "date") if dates < there else ())
+        found = replace(found, odd=fact["odd texts"] if dates < there else ())
         return replace(found, why=f"{dates} of {there} values are dates" if dates < there else "its values are dates")
     if (times := int(fact["times"])) >= mostly * there > 0:
         why = f"{times} of {there} values are times of day" if times < there else "its values are times of day"
@@ -384,16 +407,15 @@ def _worded(base: Looked, fact: _Fact, there: int) -> Looked:
     return replace(base, kind="category", why=f"{base.distinct} different values{mixed}")
 
 
-def _counted(table: Table, base: Looked) -> Looked:
+def _counted(table: Table, base: Looked, fact: _Fact) -> Looked:
     """With its most frequent values, as they are compared; all of them if they are few."""
-    text, spelling = table.text(base.name), table.spelling.of(base.name)
-    ordering = f"GROUP BY 1 ORDER BY 2 DESC, t LIMIT {_TOP + 1}"
-    rows = table.rows(f"{text} AS t, CAST(sum({TIMES}) AS BIGINT)", ordering, different(table, base.name))
+    rows: dict[str, int] = fact["counts"]
     counts: dict[str, int] = {}
-    worded, spelling = table.worded(base.name), PLAIN if table[base.name].kind == "number" else spelling
-    for value, count in rows:
-        spelled = str(value) if worded else canonical(str(value), spelling)
-        counts[spelled] = counts.get(spelled, 0) + int(count)
+    worded, number = table.worded(base.name), table[base.name].kind == "number"
+    spelling = PLAIN if number else table.spelling.of(base.name)
+    for value, count in rows.items():
+        spelled = value if worded else canonical(value, spelling)
+        counts[spelled] = counts.get(spelled, 0) + count
     ordered = tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     listed = len(rows) <= _TOP
     return replace(base, values=ordered, listed=listed, distinct=len(counts) if listed else base.distinct)

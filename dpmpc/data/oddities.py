@@ -14,7 +14,8 @@ from dpmpc.data.few import listed
 from dpmpc.data.reading import literal
 from dpmpc.data.spelling import MISSING, Spelling, stating
 from dpmpc.data.table import Table, some
-from dpmpc.data.texts import figures_of
+from dpmpc.data.texts import figures_of, points_of
+from dpmpc.data.together import asked_of
 from dpmpc.errors import number_of
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def oddities(
         *_groups(source, table, seen, stated),
         *_figures(table, seen),
         *_words(seen, words),
-        *_kept(source, seen),
+        *_kept(source, seen, table.n),
     )
 
 
@@ -224,12 +225,7 @@ def _groups(source: Table, table: Table, columns: Sequence["Looked"], stated: Sp
         and source[c.name].kind == "text" and max(abs(c.least), abs(c.greatest)) < 1000
     ]  # fmt: skip
     names = _of_three_digits(table, seen)
-    asked = list[str]()  # all at once: each reading may parse the file
-    for text in map(source.text, names):
-        three = f"regexp_full_match({text}, '[+-]?[1-9]\\d{{0,2}}\\.\\d{{3}}')"
-        asked += [f"count(*) FILTER (WHERE {test})" for test in (f"contains({text}, '.')", three)]
-    counts = iter(source.one(*asked) if asked else ())
-    for name, pointed, grouped in zip(names, counts, counts, strict=True):
+    for name, (pointed, grouped) in points_of(source, names, table.n).items():
         if pointed == grouped >= _LEAST:
             yield (
                 f"column '{name}': all {grouped} numbers with a point have three digits after it, read as decimals; "
@@ -240,29 +236,30 @@ def _groups(source: Table, table: Table, columns: Sequence["Looked"], stated: Sp
 def _of_three_digits(table: Table, names: Sequence[str]) -> list[str]:
     """The columns of numbers whose values are thousandths, half of those that are not whole no hundredths. Cost: a
     reading of those of which the first records have none that is finer."""
-    first = f"(SELECT * FROM {table.relation} LIMIT {_FIRST})"
-    for relation in (first, None):
-        if not names:
-            return []
-        parts = []
-        for value in map(table.number, names):
-            off = (f"abs({value} * {scale} - round({value} * {scale})) > 1e-6" for scale in (1, 100, 1000))
-            parts += [f"count(*) FILTER (WHERE isfinite({value}) AND {test})" for test in off]
-        counts = iter(table.one(*parts, relation=relation))
-        found = list(zip(names, counts, counts, counts, strict=True))
-        names = [name for name, _, _, finer in found if not finer]
-    return [name for name, broken, hundredths, finer in found if not finer and 0 < broken <= 2 * hundredths]
+
+    def asked(one: Table, name: str) -> list[str]:
+        value = one.number(name)
+        off = (f"abs({value} * {scale} - round({value} * {scale})) > 1e-6" for scale in (1, 100, 1000))
+        return [f"count(*) FILTER (WHERE isfinite({value}) AND {test})" for test in off]
+
+    found = asked_of(table, names, asked, table.n, _FIRST)
+    if table.n > _FIRST:
+        found = asked_of(table, [name for name, (_, _, finer) in found.items() if not finer], asked, table.n)
+    return [n for n, (broken, hundredths, finer) in found.items() if not finer and 0 < broken <= 2 * hundredths]
 
 
 def _figures(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     """Columns whose fields look like numbers or dates and are read as neither."""
+    seen = []
     for c in columns:
         worded = c.role == "feature" and c.kind in ("category", "free text", "identifier") and c.distinct > _MANY_VALUES
         if not worded or 2 * c.digits < c.present or c.forms is None or c.forms.otherwise:
             continue
-        if IDENTIFIER.search(c.name) or CODE.search(c.name) or table[c.name].kind != "text" or paired(c):
-            continue
-        count = figures_of(table, c.name)
+        if not (IDENTIFIER.search(c.name) or CODE.search(c.name) or table[c.name].kind != "text" or paired(c)):
+            seen.append(c)
+    counts = figures_of(table, [c.name for c in seen])
+    for c in seen:
+        count = counts[c.name]
         if 2 * count >= c.present:
             yield (
                 f"column '{c.name}': {count} fields have digits and signs that no option reads as numbers, "
@@ -270,19 +267,20 @@ def _figures(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
             )
 
 
-def _kept(source: Table, columns: Sequence["Looked"]) -> Iterator[str]:
+def _kept(source: Table, columns: Sequence["Looked"], rows: int) -> Iterator[str]:
     """Words such as NA that count as missing where they may be values: short ones among short ones, or beside fields
     that are empty. Of the first records alone."""
     seen = [c for c in columns if c.kind in ("category", "identifier", "free text") and source[c.name].kind == "text"]
-    parts = list[str]()
+
+    def asked(one: Table, name: str) -> list[str]:
+        text = one.text(name)
+        kept = ", ".join(literal(word) for word in one.spelling.markers(name)[1:] if word in MISSING)
+        gone = f"count(*) FILTER (WHERE lower({text}) IN ({kept}))" if kept else "0"
+        return [gone, f"count(*) FILTER (WHERE {text} IS NULL OR {text} = '')"]
+
+    counts = asked_of(source, [c.name for c in seen], asked, rows, _FIRST)
     for c in seen:
-        text = source.text(c.name)
-        kept = ", ".join(literal(word) for word in source.spelling.markers(c.name)[1:] if word in MISSING)
-        parts += [f"count(*) FILTER (WHERE lower({text}) IN ({kept}))"] if kept else ["0"]
-        parts += [f"count(*) FILTER (WHERE {text} IS NULL OR {text} = '')"]
-    first = f"(SELECT * FROM {source.relation} LIMIT {_FIRST})"
-    counts = iter(source.one(*parts, relation=first) if parts else ())
-    for c, gone, empty in zip(seen, counts, counts, strict=True):
+        gone, empty = counts[c.name]
         short = c.listed and c.distinct > _VALUES and all(len(value) <= _SHORT for value, _ in c.values)
         short |= c.listed and c.distinct > 2 and all(re.fullmatch("[A-Z]{2}", value) for value, _ in c.values)
         if gone and (short or empty):

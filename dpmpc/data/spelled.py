@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.few import few
+from dpmpc.data.few import few_of
 from dpmpc.data.reading import literal
 from dpmpc.data.table import Block, Table
 from dpmpc.lazy import dataclass
@@ -30,7 +30,7 @@ class Reader:
 def readers(table: Table, asked: Mapping[str, Callable[[Table], Sequence[str]]]) -> dict[str, Reader]:
     """Of each column, a reader of the expressions (as of `Table.blocks`) that `asked` makes over it and nothing else.
     Cost: for texts that lie ready, one reading of the column more. Errors: the source cannot be read."""
-    found = {name: few(table, name) for name in asked}
+    found = few_of(table, list(asked))
     own = {name: [text for text, _ in texts if text is not None] for name, texts in found.items() if texts}
     made = _once_a_spelling(table, own, asked) if own else {}
     return {name: made[name] if name in made else Reader(tuple(asked[name](table))) for name in asked}

@@ -1,12 +1,10 @@
 """What is asked of a column of texts at a look: how many fields read as numbers, dates and times, and how the others
 are spelled."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from dpmpc.data.few import COLUMN, TIMES, counted_together, different, few, listed_together
+from dpmpc.data.few import MOST, TIMES, different, few_of, listed_together
 from dpmpc.data.forms import (
     FIGURES,
     FORMS,
@@ -23,10 +21,10 @@ from dpmpc.data.forms import (
 from dpmpc.data.reading import clock_sql, literal, western_sql, without_before_sql
 from dpmpc.data.scripts import ZEROS
 from dpmpc.data.table import Table
+from dpmpc.data.together import COLUMN, SMALL, Alike, alike, asked_of
 
 _UNITS = 64
 _VALUE = '"(value)"'  # no column of records has such a name
-_TOGETHER = 20_000  # records: the different values of all columns of more would need much memory at once
 _FIRST = 1000  # fields: they say whether the others are worth a look
 
 
@@ -61,23 +59,13 @@ def facts_of_texts(table: Table, names: Sequence[str]) -> dict[str, dict[str, An
     """What `_asked` has of each column. Those that have few texts, or all of a small table, are asked for together
     where they are spelled alike: such a query takes longer to plan than to run."""
     asked, found = dict(_asked()), dict[str, dict[str, Any]]()
-    alike: dict[tuple[bool, object], list[str]] = defaultdict(list)
-    spelling = table.spelling
-    for name in names:
-        column, ready = table[name], few(table, name) is not None
-        if (ready or table.n <= _TOGETHER) and not column.value:
-            spelled = spelling.of(name), spelling.markers(name), table.worded(name)
-            kind = ("" if ready else column.type, column.clean, *spelled)
-            alike[ready, kind].append(name)
-    for (ready, _), some in alike.items():
-        column = replace(table[some[0]], sql="v")
-        every = replace(table, columns=(column,))
-        listed = listed_together(table, some, "v") if ready else counted_together(table, some, "v")
-        values = f"(SELECT * FROM {listed} WHERE NOT {every.missing(column.name)})"
-        rows = table.rows(
-            f"c, {', '.join(asked.values())}", "GROUP BY c", _read(every, column.name, values, f"{COLUMN} AS c, ")
-        )
-        found |= {some[row[0]]: dict(zip(asked, row[1:], strict=True)) for row in rows}
+    texts = few_of(table, names)
+    for ready in (True, False):
+        some = [n for n in names if (texts[n] is not None) is ready and not table[n].value]
+        for each in alike(table, some if ready or table.n <= SMALL else (), MOST if ready else table.n):
+            read = _read(each.table, each.name, _there(table, each, ready), f"{COLUMN} AS c, ")
+            rows = table.rows(f"c, {', '.join(asked.values())}", "GROUP BY c", read)
+            found |= {each.names[row[0]]: dict(zip(asked, row[1:], strict=True)) for row in rows}
     for name in names:
         if name not in found:
             answers = table.one(*asked.values(), relation=different_texts(table, name))
@@ -116,51 +104,111 @@ def _asked() -> Iterator[tuple[str, str]]:
         yield form, fields(f"regexp_full_match(b, {literal(pattern)})")
 
 
-def plain_forms(source: Table, present: Mapping[str, int]) -> list[Forms]:
-    """How the points of columns of plain numbers stand in their texts. `present`: the columns, and how many numbers."""
-    if not present:
-        return []
-    parts = []
-    for text in map(source.text, present):
+def plain_forms(source: Table, present: Mapping[str, int], rows: int) -> list[Forms]:
+    """How the points of columns of plain numbers stand in their texts. `present`: the columns, and how many numbers;
+    `rows`: of the source."""
+    found, none = points_of(source, list(present), rows), dict.fromkeys((*FORMS, *NEGATIVE), 0)
+    return [Forms(n, none, {}, {}, found[name][::-1], (n, 0), name, 0) for name, n in present.items()]
+
+
+def points_of(source: Table, names: Sequence[str], rows: int) -> dict[str, tuple[int, int]]:
+    """(fields with a point, those such as 1.234) of each of some columns. `rows`: of the source. Cost: one reading of
+    it, however many columns; of a small one a few."""
+
+    def asked(one: Table, name: str) -> list[str]:
+        text = one.text(name)
         tests = (f"contains({text}, '.')", f"regexp_full_match({text}, {literal(FORMS['point three'])})")
-        parts += [f"count(*) FILTER (WHERE {test})" for test in tests]
-    counts, none = iter(source.one(*parts)), dict.fromkeys((*FORMS, *NEGATIVE), 0)
-    found = zip(present.items(), counts, counts, strict=True)
-    return [Forms(n, none, {}, {}, (three, pointed), (n, 0), name, 0) for (name, n), pointed, three in found]
+        return [f"count(*) FILTER (WHERE {test})" for test in tests]
+
+    return {name: (pointed, three) for name, (pointed, three) in asked_of(source, names, asked, rows).items()}
 
 
-def listed_words(table: Table, name: str) -> dict[str, int]:
+def _there(table: Table, some: Alike, ready: bool) -> str:
+    """A relation of the different values of some columns that are there, each with its COLUMN and how often."""
+    if ready:
+        values = listed_together(table, some.names, some.value)
+    else:
+        values = f"(SELECT {COLUMN}, {some.value}, count(*) AS {TIMES} FROM {some.relation} GROUP BY ALL)"
+    return f"(SELECT * FROM {values} WHERE NOT {some.table.missing(some.name)})"
+
+
+Said = Callable[[Table, str], str]  # SQL of a table and the name of a column
+Counts = dict[str, dict[str, int]]
+
+
+def counts_of(
+    table: Table, names: Sequence[str], text: Said, where: Said | None = None, most: int | None = None
+) -> Counts:
+    """How many fields of each column, of a condition, have each text, worked out once of each different value; the
+    commonest first, at most so many. The columns of a small table are asked for together."""
+    found = Counts()
+    if table.n <= SMALL and len(names) > 1:
+        texts = few_of(table, [name for name in names if table[name].kind == "text"])
+        for ready in (True, False):
+            some = [n for n in names if (texts.get(n) is not None) is ready and not table[n].value]
+            for each in alike(table, some, MOST if ready else table.n):
+                one, relation = each.table, _there(table, each, ready)
+                asked = f"{COLUMN} AS c, {text(one, each.name)} AS t, CAST(sum({TIMES}) AS BIGINT) AS k"
+                tail = f"{f'WHERE {where(one, each.name)} ' if where else ''}GROUP BY 1, 2"
+                first = f" QUALIFY row_number() OVER (PARTITION BY c ORDER BY k DESC, t) <= {most}" if most else ""
+                found |= {name: {} for name in each.names}
+                for c, word, count in table.rows(asked, f"{tail}{first} ORDER BY 1, 3 DESC, 2", relation):
+                    found[each.names[c]][str(word)] = int(count)
+    for name in names:
+        if name not in found:
+            tail = f"{f'WHERE {where(table, name)} ' if where else ''}GROUP BY 1 ORDER BY 2 DESC, 1"
+            asked = f"{text(table, name)} AS t, CAST(sum({TIMES}) AS BIGINT)"
+            rows = table.rows(asked, tail + (f" LIMIT {most}" if most else ""), different(table, name))
+            found[name] = {str(word): int(count) for word, count in rows}
+    return found
+
+
+def listed_words(table: Table, names: Sequence[str]) -> Counts:
     """The words that look like "missing", and how many fields have each."""
-    text = table.text(name)
-    return _counts(table, name, f"lower({text})", missing_sql(text))
+    return counts_of(
+        table, names, lambda one, name: f"lower({one.text(name)})", lambda one, name: missing_sql(one.text(name))
+    )
 
 
-def units_of(table: Table, name: str) -> dict[str, int]:
+def units_of(table: Table, names: Sequence[str]) -> Counts:
     """What looks like a unit, the commonest ones, and how many fields have each."""
-    text = western_sql(table.text(name))
-    return _counts(table, name, unit_sql(text), has_unit_sql(text, core_sql(text)), most=_UNITS)
+
+    def has(one: Table, name: str) -> str:
+        text = western_sql(one.text(name))
+        return has_unit_sql(text, core_sql(text))
+
+    return counts_of(table, names, lambda one, name: unit_sql(western_sql(one.text(name))), has, _UNITS)
 
 
-def odd_texts(table: Table, name: str, kind: Literal["number", "date"]) -> tuple[str, ...]:
-    """The three commonest texts of a column that are there and are no number, or no date."""
-    read = f"isfinite({table.number(name)})" if kind == "number" else f"{table.days(name)} IS NOT NULL"
-    return tuple(_counts(table, name, table.text(name), f"NOT coalesce({read}, false)", most=3))
+def odd_texts(table: Table, names: Sequence[str], kind: Literal["number", "date"]) -> Counts:
+    """The three commonest texts of each column that are there and are no number, or no date."""
+
+    def odd(one: Table, name: str) -> str:
+        read = f"isfinite({one.number(name)})" if kind == "number" else f"{one.days(name)} IS NOT NULL"
+        return f"NOT coalesce({read}, false)"
+
+    return counts_of(table, names, Table.text, odd, 3)
 
 
-def figures_of(table: Table, name: str) -> int:
-    """How many fields of a column of texts look like a number, a time or a date that is read as none; 0 if less than a
-    quarter of the first ones do."""
-    asked = fields(f"regexp_full_match(o, {literal(FIGURES)})")
-    if table.n <= _FIRST:
-        present, count = table.one(fields("true"), asked, relation=different_texts(table, name))
-        return int(count) if 4 * count >= present else 0
-    first = replace(table, relation=f"(SELECT * FROM {table.relation} LIMIT {_FIRST})")
-    present, count = first.one(fields("true"), asked, relation=different_texts(first, name))
-    return int(table.one(asked, relation=different_texts(table, name))[0]) if 4 * count >= present else 0
+def figures_of(table: Table, names: Sequence[str]) -> dict[str, int]:
+    """How many fields of each of some columns of texts look like a number, a time or a date that is read as none; 0 if
+    less than a quarter of the first ones do."""
+    found = dict.fromkeys(names, 0)
+    first = _figures(table, names, f"LIMIT {_FIRST}")
+    found |= {name: count for name, (present, count) in first.items() if 4 * count >= present}
+    if table.n > _FIRST:
+        some = [name for name, count in found.items() if count]
+        found |= {name: count for name, (_, count) in _figures(table, some).items()}
+    return found
 
 
-def _counts(table: Table, name: str, text: str, where: str, most: int | None = None) -> dict[str, int]:
-    """How many fields of a condition have each text, worked out once of each different value; the commonest first."""
-    tail = f"WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1" + (f" LIMIT {most}" if most else "")
-    rows = table.rows(f"{text} AS t, CAST(sum({TIMES}) AS BIGINT)", tail, different(table, name))
-    return {str(word): int(count) for word, count in rows}
+def _figures(table: Table, names: Sequence[str], limit: str = "") -> dict[str, tuple[int, int]]:
+    """(fields that are there, those that look like figures) of each column."""
+    asked = f"{fields('true')}, {fields(f'regexp_full_match(o, {literal(FIGURES)})')}"
+    found = dict.fromkeys(names, (0, 0))
+    if not limit and table.n > SMALL:
+        return {name: table.rows(asked, relation=different_texts(table, name))[0] for name in names}  # type: ignore[misc]
+    for each in alike(table, names, min(table.n, _FIRST) if limit else table.n, limit):
+        read = _read(each.table, each.name, _there(table, each, False), f"{COLUMN} AS c, ")
+        found |= {each.names[c]: (there, count) for c, there, count in table.rows(f"c, {asked}", "GROUP BY c", read)}
+    return found
