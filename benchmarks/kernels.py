@@ -107,6 +107,9 @@ def _of_field(words: int) -> Iterator[tuple[str, Job]]:
     yield "values at points", lambda: compiled.points(*parts)
     stream = Prg(bytes(16))
     yield "uniform elements", lambda: compiled.uniform(stream, words)
+    shares, signed = np.empty((2, words), dtype=np.uint64), x[0].view(np.int64)
+    yield "sum over owners", lambda: field.total(x)
+    yield "shares beside a seed's", lambda: field.continue_into(shares, 0, signed, x[1:2])
     yield "weighted sum", lambda: weighted_sum(rows, list(range(3, 11)), 5)
 
 

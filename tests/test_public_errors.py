@@ -168,6 +168,8 @@ def told(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
                 inner = part.value if isinstance(part, ast.FormattedValue) else None
                 if isinstance(part, ast.Call) and ast.unparse(part.func) == "str" and part.args:
                     inner = part.args[0]
+                if isinstance(part, ast.Attribute) and part.attr == "message":
+                    inner = part.value
                 if isinstance(inner, ast.Name) and inner.id == handler.name:
                     yield call.lineno, caught, ast.unparse(call.func)
 

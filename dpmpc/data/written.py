@@ -6,6 +6,7 @@ msgspec does the checking, and makes the JSON schema for editors from the same c
 import difflib
 import json
 import re
+import stat
 import tomllib
 from datetime import date, time
 from pathlib import Path
@@ -26,12 +27,21 @@ def read_written(path: Path, kind: type[Value], what: str) -> Value:
     Errors: it cannot be read; it is not of this kind, with the line and the nearest known key.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = no_pipe(path, what).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"{what} file must be readable; {path}: {error.strerror}; check the path") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{what} file is UTF-8; {path.name} is not at byte {error.start}; save it as UTF-8") from None
     return written(text, kind, what, path.name, toml=path.suffix == ".toml")
+
+
+def no_pipe(path: Path, what: str) -> Path:
+    """The path. Errors: it is a pipe or a device; whoever opens a pipe that nobody writes to waits for ever. OSError
+    where there is nothing."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a folder says so itself
+        raise UsageError(f"{what} file is read more than once; {path} is a pipe or a device; save it as a file")
+    return path
 
 
 def written(text: str, kind: type[Value], what: str, name: str, *, toml: bool = False) -> Value:

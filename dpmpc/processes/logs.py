@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
+from dpmpc.errors import spelt
+
 Log = Callable[[str], None]
 LEVELS = ("debug", "info", "warning", "error")
 LOGGER = logging.getLogger("dpmpc")  # what programs that use the library listen to
@@ -71,6 +73,7 @@ def log_to(file: TextIO) -> Log:
     name = {"process": Path(file.name).stem} if named else {}
 
     def log(text: str) -> None:
+        text = spelt(text)  # what another site said comes with its settings marked
         LOGGER.log(_NUMBERS[level_of(text)], "%s", text)
         if wanted(level_of(text)):
             print(json_line(text, **name) if as_json() else f"{now()} {text}", file=file, flush=True)

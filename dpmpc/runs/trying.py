@@ -131,7 +131,7 @@ class Trial:
                     return
                 self.problems[there] = refused or call.problem  # which tells more than that it has ended since
             except PeerError as error:
-                self.problems[there] = refused = str(error)
+                self.problems[there] = refused = error.message
             finally:
                 peer.abort("the trial of this connection is over")
             await asyncio.sleep(_PAUSE)
@@ -153,8 +153,8 @@ class Trial:
             self._learn(name, payload)
         except PeerError as error:
             if name in self._wanted:
-                self.refused[name] = str(error)
-            raise Refused(str(error)) from None
+                self.refused[name] = error.message
+            raise Refused(error.message) from None
         assert self.party is not None
         self.called.add(name)
         peer.send(HELLO, self._hello(False, self.party))

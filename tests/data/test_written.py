@@ -1,16 +1,22 @@
 """Files that people write: what is wrong, where, and the nearest known key; and the schema for editors."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+from dpmpc.aggregation.plan.limits import Limits
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.data.check import schema_in
 from dpmpc.data.columns import Categorical, Date
+from dpmpc.data.planned import asks, planned_sizes
 from dpmpc.data.schema import Labels, Numeric, Schema, column_of_bounds, editor_schema, read_bounds
 from dpmpc.data.written import known_keys
 from dpmpc.errors import UsageError
+from dpmpc.runs.consortium import read_consortium
 from tests.tables import write
 
 GOOD = """{
@@ -134,3 +140,26 @@ def test_names_of_a_wide_table_are_counted_in_one_pass() -> None:
     target = Labels("label", ("1",), ("0",))
     Schema(tuple(Numeric(Counted(f"x{k}"), 0.0, 1.0) for k in range(500)), target)
     assert asked[0] < 5_000
+
+
+@pytest.mark.parametrize("name", ["schema.json", "schema.toml", "limits.toml", "plan.json"])
+def test_a_pipe_is_refused_before_it_is_opened(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opens one that nobody writes to waits for ever."""
+    pipe = tmp_path / name
+    os.mkfifo(pipe)
+
+    def opens(path: Path, *rest: Any, **more: Any) -> Any:
+        raise AssertionError(path)
+
+    monkeypatch.setattr(Path, "open", opens)
+    monkeypatch.setattr(Path, "read_text", opens)
+    readers = {
+        "schema": (Schema.read, schema_in, read_bounds),
+        "limits": (Limits.read, read_consortium),
+        "plan": (Plan.read, schema_in, planned_sizes, asks),
+    }
+    for read in readers[pipe.stem]:
+        with pytest.raises(UsageError, match="is a pipe or a device; save it as a file"):
+            read(pipe)
+    with pytest.raises(UsageError, match="is a pipe or a device; save it as a file"):
+        Schema.read(Path("/dev/null"))

@@ -118,6 +118,8 @@ def check_numbers(level: str) -> None:
     rows = tuple(below_p(43) for _ in range(3))
     check(f"total {level}", rows, out, lambda: kernels.total(rows, out, 43))
     check(f"extract {level}", rows, wide, lambda: kernels.extract(rows, wide, 2, 43))
+    check(f"column_sums {level}", [x], out, lambda: kernels.column_sums(x, out))
+    check(f"continued {level}", [more, x], wide, lambda: kernels.continued(more, x, wide, 0, 3, 2))
     check(f"inverse_root {level}", [more], out, lambda: kernels.inverse_root(more, out))
     check(f"cut {level}", [x], x, lambda: kernels.cut(x))  # one jump: whether a word is p, once in 2^61
     at = words(27)

@@ -164,15 +164,18 @@ def test_who_does_not_greet_in_time_is_dropped(monkeypatch: pytest.MonkeyPatch) 
     asyncio.run(body())
 
 
-def test_who_is_refused_is_told_why() -> None:
+def test_who_is_refused_is_told_why_with_settings_marked() -> None:
+    """Each site spells them as its own surface does."""
+    why = b"another plan; mend <<index>>"
+
     def refuse(peer: Peer, greeting: bytearray) -> None:
-        raise Refused("another plan")
+        raise Refused("another plan; mend <<index>>")
 
     async def body() -> None:
         listener, (reader,) = await at_a_listener(refuse, 1)
         WRITERS[0].write(header(HELLO, 1) + b"x")
         async with asyncio.timeout(HANG):
-            assert await reader.readexactly(HEADER.size + 12) == header(REASON, 12) + b"another plan"
+            assert await reader.readexactly(HEADER.size + len(why)) == header(REASON, len(why)) + why
             WRITERS[0].close()
             assert await reader.read() == b""
         listener.close()

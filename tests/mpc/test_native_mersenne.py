@@ -93,6 +93,29 @@ def test_inner_products_and_sums_at_points_equal_their_twins(level: tuple[str, .
     assert COMPILED.inner(largest, largest) == 64 * columns % P
 
 
+@compiled_only
+@pytest.mark.parametrize("columns", SIZES)
+def test_sums_of_rows_and_continued_polynomials_equal_their_twins(
+    level: tuple[str, ...], columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signed = draw(columns).astype(np.int64) - np.int64(P // 2)
+    for rows in (0, 1, 6, 7, 13, 100):
+        words = np.full((rows, columns), P - 1, dtype=np.uint64) if rows == 13 else draw(rows, columns)
+        found = field.total(words)
+        with monkeypatch.context() as without:
+            without.setattr(choice, "compiled", None)
+            assert same(found, field.total(words))
+        assert found.tolist() == [sum(map(int, column)) % P for column in words.T]
+    for t, rows in ((0, 1), (0, 3), (1, 2), (2, 3), (3, 1), (15, 17), (32, 1), (33, 2)):
+        known, first = draw(t, columns), np.zeros((rows, columns + 5), dtype=np.uint64)
+        second = first.copy()
+        field.continue_into(first, 3, signed, known)
+        with monkeypatch.context() as without:
+            without.setattr(choice, "compiled", None)
+            field.continue_into(second, 3, signed, known)
+        assert same(first, second) and not first[:, :3].any() and not first[:, columns + 3 :].any()
+
+
 def test_the_kernels_are_right_in_python_s_integers() -> None:
     """Both, for the twins are only as good as this."""
     for arithmetic in (COMPILED, TWIN):
@@ -200,6 +223,17 @@ Bad = Callable[[], object]
         (lambda k: k.points(draw(8), draw(8), draw(26), 3, 1), "and out 27; got 8, 8, 26"),
         (lambda k: k.points(draw(8), draw(8), draw(27), 9, 1), "1 to 8 variables"),
         (lambda k: k.points(draw(8), draw(8), draw(27), 3, -1), "1 to 8 variables"),
+        (lambda k: k.column_sums(draw(7), draw(3)), "whole rows of 3 words; got 7"),
+        (lambda k: k.column_sums(draw(7), draw(0)), "whole rows of 0 words; got 7"),
+        (lambda k: k.continued(draw(4), draw(33, 4), draw(8), 0, 33, 2), "at most 32 points"),
+        (lambda k: k.continued(draw(4), draw(4), draw(8), 0, -1, 2), "got -1 points"),
+        (lambda k: k.continued(draw(4), draw(7), draw(8), 0, 2, 2), "known for all 4 columns"),
+        (lambda k: k.continued(draw(4), draw(1), draw(8), 0, 0, 2), "known for all 4 columns"),
+        (lambda k: k.continued(draw(4), draw(4), draw(9), 0, 1, 2), "every row of out"),
+        (lambda k: k.continued(draw(4), draw(4), draw(8), 1, 1, 2), "from column 1 on"),
+        (lambda k: k.continued(draw(4), draw(4), draw(8), 5, 1, 2), "from column 5 on"),
+        (lambda k: k.continued(draw(4), draw(4), draw(8), -1, 1, 2), "from column -1 on"),
+        (lambda k: k.continued(draw(4), draw(4), draw(8), 0, 1, 0), "and 0 rows"),
     ],
 )
 def test_buffers_are_checked_before_they_are_touched(call: Callable[[object], object], says: str) -> None:
@@ -221,6 +255,9 @@ def test_an_output_must_not_share_memory_with_an_input() -> None:
         lambda: kernels.inverse_root(words[:8], words[:8]),
         lambda: kernels.points(words[:8], draw(8), words[7:34], 3, 1),
         lambda: kernels.points(draw(8), words[:8], words[7:34], 3, 1),
+        lambda: kernels.column_sums(words[:8], words[7:15]),
+        lambda: kernels.continued(words[:8], draw(8), words[7:15], 0, 1, 1),
+        lambda: kernels.continued(draw(8), words[:8], words[7:15], 0, 1, 1),
     ):
         with pytest.raises(ValueError, match="must not share memory"):
             call()

@@ -230,7 +230,7 @@ class OwnerGate:
         try:
             check_names(peer.certificate, names)
         except PeerError as error:
-            raise Refused(str(error)) from None
+            raise Refused(error.message) from None
 
     def _check_plan(self, peer: Peer, other: bytes) -> None:
         """Errors: Refused for one of another plan; Later for one that is at another stage of this run."""

@@ -114,7 +114,7 @@ class ResumingGate(OwnerGate):
             if peer.lost is None:  # it sent what no owner sends
                 self._log(f"{peer.name} is dropped: {error}")
                 if isinstance(peer, Peer):
-                    peer.farewell(str(error))
+                    peer.farewell(error.message)
                 peer.close()
                 self._admission = self._admission.without(peer)
                 self._changed.set()

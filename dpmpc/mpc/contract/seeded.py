@@ -40,7 +40,7 @@ class SeededDealer:
 
     def deal(self, vectors: Ints) -> list[Any]:
         seeds = [secrets.token_bytes(16) for _ in range(self._threshold)]
-        rows = shares_beside(field.from_int64(vectors), self._parties, [Prg(seed, _DOMAIN) for seed in seeds])
+        rows = shares_beside(vectors, self._parties, [Prg(seed, _DOMAIN) for seed in seeds])
         return [*(_SEED.pack(seed, vectors.size) for seed in seeds), *(memoryview(row).cast("B") for row in rows)]
 
 
@@ -83,23 +83,14 @@ def expanded(stream: Prg, words: int) -> Words:
     return result
 
 
-def shares_beside(values: Words, parties: int, streams: Sequence[Prg]) -> Words:
-    """The shares of the parties t .. n - 1, (n - t, *values.shape), of secret `values`, where those of the parties
-    0 .. t - 1 are the words of t streams.
-
-    The polynomial through (0, value) and t points is continued by its backward differences: t (t + 1) / 2 subtractions,
-    then t additions a share (Newton). With t = 0 every share is the value.
-    """
+def shares_beside(values: Ints, parties: int, streams: Sequence[Prg]) -> Words:
+    """The shares of the parties t .. n - 1, (n - t, *values.shape), of secret `values`, signed or reduced, where those
+    of the parties 0 .. t - 1 are the words of t streams. With t = 0 every share is the value."""
     flat, t = np.ascontiguousarray(values).reshape(-1), len(streams)
     shares = np.empty((parties - t, flat.size), dtype=np.uint64)
     for start in range(0, flat.size, _BLOCK):
         value = flat[start : start + _BLOCK]
-        table = [value, *(field.uniform(stream, value.shape) for stream in streams)]  # at 0 .. t
-        for order in range(1, t + 1):
-            for i in range(t - order + 1):
-                table[i] = field.sub(table[i + 1], table[i])
-        for row in shares[:, start : start + _BLOCK]:  # table[t - k]: the k-th backward difference at the last point
-            for i in range(1, t + 1):
-                table[i] = field.add(table[i], table[i - 1])
-            row[:] = table[t]
+        drawn = [field.uniform(stream, (1, value.size)) for stream in streams]
+        known = drawn[0] if t == 1 else np.concatenate([*drawn, np.empty((0, value.size), dtype=np.uint64)])
+        field.continue_into(shares, start, value, known)
     return shares.reshape(parties - t, *values.shape)

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.mpc.native import choice
 from dpmpc.mpc.numbers.prg import Prg
 
 Words = NDArray[np.uint64]
@@ -28,6 +29,7 @@ _LOW32 = np.uint64((1 << 32) - 1)
 _LOW29 = np.uint64((1 << 29) - 1)
 _3 = np.uint64(3)
 _BLOCK = 1 << 14  # words that are shared at a time
+_MOST_POINTS = 32  # of a polynomial that the kernel continues
 _PIECE = 1 << 16  # words of a long vector that are computed on at a time
 
 
@@ -96,7 +98,16 @@ def mul(a: Words, b: Words | int) -> Words:
 
 
 def total(values: Words) -> Words:
-    """Sum over the first axis mod p. Seven words are added before a reduction: 7 p < 2^64."""
+    """Sum over the first axis mod p, of words below p."""
+    if choice.compiled is None or not values.flags.c_contiguous:
+        return _total(values)
+    sums = np.empty(values.shape[1:], dtype=np.uint64)
+    choice.compiled.column_sums(values, sums)
+    return sums
+
+
+def _total(values: Words) -> Words:
+    """Seven words are added before a reduction: 7 p < 2^64."""
     while len(values) > 7:
         groups = len(values) // 7
         sums = fold(values[: 7 * groups].reshape(7, groups, *values.shape[1:]).sum(axis=0, dtype=np.uint64))
@@ -150,11 +161,36 @@ def share(values: Words, parties: int, threshold: int, prg: Prg) -> Words:
 def uniform(prg: Prg, shape: tuple[int, ...]) -> Words:
     """Field elements, exactly uniform given uniform bits: 61-bit words, drawn again where they are p."""
     values = prg.words(shape)
-    values &= _P
-    while values.max(initial=0) == _P:
+    if choice.compiled is not None:
+        found = choice.compiled.cut(values)
+    else:
+        values &= _P
+        found = values.max(initial=0) == _P
+    while found:
         again = values == _P
         values[again] = prg.words((int(again.sum()),)) & _P
+        found = (values == _P).any()
     return values
+
+
+def continue_into(shares: Words, start: int, values: NDArray[np.int64], known: Words) -> None:
+    """Writes to `shares` (rows, columns), from column `start` on, polynomials of degree t at t + 1, t + 2, ...
+
+    They are `values` (width,) at 0, signed or reduced, and `known` (t, width) at 1 .. t.
+    By backward differences: t (t + 1) / 2 subtractions, then t additions a share (Newton).
+    """
+    t = len(known)
+    if choice.compiled is not None and t <= _MOST_POINTS:
+        choice.compiled.continued(values.view(np.uint64), known, shares, start, t, len(shares))
+        return
+    table = [from_int64(values), *known]
+    for order in range(1, t + 1):
+        for i in range(t - order + 1):
+            table[i] = sub(table[i + 1], table[i])
+    for row in shares[:, start : start + values.size]:  # table[t - k]: the k-th backward difference at the last point
+        for i in range(1, t + 1):
+            table[i] = add(table[i], table[i - 1])
+        row[:] = table[t]
 
 
 @functools.cache

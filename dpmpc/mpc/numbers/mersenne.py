@@ -186,16 +186,11 @@ class Mersenne:
     def uniform(self, prg: Prg, count: int) -> Words:
         """The next words of a stream as field elements, exactly uniform given uniform words: b bits of each, drawn
         again where they are p. Whether any is p, once in 2^61, decides a branch."""
-        values = prg.words((count,))
-        if (kernels := self._kernels) is not None:
-            found = kernels.cut(values)
-        else:
-            values &= self._p
-            found = values.max(initial=0) == self._p
-        while found:
-            again = values == self._p
+        if self._kernels is not None:
+            return field.uniform(prg, (count,))
+        values = prg.words((count,)) & self._p
+        while (again := values == self._p).any():
             values[again] = prg.words((int(again.sum()),)) & self._p
-            found = (values == self._p).any()
         return values
 
     # -- twins -------------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ class Call:
                     check(peer, answer)
                     return peer
             except Later as error:
-                self.problem = str(error)
+                self.problem = error.message
             except asyncio.CancelledError as cancelled:  # the other side may have admitted this one by now
                 if cancelled.args and peer.frames_sent:
                     peer.farewell(str(cancelled.args[0]))
@@ -250,7 +250,7 @@ class _Desk:
         except Later:
             raise
         except PeerError as error:
-            raise Refused(str(error)) from None
+            raise Refused(error.message) from None
         self._rendezvous.forget(j, f"each party must have its own index; a second party {j} called; mend <<index>>")
         peer.send(HELLO, _pack(self._hello))
         self._admit(j, peer)

@@ -156,11 +156,11 @@ class Listener:
         except TimeoutError:
             self._refuse(who, f"no greeting within {GREETING:g} s")
         except Refused as error:
-            self._refuse(peer.name, str(error))
-            peer.farewell(str(error))
+            self._refuse(peer.name, error.message)
+            peer.farewell(error.message)  # whoever reads it spells its settings
             await peer.gone(FAREWELL_SECONDS)
         except Later as error:  # nobody is refused
-            peer.farewell(later(str(error)))
+            peer.farewell(later(error.message))
             await peer.gone(FAREWELL_SECONDS)
         except PeerError:
             self._refuse(who, peer.lost or "it hung up")
