@@ -72,6 +72,7 @@ LOOKED_AT = {
     ),
     "data/partitions.py": "_PLACE | known | name | path.name | paths[0].name | source",
     "data/ranges.py": "name",
+    "data/packed.py": "error.strerror | kind | path.name",
     "data/scratch.py": "base | error.strerror",
     "data/seeds.py": "seed",
     "data/sets.py": (

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import glob
-import gzip
 import hashlib
 import itertools
 import time
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 from dpmpc.data.alike import cast, joint, placed
 from dpmpc.data.csvfile import encoding_of, open_csv, other_kind, readable, scan, transcoded
 from dpmpc.data.engine import duckdb, explained
+from dpmpc.data.packed import packing, unpack
 from dpmpc.data.reading import path_literal
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Column, Table, quoted
@@ -81,7 +80,7 @@ def open_file(
         opened = _parquet(path, connection) if suffix in _PARQUET else _arrow(path, connection)
         return replace(opened, unchanged=partial(check_unchanged, path, digest), spelling=spelling)
     plain, unchanged = path, None
-    if _packing(path):
+    if packing(path):
         plain = _unpacked(path, folder)
     if (encoding := encoding_of(plain, spelling.encoding)) != "utf-8":
         digest = file_digest(path)
@@ -191,62 +190,13 @@ def _suffix(path: Path) -> str:
     raise UsageError(f"a file's suffix says its kind ({KINDS}); {path.name} has none of them; {way}")
 
 
-def _packing(path: Path) -> str:
-    """gz, zst or nothing, by the first bytes."""
-    with path.open("rb") as file:
-        head = file.read(4)
-    return "gz" if head[:2] == b"\x1f\x8b" else "zst" if head == b"\x28\xb5\x2f\xfd" else ""
-
-
 def _unpacked(path: Path, folder: Path) -> Path:
-    """A plain copy of a compressed file. Errors: it is damaged, it changes meanwhile, the disk is full."""
-    kind, digest = _packing(path), file_digest(path)
+    """A plain copy of a compressed file. Errors: as `unpack`; it changes meanwhile."""
+    digest = file_digest(path)
     plain = folder / f"{len(list(folder.iterdir()))}.text"
-    damaged = UsageError(f"a .{kind} file must be whole; {path.name} is damaged; copy it again")
-    with plain.open("wb") as out:
-        pieces = _inflated(path) if kind == "gz" else _zstd(path)
-        while True:
-            try:
-                piece = next(pieces, None)
-            except (OSError, EOFError, zlib.error, _zstd_error()):
-                raise damaged from None
-            if piece is None:
-                break
-            try:
-                out.write(piece)
-                out.flush()
-            except OSError as error:
-                raise UsageError(
-                    f"records need room on the disk while they are read; {path.name}: {error.strerror}; free some"
-                ) from None
+    unpack(path, plain)
     check_unchanged(path, digest)
     return plain
-
-
-def _inflated(path: Path) -> Iterator[bytes]:
-    with gzip.open(path, "rb") as file:
-        yield from iter(partial(file.read, 1 << 20), b"")
-
-
-def _zstd(path: Path) -> Iterator[bytes]:
-    import zstandard  # only compressed files need it
-
-    decoder = None
-    with path.open("rb") as file:
-        while piece := file.read(1 << 18):
-            while piece:
-                if decoder is None or decoder.eof:  # a file may hold several frames
-                    decoder = zstandard.ZstdDecompressor().decompressobj()
-                yield decoder.decompress(piece) or b""
-                piece = decoder.unused_data if decoder.eof else b""
-    if decoder is None or not decoder.eof:
-        raise EOFError
-
-
-def _zstd_error() -> type[Exception]:
-    import zstandard
-
-    return zstandard.ZstdError
 
 
 def _parquet(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:

@@ -4,18 +4,20 @@ import csv
 import gzip
 import io
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from dpmpc.data import packed
 from dpmpc.data import table as table_module
 from dpmpc.data.intake import look
 from dpmpc.data.loading import CsvFile, opened
 from dpmpc.data.spelling import canonical, is_missing, is_number
 from dpmpc.data.table import Table, code_sql, value_sql
-from dpmpc.errors import UsageError
+from dpmpc.errors import RecordError, UsageError, public_text
 from tests.tables import csv_cells, write
 
 
@@ -61,10 +63,59 @@ def test_gz_bom_blank_lines_comments_and_space(tmp_path: Path) -> None:
 def test_zstandard_of_several_frames(tmp_path: Path) -> None:
     import zstandard
 
-    packed = zstandard.ZstdCompressor().compress(b"a,b\n1,2\n") + zstandard.ZstdCompressor().compress(b"3,4\n")
-    assert csv_cells(write(tmp_path, packed, "t.csv.zst"))[1] == [["1", "2"], ["3", "4"]]
+    both = zstandard.ZstdCompressor().compress(b"a,b\n1,2\n") + zstandard.ZstdCompressor().compress(b"3,4\n")
+    assert csv_cells(write(tmp_path, both, "t.csv.zst"))[1] == [["1", "2"], ["3", "4"]]
     with pytest.raises(UsageError, match=r"a \.zst file must be whole"):
-        csv_cells(write(tmp_path, packed[:-3], "t.csv.zst"))
+        csv_cells(write(tmp_path, both[:-3], "t.csv.zst"))
+
+
+@pytest.mark.parametrize(("kind", "honest"), [("gz", False), ("zst", False), ("zst", True)])
+def test_a_packed_file_unpacks_within_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, honest: bool
+) -> None:
+    """A bomb is refused before a byte is written where it says its size, else soon after; nothing of it is left."""
+    import zstandard
+
+    monkeypatch.setattr(packed, "_UNJUDGED", 1 << 20)
+    monkeypatch.setattr(packed, "_RATIO", 100)
+    pack = gzip.compress if kind == "gz" else zstandard.ZstdCompressor().compress
+    large, small = pack(bytes(1 << 25)), pack(b"1")
+    path = write(tmp_path, large + small if honest else small + large, f"t.csv.{kind}")
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    asked: list[int] = []
+    check = packed.check_room
+
+    def counting(name: str, whole: int, size: int, written: int, folder: Path) -> None:
+        asked.append(written)
+        check(name, whole, size, written, folder)
+
+    monkeypatch.setattr(packed, "check_room", counting)
+    with pytest.raises(RecordError, match=r"at most 100 times its size; t\.csv.* unpack it yourself$") as refused:
+        packed.unpack(Path(path), folder / "0.text")
+    assert "t.csv" not in public_text(refused.value)
+    assert not list(folder.iterdir())
+    assert (len(asked) == 1) is honest and max(asked) < 1 << 23
+
+
+@pytest.mark.parametrize("kind", ["gz", "zst"])
+def test_a_packed_file_leaves_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    import zstandard
+
+    pack = gzip.compress if kind == "gz" else zstandard.ZstdCompressor().compress
+    path = write(tmp_path, pack(b"a,b\n" + b"1,2\n" * 1000) + pack(b"3,4\n"), f"t.csv.{kind}")
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    usage = shutil.disk_usage(tmp_path)
+    for free, works in ((1 << 26, False), ((1 << 26) + 4003, False), ((1 << 26) + 4008, True)):
+        monkeypatch.setattr(shutil, "disk_usage", lambda folder, free=free: usage._replace(free=free))
+        if works:
+            packed.unpack(Path(path), folder / "0.text")
+            assert (folder / "0.text").stat().st_size == 4008
+        else:
+            with pytest.raises(RecordError, match=f"room on the disk.* {free:,} are free in .*unpack it yourself"):
+                packed.unpack(Path(path), folder / "0.text")
+            assert not list(folder.iterdir())
 
 
 def test_blank_lines_with_spaces_do_not_count_and_the_rest_is_read_as_ever(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ kills it there, and starts it again, at once or when all others have ended.
 
 Three parties and three owners, or three sites that are both, as processes with TLS on loopback. The one that is stopped
 (SIGSTOP) stops itself, in the middle of what it does: while processes meet, between a survey and the first release, in
-the middle of an upload of megabytes, before and after an opening, at the end. Below the stall everybody ends well.
+the middle of an upload, before and after an opening, at the end. Below the stall everybody ends well.
 Beyond it the others name the one that was stopped, and it says that it was away. The same commands carry the run on,
 with no release spent twice; a survey that was spent and not opened stays so. What does not hold is shown with `!`.
 """
@@ -45,7 +45,6 @@ SHORT, LONG = 2.0, 9.0  # seconds: below the stall, and beyond
 HANG = 240.0
 PARTY_POINTS = ("meeting", "after inputs", "after ledger", "share sent", "published", "all published", "ending")
 OWNER_POINTS = ("meeting", "survey settled", "sent to one party", "sent to all", "opened", "ending")
-WIDE = 300_000  # coordinates of a long message
 
 
 class Stop:
@@ -129,27 +128,23 @@ def live(arguments: Sequence[str], output: Path, point: str | None, times: int, 
     forked.dpmpc(arguments, output)
 
 
-def planned(folder: Path, kind: str, **settings: Any) -> Path:
-    """The plan's file: "surveyed", a table with columns that are surveyed, or "wide", long vectors."""
+def planned(folder: Path, **settings: Any) -> Path:
+    """The plan's file, of a table with columns that are surveyed."""
     folder.mkdir(parents=True)
     placement = Placement(folder / "plan")
-    if kind == "wide":
-        plan_only(Request(data="synthetic", max_rows=30 * OWNERS, dimension=WIDE, owners=OWNERS, test_fraction=0.0,
-                          evaluate=False, iterations=2, delta=1e-4, parties=3, **settings), placement)  # fmt: skip
-    else:
-        draft().write(folder / "schema.json")
-        plan_only(Request(schema=str(folder / "schema.json"), epsilon=1.0, delta=1e-5, iterations=3,
-                          owner_sizes=(EACH,) * OWNERS, **settings), placement)  # fmt: skip
+    draft().write(folder / "schema.json")
+    plan_only(Request(schema=str(folder / "schema.json"), epsilon=1.0, delta=1e-5, iterations=3,
+                      owner_sizes=(EACH,) * OWNERS, **settings), placement)  # fmt: skip
     return folder / "plan" / "plan.json"
 
 
 class Run:
     """The processes of one run."""
 
-    def __init__(self, folder: Path, kind: str, host: str, both: bool, stall: float, **settings: Any) -> None:
-        self.folder, self.kind, self.host, self.both, self.stall = folder, kind, host, both, stall
+    def __init__(self, folder: Path, host: str, both: bool, stall: float, **settings: Any) -> None:
+        self.folder, self.host, self.both, self.stall = folder, host, both, stall
         role = {"role": "both", "parties": 3} if both else {}
-        self.plan = planned(folder / "made", kind, **role, **settings)
+        self.plan = planned(folder / "made", **role, **settings)
         self.records = files(folder)
         self.names = [*"012"] if both else [*"012", *(f"owner{j}" for j in range(OWNERS))]
         keys = [*(f"party{i}" for i in range(3)), *(f"owner{j}" for j in range(OWNERS))]
@@ -162,11 +157,7 @@ class Run:
         records: list[str] = []
         if self.both or name.startswith("owner"):
             j = int(name.removeprefix("owner"))
-            if self.kind == "wide":
-                records = ["--data", "synthetic", "--max-rows", "30", "--dimension", str(WIDE), "--seed", str(j + 1),
-                           "--test-fraction", "0", "--no-evaluate"]  # fmt: skip
-            else:
-                records = ["--csv", str(self.records[j]), "--no-evaluate"]
+            records = ["--csv", str(self.records[j]), "--no-evaluate"]
         return [
             *("train", "--plan", str(self.plan), "-I", name, "--tls", str(self.folder / "keys"), *where, *records),
             *(("--role", "both") if self.both else ()),
@@ -228,16 +219,16 @@ HOWS = {"below": (SHORT, signal.SIGSTOP), "beyond": (LONG, signal.SIGSTOP), "kil
         "killed, late": (HANG, signal.SIGKILL)}  # fmt: skip
 
 
-def scenario(victim: str, point: str, kind: str, how: str, stall: float, number: int, times: int = 1) -> list[str]:
+def scenario(victim: str, point: str, how: str, stall: float, number: int, times: int = 1) -> list[str]:
     """What one process's pause or death led to: lines of names, exit codes and last words; "!" marks what must not
     be."""
     both = not victim.startswith(("owner", "party"))
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(Path(folder) / "run", kind, host_of(number), both, stall)
+        run = Run(Path(folder) / "run", host_of(number), both, stall)
         name = victim.removeprefix("party")
         seconds, sent = HOWS[how]
         codes = run.play(name, point, times, seconds / STALL * stall, sent)
-        lines = [f"== {victim}, {point} ({times}), {kind}, {how}: {codes}"]
+        lines = [f"== {victim}, {point} ({times}), {how}: {codes}"]
         for each in run.names:
             text = (run.folder / f"{each}.txt").read_text()
             waits = re.findall(r".*waiting for.*", text)
@@ -253,13 +244,12 @@ def scenario(victim: str, point: str, kind: str, how: str, stall: float, number:
     return lines
 
 
-def all_scenarios() -> list[tuple[str, str, str, int]]:
-    """(victim, point, kind, times)."""
-    found = [(victim, point, "surveyed", 1) for victim, points in
+def all_scenarios() -> list[tuple[str, str, int]]:
+    """(victim, point, times)."""
+    found = [(victim, point, 1) for victim, points in
              (("owner1", OWNER_POINTS), ("party1", PARTY_POINTS)) for point in points]  # fmt: skip
-    found += [("owner1", "sent to one party", "wide", 1), ("party1", "after inputs", "wide", 1)]
-    found += [("owner1", "sent to one party", "surveyed", 3), ("party1", "share sent", "surveyed", 4)]
-    found += [("1", point, "surveyed", 1) for point in ("meeting", "sent to one party", "share sent", "ending")]
+    found += [("owner1", "sent to one party", 3), ("party1", "share sent", 4)]
+    found += [("1", point, 1) for point in ("meeting", "sent to one party", "share sent", "ending")]
     return found
 
 
@@ -268,7 +258,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--victim")
     parser.add_argument("--point")
-    parser.add_argument("--kind")
     parser.add_argument("--stall", type=float, default=STALL)
     parser.add_argument("--how", choices=HOWS, nargs="*", default=["below", "beyond"])
     parser.add_argument("--jobs", type=int, default=1)
@@ -276,7 +265,7 @@ def main() -> None:
     chosen = [
         (*each, how)
         for each, how in itertools.product(all_scenarios(), asked.how)
-        if asked.victim in (None, each[0]) and asked.point in (None, each[1]) and asked.kind in (None, each[2])
+        if asked.victim in (None, each[0]) and asked.point in (None, each[1])
     ]  # fmt: skip
     turn, lock = iter(enumerate(chosen)), threading.Lock()
 
@@ -286,9 +275,9 @@ def main() -> None:
                 number, each = next(turn, (0, None))
             if each is None:
                 return
-            victim, point, kind, times, how = each
+            victim, point, times, how = each
             try:
-                lines = scenario(victim, point, kind, how, asked.stall, number, times)
+                lines = scenario(victim, point, how, asked.stall, number, times)
             except AssertionError as error:
                 lines = [f"!! {each}: {error}"]
             with lock:
