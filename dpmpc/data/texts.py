@@ -207,7 +207,7 @@ def _figures(table: Table, names: Sequence[str], limit: str = "") -> dict[str, t
     asked = f"{fields('true')}, {fields(f'regexp_full_match(o, {literal(FIGURES)})')}"
     found = dict.fromkeys(names, (0, 0))
     if not limit and table.n > SMALL:
-        return {name: table.rows(asked, relation=different_texts(table, name))[0] for name in names}  # type: ignore[misc]
+        return {name: table.rows(asked, relation=different_texts(table, name))[0] for name in names}
     for each in alike(table, names, min(table.n, _FIRST) if limit else table.n, limit):
         read = _read(each.table, each.name, _there(table, each, False), f"{COLUMN} AS c, ")
         found |= {each.names[c]: (there, count) for c, there, count in table.rows(f"c, {asked}", "GROUP BY c", read)}
