@@ -147,9 +147,10 @@ def _titles(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     """Rows that name the columns again, as files have that were put together of several."""
     texts = [c.name for c in columns if table[c.name].kind == "text"][:_PAIRS]
     tests = {name: f"{table.text(name)} IN ({literal(name)}, {literal(MARK + name)})" for name in texts}
-    for name in texts:
-        values = listed(table, name)
-        if values is not None and not table.one(f"count(*) FILTER (WHERE {tests[name]})", relation=values)[0]:
+    few = {name: values for name in texts if (values := listed(table, name)) is not None}
+    naming = [f"(SELECT count(*) FILTER (WHERE {tests[name]}) FROM {values})" for name, values in few.items()]
+    for name, count in zip(few, table.one(*naming, relation="(SELECT 1)") if few else (), strict=True):
+        if not count:
             del tests[name]  # no record names this column
     if len(texts) < 2 or len(tests) < max(2, len(texts) // 2):
         return
