@@ -5,12 +5,12 @@ look only proposes: what a field reads as follows from that field and from what 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from dpmpc.data.absent import as_stated
 from dpmpc.data.calendars import Calendar
+from dpmpc.data.facts import EXACT, MOSTLY, TOP, Fact, facts_of
 from dpmpc.data.few import few
 from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
 from dpmpc.data.holding import held
@@ -18,25 +18,19 @@ from dpmpc.data.looked import ALIKE, Kind, Looked, Role
 from dpmpc.data.oddities import CODE, IDENTIFIER, LIKELY_YEARS, dropping, oddities, years_of
 from dpmpc.data.spelling import PLAIN, Spelling, canonical, is_number, stating
 from dpmpc.data.table import Table, some
-from dpmpc.data.texts import counts_of, facts_of_texts, listed_words, odd_texts, plain_forms, units_of
-from dpmpc.data.together import asked_of
+from dpmpc.data.texts import plain_forms
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 
 MOST_LISTED = 100  # values of a category that a draft lists
-_NEARLY, _MOSTLY = 0.9, 0.6
+_NEARLY = 0.9
 _REMARKS = 3  # different words: as few among many different numbers are remarks
 RESULTS = ("-", "--", "\u2013", "nil", "neg")  # beside + and ++
 _FEW = 20  # records: fewer say nothing of identifiers
-_TOP = 1000
 _LONG = 1e7  # numbers from here on that have as many digits as each other and are all different may be identifiers
 _WIDE = 5  # digits: numbers of so many with zeros before them that are all different may be identifiers
 _PADDED = "numbers with zeros before them, such as 0123"
-_EXACT = 100_000  # records: of more, different numbers are counted approximately
 ONCE = 20_000  # records: of more, what a look found of a column stands where another spelling moves no field of it
-_AT_ONCE = 16  # columns a query, so that its plan stays small
-_Fact = dict[str, Any]
-_FIELDS = 400_000  # of texts that one query asks about together, or of _AT_ONCE columns
 
 
 @dataclass(frozen=True)
@@ -118,7 +112,7 @@ def _look(
     again = _unmoved(plain, before)
     columns |= again
     seen = [column for column in seen if column.name not in again]
-    facts = _facts(plain, [column.name for column in seen])
+    facts = facts_of(plain, [column.name for column in seen])
     columns |= {
         column.name: _looked(plain, column.name, table[column.name].type, roles[column.name], facts[column.name])
         for column in seen
@@ -207,61 +201,7 @@ def explore(
     return replace(found, stated=first.spelling, proposed=table.spelling, asks=asks, notes=notes), plain
 
 
-def _facts(table: Table, names: Sequence[str]) -> dict[str, _Fact]:
-    """What one scan says of some columns, each in words of its kind; of texts, one scan each of its different ones."""
-    facts = dict[str, _Fact]()
-    rest, texts = (list(filter(lambda name: (table[name].kind == "text") is text, names)) for text in (False, True))
-
-    def asked(one: Table, name: str) -> list[str]:
-        return [sql for _, sql in _asked(one, name, table.n)]
-
-    for name, found in asked_of(table, rest, asked, table.n).items():
-        facts[name] = dict(zip((key for key, _ in _asked(table, name, table.n)), found, strict=True))
-    at_once = max(_AT_ONCE, _FIELDS // max(1, table.n))
-    for begin in range(0, len(texts), at_once):
-        facts |= facts_of_texts(table, texts[begin : begin + at_once])
-    _add_texts(table, texts, facts)
-    listed = [name for name in texts if facts[name]["distinct"] <= 20 * _TOP]
-    listed += [name for name in rest if table[name].kind == "number" and facts[name]["distinct"] <= _TOP]
-    for name, counts in counts_of(table, listed, Table.text, most=_TOP + 1).items():
-        facts[name]["counts"] = counts
-    return facts
-
-
-def _add_texts(table: Table, names: Sequence[str], facts: Mapping[str, _Fact]) -> None:
-    """With the words for what is missing, units and fields that are not read, of the columns that have some."""
-    words = listed_words(table, [name for name in names if facts[name]["likely"]])
-    for name in names:
-        facts[name]["words"] = words.get(name, {})
-    units = units_of(table, [name for name in names if facts[name]["units"]])
-    for name in names:
-        fact = facts[name]
-        there, fact["unit counts"] = fact["present"] - sum(fact["words"].values()), units.get(name, {})
-        fact["read"] = next((kind for kind in ("number", "date") if _MOSTLY * there <= fact[f"{kind}s"] < there), "")
-    for kind in ("number", "date"):
-        some = [name for name in names if facts[name]["read"] == kind and facts[name]["present"]]
-        for name, counts in odd_texts(table, some, kind).items():
-            facts[name]["odd texts"] = tuple(counts)
-
-
-def _asked(table: Table, name: str, rows: int) -> Iterator[tuple[str, str]]:
-    """Aggregates of a column of numbers or dates, by name."""
-    column = table[name]
-    sql = column.sql
-    yield "present", f"count({sql})"
-    yield "distinct", f"count(DISTINCT {sql})" if rows <= _EXACT else f"approx_count_distinct({sql})"
-    if column.kind == "number":
-        value = table.number(name)
-        yield from (("least", f"min({value})"), ("greatest", f"max({value})"))
-        there = "" if column.finite else f"isfinite({value}) AND "
-        yield "whole", f"count(*) FILTER (WHERE {there}{value} = floor({value}))"
-        yield "numbers", f"count({sql})" if column.finite else f"count(*) FILTER (WHERE isfinite({value}))"
-    elif column.kind == "date":
-        days = table.days(name)
-        yield from (("first", f"min({days})"), ("last", f"max({days})"), ("dates", f"count({days})"))
-
-
-def _looked(table: Table, name: str, type_: str, role: Role, fact: _Fact) -> Looked:
+def _looked(table: Table, name: str, type_: str, role: Role, fact: Fact) -> Looked:
     kind_of = {"number": _number, "text": _text, "date": _date}.get(table[name].kind, _other)
     present, rows = int(fact["present"]), table.n
     worded = table.worded(name)
@@ -277,7 +217,7 @@ def _looked(table: Table, name: str, type_: str, role: Role, fact: _Fact) -> Loo
     return found
 
 
-def _number(table: Table, base: Looked, fact: _Fact) -> Looked:
+def _number(table: Table, base: Looked, fact: Fact) -> Looked:
     found = replace(
         base, kind="number", least=fact["least"], greatest=fact["greatest"], why="all its values are numbers",
         whole=fact["whole"] == fact["numbers"],
@@ -288,12 +228,12 @@ def _number(table: Table, base: Looked, fact: _Fact) -> Looked:
         low, high = table.rows(f"min({value}), max({value})", finite)[0]
         unread = base.present - int(fact["numbers"])
         found = replace(found, least=low, greatest=high, unread=unread, why="its values are numbers")
-    if base.distinct <= _TOP:
+    if base.distinct <= TOP:
         found = _counted(table, found, fact)
     return _numbered(table, found, fact)
 
 
-def _numbered(table: Table, found: Looked, fact: _Fact) -> Looked:
+def _numbered(table: Table, found: Looked, fact: Fact) -> Looked:
     """Whole numbers that are all different are an identifier if the column's name says so; if they follow each other,
     that is asked."""
     if CODE.search(found.name) and fact["whole"] == found.present - found.unread and 2 < found.distinct:
@@ -312,23 +252,23 @@ def _numbered(table: Table, found: Looked, fact: _Fact) -> Looked:
     return replace(found, kind="identifier", why=why) if named else replace(found, why=f"{why}: an identifier?")
 
 
-def _all_different(table: Table, found: Looked, fact: _Fact) -> bool:
-    known = table.n <= _EXACT and table[found.name].kind == "number"
+def _all_different(table: Table, found: Looked, fact: Fact) -> bool:
+    known = table.n <= EXACT and table[found.name].kind == "number"
     exact = fact["distinct"] if known else table.one(f"count(DISTINCT {table[found.name].sql})")[0]
     return bool(exact >= 0.99 * found.present)
 
 
-def _date(table: Table, base: Looked, fact: _Fact) -> Looked:
+def _date(table: Table, base: Looked, fact: Fact) -> Looked:
     if "dates" not in fact:
         return replace(base, kind="other", why=f"of type {table[base.name].type.lower()[:40]}")
     return replace(base, kind="date", least=fact["first"], greatest=fact["last"], why="all its values are dates")
 
 
-def _other(table: Table, base: Looked, fact: _Fact) -> Looked:
+def _other(table: Table, base: Looked, fact: Fact) -> Looked:
     return replace(base, kind="other", why=f"of type {base.type.lower()[:40]}")
 
 
-def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
+def _text(table: Table, base: Looked, fact: Fact) -> Looked:
     present, numbers, dates = base.present, int(fact["numbers"]), int(fact["dates"])
     words: dict[str, int] = fact["words"]
     there = present - sum(words.values())
@@ -337,7 +277,7 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     words = {word: count for word, count in words.items() if word not in results}
     codes = bool(fact["padded"] and numbers)  # 0001A among 99213
     lettered = int(fact["lettered"]) >= SOME * there and numbers + fact["point"] + fact["comma"] >= SOME * there > 0
-    timed = int(fact["times"]) >= _MOSTLY * there
+    timed = int(fact["times"]) >= MOSTLY * there
     units: dict[str, int] = fact["unit counts"] if worth and not (codes or lettered or timed) else {}
     if len(units) > 2 and base.distinct <= 2 * len(units):  # 1234 AB, 9711 LM: each has a unit of its own
         units = {}
@@ -356,11 +296,11 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
         there, counts, units, words, points, (numbers, dates), base.name, int(fact["plain"]), lettered, results
     )
     base = replace(base, forms=forms, digits=int(fact["odd"]), whole=fact["whole"] == numbers)
-    if base.distinct <= 20 * _TOP:
+    if base.distinct <= 20 * TOP:
         base = _counted(table, base, fact)
     remarks = sum(not is_number(value) for value, _ in base.values) if base.listed else base.distinct
     many = base.distinct > MOST_LISTED or (remarks <= _REMARKS and base.distinct - remarks >= _FEW)
-    mostly = _MOSTLY if many else _NEARLY  # words among many numbers are remarks
+    mostly = MOSTLY if many else _NEARLY  # words among many numbers are remarks
     if lettered:
         return replace(_worded(base, fact, there), codes=numbers > 0)
     if numbers >= mostly * there > 0 and _padded(base, fact):
@@ -381,7 +321,7 @@ def _text(table: Table, base: Looked, fact: _Fact) -> Looked:
     return _worded(base, fact, there)
 
 
-def _padded(base: Looked, fact: _Fact) -> bool:
+def _padded(base: Looked, fact: Fact) -> bool:
     """Whether numbers are codes: digits alone, some with zeros before them, of one width or not by chance, that several
     records share."""
     if fact["digits"] < fact["numbers"] or not 2 < base.distinct <= base.present / 2:
@@ -390,7 +330,7 @@ def _padded(base: Looked, fact: _Fact) -> bool:
     return bool(fact["coded"] >= SOME * fact["numbers"] or even)
 
 
-def _worded(base: Looked, fact: _Fact, there: int) -> Looked:
+def _worded(base: Looked, fact: Fact, there: int) -> Looked:
     """What a column of words is."""
     prose = fact["length"] >= 25 or (fact["length"] >= 12 and 2 * fact["spaced"] >= base.present)
     once = base.present - sum(count for _, count in base.values if count > 1) if base.listed else base.distinct
@@ -407,7 +347,7 @@ def _worded(base: Looked, fact: _Fact, there: int) -> Looked:
     return replace(base, kind="category", why=f"{base.distinct} different values{mixed}")
 
 
-def _counted(table: Table, base: Looked, fact: _Fact) -> Looked:
+def _counted(table: Table, base: Looked, fact: Fact) -> Looked:
     """With its most frequent values, as they are compared; all of them if they are few."""
     rows: dict[str, int] = fact["counts"]
     counts: dict[str, int] = {}
@@ -417,5 +357,5 @@ def _counted(table: Table, base: Looked, fact: _Fact) -> Looked:
         spelled = value if worded else canonical(value, spelling)
         counts[spelled] = counts.get(spelled, 0) + count
     ordered = tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-    listed = len(rows) <= _TOP
+    listed = len(rows) <= TOP
     return replace(base, values=ordered, listed=listed, distinct=len(counts) if listed else base.distinct)

@@ -36,8 +36,8 @@ def test_a_column_of_many_texts_is_looked_at_once(tmp_path: Path, monkeypatch: p
     rows = (f"{k % 97},5;Befund {k:x} unauff\u00e4llig, kg {k}" for k in range(3000))
     path.write_text("gewicht;text\n" + "\n".join(rows) + "\n", encoding="utf-8")
     seen: list[list[str]] = []
-    facts = intake._facts
-    monkeypatch.setattr(intake, "_facts", lambda table, names: seen.append(list(names)) or facts(table, names))
+    facts = intake.facts_of
+    monkeypatch.setattr(intake, "facts_of", lambda table, names: seen.append(list(names)) or facts(table, names))
     with opened(CsvFile(path)) as (table, _):
         found = intake.explore(table)[0]
     assert found.proposed.decimal == "," or "gewicht" in found.proposed.other_decimal
