@@ -12,7 +12,6 @@ import codecs
 import csv
 import hashlib
 import re
-import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -28,6 +27,7 @@ from dpmpc.data.engine import duckdb
 from dpmpc.data.reading import literal, path_literal
 from dpmpc.data.spelling import bare, stating
 from dpmpc.data.table import Column, Table, check_names
+from dpmpc.data.written import no_pipe
 from dpmpc.errors import RecordError, UsageError, number_of
 from dpmpc.lazy import dataclass
 
@@ -142,10 +142,7 @@ def transcoded(path: Path, name: str, encoding: str, folder: Path) -> Path:
 def readable(path: Path) -> Path:
     """The path. Errors: it is no file that can be read."""
     try:
-        mode = path.stat().st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a pipe nobody writes to would be waited for
-            raise UsageError(f"a data file is read more than once; {path} is a pipe or a device; save it as a file")
-        with path.open("rb"):
+        with no_pipe(path, "a data").open("rb"):
             return path
     except OSError as error:
         reason = error.strerror or "it cannot be read"

@@ -100,14 +100,14 @@ def mul(a: Words, b: Words | int) -> Words:
 def total(values: Words) -> Words:
     """Sum over the first axis mod p, of words below p."""
     if choice.compiled is None or not values.flags.c_contiguous:
-        return _total(values)
+        return total_twin(values)
     sums = np.empty(values.shape[1:], dtype=np.uint64)
     choice.compiled.column_sums(values, sums)
     return sums
 
 
-def _total(values: Words) -> Words:
-    """Seven words are added before a reduction: 7 p < 2^64."""
+def total_twin(values: Words) -> Words:
+    """As `total`, by NumPy. Seven words are added before a reduction: 7 p < 2^64."""
     while len(values) > 7:
         groups = len(values) // 7
         sums = fold(values[: 7 * groups].reshape(7, groups, *values.shape[1:]).sum(axis=0, dtype=np.uint64))

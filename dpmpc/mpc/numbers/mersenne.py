@@ -56,7 +56,10 @@ class Mersenne:
         """The sum of 1 to 32 contiguous arrays (columns,)."""
         if (kernels := self._kernels) is None:
             values = np.stack(rows)
-            return field.total(values) if self.bits == field.BITS else values.sum(axis=0, dtype=np.uint64) % self._p
+            if self.bits == field.BITS:
+                return field.total_twin(values)
+            reduced: Words = values.sum(axis=0, dtype=np.uint64) % self._p
+            return reduced
         out = np.empty(rows[0].shape, dtype=np.uint64)
         kernels.total(tuple(rows), out, out.size)
         return out
