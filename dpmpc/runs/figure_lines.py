@@ -52,7 +52,7 @@ def number(value: dict[str, Any] | None, digits: int = 4) -> str:
     if value.get("low") is None:
         return _spelled(value["estimate"], digits)
     if (value["low"], value["high"]) == (0.0, 1.0):
-        return "not known (0 to 1: noise hides it)"
+        return "not known (noise hides it)"
     text = _spelled(min(max(value["estimate"], value["low"]), value["high"]), digits)  # what is possible
     return f"{text} ({_spelled(value['low'], digits)} to {_spelled(value['high'], digits)})"
 
