@@ -26,7 +26,7 @@ from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.data import Dataset
-from dpmpc.errors import DpmpcError, SpentError, UsageError, public_text
+from dpmpc.errors import DpmpcError, SpentError, UsageError, public_message
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import Learning
@@ -78,7 +78,7 @@ def run_owners(job: OwnersJob, path: Path, progress: Progress) -> None:
                 tell: Emit = lambda event, **fields: progress({"event": event, **fields})  # noqa: E731
                 _any(job, *noted(status, write, tell, called))
         except DpmpcError as error:
-            write(f"error: {public_text(error)}")
+            write(f"error: {public_message(error)}")
             raise
 
 
