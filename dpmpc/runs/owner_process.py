@@ -47,7 +47,8 @@ from dpmpc.runs.before_release import (
     says,
 )
 from dpmpc.runs.chart import draw
-from dpmpc.runs.evaluating import evaluate, held_sizes, inside, plainly, too_few, why_not
+from dpmpc.runs.evaluating import evaluate, held_sizes, inside, plainly
+from dpmpc.runs.forecast import forecast, too_few, why_not
 from dpmpc.runs.history import History, Row, read_history
 from dpmpc.runs.job import OPENED, OwnersJob, whole_plan
 from dpmpc.runs.own_records import records_and_plan, surveyed, tell
@@ -249,6 +250,8 @@ def _evaluated_inside(job: OwnersJob, plan: Plan, dataset: Dataset) -> _Within:
     if request.evaluate and request.figures is None and request.source is not None and not found and held:
         why = why_not(request) or too_few(request, held, learning.task, learning.classes)
         reason = f"figures will be of plain records, outside the guarantee; inside, {why}"
+    elif found and request.source is not None:
+        reason = forecast(request, held, learning.task, learning.classes)
     return _Within(found, plainly(request, found), reason)
 
 
