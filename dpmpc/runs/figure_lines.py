@@ -51,6 +51,8 @@ def number(value: dict[str, Any] | None, digits: int = 4) -> str:
         return "no estimate"
     if value.get("low") is None:
         return _spelled(value["estimate"], digits)
+    if (value["low"], value["high"]) == (0.0, 1.0):
+        return "not known (noise hides it)"
     text = _spelled(min(max(value["estimate"], value["low"]), value["high"]), digits)  # what is possible
     return f"{text} ({_spelled(value['low'], digits)} to {_spelled(value['high'], digits)})"
 

@@ -22,7 +22,7 @@ from dpmpc.data.mapping import Mapping
 from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema
 from dpmpc.runs.request import Request
 from dpmpc.statistics.columns import Columns
-from dpmpc.statistics.evaluated import NAME, QUESTION, figures_of
+from dpmpc.statistics.evaluated import NAME, figures_of, question
 from dpmpc.statistics.figures import Figures, corrected, plain
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables
@@ -133,7 +133,7 @@ def test_probabilities_are_corrected_for_weights_of_classes() -> None:
 def of_release(schema: Schema, theta: list[float], frame: dict[str, Any], sigma: float = 0.0) -> tuple[Figures, Any]:
     """(the figures of the release, plain figures) of the same records and model."""
     model = Model.of(schema, theta)
-    tables = Tables.of(Columns.of_schema(schema), [QUESTION], models={NAME: model})
+    tables = Tables.of(Columns.of_schema(schema), [question()], models={NAME: model})
     n = len(frame["x"])
     with opened(frame) as (table, _):
         total = tables.encode(table)[0]
