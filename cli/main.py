@@ -101,7 +101,7 @@ def main(arguments: list[str] | None = None) -> Any:
     """Runs a command and exits: 0, 2 for bad usage, another code for a failure. A failure is one line on standard
     error."""
     keep_children_safe()
-    with _ends_as_by_ctrl_c() as stopped:
+    with _ends_as_by_ctrl_c() as stopped, logs.speaking("dpmpc.cli.settings:spelling"):
         return _main(sys.argv[1:] if arguments is None else arguments, stopped)
 
 

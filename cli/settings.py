@@ -20,6 +20,7 @@ _SOURCE = {
     "kept": "--kept-word",
     "pairs": "--pair",
 }  # settings of `data.spelling`: of others the name is the flag
+_LISTED = ("drop", "person", "classes")  # columns and classes, as Python has them
 
 
 class Sizes(click.ParamType[tuple[int, ...]]):
@@ -119,21 +120,28 @@ def spelling(name: str, value: str | None) -> str:
     """A setting as the command line writes it: -M, or -M 5."""
     from dpmpc.runs.request import Request
 
-    if name == "spelling" and value is not None:
-        call = ast.parse(value, mode="eval").body
-        assert isinstance(call, ast.Call)
-        return options_stating({str(each.arg): ast.literal_eval(each.value) for each in call.keywords})
     known = declared(Request).get(name)
-    if (
-        name in ("drop", "person", "classes") and value is not None and value[:1] in ("[", "'", '"')
-    ):  # as Python has them
-        columns = ast.literal_eval(value)
-        each = columns if isinstance(columns, list) else [columns]
-        return shlex.join(word for column in each for word in (f"--{name}", column))
+    if value is not None and (name == "spelling" or (name in _LISTED and value[:1] in ("[", "'", '"'))):
+        try:
+            return _of_python(name, value)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # another site may say anything
+            pass
     flag = flags_of(known)[0] if known is not None else (_PROCESS | _SOURCE).get(name, "--" + name.replace("_", "-"))
     if known is not None and known.kind is bool and value in ("True", "False"):
         return flag if value == "True" else f"--no-{flag.removeprefix('--')}"
     return flag if value is None else f"{flag} {value}"
+
+
+def _of_python(name: str, value: str) -> str:
+    """What Python has as one value, as options. Errors: of a text that is no such value."""
+    if name == "spelling":
+        call = ast.parse(value, mode="eval").body
+        if not isinstance(call, ast.Call):
+            raise ValueError(value)
+        return options_stating({str(each.arg): ast.literal_eval(each.value) for each in call.keywords})
+    columns = ast.literal_eval(value)
+    each = columns if isinstance(columns, list) else [columns]
+    return shlex.join(word for column in each for word in (f"--{name}", column))
 
 
 def options_stating(settings: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 
 _NAMED = re.compile(r"<<([a-z_]+)(?:=(.*?))?>>(?!>)")
+_SEVERAL = re.compile(rf"{_NAMED.pattern}(?: / {_NAMED.pattern})*")  # any of them would do
 Spelling = Callable[[str, str | None], str]  # a setting's name, and a value to give it -> how a surface writes that
 
 
@@ -20,8 +21,12 @@ def python_spelling(name: str, value: str | None) -> str:
 
 
 def spelt(text: str, spelling: Spelling = python_spelling) -> str:
-    """The text with its settings as a surface writes them."""
-    return _NAMED.sub(lambda found: spelling(found[1], found[2]), text)
+    """The text with its settings as a surface writes them. Several that one place says are said once."""
+
+    def said(found: re.Match[str]) -> str:
+        return " / ".join(dict.fromkeys(spelling(each[1], each[2]) for each in _NAMED.finditer(found[0])))
+
+    return _SEVERAL.sub(said, text)
 
 
 def number_of(n: int, one: str, more: str = "") -> str:

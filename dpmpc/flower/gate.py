@@ -107,7 +107,7 @@ class SealedGate(OwnerGate):
             try:
                 self._heads.keep(first=False)
             except PeerError as error:
-                self._log(str(error))
+                self._log(error.message)
 
     @property
     def _size(self) -> int:
@@ -152,7 +152,7 @@ class SealedGate(OwnerGate):
                 try:
                     self._open(release, owner, sealed, sees=True)
                 except PeerError as error:
-                    self._log(f"the share of owner {owner} is dropped: {error}")
+                    self._log(f"the share of owner {owner} is dropped: {error.message}")
                 else:
                     kept.add(owner, sealed)
             if block + WINDOW <= len(starts):

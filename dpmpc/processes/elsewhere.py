@@ -17,7 +17,7 @@ from dataclasses import field
 from pathlib import PurePath
 from typing import Any
 
-from dpmpc.errors import DpmpcError, UsageError, machine_text, public_text
+from dpmpc.errors import DpmpcError, UsageError, machine_text, public_message
 from dpmpc.lazy import dataclass
 from dpmpc.processes.executors import Make
 
@@ -45,7 +45,7 @@ def answering(task: Callable[[], Any]) -> Answer:
     try:
         return "sums", task()
     except DpmpcError as error:
-        return "refused", public_text(error)
+        return "refused", public_message(error)
     except (OSError, MemoryError) as error:
         return "refused", machine_text(error) or f"a worker met {type(error).__name__}; its log says where"
     except Exception as error:  # noqa: BLE001  (a bug, of any type; its message may quote a record)

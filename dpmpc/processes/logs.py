@@ -1,26 +1,30 @@
 """Logs: a line an event, with the time and a level; as text, or as JSON for programs that collect logs.
 
 What is logged and how is chosen once for a command and the processes that it starts, by two variables of the
-environment, which `--log-level` and `--log-json` set. A line's level is its first word: "error: ...", "warning: ...",
-"debug: ..."; all others are information. No line holds a value of a record or a share.
+environment, which `--log-level` and `--log-json` set; a third says how its surface spells settings. A line's level is
+its first word: "error: ...", "warning: ...", "debug: ..."; all others are information. No line holds a value of a
+record or a share.
 """
 
+import contextlib
+import importlib
 import json
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from dpmpc.errors import spelt
+from dpmpc.errors import Spelling, spelt
 
 Log = Callable[[str], None]
 LEVELS = ("debug", "info", "warning", "error")
 LOGGER = logging.getLogger("dpmpc")  # what programs that use the library listen to
 LOGGER.addHandler(logging.NullHandler())
 _NUMBERS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-LEVEL, JSON = "DPMPC_LOG_LEVEL", "DPMPC_LOG_JSON"
+LEVEL, JSON, SPELLING = "DPMPC_LOG_LEVEL", "DPMPC_LOG_JSON", "DPMPC_LOG_SPELLING"
+_OWN = "dpmpc."  # no other package spells settings
 _ROLES = ("party: ", "owner: ")  # of a process that is both
 _WARNINGS = ("refused ", "waiting for ")
 
@@ -31,6 +35,32 @@ def choose(level: str | None, as_json: bool) -> None:
         os.environ[LEVEL] = level
     if as_json:
         os.environ[JSON] = "1"
+
+
+@contextlib.contextmanager
+def speaking(surface: str) -> Iterator[None]:
+    """Logs that are opened meanwhile, here and in processes that start meanwhile, spell settings as the function
+    "module:function" of this package does. What it leaves marked is for the surface around it."""
+    before = os.environ.get(SPELLING, "")
+    os.environ[SPELLING] = " ".join(dict.fromkeys((surface, *before.split())))
+    try:
+        yield
+    finally:
+        os.environ[SPELLING] = before
+
+
+def _surfaces() -> list[str]:
+    return [name for name in os.environ.get(SPELLING, "").split() if name.startswith(_OWN)]
+
+
+def _spoken(text: str, surfaces: list[str]) -> str:
+    """The text with its settings as these surfaces write them, the innermost first; then as Python does. They are
+    imported where a text marks a setting: a party needs none as a rule."""
+    for name in surfaces if "<<" in text else ():
+        module, _, function = name.partition(":")
+        spelling: Spelling = getattr(importlib.import_module(module), function)
+        text = spelt(text, spelling)
+    return spelt(text)
 
 
 def as_json() -> bool:
@@ -71,9 +101,10 @@ def log_to(file: TextIO) -> Log:
     `dpmpc`, whose own level holds there."""
     named = isinstance(file.name, str) and not file.name.startswith("<")  # a descriptor has a number
     name = {"process": Path(file.name).stem} if named else {}
+    surfaces = _surfaces()
 
     def log(text: str) -> None:
-        text = spelt(text)  # what another site said comes with its settings marked
+        text = _spoken(text, surfaces)  # what another site said comes with its settings marked, too
         LOGGER.log(_NUMBERS[level_of(text)], "%s", text)
         if wanted(level_of(text)):
             print(json_line(text, **name) if as_json() else f"{now()} {text}", file=file, flush=True)

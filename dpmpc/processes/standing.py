@@ -31,8 +31,8 @@ Row = tuple[int, int, int, list[int]]  # of a nursery
 # Read when something is done, not as a process starts; the last two, which scikit-learn sets as it is imported, by a
 # library that no process here has loaded before it is given its environment.
 _READ_LATER = (
-    "DPMPC_ACCOUNT", "DPMPC_PROCESS_ACCOUNT", "DPMPC_LOG_LEVEL", "DPMPC_LOG_JSON", "PYTEST_CURRENT_TEST",
-    "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK",
+    "DPMPC_ACCOUNT", "DPMPC_PROCESS_ACCOUNT", "DPMPC_LOG_LEVEL", "DPMPC_LOG_JSON", "DPMPC_LOG_SPELLING",
+    "PYTEST_CURRENT_TEST", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK",
 )  # fmt: skip
 _HERE = "dpmpc."
 _WAIT = 10.0  # seconds for its end, which takes milliseconds

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from dpmpc.errors import DpmpcError, RecordError, machine_text, public_text
+from dpmpc.errors import DpmpcError, RecordError, machine_text, public_message
 from dpmpc.processes.logs import Log as Log
 from dpmpc.processes.logs import log_to, wanted
 from dpmpc.processes.memory import importing, keep_freed_blocks
@@ -76,7 +76,7 @@ def run_role(role: str, arguments: dict[str, Any], emit: Emit, log: Log) -> int:
             function = getattr(function, part)
         emit("result", value=function(**arguments, emit=emit, log=log))
     except DpmpcError as error:
-        log(f"error: {public_text(error)}")
+        log(f"error: {public_message(error)}")
         public = {"public": error.public} if isinstance(error, RecordError) else {}
         emit("error", message=error.message, code=error.exit_code, **public)
         return error.exit_code

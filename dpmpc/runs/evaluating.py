@@ -33,13 +33,13 @@ from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.folders import OUT, make_folder
 from dpmpc.lazy import dataclass
-from dpmpc.learning.task import TASKS
 from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.privacy.account import Account, account_folder
 from dpmpc.privacy.assignment import Assignment
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
+from dpmpc.runs.forecast import cells_at, forecast, too_few, why_not
 from dpmpc.runs.parting import ids_of
 from dpmpc.runs.request import Request
 from dpmpc.statistics.evaluated import figures_of, tables_of, totals
@@ -50,54 +50,8 @@ from dpmpc.statistics.tables import STEP, Tables
 FOLDER = EVALUATION
 SUFFIX = f"+{EVALUATION}"  # of the run's name
 OPENED = "opened.npy"
-LOUDEST = 0.02  # deviation of AUC, or of R2 / 2, of a usual model: with more an evaluation tells too little
 _PLACES = "places in "  # how an assignment without ids is called, before the digest of the file
-_CELLS = 32  # of the score
 TEST = 0.2
-
-
-def why_not(request: Request) -> str:
-    """What of the settings forbids figures inside the promise; "" for nothing."""
-    if not request.delta or not request.noise_law.by_mu or request.scale is not None:
-        return "they need Gaussian noise that a budget sets, and so a delta"
-    if request.calibration != "tight":
-        return "they need the tight calibration"
-    if request.neighbours not in ("record", "presence", "person"):
-        # both parts have half of mu^2, and a change moves all that an owner holds out: as if each were one record
-        half = epsilon_of_mu(mu_of_budget(request.epsilon, request.delta) / math.sqrt(2), request.delta)
-        would = math.ceil(off_by(half, request.delta, 1) / LOUDEST)
-        return f"of whole owners training and evaluation add up; some {would:,} of like size would do"
-    if request.missing == "drop" or request.official_test:
-        return "held-out records are drawn from all records"
-    if request.test_fraction == 0:
-        return "no records are held out"
-    return ""
-
-
-def off_by(epsilon: float, delta: float, held: int, task: str = "logistic", classes: int = 2) -> float:
-    """The deviation that noise gives the figure of so many held-out records: of AUC where classes are equally many, of
-    R2 / 2 where the target's deviation is an eighth of its range. From public numbers; half of it for twice as many."""
-    noise = math.sqrt(2) / mu_of_budget(epsilon, delta)
-    kind = TASKS[task].kind
-    if kind == "number":  # 4 sum e^2 over n / 16, e half of what is missing; two blocks of L2 distance 2
-        return 22.0 * 2 * noise / held if held else math.inf
-    if kind == "several":
-        noise *= math.sqrt(classes + 1)  # a block for each class, and the table of all
-    share = 1 / classes
-    spread = math.sqrt(0.1 * _CELLS * (share**-2 + (1 - share) ** -2))  # F - AUC has variance 0.1 over the cells
-    return noise * spread / held if held else math.inf
-
-
-def too_few(request: Request, held: int, task: str = "logistic", classes: int = 2) -> str:
-    """Why so many held-out records say too little inside the promise; "" where they say enough."""
-    assert request.delta
-    held //= request.person_rows * (request.person_owners or request.owners or 1) if request.person else 1
-    off = off_by(request.epsilon, request.delta, held, task, classes)
-    if off <= LOUDEST:
-        return ""
-    numeric = TASKS[task].kind == "number"
-    what = f"R2 would be off by {3.92 * off:.2g}" if numeric else f"AUC would be off by {1.96 * off:.2g}"
-    return f"{held:,} held-out records are too few: {what} at best; {math.ceil(held * off / LOUDEST):,} would do"
 
 
 def inside(request: Request, held: int, task: str = "logistic", classes: int = 2) -> bool:
@@ -116,8 +70,8 @@ def inside(request: Request, held: int, task: str = "logistic", classes: int = 2
 
 
 def shared(request: Request, schema: Schema, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
-    """(how many of its records each owner of several machines holds out for figures inside the promise, "") or ((), why
-    there will be none). From public numbers alone.
+    """(how many of its records each owner of several machines holds out for figures inside the promise, what is to be
+    said of them), or ((), why there will be none). From public numbers alone.
 
     Errors: UsageError where a share was stated and there can be no figures."""
     share = TEST if request.test_fraction is None else request.test_fraction
@@ -132,7 +86,7 @@ def shared(request: Request, schema: Schema, sizes: tuple[int, ...]) -> tuple[tu
         reason = f"each owner holds out some records and not all; a share of {share:g} leaves one none"
     reason = reason or too_few(request, sum(held), schema.task, schema.classes)
     if not reason:
-        return held, ""
+        return held, forecast(request, sum(held), schema.task, schema.classes)
     if request.test_fraction:
         raise UsageError(
             f"figures inside the promise must tell something; {reason}; hold out more with <<test_fraction>>, raise "
@@ -286,8 +240,8 @@ def held_sizes(request: Request, dataset: Dataset, owners: int) -> tuple[Ints, t
 
 def plan_evaluation(request: Request, training: Plan, schema: Schema, theta: Any, sizes: tuple[int, ...]) -> Evaluation:
     """The plan of the evaluation of a model: what one part costs, the other may too."""
-    assert request.delta
-    tables = tables_of(schema, theta, training.learning.weights)
+    cells = cells_at(request, sum(sizes), schema)
+    tables = tables_of(schema, theta, training.learning.weights, cells=cells)
     settings = request.plan_settings | {
         "epsilon": epsilon_of_mu(mu_of_budget(request.epsilon, request.delta), request.delta),
         "delta": request.delta,
@@ -338,7 +292,11 @@ def evaluate(
                 "stands, its figures need a new run"
             )
         account = partial(account_of, said=request.account, callers=request.source is not None)
-        vectors = totals(dataset.schema, theta, None, np.asarray(dataset.test.X), dataset.test.y, owner, len(sizes))
+        cells = cells_at(request, n, dataset.schema)
+        test = dataset.test
+        vectors = totals(
+            dataset.schema, theta, None, np.asarray(test.X), test.y, owner, len(sizes), cells=cells
+        )
         means = vectors * STEP / np.maximum(np.array(sizes, dtype=np.float64), 1.0)[:, None]
         with Aggregator.of_plan(made.plan, out=folder, wait=wait, budget=budget, account=account) as aggregator:
             release = aggregator.open(iter([means]))

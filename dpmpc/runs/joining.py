@@ -21,6 +21,7 @@ from dpmpc.mpc.transport.credentials import check_certificate, check_key
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
+from dpmpc.processes.logs import speaking
 from dpmpc.runs.before_release import check_budget
 from dpmpc.runs.consortium_file import file_spelling
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
@@ -68,11 +69,15 @@ def join(folder: Path, own: Joining, progress: Progress) -> Path:
     request = request_of(kit, own)
     if kit.site.tls:
         check_keys(kit)
+
+    def told(event: dict[str, Any]) -> None:
+        progress({**event, "text": spelt(event["text"], kit_spelling)} if "text" in event else event)
+
     try:
-        take_part(kit.plan, request, where, progress)
+        with speaking("dpmpc.runs.joining:kit_spelling"):
+            take_part(kit.plan, request, where, told)
     except DpmpcError as error:
-        twice = f"{_ADDRESS} / {_ADDRESS}"
-        raise reworded(error, lambda text: spelt(text, kit_spelling).replace(twice, _ADDRESS)) from None
+        raise reworded(error, lambda text: spelt(text, kit_spelling)) from None
     return where.out
 
 
@@ -84,7 +89,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
     where, plan = where_of(kit, own), kit.plan
 
     def say(text: str) -> None:
-        progress({"event": "part", "text": plan.called(text)})
+        progress({"event": "part", "text": spelt(plan.called(text), kit_spelling)})
 
     try:
         request = request_of(kit, own)
@@ -130,7 +135,6 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         say(line)
 
 
-_ADDRESS = "`address` under [[parties]] of consortium.toml"
 _PLACES = {  # where a site changes what is neither in the file nor an option of `join`
     "budget": "budget in limits.toml",
     "index": "which kit is started here",

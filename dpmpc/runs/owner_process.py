@@ -26,7 +26,7 @@ from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.data import Dataset
-from dpmpc.errors import DpmpcError, SpentError, UsageError, public_text
+from dpmpc.errors import DpmpcError, SpentError, UsageError, public_message
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import Learning
@@ -47,7 +47,8 @@ from dpmpc.runs.before_release import (
     says,
 )
 from dpmpc.runs.chart import draw
-from dpmpc.runs.evaluating import evaluate, held_sizes, inside, plainly, too_few, why_not
+from dpmpc.runs.evaluating import evaluate, held_sizes, inside, plainly
+from dpmpc.runs.forecast import forecast, too_few, why_not
 from dpmpc.runs.history import History, Row, read_history
 from dpmpc.runs.job import OPENED, OwnersJob, whole_plan
 from dpmpc.runs.own_records import records_and_plan, surveyed, tell
@@ -77,7 +78,7 @@ def run_owners(job: OwnersJob, path: Path, progress: Progress) -> None:
                 tell: Emit = lambda event, **fields: progress({"event": event, **fields})  # noqa: E731
                 _any(job, *noted(status, write, tell, called))
         except DpmpcError as error:
-            write(f"error: {public_text(error)}")
+            write(f"error: {public_message(error)}")
             raise
 
 
@@ -249,6 +250,8 @@ def _evaluated_inside(job: OwnersJob, plan: Plan, dataset: Dataset) -> _Within:
     if request.evaluate and request.figures is None and request.source is not None and not found and held:
         why = why_not(request) or too_few(request, held, learning.task, learning.classes)
         reason = f"figures will be of plain records, outside the guarantee; inside, {why}"
+    elif found and request.source is not None:
+        reason = forecast(request, held, learning.task, learning.classes)
     return _Within(found, plainly(request, found), reason)
 
 

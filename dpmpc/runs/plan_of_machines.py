@@ -16,6 +16,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.evaluating import TEST, in_places, shared
+from dpmpc.runs.forecast import cells_at
 from dpmpc.runs.planning import asked_of_machines, facts_of_schema, left, plan_of, surveyed_first
 from dpmpc.runs.request import Request
 from dpmpc.runs.stats import plan_of_tables
@@ -70,18 +71,19 @@ def _draw(request: Request, owners: Sequence[str] | Sequence[int]) -> str:
 def _evaluated(
     request: Request, schema: Schema, sizes: tuple[int, ...], complete: bool, draw: str, before: tuple[Mechanism, ...]
 ) -> tuple[Plan, Any, str]:
-    """The plan, its source with an evaluation where there is one, and what is to be said where there is none."""
+    """The plan, its source with an evaluation where there is one, and what is to be said of it."""
     held, note = shared(left(request, before), schema, sizes)
     if not held:
         plan = _trained(request, schema, sizes, complete, "", before)
         return plan, plan.source, note
     trained = tuple(n - k for n, k in zip(sizes, held, strict=True))
     share, column = in_places(request)
+    cells = cells_at(request, sum(held), schema)
     parted = parts_of(data_digest(request.data_id or "records"), draw, trained, held, share, column)
     part = parted.assignment.label(TRAINING)
     plan = _trained(replace(request, owner_sizes=trained), schema, trained, complete, part, before)
-    source = Evaluated.of(plan.learning, sizes, held, draw, share, column)
-    return (plan if before else replace(plan, source=source)), source, ""
+    source = Evaluated.of(plan.learning, sizes, held, draw, share, column, cells)
+    return (plan if before else replace(plan, source=source)), source, note
 
 
 def _trained(

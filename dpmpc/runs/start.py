@@ -22,7 +22,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
-from dpmpc.errors import DpmpcError, UsageError, public_text
+from dpmpc.errors import DpmpcError, UsageError, public_message
 from dpmpc.learning.method import Learning
 from dpmpc.learning.source import Schedule
 from dpmpc.mpc.transport.addresses import owner_endpoints
@@ -200,7 +200,7 @@ def _party(plan: Plan, where: Placement, index: int, progress: Progress, stage: 
             elif deliver_answers(plan, where.out, index):
                 log("answers written")
         except DpmpcError as error:
-            log(f"error: {public_text(error)}")
+            log(f"error: {public_message(error)}")
             raise
 
 

@@ -21,24 +21,44 @@ from dpmpc.statistics.scores import MAPPED, Model, Scores, task_of
 from dpmpc.statistics.tables import Tables
 
 NAME = "model"  # of the model in the one question of an evaluation
-QUESTION = f"evaluate({NAME})"
+CELLS = (12, 20, 32)  # of a score: few add little noise, many tell its place well
 GROUPS = 8  # of neighbouring cells, in a calibration
 LOUD = 0.25  # a group's share that is off by more than this says nothing of calibration
 
 
-def tables_of(schema: Schema, theta: Any, weights: Sequence[float] | None = None, *, mapped: bool = False) -> Tables:
-    """The one question about a model. `mapped`: for records that are rows of features already; the vectors are the
-    same."""
+def question(cells: int = CELLS[-1]) -> str:
+    """The one question of an evaluation."""
+    return f"evaluate({NAME}, cells={cells})"
+
+
+def tables_of(
+    schema: Schema,
+    theta: Any,
+    weights: Sequence[float] | None = None,
+    *,
+    cells: int = CELLS[-1],
+    mapped: bool = False,
+) -> Tables:
+    """The one question about a model. `cells`: of its score. `mapped`: for records that are rows of features already;
+    the vectors are the same."""
     model = replace(Model.of(schema, theta, weights), mapped=mapped)
-    return Tables.of(Columns.of_schema(schema), [QUESTION], models={NAME: model})
+    return Tables.of(Columns.of_schema(schema), [question(cells)], models={NAME: model})
 
 
 def totals(
-    schema: Schema, theta: Any, weights: Sequence[float] | None, X: Floats, y: Floats, owner: Ints, owners: int
+    schema: Schema,
+    theta: Any,
+    weights: Sequence[float] | None,
+    X: Floats,
+    y: Floats,
+    owner: Ints,
+    owners: int,
+    *,
+    cells: int = CELLS[-1],
 ) -> Ints:
     """(owners, dimension) the owners' vectors, from rows of features X (n, d), targets y (n,) on the schema's scale and
     the number of each row's owner. A zero row is a record without target. Secret."""
-    tables = tables_of(schema, theta, weights, mapped=True)
+    tables = tables_of(schema, theta, weights, cells=cells, mapped=True)
     gone, target, column = ~X.any(axis=1), schema.target, tables.columns[schema.target.name]
     if isinstance(target, Range):
         values = np.where(gone, np.nan, target.original(y))

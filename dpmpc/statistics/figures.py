@@ -185,6 +185,11 @@ def _warnings(figures: Figures) -> Iterator[str]:
         if r2.estimate is not None and (r2.estimate if r2.high is None else r2.high) <= 0:
             yield "the model predicts no better than the mean would (R2 is not above 0)"
         return
+    if figures.inside and figures.kind == "two" and not _tells(figures.numbers["AUC"]):
+        yield (
+            "noise hides how well the model tells the classes apart: too few held-out records have the rarer class; "
+            "hold out more, or use a larger epsilon"
+        )
     said = [_total(row[k] for row in figures.confusion) for k in range(len(figures.classes))]
     alone = [k for k in range(len(said)) if not any(said[:k] + said[k + 1 :])]
     if len(alone) == 1:
@@ -204,6 +209,11 @@ def _warnings(figures: Figures) -> Iterator[str]:
             f"accuracy {accuracy:.4f} is no better than always saying the commonest class ({base:.4f}); look at "
             "AUC and balanced accuracy"
         )
+
+
+def _tells(share: Number) -> bool:
+    """Whether an interval of a share leaves something out."""
+    return share.estimate is not None and (share.low, share.high) != (0.0, 1.0)
 
 
 def _total(cells: Iterator[Number]) -> float:

@@ -28,7 +28,7 @@ from dpmpc.learning.method import Learning
 from dpmpc.learning.source import Schedule, Source, Stage, Sum
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.privacy.assignment import Parted
-from dpmpc.statistics.evaluated import tables_of
+from dpmpc.statistics.evaluated import CELLS, tables_of
 
 EVALUATION = "evaluation"  # the name of the stage
 TRAINING, HELD_OUT = "training", "held_out"  # the parts of the data
@@ -39,7 +39,7 @@ GRAIN = 0.5**20
 class Evaluated(Learning):
     """Training on all but `held` of each owner's `records`, and an evaluation on these. `draw`: the same for plans in
     which records keep their part. `share`: of records with places, or of the persons in a `column`, how many are held
-    out; 0 where parts have exact sizes. Public."""
+    out; 0 where parts have exact sizes. `cells`: of a score. Public."""
 
     KIND: ClassVar[str] = "evaluated"
     UNITS: ClassVar[tuple[str, ...]] = ("record", "presence", "person")
@@ -49,6 +49,7 @@ class Evaluated(Learning):
     draw: str
     share: float = 0.0
     column: str = ""
+    cells: int = CELLS[-1]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,6 +66,8 @@ class Evaluated(Learning):
             raise UsageError(
                 "each owner holds out some of its records, and not all; the plan says otherwise of one; plan again"
             )
+        if self.cells not in CELLS:
+            raise UsageError(f"a score has one of {CELLS} cells; the plan says {self.cells!r}; plan again")
         drawn = self.share or self.column != ""
         if type(self.share) is not float or type(self.column) is not str or (drawn and not _drawable(self.share)):
             raise UsageError(
@@ -74,15 +77,23 @@ class Evaluated(Learning):
 
     @staticmethod
     def of(
-        learning: Learning, records: Sequence[int], held: Sequence[int], draw: str, share: float = 0.0, column: str = ""
+        learning: Learning,
+        records: Sequence[int],
+        held: Sequence[int],
+        draw: str,
+        share: float = 0.0,
+        column: str = "",
+        cells: int = CELLS[-1],
     ) -> "Evaluated":
         """The same training, with an evaluation after it."""
         values = {each.name: getattr(learning, each.name) for each in fields(Learning)}
-        return Evaluated(**values, records=tuple(records), held=tuple(held), draw=draw, share=share, column=column)
+        return Evaluated(
+            **values, records=tuple(records), held=tuple(held), draw=draw, share=share, column=column, cells=cells
+        )
 
     @property
     def schedule(self) -> Schedule:
-        after = Stage(EVALUATION, _longest(self.task, self.classes), None, HELD_OUT, self.held)
+        after = Stage(EVALUATION, _longest(self.task, self.classes, self.cells), None, HELD_OUT, self.held)
         return Schedule(super().schedule.before, (after,))
 
     def parted(self, data_id: str) -> Parted | None:
@@ -98,7 +109,7 @@ class Evaluated(Learning):
         for each in opened:
             learner.apply(each.total / each.count)
         theta = np.round(np.asarray(learner.model) / GRAIN) * GRAIN + 0.0
-        return tables_of(schema, theta, self.weights)
+        return tables_of(schema, theta, self.weights, cells=self.cells)
 
 
 @lru_cache(maxsize=64)
@@ -125,7 +136,7 @@ def _drawable(share: float) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _longest(task: str, classes: int) -> Source:
+def _longest(task: str, classes: int, cells: int) -> Source:
     """The question about a model of made-up columns, whose cells are as many as any model of the task has."""
     target: Target = Labels("y", ("1",), ("0",))
     if TASKS[task].kind == "several":
@@ -134,4 +145,4 @@ def _longest(task: str, classes: int) -> Source:
         target = Range("y", 0.0, 1.0)
     schema = modelled(Schema((Numeric("x", 0.0, 1.0),), target), task)
     theta = np.outer((0.1, 1.0), np.arange(1, TASKS[task].scores(classes) + 1))
-    return tables_of(schema, theta)
+    return tables_of(schema, theta, cells=cells)

@@ -1,8 +1,8 @@
 """What a public model says of records, as axes and numbers of blocks.
 
-The cells of a score follow from the public model alone: they are narrow about where scores would lie if columns were
-independent, with the spread that a survey found (or a usual one), and widen away from there as sinh does, so a guess
-that is off by a few times costs little. 0, where the predicted class changes, is always an edge.
+The cells of a score follow from the public model and their number: they are narrow about where scores would lie if
+columns were independent, with the spread that a survey found (or a usual one), and widen away from there as sinh does,
+so a guess that is off by a few times costs little. 0, where the predicted class changes, is always an edge.
 """
 
 import math
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 _ROWS = 1 << 13
-_BEND = 6.0  # cells on either side of the centre that are about equally wide
+_BEND = 0.15  # the share of cells, on either side of the centre, that are about equally wide
 _USUAL = 0.2  # the deviation of a number on [0, 1] of which nothing is known
 
 
@@ -165,10 +165,15 @@ class Model:
         """The edges of about `cells` cells of that logit, 0 among them."""
         centre, deviation = self.expected(output)
         furthest = float(np.linalg.norm(self.theta)) * (1 if output is None else 2)  # rows lie in the unit ball
+        reach = math.asinh((furthest + abs(centre)) / deviation)  # no edge lies where no score does
+        bend = max(_BEND * cells, cells / 2 / reach)
         k = np.arange(cells - 1) - (cells - 2) / 2
-        inside = np.array([centre + deviation * math.sinh(step / _BEND) for step in k])
-        if inside[0] < 0 < inside[-1]:
-            inside -= inside[np.argmin(np.abs(inside))]  # neighbouring cells stay about equally wide
+        zero = bend * math.asinh(-centre / deviation)  # where 0 lies among them
+        nearest = int(np.argmin(np.abs(k - zero)))
+        if k[0] < zero < k[-1]:
+            k += zero - k[nearest]  # by less than a cell, so neighbouring cells stay about equally wide
+            k = np.delete(k, nearest)
+        inside = [centre + deviation * math.sinh(step / bend) for step in k]
         kept = {float(f"{e:.12g}") for e in inside if abs(e) < furthest and e != 0}
         return tuple(sorted([*kept, 0.0]))
 

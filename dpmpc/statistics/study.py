@@ -57,7 +57,7 @@ class Study(Evaluated):
         values = {each.name: getattr(learning, each.name) for each in fields(Learning)}
         parts: dict[str, Any] = {"held": (), "draw": ""}
         if isinstance(learning, Evaluated):
-            parts = {name: getattr(learning, name) for name in ("held", "draw", "share", "column")}
+            parts = {name: getattr(learning, name) for name in ("held", "draw", "share", "column", "cells")}
         return Study(**values, **parts, records=tuple(records), price=price, tables=tables)
 
     @property

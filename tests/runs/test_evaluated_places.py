@@ -20,7 +20,7 @@ from dpmpc.learning.model import read_model
 from dpmpc.privacy.assignment import Assignment, hashes, in_places
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
-from dpmpc.runs import evaluating
+from dpmpc.runs import forecast
 from dpmpc.runs.figure_lines import read_lines
 from dpmpc.runs.job import OwnersJob, StageJob
 from dpmpc.runs.joining import kit_spelling
@@ -57,7 +57,7 @@ def planned(sizes: tuple[int, ...], **asked: Any) -> Plan:
 @pytest.fixture
 def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Figures of few records, and an account of the test's own."""
-    monkeypatch.setattr(evaluating, "LOUDEST", 1e9)
+    monkeypatch.setattr(forecast, "LOUDEST", 1e9)
     monkeypatch.setenv("DPMPC_ACCOUNT", str(tmp_path / "account"))
 
 
@@ -265,7 +265,7 @@ def files(folder: Path) -> list[Path]:
 def test_a_run_says_how_good_its_model_is(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By real parties. Counts lie within 7 deviations of those of the held-out records, which another route finds: once
     in 10^11 they do not."""
-    monkeypatch.setattr(evaluating, "LOUDEST", 0.5)
+    monkeypatch.setattr(forecast, "LOUDEST", 0.5)
     monkeypatch.setenv("DPMPC_ACCOUNT", str(tmp_path / "account"))
     by_person: dict[str, Any] = {"neighbours": "person", "person": "who", "person_rows": 2}
     size, how = (2 * EACH, by_person) if kind == "persons" else (500, {"capacity": (500,) * 3})

@@ -22,13 +22,14 @@ from dpmpc.learning.task import TASKS
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.privacy.stored_parts import by_place
-from dpmpc.runs import evaluating, start
-from dpmpc.runs.evaluating import LOUDEST, off_by
+from dpmpc.runs import forecast, start
 from dpmpc.runs.figure_lines import read_lines
+from dpmpc.runs.forecast import LOUDEST, off_by
 from dpmpc.runs.parting import ids_of, rows_of
 from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import Request
 from dpmpc.runs.status import read_status
+from dpmpc.statistics.evaluated import CELLS
 from dpmpc.statistics.figures import plain
 from dpmpc.statistics.held_out import HELD_OUT, TRAINING, Evaluated
 from dpmpc.verify.verification import verify_structure
@@ -44,7 +45,7 @@ def planned(folder: Path, what: str = "two classes", **changes: Any) -> Path:
     sizes = (EACH,) * OWNERS
     request = Request(schema="schema.json", owner_sizes=sizes, evaluate=False, **asked | changes)
     plan, note = plan_of_machines(request, draft(what), sizes, complete=True)
-    assert not note
+    assert "too few" not in note
     plan.write(folder / "plan.json")
     return folder / "plan.json"
 
@@ -79,7 +80,7 @@ def test_every_process_learns_how_good_the_model_is(
     what: str, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Noise moves a count of the confusion table by more than 7 deviations once in 10^11."""
-    monkeypatch.setattr(evaluating, "LOUDEST", 0.5)  # with few records, for the test to be quick
+    monkeypatch.setattr(forecast, "LOUDEST", 0.5)  # with few records, for the test to be quick
     plan = planned(tmp_path, what, **settings)
     asked, records = Plan.read(plan), files(tmp_path, what)
     assert isinstance(asked.source, Evaluated) and promise_of(asked).epsilon == 12.0
@@ -233,6 +234,15 @@ def test_too_few_records_are_said_and_a_stated_share_is_refused() -> None:
     enough = (20_000, 20_000)
     plan, note = plan_of_machines(replace(request, owner_sizes=enough), schema, enough, complete=True)
     assert not note and plan.sizes == (16_000, 16_000) and off_by(1.0, 1e-5, 8_000) < LOUDEST
+    some = (4_000, 4_000)
+    plan, note = plan_of_machines(replace(request, owner_sizes=some), schema, some, complete=True)
+    assert "of a class that 5% of records have" in note and isinstance(plan.source, Evaluated)
+    assert plan.source.cells < max(CELLS) and Plan.from_text(plan.to_text()) == plan
+    changed = json.loads(plan.to_text())
+    changed["source"]["evaluated"]["cells"] = 13
+    with pytest.raises(UsageError, match="cells; the plan says 13"):
+        Plan.from_text(json.dumps(changed))
+    plan, _ = plan_of_machines(replace(request, owner_sizes=enough), schema, enough, complete=True)
     none = replace(request, owner_sizes=enough, test_fraction=0.0)
     assert plan_of_machines(none, schema, enough, complete=True)[0].sizes == enough
     value = json.loads(plan.to_text())

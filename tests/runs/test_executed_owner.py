@@ -14,7 +14,7 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.away import Away
 from dpmpc.learning.learner import Learner
 from dpmpc.privacy.ledgers import merge, read_ledgers
-from dpmpc.runs import evaluating
+from dpmpc.runs import forecast
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import Request
@@ -61,7 +61,7 @@ def test_an_owner_takes_part_by_its_workers(
     kept: Callable[[Path, Path], dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A survey, training and an evaluation on held-out records, each by workers of one owner."""
-    monkeypatch.setattr(evaluating, "LOUDEST", 0.5)  # with few records, for the test to be quick
+    monkeypatch.setattr(forecast, "LOUDEST", 0.5)  # with few records, for the test to be quick
     seen, plan = list[bytes](), planned(tmp_path)
     records = files(tmp_path)
     vectors = Learner.vectors
@@ -98,7 +98,7 @@ def test_an_owner_hears_of_misfits_before_the_survey_is_spent(
     misfits: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of its workers' look, with the number alone; and they stop the run before anything is spent, if it said so."""
-    monkeypatch.setattr(evaluating, "LOUDEST", 0.5)
+    monkeypatch.setattr(forecast, "LOUDEST", 0.5)
     plan, records, told = planned(tmp_path), files(tmp_path), list[dict[str, Any]]()
     lines = records[0].read_text().splitlines()
     for k in (3, 170, 399):

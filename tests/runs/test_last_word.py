@@ -33,13 +33,27 @@ delta = 1e-4
 NAMES = ("akh", "charite", "insel")
 
 
-@pytest.mark.parametrize(("number", "code", "by"), [(signal.SIGTERM, 143, "SIGTERM"), (signal.SIGINT, 130, "the user")])
-def test_a_signal_leaves_a_last_word_with_all_others(tmp_path: Path, number: int, code: int, by: str) -> None:
+def kits(folder: Path) -> None:
     addresses = own_addresses(3)[1::2]
     parties = [f'[[parties]]\nname = "{n}"\naddress = "{a}"' for n, a in zip(NAMES, addresses, strict=True)]
-    (tmp_path / "consortium.toml").write_text(TOML.format(parties="\n".join(parties)))
-    made = dpmpc("kit", tmp_path / "consortium.toml", "--out", tmp_path / "kits")
+    (folder / "consortium.toml").write_text(TOML.format(parties="\n".join(parties)))
+    made = dpmpc("kit", folder / "consortium.toml", "--out", folder / "kits")
     assert made.returncode == 0, made.stderr
+
+
+def test_logs_of_a_kit_name_settings_as_its_screen_does(tmp_path: Path) -> None:
+    kits(tmp_path)
+    own = tmp_path / "kits" / "akh"
+    ended = dpmpc("join", own, "--wait", 0.1)
+    said = ended.stderr.strip().splitlines()[-1]
+    assert ended.returncode == 3 and said.count("`address` under [[parties]] of consortium.toml") == 1, ended.stderr
+    logged = (own / "run" / "party_0.log").read_text().splitlines()
+    assert logged[-1].endswith(f"Z {said}") and "<<" not in "".join(logged)
+
+
+@pytest.mark.parametrize(("number", "code", "by"), [(signal.SIGTERM, 143, "SIGTERM"), (signal.SIGINT, 130, "the user")])
+def test_a_signal_leaves_a_last_word_with_all_others(tmp_path: Path, number: int, code: int, by: str) -> None:
+    kits(tmp_path)
     with contextlib.ExitStack() as stack:
         sites = [stack.enter_context(started("join", tmp_path / "kits" / name)) for name in NAMES]
         logs = [tmp_path / "kits" / name / "run" / f"party_{i}.log" for i, name in enumerate(NAMES)]

@@ -157,9 +157,9 @@ def test_an_owner_alone_is_told_who_finds_no_place(
     how: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of persons the draw is public, and so the same in every run of the test; here some find no place."""
-    from dpmpc.runs import evaluating
+    from dpmpc.runs import forecast
 
-    monkeypatch.setattr(evaluating, "LOUDEST", 1e9)
+    monkeypatch.setattr(forecast, "LOUDEST", 1e9)
     monkeypatch.setenv("DPMPC_ACCOUNT", str(tmp_path / "account"))
     persons = how is PERSONS
     plan = planned((80, 80) if persons else (40, 40), test_fraction=0.4, data_id="full", **how)
@@ -186,9 +186,9 @@ def test_an_owner_alone_is_told_who_finds_no_place(
 
 
 def test_errors_of_ids_are_their_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpmpc.runs import evaluating
+    from dpmpc.runs import forecast
 
-    monkeypatch.setattr(evaluating, "LOUDEST", 1e9)
+    monkeypatch.setattr(forecast, "LOUDEST", 1e9)
     monkeypatch.setenv("DPMPC_ACCOUNT", str(tmp_path / "account"))
     path = tmp_path / "r.csv"
     for ids, rule in ((["a", "a", "b", "c"], "two rows have the same"), (["a", "", "b", "c"], "is empty in some")):

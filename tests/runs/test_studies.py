@@ -17,7 +17,7 @@ from dpmpc.dossier.page import page
 from dpmpc.errors import UsageError
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
-from dpmpc.runs import evaluating
+from dpmpc.runs import forecast
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.named_records import looked_at
 from dpmpc.runs.rehearsing import write_records
@@ -76,7 +76,7 @@ def test_every_process_has_answers_a_model_and_its_figures(
 ) -> None:
     """Noise moves one of four counts by more than 7 deviations once in 10^11. Whatever a record pays, held out or
     trained on, comes to the plan's epsilon by the ledgers' own composition."""
-    monkeypatch.setattr(evaluating, "LOUDEST", 0.5)  # with few records, for the test to be quick
+    monkeypatch.setattr(forecast, "LOUDEST", 0.5)  # with few records, for the test to be quick
     unknown = 'unknown = ["dose"]' if kind == "survey" else ""
     both = kind == "sites of both"
     file = study(tmp_path, run='role = "both"' * both, records=unknown, rest="[learning]\niterations = 4")
@@ -121,7 +121,7 @@ def test_a_file_with_learning_asks_and_trains_and_says_the_price(tmp_path: Path)
     plan = read_consortium(study(tmp_path)).plan
     assert isinstance(plan.source, Study) and plan.source.held == (HELD,) * OWNERS
     assert Plan.from_text(plan.to_text()) == plan and plan.source.tables is not None
-    few = read_consortium(study(tmp_path, privacy="epsilon = 6")).plan
+    few = read_consortium(study(tmp_path, privacy="epsilon = 2")).plan
     assert isinstance(few.source, Study) and not few.source.held and few.sizes == few.all_sizes
     dear = read_consortium(study(tmp_path, stats=f"share = 0.1\n{ASKED}")).plan
     assert isinstance(dear.source, Study) and dear.source.price < plan.source.price < plan.epsilon

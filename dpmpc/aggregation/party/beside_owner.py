@@ -85,8 +85,7 @@ class PartyHere:
 
 def named(role: str, error: DpmpcError) -> DpmpcError:
     """The same error, said to be that role's of this site; errors that say already whose they are stay."""
-    text = str(error)
-    if text.startswith("as "):
+    if error.message.startswith("as "):
         return error
     if isinstance(error, Told):
         return Told(error.cause, error.teller, role)

@@ -280,7 +280,7 @@ class OwnerGate:
             try:
                 self._greeted(owner, greeting)
             except Refused as error:
-                self._log(f"refused {owner.name}: {error}")
+                self._log(f"refused {owner.name}: {error.message}")
                 owner.close()
 
         self._joining.append(asyncio.ensure_future(come()))
@@ -496,7 +496,7 @@ class OwnerGate:
         """It may come again."""
         if isinstance(peer, Peer):
             peer.discard()
-        self._log(f"{peer.name} left before the run began: {error}")
+        self._log(f"{peer.name} left before the run began: {error.message}")
 
     @property
     def adding_s(self) -> float:

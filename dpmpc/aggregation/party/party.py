@@ -294,7 +294,7 @@ def _note_loss(steps: ReleaseSteps, log: Log, heartbeat: Heartbeat, party: int, 
     if seconds := heartbeat.away:  # the others have left this one, which ends for that
         log(f"party {party} has gone on, or ended, while this party was away for {seconds:.0f} s")
     else:
-        log(f"the run goes on without party {party}: {error}")
+        log(f"the run goes on without party {party}: {error.message}")
 
 
 def _note_abort(

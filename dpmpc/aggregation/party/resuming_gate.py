@@ -112,7 +112,7 @@ class ResumingGate(OwnerGate):
                 await self._take(first, end, peer, release)
         except PeerError as error:
             if peer.lost is None:  # it sent what no owner sends
-                self._log(f"{peer.name} is dropped: {error}")
+                self._log(f"{peer.name} is dropped: {error.message}")
                 if isinstance(peer, Peer):
                     peer.farewell(error.message)
                 peer.close()
@@ -212,7 +212,7 @@ class ResumingGate(OwnerGate):
 
     # -- owners leave ------------------------------------------------------------------------------------------------
     def _left(self, peer: Connection, error: PeerError) -> None:
-        self._log(f"{peer.name} has left: {error}")
+        self._log(f"{peer.name} has left: {error.message}")
         self._changed.set()
 
     def abandon(self) -> None:

@@ -168,7 +168,7 @@ def _sampler(plan: Asked, law: Law, scale: float) -> Sampler:
     except UsageError as error:
         if plan.grid_bits is None or plan.sampler not in law.samplers:
             raise
-        raise UsageError(f"{error} than <<grid_bits={plan.grid_bits}>>, or leave it out") from None
+        raise UsageError(f"{error.message} than <<grid_bits={plan.grid_bits}>>, or leave it out") from None
     if not plan.parties:
         return sampler
     failure = min((plan.delta or 1.0) / _SHARE, 2.0**-plan.security_bits)

@@ -165,7 +165,7 @@ class Limits:
         try:
             return Limits(**msgspec.structs.asdict(file))
         except UsageError as error:  # a key of the file is called as its setting
-            raise UsageError(f"limits: {error}") from None
+            raise UsageError(f"limits: {error.message}") from None
 
     def also(self, other: "Limits") -> "Limits":
         """Both: where both say something, the stricter. Errors: they name different records or schemas."""

@@ -21,7 +21,7 @@ from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.aggregation.plan.stages import check_stages, stage_plan
 from dpmpc.codec import MisfitError, of_json, to_json
 from dpmpc.data.schema import Schema
-from dpmpc.data.written import no_pipe
+from dpmpc.data.written import text_of
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.method import Learning
@@ -181,7 +181,7 @@ class Plan(Asked):
     def read(cls, path: Path | str) -> Self:
         """The plan in a file. Errors: as `from_text`, and an unreadable file."""
         try:
-            return cls.from_text(no_pipe(Path(path), "a plan").read_text(encoding="utf-8"))
+            return cls.from_text(text_of(Path(path), "a plan", "utf-8"))
         except OSError as error:
             raise UsageError(f"a run has a plan.json; {path}: {error.strerror}; check the path") from None
         except UnicodeDecodeError as error:

@@ -149,7 +149,7 @@ class LossTolerantMesh(Mesh):
     def _leave_out(self, party: int, why: PeerError) -> None:
         peer = self.peers[party]
         if isinstance(peer, Parting):
-            peer.farewell(str(why))
+            peer.farewell(why.message)
         if party not in self.gone:
             self._lose(party, why)
 

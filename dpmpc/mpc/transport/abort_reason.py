@@ -82,7 +82,9 @@ def because(error: BaseException) -> object:
 
 def pack(reason: str) -> bytes:
     """The payload of a last frame."""
-    return reason.encode()[:MOST_REASON]
+    cut = reason.encode()[:MOST_REASON]
+    begun, ended = cut.rfind(b"<<"), cut.rfind(b">>")
+    return cut[:begun] if ended < begun and len(cut) < len(reason.encode()) else cut  # no half of a setting
 
 
 def unpack(payload: bytes | bytearray) -> str:

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
-from dpmpc.errors import PeerError
+from dpmpc.errors import PeerError, public_message
 from dpmpc.mpc.transport.abort_reason import Told, comes_later, public_reason
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import HELLO
@@ -57,7 +57,7 @@ class Call:
                 self.problem = error.message
             except asyncio.CancelledError as cancelled:  # the other side may have admitted this one by now
                 if cancelled.args and peer.frames_sent:
-                    peer.farewell(str(cancelled.args[0]))
+                    peer.farewell(public_message(cancelled.args[0]))
                     await peer.gone(FAREWELL_SECONDS)
                 raise
             finally:

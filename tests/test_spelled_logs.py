@@ -1,0 +1,156 @@
+"""Messages mark settings until a surface spells them: no log and no last word has a mark, or another's words."""
+
+import ast
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpmpc.errors
+from dpmpc.cli.settings import spelling
+from dpmpc.errors import PeerError, UsageError, spelt
+from dpmpc.mpc.parties.loss_tolerance import LossTolerantMesh
+from dpmpc.mpc.transport.abort_reason import MOST_REASON, pack, unpack
+from dpmpc.processes import logs
+from dpmpc.processes.logs import log_to, speaking
+from dpmpc.processes.status import Status
+from dpmpc.processes.worker import run_role
+from dpmpc.runs.joining import kit_spelling
+
+ROOT = Path(dpmpc.errors.__file__).parent
+BELOW = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] not in ("cli", "benchmarks")]
+TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in BELOW}
+KINDS = {"DpmpcError"}  # and all that is made of it
+for _ in range(4):
+    classes = (node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    KINDS |= {node.name for node in classes if KINDS & set(map(ast.unparse, node.bases))}
+MARKED = "held-out records need a plan; <<test_fraction=0>> holds none out; give <<test_fraction=0.3>>"
+
+
+def spoken_early(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """(line, name) of each text that `str` or an f-string makes of an error of dpmpc: settings are spelled there."""
+
+    def uses(body: ast.AST, name: str) -> Iterator[tuple[int, str]]:
+        for part in ast.walk(body):
+            made = part.value if isinstance(part, ast.FormattedValue) else None
+            if isinstance(part, ast.Call) and ast.unparse(part.func) == "str" and part.args:
+                made = part.args[0]
+            if isinstance(made, ast.Name) and made.id == name:
+                yield part.lineno, name
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler) and node.name and node.type is not None:
+            if KINDS & {part.split(".")[-1] for part in ast.unparse(node.type).strip("()").split(", ")}:
+                yield from uses(node, node.name)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+                if argument.annotation is not None and KINDS & set(ast.unparse(argument.annotation).split(" | ")):
+                    yield from uses(node, argument.arg)
+
+
+def test_no_text_that_is_passed_on_spells_an_error_before_its_surface_does() -> None:
+    assert {"PeerError", "Told", "Refused", "RecordError"} < KINDS
+    assert [(name, *each) for name, tree in TREES.items() for each in spoken_early(tree)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "try:\n    go()\nexcept PeerError as error:\n    log(f'{error}')",
+        "try:\n    go()\nexcept (OSError, UsageError) as error:\n    raise UsageError(f'limits: {error}')",
+        "def lost(peer: Connection, why: PeerError) -> None:\n    peer.farewell(str(why))",
+    ],
+)
+def test_a_text_that_speaks_early_would_be_seen(text: str) -> None:
+    assert len(list(spoken_early(ast.parse(text)))) == 1
+    marked = text.replace("{error}", "{error.message}").replace("str(why)", "why.message")
+    assert not list(spoken_early(ast.parse(marked)))
+
+
+def said_by(surfaces: list[str], text: str) -> str:
+    """The line of a log that is opened under these surfaces, the outermost first."""
+    file = io.StringIO()
+    file.name = "<log>"  # type: ignore[misc]
+    if surfaces:
+        with speaking(surfaces[0]):
+            return said_by(surfaces[1:], text)
+    log_to(file)(text)
+    return file.getvalue().partition(" ")[2].rstrip()
+
+
+CLI, KIT = "dpmpc.cli.settings:spelling", "dpmpc.runs.joining:kit_spelling"
+
+
+def test_a_log_spells_settings_as_the_surface_it_was_opened_under() -> None:
+    assert said_by([], MARKED) == spelt(MARKED)
+    assert said_by([CLI], MARKED) == spelt(MARKED, spelling)
+    assert said_by([CLI, KIT], MARKED) == spelt(MARKED, kit_spelling)
+    assert "test_fraction = 0.3 in [records] of consortium.toml" in said_by([CLI, KIT], MARKED)
+    assert said_by([CLI, KIT, KIT], "<<decimal=,>>") == "--decimal ,"  # an option of `join`: the command line's word
+    assert said_by(["os:system"], "<<true=1>>") == "true=1"  # nothing of another package is called
+    assert not os.environ.get(logs.SPELLING)
+
+
+@pytest.mark.parametrize("surfaces", [[], [CLI], [CLI, KIT]])
+@pytest.mark.parametrize(
+    "value", ["x", "[", "['a'", "[1]", "[['a']]", "'", "(" * 200, "f(", "f(a=b)", "f(**{})", "f(a=())", "\0"]
+)
+@pytest.mark.parametrize("name", ["spelling", "drop", "person", "classes", "bounds", "no_such"])
+def test_no_value_that_another_site_marks_ends_this_one(surfaces: list[str], value: str, name: str) -> None:
+    said = said_by(surfaces, f"told: <<{name}={value}>>")
+    assert said.startswith("told:") and "<<" not in said
+
+
+@pytest.mark.parametrize("length", range(MOST_REASON - len(MARKED), MOST_REASON + 1))
+def test_a_last_word_that_is_cut_ends_before_a_setting_or_after_it(length: int) -> None:
+    whole = "x" * length + MARKED
+    heard = unpack(pack(whole))
+    assert whole.startswith(heard) and heard.count("<<") == heard.count(">>")
+
+
+def fails(**_: Any) -> None:
+    """A role that fails with a setting marked."""
+    raise UsageError(MARKED)
+
+
+class _Leaving:
+    """A connection that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told = list[str]()
+
+    def farewell(self, reason: str) -> None:
+        self.told.append(reason)
+
+    async def gone(self, seconds: float) -> None:
+        """At once."""
+
+
+def of_worker(folder: Path, log: Callable[[str], None]) -> None:
+    run_role("tests.test_spelled_logs:fails", {}, lambda event, **fields: None, log)
+
+
+def of_left_out_party(folder: Path, log: Callable[[str], None]) -> None:
+    mesh, peer = object.__new__(LossTolerantMesh), _Leaving()
+    mesh.peers, mesh.gone = {1: peer}, {1: PeerError("gone")}  # type: ignore[dict-item, assignment]
+    mesh._leave_out(1, PeerError(MARKED))
+    assert len(peer.told) == 1
+    log(unpack(pack(peer.told[0])))
+
+
+@pytest.mark.parametrize("sink", [of_worker, of_left_out_party])
+@pytest.mark.parametrize(("surfaces", "says"), [([CLI], spelling), ([CLI, KIT], kit_spelling)])
+def test_every_sink_has_the_words_of_its_surface(sink: Any, surfaces: list[str], says: Any, tmp_path: Path) -> None:
+    lines = list[str]()
+    sink(tmp_path, lambda text: lines.append(said_by(surfaces, text)))
+    assert len(lines) == 1 and spelt(MARKED, says) in lines[0]
+
+
+def test_a_status_keeps_the_marks_for_who_reads_it(tmp_path: Path) -> None:
+    with pytest.raises(PeerError), Status(tmp_path / "status_owners.json", "owners"):
+        raise PeerError(MARKED)
+    assert json.loads((tmp_path / "status_owners.json").read_text())["event"] == f"error: {MARKED}"
