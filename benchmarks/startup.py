@@ -35,6 +35,7 @@ import json, os, sys, time, warnings
 from pathlib import Path
 warnings.simplefilter("ignore")
 import numpy as np
+from dpmpc.estimators import PrivateLogisticRegression
 def processor():
     "Seconds of this process and of those below it that it has not waited for: those that parties are forked from."
     found = 0
