@@ -133,11 +133,21 @@ class Plan(Asked):
 
     def digest(self, attempt: Attempt) -> bytes:
         """SHA-256 of the plan, of what this process derived from it, and of the attempt: what processes compare."""
-        value = {"plan": json.loads(self.to_text()), "derived": self.derived.to_json(), "attempt": asdict(attempt)}
-        return hashlib.sha256(_canonical(value).encode()).digest()
+        if attempt not in self._digests:
+            value = {"plan": json.loads(self.to_text()), "derived": self.derived.to_json(), "attempt": asdict(attempt)}
+            self._digests[attempt] = hashlib.sha256(_canonical(value).encode()).digest()
+        return self._digests[attempt]
 
     def to_text(self) -> str:
         """Canonical JSON, settings by group: sorted keys, no spaces, floats as Python's repr."""
+        return self._text
+
+    @cached_property
+    def _digests(self) -> dict[Attempt, bytes]:
+        return {}
+
+    @cached_property
+    def _text(self) -> str:
         whole = to_json(self)
         for name in [name for name, unsaid in _UNSAID.items() if whole[name] == unsaid]:
             del whole[name]
