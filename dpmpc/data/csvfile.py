@@ -12,6 +12,7 @@ import codecs
 import csv
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -26,7 +27,7 @@ from dpmpc.data.encodings import likely, two_bytes
 from dpmpc.data.engine import duckdb
 from dpmpc.data.reading import literal, path_literal
 from dpmpc.data.spelling import bare, stating
-from dpmpc.data.table import Column, Table, check_names
+from dpmpc.data.table import Column, Table, check_names, check_width
 from dpmpc.data.written import no_pipe
 from dpmpc.errors import RecordError, UsageError, number_of
 from dpmpc.lazy import dataclass
@@ -201,6 +202,7 @@ def open_csv(
         if not header and comment is None:
             check_first(path, name, separator)
         found, skip = _header(path, name, separator, comment, header)
+        check_width(len(found), name)
         whole = [_LINE_BREAK.sub(" ", word) for word in found]
         broken = whole != found
         names, notes = distinct_names(whole)
@@ -239,12 +241,14 @@ def distinct_names(found: Sequence[str]) -> tuple[list[str], list[str]]:
     """A name of its own for each column of a header, and what its owner should know of it: 'column 3' where there is
     none; 'dose (1)', 'dose (2)' where two are called dose, so that neither is taken for the other."""
     names, notes = list(found), [""] * len(found)
+    called, before = Counter(found), Counter[str]()
     for k, word in enumerate(found):
         if not word:
             names[k], notes[k] = f"column {k + 1}", "its header is empty"
-        elif found.count(word) > 1:
-            names[k] = f"{word} ({found[: k + 1].count(word)})"
-            notes[k] = f"{found.count(word)} columns are called '{word}'"
+        elif called[word] > 1:
+            before[word] += 1
+            names[k] = f"{word} ({before[word]})"
+            notes[k] = f"{called[word]} columns are called '{word}'"
     return names, notes
 
 

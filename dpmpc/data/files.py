@@ -6,6 +6,7 @@ import glob
 import hashlib
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,7 +19,7 @@ from dpmpc.data.engine import duckdb, explained
 from dpmpc.data.packed import packing, unpack
 from dpmpc.data.reading import path_literal
 from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.data.table import Column, Table, quoted
+from dpmpc.data.table import Column, Table, check_width, quoted
 from dpmpc.errors import RecordError, UsageError
 
 _CSV = {".csv": None, ".tsv": "\t", ".txt": None, ".data": None}
@@ -204,6 +205,7 @@ def _parquet(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:
     try:
         fields = connection.execute(f"SELECT name, num_children FROM parquet_schema({path_literal(path)})").fetchall()
         named = _top_level(fields)
+        check_width(len(named), path.name)
         return described(relation, path.name, named, connection)
     except duckdb.Error as error:
         raise RecordError(explained(error, path.name), f"{path.name} cannot be read") from None
@@ -226,7 +228,8 @@ def described(relation: str, source: str, named: list[str] | None, connection: d
     found = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
     names = [str(row[0]) for row in found]
     if named is not None and named != names:
-        double = sorted({n for n in named if [m.lower() for m in named].count(n.lower()) > 1})
+        lowered = Counter(name.lower() for name in named)
+        double = sorted({name for name in named if lowered[name.lower()] > 1})
         raise UsageError(
             f"column names differ in more than case; {source} has {', '.join(double[:6]) or 'others'}; rename them"
         )
@@ -269,6 +272,7 @@ def _arrow(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:
 
     try:
         opened = dataset.dataset(path, format="ipc")
+        check_width(len(opened.schema.names), path.name)
         view = f"arrow_{abs(hash(str(path)))}"
         connection.register(view, opened)
         return described(view, path.name, list(opened.schema.names), connection)

@@ -13,7 +13,7 @@ import numpy as np
 from dpmpc.data.engine import duckdb, explained
 from dpmpc.data.files import described, open_file, open_files, pyarrow_module
 from dpmpc.data.reading import literal
-from dpmpc.data.table import Table, check_names, connect, quoted
+from dpmpc.data.table import Table, check_names, check_width, connect, quoted
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.folders import make_folder
 
@@ -31,14 +31,14 @@ def open_object(value: Any, connection: duckdb.DuckDBPyConnection, folder: Path,
     """
     library = type(value).__module__.split(".")[0]
     if isinstance(value, Mapping):
-        if "" in value:
-            check_names([*map(str, value)], source)
+        check_names([*map(str, value)], source)
         return _registered(_arrays(value), connection, source, None)
     if library == "pandas":
         names = [str(name) for name in value.columns]
         check_names(names, source)
         return _registered(plain_pandas(value.set_axis(names, axis=1)), connection, source, names)
     if isinstance(value, duckdb.DuckDBPyRelation):
+        check_width(len(value.columns), source)
         return _through_parquet(value.write_parquet, connection, folder, source)
     if library == "polars":
         frame = value.collect() if hasattr(value, "collect") else value
@@ -47,7 +47,9 @@ def open_object(value: Any, connection: duckdb.DuckDBPyConnection, folder: Path,
     if is_spread(value):
         return replace(open_files(_in_parts(value, folder, source), connection, folder), source=source)
     if hasattr(value, "__arrow_c_stream__"):
-        table = _plain_arrow(pyarrow_module("pyarrow", source).table(value))
+        given = pyarrow_module("pyarrow", source).table(value)
+        check_width(given.num_columns, source)
+        table = _plain_arrow(given)
         return _registered(table, connection, source, list(table.schema.names))
     raise UsageError(f"records are a path or {KINDS}; got {type(value).__name__}; convert it")
 

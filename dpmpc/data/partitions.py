@@ -65,7 +65,8 @@ class Partitions:
     def having(self, names: Sequence[str]) -> "Partitions":
         """The same rows, of which these columns alone are read. Errors: a column is not there."""
         self.check(names)
-        return replace(self, columns=tuple((name, dict(self.columns)[name]) for name in names))
+        types = dict(self.columns)
+        return replace(self, columns=tuple((name, types[name]) for name in names))
 
     def part(self, begin: int, end: int) -> "Partitions":
         """The same: what rows begin ... end - 1 need is little."""
@@ -136,8 +137,9 @@ def _seen(path: Path, table: Table, columns: tuple[Column, ...]) -> Partition:
 
 def check_names_of(source: str, columns: Sequence[tuple[str, str]], names: Sequence[str]) -> None:
     """Errors: a column is not among these."""
+    there = {name for name, _ in columns}
     for name in names:
-        if name not in dict(columns):
+        if name not in there:
             known = some([name for name, _ in columns])
             raise UsageError(f"a column must exist to be used; {source} has no '{name}'; its columns are {known}")
 

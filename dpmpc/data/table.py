@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -44,6 +45,7 @@ _NUMBER_TYPES = (
     "DECIMAL", "DOUBLE", "FLOAT", "REAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", _LENGTH_TYPE,
 )  # fmt: skip
 _DATE_TYPES = ("DATE", "TIMESTAMP")
+MOST_COLUMNS = 50_000  # to look at more takes hours; such a table lies on its side, or has to be cut
 _AT_ONCE = 256  # aggregates of one query: of a thousand each costs twice as much, and at ten thousand DuckDB dies
 
 
@@ -267,11 +269,21 @@ def connect(folder: Path | None, memory: int | None, threads: int | None = None)
 
 
 def check_names(names: Sequence[str], source: str) -> None:
-    """Errors: two columns of one name, or a name that is empty."""
-    same = [composed(name) for name in names]
-    double = sorted({name for name in same if same.count(name) > 1})
+    """Errors: too many columns, two of one name, or a name that is empty."""
+    check_width(len(names), source)
+    double = sorted(name for name, count in Counter(map(composed, names)).items() if count > 1)
     if double or "" in names:
-        raise UsageError(f"column names are unique and not empty; {source} has {double or ['']}; rename them")
+        shown = some([repr(name) for name in double or [""]])
+        raise UsageError(f"column names are unique and not empty; {source} has {shown}; rename them")
+
+
+def check_width(columns: int, source: str) -> None:
+    """Errors: more columns than are read."""
+    if columns > MOST_COLUMNS:
+        raise UsageError(
+            f"a table has at most {MOST_COLUMNS:,} columns; {source} has {columns:,}; write the columns that may "
+            "matter to a file of their own"
+        )
 
 
 def some(names: Sequence[str], most: int = 12) -> str:

@@ -72,6 +72,8 @@ def too_few(request: Request, held: int, task: str = "logistic", classes: int = 
     """Why so many held-out records say too little inside the promise; "" where they say enough."""
     assert request.delta
     held = units_of(request, held)
+    if not held:
+        return "no record is held out"
     off = off_by(request.epsilon, request.delta, held, task, classes)
     if off <= LOUDEST:
         return ""
