@@ -103,7 +103,6 @@ def survey(
     `check` may refuse its plan and one of the training after it, of a usual number of features.
     Errors: as for records; a target that does not suit the task; options that no run can do; as of releases.
     """
-    _owners_known(request)  # before records are looked at: what is missing is said at the first try
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
     table = records.table
     asked, intake, features = asked_of(request), None, list[str]()
@@ -261,13 +260,6 @@ def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> 
     return Surveyed(mapped, (plan.derived.mechanism,))
 
 
-def _owners_known(request: Request) -> None:
-    if request.owners is None and request.owner_sizes is None and request.owners_column is None:
-        raise UsageError(
-            "the owners must be known; add <<owners=M>>, <<owner_sizes=N1,N2>>,..., or <<owners_column>> for a CSV file"
-        )
-
-
 def owners_of_records(request: Request, table: Table, plain: Table | None = None) -> tuple[Rows, Ints, tuple[int, ...]]:
     """The rows for training and for the test; (n,) the owner of each record, -1 for those that are held out; and how
     many each owner has for training. The same split as training's. `plain`: the same records with their texts parsed,
@@ -277,7 +269,10 @@ def owners_of_records(request: Request, table: Table, plain: Table | None = None
         # a number is held as what it means, and an owner's name is a text
         named = plain if plain is not None and name in plain and plain[name].kind == "text" else table
         groups = owners_in(named, name)[0]
-    _owners_known(request)
+    elif request.owners is None and request.owner_sizes is None:
+        raise UsageError(
+            "the owners must be known; add <<owners=M>>, <<owner_sizes=N1,N2>>,..., or <<owners_column>> for a CSV file"
+        )
     fraction = 0.2 if request.test_fraction is None else request.test_fraction
     persons = None if request.person is None else persons_of(table)
     if plain is not None and persons is None and request.ids is None:

@@ -5,14 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from dpmpc.cli.main import group
 from dpmpc.data import CsvFile
 from dpmpc.data.intake import explore
 from dpmpc.data.loading import opened
 from dpmpc.data.spelling import Spelling
-from dpmpc.errors import UsageError
 from tests.tables import write
 
 N = 400
@@ -88,12 +85,3 @@ def test_a_row_of_units_is_said_and_a_first_record_without_values_is_not(tmp_pat
     assert note.startswith("the first record has words where others have numbers (kg, m, CHF)")
     assert notes(file_of(tmp_path, "gone;gone;gone;yes", **columns), "row of units") == []
     assert notes(file_of(tmp_path, "7;8;gone;yes", **columns), "row of units") == []
-
-
-def test_that_owners_are_not_stated_is_said_before_records_are_looked_at(tmp_path: Path) -> None:
-    path = file_of(tmp_path, v=lambda k: f"{k},5", w=lambda k: f"{k % 28 + 1:02}.03.2024")
-    asked = ["train", "--csv", str(path), "--target", "y", "--epsilon", "2", "--delta", "1e-5"]
-    for owners, rule in (((), "the owners must be known"), (("--owners", "2"), "numbers and dates are read as they")):
-        out = ["--out", str(tmp_path / f"run{len(owners)}"), *owners]
-        refused = CliRunner().invoke(group, [*asked, *out]).exception
-        assert isinstance(refused, UsageError) and str(refused).startswith(rule)
