@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,12 @@ def test_functions_have_at_most_60_lines_and_files_400() -> None:
     assert functions == [] and files == list(LONG_FILES)
     long = ast.parse("def f(\n a,\n):\n  'said'\n" + "  a()\n" * 61).body[0]
     assert isinstance(long, ast.FunctionDef) and code_lines(long) == 61
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """They are imported by their names alone: with two of one name no test of the whole suite begins."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert len(names) > 200 and [name for name, times in names.items() if times > 1] == []
 
 
 # -- texts -------------------------------------------------------------------------------------------------------------

@@ -86,9 +86,10 @@ LOOKED_AT = {
     "data/targets.py": "high | list(both) | list(spelled)[:8] | low | part.name | self.name",
     "data/writing.py": "kinds | path | path.name | reason",
     "data/written.py": (
-        "_LONGEST | _said(message, kind) | _where(name, place, text) | at | error | error.start | error.strerror | "
+        "_LARGEST >> 20 | _LONGEST | _said(message, kind) | _where(name, place, text) | at | error | error.start | "
+        "error.strerror | "
         "language | len(value) | name | next((key for key in names if names.count(key) > 1)) | path | path.name | "
-        "said | text | value.bit_length() + 1 | what"
+        "said | size | text | value.bit_length() + 1 | what"
     ),
     "estimators/__init__.py": "name | __name__",
     "estimators/frames.py": (

@@ -12,7 +12,7 @@ from dpmpc.data.planned import other_sizes
 from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.data.spelling import canonical, stating
 from dpmpc.data.table import Reads, Table, code_sql, value_sql
-from dpmpc.data.written import checked, no_pipe, written
+from dpmpc.data.written import checked, text_of, written
 from dpmpc.errors import UsageError, number_of
 from dpmpc.lazy import dataclass
 
@@ -117,7 +117,7 @@ def schema_in(path: Path) -> Schema:
     if path.suffix == ".toml":
         return Schema.read(path)
     try:
-        text = no_pipe(path, "a plan").read_text(encoding="utf-8-sig")
+        text = text_of(path, "a plan")
     except (OSError, UnicodeDecodeError):
         return Schema.read(path)  # says why it cannot be read
     value: dict[str, Any] = written(text, dict[str, Any], "a plan", path.name)

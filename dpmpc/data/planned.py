@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpmpc.data.written import no_pipe
+from dpmpc.data.written import text_of
 
 OTHER_SIZES = "owners hold as many training records as the plan says; an owner has another number; plan again"
 
@@ -12,7 +12,7 @@ OTHER_SIZES = "owners hold as many training records as the plan says; an owner h
 def planned_sizes(path: Path) -> tuple[int, ...]:
     """The owners' numbers of records in a plan.json; () for a schema file, which says none, and for a plan
     whose numbers are of places."""
-    value = json.loads(no_pipe(path, "a plan").read_text(encoding="utf-8-sig")) if path.suffix != ".toml" else {}
+    value = json.loads(text_of(path, "a plan")) if path.suffix != ".toml" else {}
     sizes = value.get("sizes", ()) if isinstance(value, dict) else ()
     source = value.get("source") if isinstance(value, dict) else None
     for content in source.values() if isinstance(source, dict) else ():
@@ -26,7 +26,7 @@ def planned_sizes(path: Path) -> tuple[int, ...]:
 def asks(path: Path) -> bool:
     """Whether a file is a plan of questions, or of training after some."""
     try:
-        value = json.loads(no_pipe(path, "a plan").read_text(encoding="utf-8-sig"))
+        value = json.loads(text_of(path, "a plan"))
     except (OSError, ValueError):
         return False  # whoever reads it says why
     source = value.get("source") if isinstance(value, dict) else None

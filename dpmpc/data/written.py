@@ -3,6 +3,7 @@
 msgspec does the checking, and makes the JSON schema for editors from the same classes.
 """
 
+import contextlib
 import difflib
 import json
 import re
@@ -18,6 +19,10 @@ from dpmpc.errors import UsageError
 
 Value = TypeVar("Value")
 _PLACE = re.compile(r" - at `(?:key in )?\$?(.*)`$")
+_KEYS = r"""(?:[\w-]+|"[^"\\]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"\\]*"|'[^']*'))*"""
+_STATES = re.compile(rf"\s*(\[+\s*{_KEYS}\s*\]+|{_KEYS}(?=\s*=))")  # a line of TOML: a table, or the key of a value
+_BACK = 1000  # lines that a value is looked for to have
+_LARGEST = 64 << 20  # bytes; a schema of a million columns has as many
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
@@ -27,7 +32,7 @@ def read_written(path: Path, kind: type[Value], what: str) -> Value:
     Errors: it cannot be read; it is not of this kind, with the line and the nearest known key.
     """
     try:
-        text = no_pipe(path, what).read_text(encoding="utf-8-sig")
+        text = text_of(path, what)
     except OSError as error:
         raise UsageError(f"{what} file must be readable; {path}: {error.strerror}; check the path") from None
     except UnicodeDecodeError as error:
@@ -44,6 +49,17 @@ def no_pipe(path: Path, what: str) -> Path:
     return path
 
 
+def text_of(path: Path, what: str, encoding: str = "utf-8-sig") -> str:
+    """The text of a file that is read in one piece. Errors: as `no_pipe`; it is larger than any of its kind;
+    UnicodeDecodeError."""
+    size = no_pipe(path, what).stat().st_size
+    if size > _LARGEST:
+        raise UsageError(
+            f"{what} file has up to {_LARGEST >> 20} MB; {path} has {size:,} bytes; name the right file"
+        )
+    return path.read_text(encoding=encoding)
+
+
 def written(text: str, kind: type[Value], what: str, name: str, *, toml: bool = False) -> Value:
     """The value in a text that a person wrote. Errors: as `read_written`."""
     try:
@@ -51,9 +67,24 @@ def written(text: str, kind: type[Value], what: str, name: str, *, toml: bool = 
         value = _plain(read)
     except (ValueError, RecursionError) as error:
         language = "TOML" if toml else "JSON"
-        said = "it is nested too deep" if isinstance(error, RecursionError) else error
+        said = "it is nested too deep" if isinstance(error, RecursionError) else _twice(str(error), text)
         raise UsageError(f"{what} file is {language}; {name}: {said}; correct it") from None
     return checked(value, kind, what, name, text)
+
+
+def _twice(said: str, text: str) -> str:
+    """What tomllib says of a key that is stated twice, with the key; all else as it is."""
+    found = re.match(r"Cannot (?:overwrite a value|declare .* twice)( \(at (?:line (\d+)|end).*)", said)
+    if found is None:
+        return said
+    place, at, lines = found[1], found[2], text.rstrip().split("\n")
+    end = int(at) if at else len(lines)
+    for first in range(end - 1, max(-1, end - 1 - _BACK), -1):
+        if (states := _STATES.match(lines[first])) is not None:
+            with contextlib.suppress(ValueError):  # a line inside of a value
+                tomllib.loads("\n".join(lines[first:end]))
+                return f"{states[1]} is there twice{place}"
+    return said
 
 
 _LONGEST = 4000  # characters of a text; an error may quote it

@@ -79,7 +79,8 @@ def _two(figures: dict[str, Any]) -> Iterator[Line]:
     yield "balanced accuracy", f"{number(of['balanced accuracy'], digits)}: {said}; {figures['rule']}"
     yield "accuracy", f"{number(of['accuracy'], digits)}; {_always(figures, digits)}"
     yield "confusion", "; ".join(_row(figures, k) for k in (1, 0))
-    yield "calibration", f"Brier score {number(of['Brier score'], digits)}; the report has the picture"
+    picture = "the report has the picture" if figures["calibration"] else "noise hides the picture"
+    yield "calibration", f"Brier score {number(of['Brier score'], digits)}; {picture}"
 
 
 def _always(figures: dict[str, Any], digits: int) -> str:

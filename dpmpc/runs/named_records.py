@@ -230,11 +230,8 @@ def load(
     made: list[Partition] = []
 
     def arranging(n: int, persons: Ints | None, groups: Ints | None) -> Ints:
-        if request.owners is None and request.owner_sizes is None and groups is None:
-            raise UsageError(
-                "the owners must be known; add <<owners=M>>, <<owner_sizes=N1,N2,...>>, or <<owners_column>> for a CSV "
-                "file"
-            )
+        if groups is None:
+            request.require_owners()
         made.append(shared_out(request, n, persons, groups))
         return made[0].order[: made[0].n]
 

@@ -47,6 +47,7 @@ def surveyed(
         return job, (), None
     found = earlier(request, job.out) if job.resume else None
     if found is None and not job.resume:
+        request.require_owners()
         emit("stage", text="surveying the records")
         records = while_read.enter_context(open_records(request, job.out, request.kept))
         check, tell = partial(keep_both, whole, job), lambda text: emit("stage", text=text)

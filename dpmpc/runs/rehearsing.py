@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.errors import UsageError
@@ -23,6 +24,7 @@ from dpmpc.processes.worker import Emit, Log
 from dpmpc.runs.joining import Joining, join
 from dpmpc.runs.kit import KEYS, SITE, Kit, read_kit, rewrite_site
 from dpmpc.runs.named_records import described_schema
+from dpmpc.runs.stages import coming
 from dpmpc.statistics.columns import Bucketed, Category, Quantity
 from dpmpc.statistics.study import Study
 from dpmpc.statistics.tables import Tables
@@ -62,6 +64,8 @@ def rehearse(folder: Path, out: Path, say: Callable[[str], None]) -> Rehearsed:
     plan = kits[0].plan
     if kits[0].site.tls:
         make_credentials(out / "keys", [kit.site.role for kit in kits])
+    for each in (*coming(plan), plan):  # what every site would work out by itself
+        work_out(each)
     addresses = _free(plan.parties)
     jobs = []
     for kit in kits:
@@ -100,17 +104,29 @@ def _free(parties: int) -> list[str]:
     """Loopback addresses of parties whose ports are free, and those for owners too."""
     for _ in range(_TRIES):
         with socket.socket() as first:
-            first.bind(("127.0.0.1", 0))
+            host = _bound_alone(first)
             base = first.getsockname()[1]
-        if base + 2 * parties < 1 << 16 and all(_is_free(base + k) for k in range(2 * parties)):
-            return [f"127.0.0.1:{base + i}" for i in range(parties)]
-    raise UsageError(f"a rehearsal needs {2 * parties} free ports in a row on 127.0.0.1; none were found; try again")
+        if base + 2 * parties < 1 << 16 and all(_is_free(host, base + k) for k in range(2 * parties)):
+            return [f"{host}:{base + i}" for i in range(parties)]
+    raise UsageError(f"a rehearsal needs {2 * parties} free ports in a row on loopback; none were found; try again")
 
 
-def _is_free(port: int) -> bool:
+def _bound_alone(first: socket.socket) -> str:
+    """The loopback host that a socket was bound on: any of Linux's 2^24. On the usual one any program may be given the
+    ports before the sites listen there; it serves where it is the only one."""
+    host = ".".join(["127", *(str(random.randrange(1, 255)) for _ in range(3))])
+    try:
+        first.bind((host, 0))
+    except OSError:
+        host = "127.0.0.1"
+        first.bind((host, 0))
+    return host
+
+
+def _is_free(host: str, port: int) -> bool:
     with socket.socket() as one:
         try:
-            one.bind(("127.0.0.1", port))
+            one.bind((host, port))
         except OSError:
             return False
         return True

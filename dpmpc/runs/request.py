@@ -70,6 +70,14 @@ class Request(
         """Where records that users keep are: a path, a pattern or a URL."""
         return self.csv or self.records or self.database
 
+    def require_owners(self) -> None:
+        """Errors: nothing says who holds which of the records that are all here."""
+        if self.owners is None and self.owner_sizes is None and self.owners_column is None:
+            raise UsageError(
+                "the owners must be known; add <<owners=M>>, <<owner_sizes=N1,N2,...>>, or <<owners_column>> for a CSV "
+                "file"
+            )
+
     @property
     def plan_settings(self) -> dict[str, Any]:
         """The settings of the plan, flat, with what the rules choose. Errors: some do not go together."""

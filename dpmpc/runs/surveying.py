@@ -269,10 +269,8 @@ def owners_of_records(request: Request, table: Table, plain: Table | None = None
         # a number is held as what it means, and an owner's name is a text
         named = plain if plain is not None and name in plain and plain[name].kind == "text" else table
         groups = owners_in(named, name)[0]
-    elif request.owners is None and request.owner_sizes is None:
-        raise UsageError(
-            "the owners must be known; add <<owners=M>>, <<owner_sizes=N1,N2>>,..., or <<owners_column>> for a CSV file"
-        )
+    else:
+        request.require_owners()
     fraction = 0.2 if request.test_fraction is None else request.test_fraction
     persons = None if request.person is None else persons_of(table)
     if plain is not None and persons is None and request.ids is None:

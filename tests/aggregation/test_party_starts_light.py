@@ -2,8 +2,14 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
-from dpmpc.aggregation.party.party import frames_due, work_out
+import pytest
+
+import dpmpc.aggregation.plan.plan as plans
+from dpmpc.aggregation.party.job import PartyJob
+from dpmpc.aggregation.party.party import frames_due, work_out, worked_out
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits import gaussian, sampler
 
@@ -59,3 +65,27 @@ def test_of_a_plan_that_was_worked_out_a_party_makes_neither_tables_nor_programs
     frames_due(Plan.from_text(text.replace("0.987", "0.988")), 2)  # another promise: another table, another program
     assert gaussian._plan_gaussian.cache_info().misses > before[0]
     assert sampler.noise_program.cache_info().misses > before[1]
+
+
+def test_a_plan_that_was_worked_out_is_read_and_derived_once_for_all_parties(monkeypatch: pytest.MonkeyPatch) -> None:
+    derived, derive = list[str](), plans.derive
+
+    def counted(plan: Plan) -> plans.Derived:
+        derived.append(plan.run_id)
+        return derive(plan)
+
+    monkeypatch.setattr(plans, "derive", counted)
+    made = [Plan.create(owners=3, dimension=7, clip=1.0, delta=1e-5, run_id=name) for name in ("one", "other")]
+    wanted = [plan.digest(FIRST_ATTEMPT) for plan in made]
+    work_out(made[0].to_text())
+    derived.clear()
+    found = []
+    for index in range(3):
+        job = PartyJob(made[0], index, [], [], Path(), 1.0).to_json()
+        found.append(PartyJob.from_json(job, worked_out).plan)
+    assert {plan.digest(FIRST_ATTEMPT) for plan in found} == {wanted[0]} and not derived
+    job = PartyJob(made[1], 0, [], [], Path(), 1.0).to_json()  # another plan is derived where it is read
+    assert PartyJob.from_json(job, worked_out).plan.digest(FIRST_ATTEMPT) == wanted[1] and derived == ["other"]
+    for k in range(20):
+        work_out(Plan.create(owners=3, dimension=7, clip=1.0, delta=1e-5, run_id=f"run {k}").to_text())
+    assert len(worked_out) < 20 and made[0].to_text() not in worked_out

@@ -17,6 +17,8 @@ from dpmpc.learning.model import write_model
 from tests.endurance.canaries import DAYS, NUMBERS, WORDS
 from tests.tables import write
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 CANARY = re.compile("|".join(map(re.escape, (*WORDS, *NUMBERS, *DAYS))), re.I)
 
 

@@ -22,6 +22,8 @@ from dpmpc.errors import RecordError, UsageError
 from dpmpc.runs.named_records import with_spelling
 from tests.tables import cells_of, write
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 SCHEMA = {
     "columns": [
         {"kind": "number", "name": "age", "low": 0, "high": 120},

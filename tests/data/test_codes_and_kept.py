@@ -21,6 +21,8 @@ from dpmpc.data.table import code_sql, value_sql
 from dpmpc.errors import UsageError
 from tests.tables import write
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 N = 120
 WARDS = ("001", "002", "013", "101", "7")
 

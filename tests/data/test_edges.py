@@ -14,6 +14,8 @@ from dpmpc.errors import RecordError, UsageError
 from dpmpc.estimators import PrivateRidge
 from tests.runs import dpmpc
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 ROWS = [f"{20 + k % 70};{k % 7},{k % 10};{('no', 'yes')[k % 3 == 0]}" for k in range(90)]
 
 

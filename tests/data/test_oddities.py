@@ -24,6 +24,8 @@ from dpmpc.errors import RecordError, UsageError, python_spelling, spelt
 from dpmpc.estimators import PrivateLogisticRegression
 from tests.tables import write
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 N = 200
 WORDS = ("n/a", "k.A.", "-", ".")
 HEAD = "id,age,again,rest,y\n"

@@ -163,3 +163,45 @@ def test_a_pipe_is_refused_before_it_is_opened(name: str, tmp_path: Path, monkey
             read(pipe)
     with pytest.raises(UsageError, match="is a pipe or a device; save it as a file"):
         Schema.read(Path("/dev/null"))
+
+
+@pytest.mark.parametrize("name", ["schema.json", "schema.toml", "limits.toml", "plan.json"])
+def test_a_folder_and_a_file_too_large_are_one_line(name: str, tmp_path: Path) -> None:
+    large, folder = tmp_path / name, tmp_path / "folder" / name
+    with large.open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    folder.mkdir(parents=True)
+    readers = {
+        "schema": (Schema.read, schema_in, read_bounds),
+        "limits": (Limits.read, read_consortium),
+        "plan": (Plan.read, schema_in, planned_sizes),
+    }
+    for read in readers[large.stem]:
+        with pytest.raises(UsageError, match=r"file has up to 64 MB; .* has 67,108,865 bytes; name the right file"):
+            read(large)
+        if read is not planned_sizes:  # of a file that was read before
+            with pytest.raises(UsageError, match="Is a directory; check the path"):
+                read(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a = 1\na = 2", "a is there twice (at end of document)"),
+        ("a = 1\na = 2\n", "a is there twice (at line 2,"),
+        ("a = 1\n[ a ]\n", "[ a ] is there twice (at line 2,"),
+        ("[a]\nb = 1\n[a]\nb = 2\n", "[a] is there twice (at line 3,"),
+        ("[[a]]\n[a]\n", "[a] is there twice (at line 2,"),
+        ('"a b".c = 1\n"a b" . c = 2 # again\n', '"a b" . c is there twice (at line 2,'),
+        ("a = 1\na = [1,\n  2]\n", "a is there twice (at line 3,"),
+        ('a = 1\na = """\nb = 1\n"""\n', "a is there twice (at line 4,"),
+        ("x = {a = 1, a = 2}", "key 'a' (at line 1,"),
+        ("[x]\na = {b = 1}\na.c = 2\n", "('x', 'a') (at line 3,"),
+    ],
+)
+def test_a_key_of_toml_that_is_there_twice_is_named(text: str, names: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        Schema.read(write(tmp_path, text, "s.toml"))
+    said = str(caught.value)
+    assert said.startswith("a schema file is TOML; s.toml: ") and said.endswith("; correct it") and "\n" not in said
+    assert names in said

@@ -10,7 +10,6 @@ import pytest
 
 from dpmpc.aggregation.owner.encoding import as_blocks, encode
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
-from dpmpc.aggregation.plan.derive import levels
 from dpmpc.aggregation.plan.guarantee import covers, neighbours_of, promise_of
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
@@ -124,7 +123,7 @@ def test_what_a_plan_promises_and_what_its_ledger_says() -> None:
     assert covers(plan, "person") and covers(plan, "record") and covers(plan, "presence") and not covers(plan, "owner")
     for other in (planned(), planned(neighbours="owner")):
         assert not covers(other, "person"), "a person may be at several owners"
-        line, known = entry_of(other, FIRST_ATTEMPT, 0), levels(other)
+        line, known = entry_of(other, FIRST_ATTEMPT, 0), other.levels
         price, mine = mechanism_for(line, "person"), mechanism_for(line, "owner")
         assert price is not None and mine is not None and price.sensitivity.l2 > 2.2 * mine.sensitivity.l2
         assert known["person"].l2 == pytest.approx(3 * 2.0 / 3), "all owners' means, from one end to the other"

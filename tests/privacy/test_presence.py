@@ -10,7 +10,6 @@ import pytest
 
 import dpmpc
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
-from dpmpc.aggregation.plan.derive import levels
 from dpmpc.aggregation.plan.guarantee import covers, neighbours_of
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
@@ -118,7 +117,7 @@ def test_noise_for_a_record_s_presence(method: str, share: float) -> None:
     sizes = [plan.derived.mechanism.scale * plan.grid.step for plan in (absent, replaced)]
     assert sizes[0] / sizes[1] == pytest.approx(share, rel=0.01)
     every = {"presence", "record", "owner"}
-    assert {*levels(owner)} == every | {"person"}
+    assert {*owner.levels} == every | {"person"}
     for plan, also in ((absent, {"presence"}), (replaced, {"presence", "record"}), (owner, every)):
         assert {kind for kind in ("presence", "record", "owner") if covers(plan, kind)} == also
         for kind in ("presence", "record", "owner"):

@@ -61,7 +61,10 @@ def test_another_plan_for_training_spends_no_survey(tmp_path: Path, monkeypatch:
     ends, spent = met(honest, other, tmp_path, 60.0)
     assert spent == [0, 0, 0]
     assert all(end is not None and "\n" not in str(end) and "[marks" not in str(end) for end in ends)
-    assert sum("solver_tolerance" in str(end) for end in ends) >= 2, ends
+    told = [str(end) for end in ends]
+    # The one that is refused ends at once. On a busy machine it is gone before all others have met it: those miss it.
+    assert any("solver_tolerance" in each for each in told), ends
+    assert all("solver_tolerance" in each or "missing: " in each for each in told), ends
     assert not any("[marks" in log.read_text() for log in tmp_path.rglob("*.log"))
 
 

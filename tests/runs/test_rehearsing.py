@@ -2,7 +2,10 @@
 
 import csv
 import random
+import socket
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from runs import dpmpc, own_addresses
@@ -12,7 +15,7 @@ from dpmpc.errors import UsageError
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.kit import write_kits
 from dpmpc.runs.named_records import held_against
-from dpmpc.runs.rehearsing import kits_in, write_records
+from dpmpc.runs.rehearsing import _bound_alone, _free, kits_in, write_records
 
 TRAINING = """
 [learning]
@@ -103,3 +106,18 @@ def test_a_rehearsal_has_all_kits_of_one_plan(tmp_path: Path) -> None:
     (folder / gone).rename(tmp_path / gone)
     with pytest.raises(UsageError, match=f"has no kit of {'party1' if gone == 'p1' else 'owner2'}"):
         kits_in(folder)
+
+
+def test_a_rehearsal_listens_where_no_other_program_is_given_ports() -> None:
+    """Its sites listen a moment after their ports were found free."""
+
+    class Usual(socket.socket):
+        def bind(self, address: Any) -> None:
+            if address[0] != "127.0.0.1":
+                raise OSError("no such address here")
+            super().bind(address)
+
+    (host,) = {address.partition(":")[0] for address in _free(3)}
+    assert host.startswith("127.") and (host == "127.0.0.1") == (sys.platform != "linux")
+    with Usual() as first:
+        assert _bound_alone(first) == first.getsockname()[0] == "127.0.0.1"

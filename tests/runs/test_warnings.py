@@ -41,3 +41,15 @@ def test_too_few_records_are_told_before_anything_is_spent(
     lines = outcome.stderr.splitlines()
     (told,) = [k for k, line in enumerate(lines) if line.startswith("warning: noise will swamp the signal")]
     assert told < next(k for k, line in enumerate(lines) if line.startswith(before))
+
+
+def test_owners_that_nobody_named_are_asked_for_before_records_are_read(tmp_path: Path) -> None:
+    """In the first line, though numbers are spelled otherwise than stated: that is found by reading."""
+    rows = [f"{k},5;{'ny'[k % 2]}" for k in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["amount;y", *rows, ""]))
+    asked = ["train", "--csv", tmp_path / "t.csv", "--target", "y", "--delta", "1e-5", "--out", tmp_path / "run"]
+    outcome = dpmpc(*asked)
+    assert outcome.returncode and outcome.stdout == ""
+    assert outcome.stderr.startswith("error: the owners must be known") and outcome.stderr.count("\n") == 1
+    outcome = dpmpc(*asked, "--owners", "2")
+    assert "--decimal ," in outcome.stderr

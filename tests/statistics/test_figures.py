@@ -20,6 +20,7 @@ from sklearn.metrics import (
 from dpmpc.data.loading import opened
 from dpmpc.data.mapping import Mapping
 from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema
+from dpmpc.runs.figure_lines import figure_lines
 from dpmpc.runs.request import Request
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.evaluated import NAME, figures_of, question
@@ -255,3 +256,18 @@ def test_the_ordinary_pipeline_has_columns_as_the_file_has_them(tmp_path: Path) 
     assert found["figures"]["numbers"]["AUC"]["estimate"] == pytest.approx(expected, abs=0.005)
     alone = dpmpc.train(tmp_path / "alone", **asked).report["baseline"]["figures"]["numbers"]["AUC"]["estimate"]
     assert alone < expected - 0.1  # what was left out as asked is left out here
+
+
+def test_what_noise_hides_is_said_to_be_unknown() -> None:
+    """Some 20 positive records and more noise than that: no point estimate stands for a guess, and a warning says why.
+    With little noise nothing of it is said."""
+    own, said = people(), []
+    yes = np.where(own["chance"] < 0.007, "yes", "no")
+    for sigma in (0.01, 3.0):
+        found, _ = of_release(Schema(X, LABELS), [2.5, 0.3, -1.5], {**own, "y": yes}, sigma=sigma * 2**20)
+        report = {"figures": found.to_json(), "owner_sizes": [9000]}
+        said.append((dict(figure_lines(report)), [text for text in found.warnings if "noise hides how well" in text]))
+    (known, quiet), (hidden, warned) = said
+    assert known["AUC"][0] == "0" and not quiet
+    assert hidden["AUC"] in ("not known (noise hides it)", "no estimate") and len(warned) == 1
+    assert "sensitivity 0" not in hidden["balanced accuracy"]

@@ -22,7 +22,7 @@ from dpmpc.learning.method import METHODS
 from dpmpc.learning.source import SOURCES
 from dpmpc.learning.task import TASKS
 from dpmpc.mpc.contract.backend import BACKENDS
-from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of, endpoints_here, owner_endpoints
+from dpmpc.mpc.transport.addresses import Endpoint, endpoint_of, endpoints_here, owner_endpoints, waiting_socket
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.privacy.account import Account
@@ -218,12 +218,12 @@ def _end(background: Background, parties: LocalParties, temporary: str | None) -
 def _bind(parties: int, base_port: int | None) -> list[socket.socket]:
     """Sockets for parties, then for owners."""
     if base_port is None:
-        return [bound_socket() for _ in range(2 * parties)]
+        return [waiting_socket() for _ in range(2 * parties)]
     wanted: list[Endpoint] = endpoints_here(parties, base_port)
     bound: list[socket.socket] = []
     for k, endpoint in enumerate((*wanted, *owner_endpoints(wanted))):
         try:
-            bound.append(bound_socket(endpoint.host, endpoint.port))
+            bound.append(waiting_socket(endpoint.host, endpoint.port))
         except OSError as error:
             for other in bound:
                 other.close()

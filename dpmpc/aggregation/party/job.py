@@ -1,6 +1,6 @@
 """Which party of which run a process is, where everybody is, where it writes: what it is given to do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,9 @@ class PartyJob:
         return to_json(self)
 
     @staticmethod
-    def from_json(value: dict[str, Any]) -> "PartyJob":
-        """The job that `to_json` wrote."""
-        return of_json(PartyJob, value)
+    def from_json(value: Mapping[str, Any], plans: Mapping[str, Plan] | None = None) -> "PartyJob":
+        """The job that `to_json` wrote. `plans`: those that are known here already, by their text."""
+        plan = (plans or {}).get(value["plan"])
+        if plan is None:
+            return of_json(PartyJob, value)
+        return of_json(PartyJob, {name: part for name, part in value.items() if name != "plan"}, plan=plan)

@@ -22,7 +22,7 @@ from dpmpc.aggregation.party.release import MakeStep, Observer, ReleaseSteps, Sk
 from dpmpc.aggregation.party.resume import check_attempt
 from dpmpc.aggregation.party.resuming_gate import ResumingGate
 from dpmpc.aggregation.party.start import PartyStart, reserved_for, standing_of
-from dpmpc.aggregation.plan.asked import AGREED
+from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT
 from dpmpc.aggregation.plan.barrier import count_barrier
 from dpmpc.aggregation.plan.check_figures import count_checks, owners_line
 from dpmpc.aggregation.plan.identities import greeting
@@ -53,12 +53,14 @@ from dpmpc.processes.status import LEFT_OUT, Status, status_path
 from dpmpc.processes.worker import Emit, Log
 
 NO_COST = PartyCost(0, 0, 0, 0, 0, 0.0, 0.0, 0)
+_KEPT = 4  # plans that are worked out
+worked_out: dict[str, Plan] = {}  # by their text: by `work_out`, here or in the process that this one was forked from
 _BESIDES = 1 << 22  # bytes that a backend may send besides what it counts: keys, their proofs, ends
 
 
 def serve(*, job: dict[str, Any], emit: Emit, log: Log) -> None:
     """The role of a party's process."""
-    asyncio.run(run_party(PartyJob.from_json(job), log, emit))
+    asyncio.run(run_party(PartyJob.from_json(job, worked_out), log, emit))
 
 
 async def run_party(
@@ -329,10 +331,15 @@ def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
 
 
 def work_out(text: str) -> None:
-    """Derives the plan `text` and writes its programs, which this process then knows, and so do parties that are forked
-    from it. Public numbers alone go in; each party still derives its plan and compares digests."""
+    """Reads and derives the plan `text` and writes its programs, which this process then knows, and so do parties that
+    are forked from it. Public numbers alone go in. Each party still compares digests with all others, owners too, who
+    derive the plan themselves."""
     plan = Plan.from_text(text)
     frames_due(plan, plan.releases)
+    plan.digest(FIRST_ATTEMPT)
+    while len(worked_out) >= _KEPT:
+        del worked_out[next(iter(worked_out))]
+    worked_out[text] = plan
 
 
 def check_index(plan: Plan, index: int) -> None:

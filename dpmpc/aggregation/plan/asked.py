@@ -18,7 +18,7 @@ from dpmpc.learning.method import Learning
 from dpmpc.learning.source import Source, owner_factors
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.persons import Persons
-from dpmpc.privacy.sensitivity import Weights
+from dpmpc.privacy.sensitivity import Sensitivity, Weights
 
 Bounds = Literal["public", "data", "survey"]
 Presence = tuple[int, ...]  # the owners whose vectors are in a sum, in order
@@ -95,6 +95,13 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
         if self.neighbours != "person":
             return None
         return Persons(self.person_rows, self.person_owners or self.owners)
+
+    @cached_property
+    def levels(self) -> dict[str, Sensitivity]:
+        """How far the mean moves for each kind of neighbours of which that is known, before rounding; all norms."""
+        return self.source.levels(
+            self.neighbours, self.sizes, self.weights, self.dimension, self.persons, self.capacity
+        )
 
     @property
     def touched(self) -> int:

@@ -129,18 +129,13 @@ def derive(plan: Asked) -> Derived:
 
 def _sensitivity(plan: Asked) -> Sensitivity:
     """Of the mean, before rounding; all norms. Errors: nothing is known for the plan's neighbours."""
-    known = levels(plan)
+    known = plan.levels
     if plan.neighbours not in known:
         raise UsageError(
             f"a promise needs a bound of what it hides; nothing is known of neighbours by {plan.neighbours} here; "
             f"choose {' or '.join(known)}"
         )
     return known[plan.neighbours]
-
-
-def levels(plan: Asked) -> dict[str, Sensitivity]:
-    """How far the mean moves for each kind of neighbours of which that is known, before rounding; all norms."""
-    return plan.source.levels(plan.neighbours, plan.sizes, plan.weights, plan.dimension, plan.persons, plan.capacity)
 
 
 def _asked(plan: Asked, law: Law, steps: Sensitivity) -> tuple[float, Sampler, float]:

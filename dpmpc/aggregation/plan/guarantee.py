@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from dpmpc.aggregation.plan.derive import levels, spent_before
+from dpmpc.aggregation.plan.derive import spent_before
 from dpmpc.aggregation.plan.owner_bounds import what_is_checked
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits.convert import FIELD_BITS
@@ -98,7 +98,7 @@ def covers(plan: Plan, neighbours: str) -> bool:
     """
     if neighbours == plan.neighbours or (plan.neighbours == "owner" and neighbours != "person"):
         return True
-    known = levels(plan)
+    known = plan.levels
     return neighbours in known and known[neighbours] <= known[plan.neighbours]
 
 

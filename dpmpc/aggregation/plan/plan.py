@@ -21,7 +21,7 @@ from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.aggregation.plan.stages import check_stages, stage_plan
 from dpmpc.codec import MisfitError, of_json, to_json
 from dpmpc.data.schema import Schema
-from dpmpc.data.written import no_pipe
+from dpmpc.data.written import text_of
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.method import Learning
@@ -133,11 +133,21 @@ class Plan(Asked):
 
     def digest(self, attempt: Attempt) -> bytes:
         """SHA-256 of the plan, of what this process derived from it, and of the attempt: what processes compare."""
-        value = {"plan": json.loads(self.to_text()), "derived": self.derived.to_json(), "attempt": asdict(attempt)}
-        return hashlib.sha256(_canonical(value).encode()).digest()
+        if attempt not in self._digests:
+            value = {"plan": json.loads(self.to_text()), "derived": self.derived.to_json(), "attempt": asdict(attempt)}
+            self._digests[attempt] = hashlib.sha256(_canonical(value).encode()).digest()
+        return self._digests[attempt]
 
     def to_text(self) -> str:
         """Canonical JSON, settings by group: sorted keys, no spaces, floats as Python's repr."""
+        return self._text
+
+    @cached_property
+    def _digests(self) -> dict[Attempt, bytes]:
+        return {}
+
+    @cached_property
+    def _text(self) -> str:
         whole = to_json(self)
         for name in [name for name, unsaid in _UNSAID.items() if whole[name] == unsaid]:
             del whole[name]
@@ -181,7 +191,7 @@ class Plan(Asked):
     def read(cls, path: Path | str) -> Self:
         """The plan in a file. Errors: as `from_text`, and an unreadable file."""
         try:
-            return cls.from_text(no_pipe(Path(path), "a plan").read_text(encoding="utf-8"))
+            return cls.from_text(text_of(Path(path), "a plan", "utf-8"))
         except OSError as error:
             raise UsageError(f"a run has a plan.json; {path}: {error.strerror}; check the path") from None
         except UnicodeDecodeError as error:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from dpmpc.aggregation.plan.asked import Attempt, Presence, data_digest
-from dpmpc.aggregation.plan.derive import levels
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
@@ -70,7 +69,7 @@ def prices_of(plan: Plan) -> tuple[tuple[str, Sensitivity], ...]:
     """
     rounding = rounding_bound(plan.dimension, plan.grid.step, plan.divisor)
     law, unit = LAWS[plan.law], plan.grid.step / plan.divisor
-    others = {name: moved for name, moved in levels(plan).items() if name != plan.neighbours}
+    others = {name: moved for name, moved in plan.levels.items() if name != plan.neighbours}
     touched = {"person": plan.owners}  # whoever is a person may be at every owner
     return tuple(
         sorted(

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT
-from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of, inherited
+from dpmpc.mpc.transport.addresses import Endpoint, endpoint_of, inherited, waiting_socket
 from dpmpc.mpc.transport.dial import TcpLink
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.supervisor import Job, run_jobs
@@ -36,7 +36,7 @@ def run_parties(
     process dies or `seconds` pass. No process is left behind.
     """
     t = BACKENDS[backend].threshold(parties) if threshold is None else threshold
-    bound = [bound_socket() for _ in range(parties)]
+    bound = [waiting_socket() for _ in range(parties)]
     addresses = [endpoint_of(s) for s in bound]
     common = {
         "body": f"{body.__module__}:{body.__qualname__}",

@@ -10,6 +10,7 @@ from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 
 BASE_PORT = 11365  # MPyC's own
+BACKLOG = 128  # callers that wait in the kernel
 _LATER = 5.0  # seconds by which the kernel gives a peer up after heartbeats do
 
 
@@ -81,6 +82,14 @@ def bound_socket(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
     except OSError:
         bound.close()
         raise
+    return bound
+
+
+def waiting_socket(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
+    """The same for a process that this one starts. Who calls before it is there waits in the kernel until it is: one
+    that is turned away would call again after a pause, which takes longer than all it waits for. Errors: OSError."""
+    bound = bound_socket(host, port)
+    bound.listen(BACKLOG)
     return bound
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.transport.abort_reason import later
-from dpmpc.mpc.transport.addresses import Endpoint
+from dpmpc.mpc.transport.addresses import BACKLOG, Endpoint
 from dpmpc.mpc.transport.channels import HELLO
 from dpmpc.mpc.transport.link import FAREWELL_SECONDS
 from dpmpc.mpc.transport.tls import Tls
@@ -29,7 +29,6 @@ HANDSHAKE = 5.0  # seconds
 GREETING = 5.0  # seconds
 MOST_PENDING = 16
 _SHUTDOWN = 2.0  # seconds for the end of a TLS connection
-_BACKLOG = 128
 _EXHAUSTED = 0.1  # seconds of rest when the kernel has no descriptors left
 _COLLECT = 8  # callers
 _KEPT = 8  # refusals that are remembered for messages
@@ -68,7 +67,7 @@ class Listener:
         try:
             self._sockets = [bound] if bound is not None else await _bind(endpoint)
             for each in self._sockets:
-                each.listen(_BACKLOG)
+                each.listen(BACKLOG)
                 each.setblocking(False)
         except OSError as error:
             self.close()
