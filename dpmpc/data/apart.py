@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dpmpc.data.reading import literal
 from dpmpc.data.spelling import is_number, is_unit, stating
-from dpmpc.data.table import Table
+from dpmpc.data.table import Table, some
 
 if TYPE_CHECKING:
     from dpmpc.data.looked import Looked
@@ -25,7 +25,16 @@ _MOST_CODES = 6
 _GAP = 5  # times the widest gap between other values: so far are codes from these
 LIMIT = re.compile(r"(<=?|>=?|≤|≥)\s*[\d.,]*\d\s*(\D*)")  # what is below or above what can be measured
 _PAIR = re.compile(r"\d{2,3} ?[/xX×] ?\d{2,3}")
-_DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
+_D, _M = "(0[1-9]|[12]\\d|3[01])", "(0[1-9]|1[0-2])"
+_DAYS = {
+    8: {"yyyymmdd": rf"(19|20)\d\d{_M}{_D}", "ddmmyyyy": rf"{_D}{_M}(19|20)\d\d", "mmddyyyy": rf"{_M}{_D}(19|20)\d\d"},
+    4: {"hhmm": r"([01]\d|2[0-3])[0-5]\d"},
+    6: {"yymmdd": rf"\d\d{_M}{_D}", "ddmmyy": rf"{_D}{_M}\d\d", "mmddyy": rf"{_M}{_D}\d\d"},
+}
+_TIMES = 100  # different times of day: fewer numbers may be anything
+_LINES = 3  # columns with codes: more are said together
+# A number with a raised point (36\u00b77), and feet with inches (5'3"): never a category, however few there are.
+_MEASURE = re.compile(r"[+-]?\d+\u00b7\d+|\d ?['\u2019\u2032] ?(\d\d?([.,]\d+)? ?(\"|\u201d|\u2033|''|\u2019\u2019)?)?")
 
 
 def codes(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
@@ -43,6 +52,8 @@ def codes(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     for c, codes, low, high in zip(many, answers, answers, answers, strict=True):
         if low is not None:
             held[c.name] = {float(v): int(count) for v, count in dict(codes or {}).items()} | {low: 0, high: 0}
+    lines, short = list[str](), list[str]()
+    missing = list[str]()
     for c in numbers:
         counts = held.get(c.name, {})
         found = _apart(counts, listed=c.listed)
@@ -50,10 +61,20 @@ def codes(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
             have = sum(counts[code] for code in found)
             codes = ", ".join(f"{code:g}" for code in found)
             say = "that it says" if len(found) == 1 else "that they say"
-            yield (
+            words = [f"{c.name}={code:g}" for code in found]
+            lines.append(
                 f"column '{c.name}': {have} records have {codes}, far from all other numbers; to state "
-                f"{say} that there is none: {stating(missing=tuple(f'{c.name}={code:g}' for code in found))}"
+                f"{say} that there is none: {stating(missing=tuple(words))}"
             )
+            missing += words
+            short.append(f"'{c.name}' {codes}")
+    if len(lines) <= _LINES:
+        yield from lines
+    else:
+        yield (
+            f"{len(lines)} columns have numbers far from all their others ({some(short, 6)}); to state that they say "
+            f"that there is none: {stating(missing=tuple(missing))}"
+        )
 
 
 def _is_code(value: float | None, *, below: bool = False) -> bool:
@@ -87,22 +108,66 @@ def paired(c: "Looked") -> bool:
     return 2 * sum(count for text, count in c.values if _PAIR.fullmatch(text)) >= c.present
 
 
+def measured(c: "Looked") -> bool:
+    """Whether most fields of a column are numbers as no option reads them, which look like nothing else."""
+    return 2 * sum(count for text, count in c.values if _MEASURE.fullmatch(text)) >= c.present > 0
+
+
 def days(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
-    """Dates that are written as one whole number. Cost: one query for columns of such numbers."""
-    seen = [
-        c
-        for c in columns
-        if c.kind in ("number", "identifier") and c.whole and c.distinct >= _VALUES
-        and c.least is not None and c.greatest is not None and 19000101 <= c.least <= c.greatest <= 20991231
-    ]  # fmt: skip
-    texts = (f"CAST(CAST({table.number(c.name)} AS BIGINT) AS VARCHAR)" for c in seen)
-    days = [f"count(*) FILTER (WHERE regexp_full_match({text}, {literal(_DAY.pattern)}))" for text in texts]
-    for c, count in zip(seen, table.one(*days) if days else (), strict=True):
-        if count == c.present - c.unread:
+    """Dates and times of day that are written as one whole number, in any order. Cost: one query for columns of such
+    numbers."""
+    asked = list[tuple["Looked", str, str]]()
+    for c in columns:
+        if c.kind not in ("number", "identifier") or not c.whole or c.least is None or c.greatest is None:
+            continue
+        width = 8 if c.greatest > 999999 else 6 if c.greatest > 9999 else 4
+        least, low, high = {8: (_VALUES, 101, 99999999), 6: (_LEAST, 101, 999999), 4: (_TIMES, 0, 9999)}[width]
+        if low <= c.least and c.greatest <= high and c.distinct >= least:
+            text = f"lpad(CAST(CAST({table.number(c.name)} AS BIGINT) AS VARCHAR), {width}, '0')"
+            for order, pattern in _DAYS[width].items():
+                test = f"regexp_full_match({text}, {literal(pattern)})"
+                asked.append((c, order, f"count(*) FILTER (WHERE {test})"))
+    counts = table.one(*(count for _, _, count in asked)) if asked else ()
+    said = set[str]()
+    for (c, order, _), count in zip(asked, counts, strict=True):
+        if count == c.present - c.unread and c.name not in said:
+            said.add(c.name)
+            what, form = ("times of day", "hh:mm") if order == "hhmm" else ("dates", "yyyy-mm-dd")
+            way = f"write them as {form} to have {what}"
+            if order == "yyyymmdd":
+                way = f"to read them as dates: {stating(yyyymmdd=(c.name,))}"
+            yield f"column '{c.name}' has whole numbers that look like {what} ({order}), and are read as numbers; {way}"
+
+
+def words_for_none(columns: Sequence["Looked"], proposed: Sequence[str]) -> Iterator[str]:
+    """Words that stand in several columns of numbers and dates, where these have neither."""
+    held: dict[str, list[str]] = {}
+    for c in columns:
+        if c.role == "feature" and c.kind in ("number", "date") and c.unread >= max(3, _SHARED * c.present):
+            for word in c.odd:
+                if not re.search(r"\d", word) and word.lower() not in proposed:
+                    held.setdefault(word, []).append(repr(c.name))
+    for word, names in held.items():
+        if len(names) > 1:
             yield (
-                f"column '{c.name}' has whole numbers that look like dates (yyyymmdd), and are read as numbers; to "
-                f"read them as dates: {stating(yyyymmdd=(c.name,))}"
+                f"{some(names, 6)} have '{word[:20]}' where others have numbers or dates; to state that it says that "
+                f"there is none, in columns of words too: {stating(missing=(word,))}"
             )
+
+
+def units_row(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
+    """A first record that has words where all others have numbers: their units, below the names. Cost: one record."""
+    numbers = [c.name for c in columns if c.kind == "number" and c.rows >= _LEAST and table[c.name].kind == "text"]
+    odd = [c.name for c in columns if c.name in numbers and c.unread]
+    if len(odd) < 2:
+        return
+    ((*first,),) = table.rows(", ".join(f"coalesce({table.text(name)}, '')" for name in odd), "LIMIT 1")
+    words = [word for word in first if word and not re.search(r"\d", word)]
+    if len(set(words)) > 1 and 2 * len(words) >= len(numbers):
+        yield (
+            f"the first record has words where others have numbers ({some(list(dict.fromkeys(words)), 4)}); a row of "
+            "units is no record: take it out of the source"
+        )
 
 
 def limits(columns: Sequence["Looked"]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dpmpc.data.apart import codes, days, limits, paired
+from dpmpc.data.apart import codes, days, limits, measured, paired, units_row, words_for_none
 from dpmpc.data.calendars import Calendar
 from dpmpc.data.edges import TOTAL
 from dpmpc.data.few import listed
@@ -67,6 +67,7 @@ def oddities(
         *_contents(table, seen),
         *_totals(source, table, seen, proposed),
         *_titles(table, seen),
+        *units_row(table, seen),
         *_persons(seen),
         *codes(table, seen),
         *days(table, seen),
@@ -76,6 +77,7 @@ def oddities(
         *_groups(source, table, seen, stated),
         *_figures(table, seen),
         *_words(seen, words),
+        *words_for_none(seen, proposed.missing),
         *_kept(source, seen, table.n),
     )
 
@@ -253,7 +255,8 @@ def _figures(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     """Columns whose fields look like numbers or dates and are read as neither."""
     seen = []
     for c in columns:
-        worded = c.role == "feature" and c.kind in ("category", "free text", "identifier") and c.distinct > _MANY_VALUES
+        worded = c.role == "feature" and c.kind in ("category", "free text", "identifier")
+        worded = worded and (c.distinct > _MANY_VALUES or measured(c))
         if not worded or 2 * c.digits < c.present or c.forms is None or c.forms.otherwise:
             continue
         if not (IDENTIFIER.search(c.name) or CODE.search(c.name) or table[c.name].kind != "text" or paired(c)):
