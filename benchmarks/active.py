@@ -54,7 +54,7 @@ def measure(parties: int, count: int, repetitions: int) -> dict[str, Any]:
     cpu: dict[str, list[float]] = {mode: [] for mode in MODES}
     counted: dict[str, Any] = {}
     memory: dict[str, int] = {}
-    times = max(1, min(40, 100_000 // count))
+    times = max(3, min(40, 100_000 // count))  # one draw alone would be at the mercy of what else runs
     for _ in range(repetitions):
         for mode in MODES:
             backend = backend_for(mode, None, DEFAULT_LAW, "discrete", parties, None)

@@ -7,22 +7,23 @@ what a register holds of them is done at a time, `part` by part. */
 /* Products that are added up before they are reduced, each of 128 bits. */
 #define ADD(sum, a, b) (sum) ^= EVEN(a, b) ^ ODD(a, b)
 
-/* The products of (low, high) words mod X^64 + X^4 + X^3 + X + 1. What the first step leaves above has four bits. */
-#define REDUCED(low, high, over)                                  \
-    over = ((high) >> 63) ^ ((high) >> 61) ^ ((high) >> 60);      \
-    low ^= (high) ^ ((high) << 1) ^ ((high) << 3) ^ ((high) << 4); \
-    low ^= over ^ (over << 1) ^ (over << 3) ^ (over << 4);
+/* The products of (low, high) words mod X^64 + X^4 + X^3 + X + 1, where X^4 + X^3 + X + 1 = (X + 1) (X^3 + 1). The high word
+times that has four bits above: these are to be multiplied by it, too, so they are added to the high word first. */
+#define REDUCED(low, high)                                \
+    high ^= ((high) >> 63) ^ ((high) >> 61) ^ ((high) >> 60); \
+    high ^= (high) << 1;                                  \
+    low ^= (high) ^ ((high) << 3);
 
 INLINE VEC NAME(reduced)(VEC even, VEC odd) {
-    VEC low = UNPACK(lo, even, odd), high = UNPACK(hi, even, odd), over;
-    REDUCED(low, high, over)
+    VEC low = UNPACK(lo, even, odd), high = UNPACK(hi, even, odd);
+    REDUCED(low, high)
     return low;
 }
 
 INLINE uint64_t NAME(finish)(VEC sum) {
-    uint64_t low = 0, high = 0, over;
+    uint64_t low = 0, high = 0;
     for (int i = 0; i < WIDTH; i += 2) low ^= sum[i], high ^= sum[i + 1];
-    REDUCED(low, high, over)
+    REDUCED(low, high)
     return low;
 }
 
@@ -261,10 +262,10 @@ TARGET static void NAME(fold)(uint64_t *in, const uint64_t *factors, int rows, P
             *p = a, *q = b, *r = c, *s = d;                \
         }
 
-/* Of a part of 64 rows of bits: for each lane l, the sum of the factors of the rows whose bit is 1, times X^l and the
-column's weight, if there are weights; in place. `where[g][b]` is which of the rows 4 g .. 4 g + 3 have bit b in their
-factor. The transpose is Hacker's Delight 7-3. */
-TARGET static void NAME(fold_part)(uint64_t *rows, const uint8_t where[16][64], const VEC *weights) {
+/* Of a part of 64 rows of bits: for each lane l, the sum of the factors of the rows whose bit is 1, times the lane's power,
+if there are powers; in place. `where[b][g]` is which of the rows 4 g .. 4 g + 3 have bit b in their factor. The transpose
+is Hacker's Delight 7-3. */
+TARGET static void NAME(fold_part)(uint64_t *rows, const uint8_t where[64][16], const VEC *powers) {
     _Alignas(64) VEC table[16][16], plane[64];
     for (int g = 0; g < 16; g++) {
         VEC *t = table[g];
@@ -275,30 +276,33 @@ TARGET static void NAME(fold_part)(uint64_t *rows, const uint8_t where[16][64], 
         }
     }
     for (int b = 0; b < 64; b++) {
-        VEC sum = table[0][where[0][b]];
-        for (int g = 1; g < 16; g++) sum ^= table[g][where[g][b]];
+        VEC sum = table[0][where[b][0]];
+        for (int g = 1; g < 16; g++) sum ^= table[g][where[b][g]];
         plane[b] = sum;
     }
     LEVELS(plane, 16, 0x00000000FFFFFFFFu, 0x0000FFFF0000FFFFu)
     LEVELS(plane, 4, 0x00FF00FF00FF00FFu, 0x0F0F0F0F0F0F0F0Fu)
     LEVELS(plane, 1, 0x3333333333333333u, 0x5555555555555555u)
-    VEC weight = weights ? *weights : (VEC){0};
-    for (int l = 0; l < 64; l++) {
-        *(VEC *)(rows + 8 * l) = weights ? NAME(times)(plane[l], weight) : plane[l];
-        weight = (weight << 1) ^ ((VEC)((weight >> 63) != 0) & 0x1B);
-    }
+    if (powers)
+        for (int l = 0; l < 64; l++) *(VEC *)(rows + 8 * l) = NAME(times)(plane[l], powers[l]);
+    else
+        for (int l = 0; l < 64; l++) *(VEC *)(rows + 8 * l) = plane[l];
 }
 
-/* Folds the bits of all components of x, with weights, and of y; then adds up what comes next, at {0, 1, infinity}^v,
-while it is near. */
-TARGET static void NAME(fold_bits)(uint64_t *x, uint64_t *y, const rights *by, const uint8_t where[16][64], Py_ssize_t words,
+/* Folds the bits of all components of x, with X^l and the column's weight, and of y; then adds up what comes next, at
+{0, 1, infinity}^v, while it is near. */
+TARGET static void NAME(fold_bits)(uint64_t *x, uint64_t *y, const rights *by, const uint8_t where[64][16], Py_ssize_t words,
                                    const uint64_t *weights, int v, void *spare, void *room) {
+    _Alignas(64) VEC powers[64];
     for (Py_ssize_t at = 0; at < words; at += 512) {
-        for (int part = 0; part < 8; part += WIDTH)
+        for (int part = 0; part < 8; part += WIDTH) {
+            powers[0] = *(const VEC *)(weights + at / 64 + part);
+            for (int l = 1; l < 64; l++) powers[l] = (powers[l - 1] << 1) ^ (((VEC){0} - (powers[l - 1] >> 63)) & 0x1B);
             for (int component = 0; component < by->comps; component++) {
-                NAME(fold_part)(x + component * words + at + part, where, (const VEC *)(weights + at / 64 + part));
+                NAME(fold_part)(x + component * words + at + part, where, powers);
                 NAME(fold_part)(y + component * words + at + part, where, NULL);
             }
+        }
         if (v >= 0) NAME(add_sums)(x + at, y + at, by, words, 512, v, NULL, spare, room);
     }
 }
