@@ -37,6 +37,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.folders import check_folder, make_folder
 from dpmpc.lazy import dataclass
@@ -246,7 +247,7 @@ class Writer:
         except OSError as error:
             raise UsageError(f"{_RULE}; {self._account.folder}: {error.strerror}; make room, or {_WAY}") from None
         contents.head, contents.torn, contents.open_line = digest_of(line), False, False
-        contents.take(line, json.loads(line))
+        contents.take(line, loads(line))
 
     def assignment(
         self, name: str, parts: Mapping[str, int], by: By = "record", made: Assignment | None = None
@@ -330,8 +331,14 @@ def _contents(path: Path) -> _Contents:
                 f"line {number} of account {path} does not follow from the line before it: a line was changed, removed "
                 "or inserted; restore the file"
             )
-        if record is not None:
-            contents.take(line, record)
+        try:
+            if record is not None:
+                contents.take(line, record)
+        except (ValueError, LookupError, TypeError, AttributeError, UsageError):
+            raise LedgerError(
+                f"line {number} of account {path} is not as dpmpc writes one, though the line before leads to it; "
+                "restore the file, or use the dpmpc that wrote it"
+            ) from None
         contents.head, contents.torn = digest, record is None
     return contents
 
@@ -340,7 +347,7 @@ def _contents(path: Path) -> _Contents:
 def _parsed(line: bytes) -> tuple[Mapping[str, Any] | None, str]:
     """(what a line says, None where it is torn; its digest)."""
     try:
-        record = json.loads(line)
+        record = loads(line)
         fits = isinstance(record, dict) and record.get("v") == FORMAT
     except ValueError:
         fits = False
@@ -349,7 +356,7 @@ def _parsed(line: bytes) -> tuple[Mapping[str, Any] | None, str]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _hold_of(line: bytes) -> Hold:
-    record = json.loads(line)
+    record = loads(line)
     whole = record.get("whole", False)
     entry = Entry.from_json(record["entry"])
     reservation = Reservation(entry, record["first"], record["end"], by=record["name"], whole=whole)
