@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpmpc.codec import loads
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, as_written
 from dpmpc.folders import check_folder, make_folder
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.assignment import Assignment, By
@@ -331,14 +331,9 @@ def _contents(path: Path) -> _Contents:
                 f"line {number} of account {path} does not follow from the line before it: a line was changed, removed "
                 "or inserted; restore the file"
             )
-        try:
-            if record is not None:
+        if record is not None:
+            with as_written(f"line {number} of account {path}", "restore the file"):
                 contents.take(line, record)
-        except (ValueError, LookupError, TypeError, AttributeError, UsageError):
-            raise LedgerError(
-                f"line {number} of account {path} is not as dpmpc writes one, though the line before leads to it; "
-                "restore the file, or use the dpmpc that wrote it"
-            ) from None
         contents.head, contents.torn = digest, record is None
     return contents
 
@@ -348,18 +343,16 @@ def _parsed(line: bytes) -> tuple[Mapping[str, Any] | None, str]:
     """(what a line says, None where it is torn; its digest)."""
     try:
         record = loads(line)
-        fits = isinstance(record, dict) and record.get("v") == FORMAT
     except ValueError:
-        fits = False
-    return record if fits else None, digest_of(line)
+        record = None
+    return (record if isinstance(record, dict) and record.get("v") == FORMAT else None), digest_of(line)
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _hold_of(line: bytes) -> Hold:
     record = loads(line)
-    whole = record.get("whole", False)
     entry = Entry.from_json(record["entry"])
-    reservation = Reservation(entry, record["first"], record["end"], by=record["name"], whole=whole)
+    reservation = Reservation(entry, record["first"], record["end"], by=record["name"], whole=record.get("whole", False))
     path = Path(record["path"])
     return Hold(record["key"], record["ledger"], record["name"], path, record["head"], reservation, record["kept"])
 

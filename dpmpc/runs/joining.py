@@ -1,8 +1,6 @@
 """Taking part from a kit: checks that all is there, and starts the site's one process."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +15,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.errors import DpmpcError, UsageError, python_spelling, reworded, spelt
+from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.credentials import check_certificate, check_key
 from dpmpc.privacy.account import Account
@@ -63,16 +61,6 @@ class Joining:
     overwrite: bool = False
 
 
-@contextmanager
-def _as_in_kit() -> Iterator[None]:
-    """Errors that are raised inside name settings as `kit_spelling` does."""
-    try:
-        yield
-    except DpmpcError as error:
-        raise reworded(error, lambda text: spelt(text, kit_spelling)) from None
-
-
-@_as_in_kit()
 def join(folder: Path, own: Joining, progress: Progress) -> Path:
     """Runs the site of the kit in `folder` to its end; returns the folder that has its model. Errors: what is missing
     or wrong in the kit; records that do not fit; as the run ends."""
@@ -85,12 +73,14 @@ def join(folder: Path, own: Joining, progress: Progress) -> Path:
     def told(event: dict[str, Any]) -> None:
         progress({**event, "text": spelt(event["text"], kit_spelling)} if "text" in event else event)
 
-    with speaking("dpmpc.runs.joining:kit_spelling"):
-        take_part(kit.plan, request, where, told)
+    try:
+        with speaking("dpmpc.runs.joining:kit_spelling"):
+            take_part(kit.plan, request, where, told)
+    except DpmpcError as error:
+        raise reworded(error, lambda text: spelt(text, kit_spelling)) from None
     return where.out
 
 
-@_as_in_kit()
 def try_out(folder: Path, own: Joining, progress: Progress) -> None:
     """Everything that `join` needs, tried without a run: kit, limits, keys, records, disk, ports, addresses both ways,
     certificates, clocks. Nothing is spent, and nothing that a run would find is written. Errors: as `join`; PeerError
@@ -101,43 +91,46 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
     def say(text: str) -> None:
         progress({"event": "part", "text": spelt(plan.called(text), kit_spelling)})
 
-    request = request_of(kit, own)
-    if kit.site.tls:
-        check_keys(kit)
-        say("certificates: key and certificate go together, and are valid now")
-    addresses = where.endpoints(plan.parties)
-    for line in before_meeting(plan, addresses, where.out):
-        say(line)
-    (where.limits or NO_LIMITS).check(plan)
-    say("limits: this site takes part in such a plan")
-    if (account := account_of(plan, own.account, callers=request is not None)) is not None:
-        account.check()
-        say(f"account: what is spent is counted in {account.folder}")
-    if check_room(plan, where, account):
-        say("budget: this run fits")
-    party = None if kit.kind == "owner" else kit.number
-    owner = None if kit.kind == "party" else kit.number
-    if request is not None and request.executor is not None:
-        from dpmpc.runs.records_away import tried
-
-        say(tried(request, plan))
-    elif request is not None:
-        assert owner is not None
-        request = request.among_others
-        with TemporaryDirectory() as temporary, open_records(request, Path(temporary)) as records:
-            found = looked_at(plan, request, records.table, (plan.all_sizes[owner],) if plan.counted else ())
-        for line in found:
+    try:
+        request = request_of(kit, own)
+        if kit.site.tls:
+            check_keys(kit)
+            say("certificates: key and certificate go together, and are valid now")
+        addresses = where.endpoints(plan.parties)
+        for line in before_meeting(plan, addresses, where.out):
             say(line)
-        if any(": refused: " in line for line in found):
-            raise UsageError("a run would refuse these records, as was said; mend them, or the file's [[owners]]")
-    listening = None
-    if party is not None:
-        parties, owners = where.listening(party, addresses)
-        listening = parties[party], owners[party]
-    trial = Trial(plan, party, owner, addresses, listening, where.tls, say)
-    say("meeting the other sites, which try the same")
-    with named_errors(lambda text: plan.called(differing(text, plan))):
-        asyncio.run(trial.meet(where.patience))
+        (where.limits or NO_LIMITS).check(plan)
+        say("limits: this site takes part in such a plan")
+        if (account := account_of(plan, own.account, callers=request is not None)) is not None:
+            account.check()
+            say(f"account: what is spent is counted in {account.folder}")
+        if check_room(plan, where, account):
+            say("budget: this run fits")
+        party = None if kit.kind == "owner" else kit.number
+        owner = None if kit.kind == "party" else kit.number
+        if request is not None and request.executor is not None:
+            from dpmpc.runs.records_away import tried
+
+            say(tried(request, plan))
+        elif request is not None:
+            assert owner is not None
+            request = request.among_others
+            with TemporaryDirectory() as temporary, open_records(request, Path(temporary)) as records:
+                found = looked_at(plan, request, records.table, (plan.all_sizes[owner],) if plan.counted else ())
+            for line in found:
+                say(line)
+            if any(": refused: " in line for line in found):
+                raise UsageError("a run would refuse these records, as was said; mend them, or the file's [[owners]]")
+        listening = None
+        if party is not None:
+            parties, owners = where.listening(party, addresses)
+            listening = parties[party], owners[party]
+        trial = Trial(plan, party, owner, addresses, listening, where.tls, say)
+        say("meeting the other sites, which try the same")
+        with named_errors(lambda text: plan.called(differing(text, plan))):
+            asyncio.run(trial.meet(where.patience))
+    except DpmpcError as error:
+        raise reworded(error, lambda text: spelt(text, kit_spelling)) from None
     for line in trial.lines():
         say(line)
 
@@ -172,8 +165,6 @@ def kit_spelling(name: str, value: str | None) -> str:
         return f"<<{name}>>" if value is None else f"<<{name}={value}>>"
     in_file, known = file_spelling(name, value), declared(Request).get(name)
     own = known is not None and known.group is RecordSettings and name in _OWN
-    if in_file is None and known is not None and name not in _OWN:  # neither the file's nor an option
-        return python_spelling(name, value)
     if in_file is None or own:  # how a site reads its records
         given = () if known is None else known.setting.flags
         flag = "`join " + (given or ("--" + name.replace("_", "-"),))[0]

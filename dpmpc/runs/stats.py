@@ -20,7 +20,6 @@ from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
-from dpmpc.codec import loads
 from dpmpc.data.absent import keeping
 from dpmpc.data.holding import held
 from dpmpc.data.loading import Source, opened
@@ -292,7 +291,7 @@ def reopened(out: Path | str, level: Level | None = None) -> Statistics:
         raise UsageError(f"answers come from a release of tables; {folder} holds a run of {kind}; name another folder")
     try:
         total = np.load(folder / OPENED, allow_pickle=False)
-        then = loads((folder / "intervals.json").read_text(encoding="utf-8"))
+        then = json.loads((folder / "intervals.json").read_text(encoding="utf-8"))
         said_then, present = then["guarantee"], then.get("present")
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"a finished release has {OPENED}; {folder}: {error}; ask again") from None
