@@ -352,7 +352,7 @@ def _parsed(line: bytes) -> tuple[Mapping[str, Any] | None, str]:
 def _hold_of(line: bytes) -> Hold:
     record = loads(line)
     entry = Entry.from_json(record["entry"])
-    reservation = Reservation(entry, record["first"], record["end"], by=record["name"], whole=record.get("whole", False))
+    reservation = Reservation(entry, record["first"], record["end"], by=record["name"], whole=bool(record.get("whole")))
     path = Path(record["path"])
     return Hold(record["key"], record["ledger"], record["name"], path, record["head"], reservation, record["kept"])
 
