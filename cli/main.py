@@ -55,6 +55,7 @@ GROUPS = {
 }
 _START = ("train", "stats", "synth")  # parties, as a rule
 _ALONE = {"-h", "--help", "-I", "--index", "--engine", "--plan-only", "--dry", "--of"}  # without any
+_LONGEST, _END = 3000, 300  # characters of a last line, and of its end where it has more
 COMMANDS = {name: help for commands in GROUPS.values() for name, help in commands.items()}
 
 
@@ -168,6 +169,10 @@ def _main(arguments: list[str], stopped: list[int]) -> Any:
 
 
 def _last_line(text: str) -> None:
+    from dpmpc.processes.terminal import harmless
+
+    lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ... {line[-_END:]}" for line in text.split("\n"))
+    text = harmless("\n".join(lines))  # a value in it may be anybody's
     click.echo(logs.json_line(text) if logs.as_json() else text, err=True)
 
 

@@ -5,6 +5,7 @@ is spelt in a way of its own says so: `to_text` and `from_text` (a plan, whose s
 `from_json`.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
@@ -26,6 +27,14 @@ class MisfitError(ValueError):
     def __init__(self, text: str, way: str = "") -> None:
         super().__init__(text)
         self.way = way
+
+
+def loads(text: str | bytes) -> Any:
+    """The value of a JSON text. Errors: ValueError, also of what is nested deeper than it can be read."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def to_json(value: Any) -> dict[str, Any]:

@@ -8,7 +8,8 @@ A bug in dpmpc is an AssertionError or any other exception; these are the ones t
 
 import errno
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 _NAMED = re.compile(r"<<([a-z_]+)(?:=(.*?))?>>(?!>)")
 _SEVERAL = re.compile(rf"{_NAMED.pattern}(?: / {_NAMED.pattern})*")  # any of them would do
@@ -115,6 +116,17 @@ def machine_text(error: OSError | MemoryError) -> str | None:
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return f"files need a folder that can be written; {error.strerror}{place}; change its rights, or name another"
     return None
+
+
+@contextmanager
+def as_written(what: str, way: str) -> Iterator[None]:
+    """A file that dpmpc wrote, and nobody has changed: where it turns out inside that it is another, that is one line.
+    Errors: UsageError, whose cause is where it turned out."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UsageError(f"{what} must be as dpmpc wrote it; it is not: {said[:200]}; {way}") from error
 
 
 def error_of(message: str, exit_code: int, public: str | None = None) -> DpmpcError:

@@ -154,13 +154,21 @@ class Declared:
         good = kind is None or isinstance(value, {float: Real, int: Integral}.get(kind, kind))
         if kind is int and isinstance(value, Real) and not isinstance(value, Integral) and float(value).is_integer():
             good = True
-        if not good or (isinstance(value, bool) and kind is not bool) or (kind is float and not math.isfinite(value)):
+        if not good or (isinstance(value, bool) and kind is not bool) or (kind is float and not _finite(value)):
             assert kind is not None
             raise UsageError(f"<<{self.name}>> must be {_KINDS[kind]}; got {_brief(value)}; give one")
         value = value if kind not in (int, float) else kind(value)
         if self.setting.check is not None:
             self.setting.check(f"<<{self.name}>>", value)
         return value
+
+
+def _finite(value: Any) -> bool:
+    """Whether it is a number that a float can hold."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number without end, nearly
+        return False
 
 
 def _brief(value: Any) -> str:

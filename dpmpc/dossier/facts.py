@@ -1,7 +1,6 @@
 """Everything that a run directory says about itself, and the ledgers around it about the budget."""
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,9 +12,10 @@ from dpmpc.aggregation.plan.check_figures import security_section
 from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.paths import transcript_path
+from dpmpc.codec import loads
 from dpmpc.data.schema import Schema
 from dpmpc.data.written import read_written
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, as_written
 from dpmpc.lazy import dataclass
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import read_model
@@ -100,6 +100,7 @@ class Facts:
         return self.plan.digest(FIRST_ATTEMPT).hex()
 
 
+@as_written("what a run's folder holds", "restore report.json and verify.json, or make them again")
 def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
     """The facts of the run in `run`. `ledgers`: where to look for ledgers of the same data; by default its parent.
 
@@ -193,7 +194,7 @@ def _of_vectors(run: Path, plan: Plan) -> dict[str, Any]:
 def _said(run: Path) -> dict[str, Any]:
     """What the program of the run's caller wrote about it, such as a Flower server's; {} if it wrote nothing."""
     try:
-        value = json.loads((run / "report.json").read_text(encoding="utf-8"))
+        value = loads((run / "report.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}
@@ -203,7 +204,7 @@ def _evidence(run: Path, plan: Plan, made: Sequence[Path]) -> tuple[dict[str, di
     path = run / "verify.json"
     if path.is_file():
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            value = loads(path.read_text(encoding="utf-8"))
             return {kind: value[kind] for kind in KINDS if kind in value}, True
         except (ValueError, TypeError) as error:
             raise UsageError(
@@ -217,7 +218,7 @@ def _evidence(run: Path, plan: Plan, made: Sequence[Path]) -> tuple[dict[str, di
 
 
 def _schema(run: Path) -> Schema | None:
-    return Schema.from_json(read_model(run).preprocessing) if (run / "model.npz").is_file() else None
+    return read_model(run).schema if (run / "model.npz").is_file() else None
 
 
 def _budget(plan: Plan, folder: Path, runs: Sequence[str]) -> Budget | None:

@@ -1,13 +1,14 @@
 """The page itself: one HTML file without scripts, fonts, images or links, for screens light and dark and for print."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from dpmpc.codec import loads
 from dpmpc.data.schema import Categorical, Classes, Date, Numeric, Range, Schema, Surveyed
 from dpmpc.dossier import plain, words
 from dpmpc.dossier.facts import KINDS, Facts
+from dpmpc.errors import as_written
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import Spent
 from dpmpc.runs.chart import averaging_begins, costs_of, curves_of
@@ -69,6 +70,7 @@ _BOUNDS = {
 }
 
 
+@as_written("what a run's folder holds", "restore report.json and verify.json, or make them again")
 def page(facts: Facts) -> str:
     """The whole page as HTML text. Nothing in it comes from the network; texts of users are escaped."""
     report = facts.report
@@ -315,7 +317,7 @@ def _has_answers(run: Path) -> bool:
 
 def _about(run: Path) -> list[str]:
     """What a synthetic table says of itself."""
-    about: list[str] = json.loads((run / plain.ROWS).read_text(encoding="utf-8"))["about"]
+    about: list[str] = loads((run / plain.ROWS).read_text(encoding="utf-8"))["about"]
     return about
 
 

@@ -8,7 +8,6 @@ differences are paired by split alone.
 """
 
 import csv
-import json
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.codec import loads
 from dpmpc.experiments.plan import Check, Plan
 from dpmpc.experiments.report import table
 from dpmpc.experiments.summary import interval
@@ -94,7 +94,7 @@ def score(setting: Setting, way: str, seed: int) -> float:
             options["data"] = setting.data
         request = Request(owners=OWNERS, epsilon=setting.epsilon, delta=DELTA, engine="clear", seed=seed, **options)
         train(request, folder / "run")
-        utility = json.loads((folder / "run" / "report.json").read_text(encoding="utf-8"))["utility"]
+        utility = loads((folder / "run" / "report.json").read_text(encoding="utf-8"))["utility"]
     return float(utility["test_mse" if setting.ridge else "test_accuracy"])
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dpmpc.aggregation.owner.sites import endpoints
+from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.prepared import Prepared
@@ -61,7 +62,7 @@ class Places:
         if not found or self.here or found != {REPORT}:
             return not found
         try:
-            said = json.loads((out / REPORT).read_text(encoding="utf-8"))["flower"]["plan_digest"]
+            said = loads((out / REPORT).read_text(encoding="utf-8"))["flower"]["plan_digest"]
         except (OSError, ValueError, KeyError, TypeError):
             return False
         return bool(said == self._prepared.digest.hex())

@@ -10,6 +10,7 @@ from typing import Any, Self
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.identities import shows_accounts
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import OVERHEAD, write_key
 from dpmpc.folders import make_folder
@@ -75,13 +76,13 @@ class Prepared:
     def to_text(self) -> str:
         """JSON."""
         keys = [base64.b64encode(key).decode() for key in self.keys]
-        return json.dumps({"version": VERSION, "plan": json.loads(self.plan.to_text()), "keys": keys}, sort_keys=True)
+        return json.dumps({"version": VERSION, "plan": loads(self.plan.to_text()), "keys": keys}, sort_keys=True)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
         """What `to_text` wrote. Errors: UsageError where it is something else."""
         try:
-            value = json.loads(text)
+            value = loads(text)
             if value["version"] != VERSION:
                 raise UsageError(f"{FILE} must have version {VERSION}; this one has {value['version']}; prepare again")
             keys = tuple(base64.b64decode(key, validate=True) for key in value["keys"])

@@ -1,12 +1,15 @@
 """A trained model as a file: model.npz, without pickled objects."""
 
 import json
+import math
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dpmpc.codec import loads
 from dpmpc.data import Dataset
 from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
@@ -28,10 +31,27 @@ class Model:
     left_out: tuple[str, ...] = ()  # columns of the training records that are no features
     figures: dict[str, Any] | None = None  # on held-out records, inside the promise, if it was evaluated so
 
+    def __post_init__(self) -> None:
+        d, size = len(self.feature_names), np.size(self.theta)
+        if np.ndim(self.theta) != 1 or self.theta.dtype.kind != "f" or not size or size % d:
+            raise ValueError(f"its theta is one or more numbers of each of {d} features")
+        if not all(map(math.isfinite, (*self.theta, *self.weights))) or any(each < 0 for each in self.weights):
+            raise ValueError("its theta and weights are finite numbers")
+        if len(self.weights) not in (0, max(2, size // d)):
+            raise ValueError(f"its weights are of {max(2, size // d)} classes; it has {len(self.weights)}")
+
+    @property
+    def schema(self) -> Schema:
+        """How records are read for it. Errors: UsageError where it has other features."""
+        schema = Schema.from_json(self.preprocessing)
+        if schema.feature_names != self.feature_names:
+            raise UsageError("a model has the features of its own schema; this one has others; train again")
+        return schema
+
     @property
     def additive(self) -> Additive:
         """The model as one curve a column. Errors: UsageError for a basis that is not additive."""
-        return Additive.of(Schema.from_json(self.preprocessing), self.theta, self.weights)
+        return Additive.of(self.schema, self.theta, self.weights)
 
 
 def write_model(path: Path, theta: Floats, dataset: Dataset, run_id: str, weights: Sequence[float] = ()) -> None:
@@ -68,15 +88,15 @@ def read_model(run: Path) -> Model:
             return Model(
                 saved["theta"],
                 tuple(str(name) for name in saved["feature_names"]),
-                json.loads(str(saved["preprocessing"])),
+                loads(str(saved["preprocessing"])),
                 str(saved["task"]),
                 tuple(map(float, saved["weights"])) if "weights" in saved else (),
-                tuple(json.loads(str(saved["columns"]))["left_out"]) if "columns" in saved else (),
-                json.loads(str(saved["figures"])) if "figures" in saved else None,
+                tuple(loads(str(saved["columns"]))["left_out"]) if "columns" in saved else (),
+                loads(str(saved["figures"])) if "figures" in saved else None,
             )
     except FileNotFoundError:
         if not run.exists():
             raise UsageError(f"a run has a folder; {run} is not there; check the path") from None
         raise UsageError(f"a finished run has a model.npz; {run} has none; {carried_on(run)}") from None
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, ArithmeticError, zipfile.BadZipFile) as error:
         raise UsageError(f"a model must be what train wrote; {path}: {error}; train again") from None

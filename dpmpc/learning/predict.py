@@ -11,7 +11,7 @@ from dpmpc.data.blocks import in_memory
 from dpmpc.data.loading import CsvFile, Source, opened
 from dpmpc.data.mapping import Counts, Mapping
 from dpmpc.data.rows import Rows
-from dpmpc.data.schema import Classes, Labels, Schema
+from dpmpc.data.schema import Classes, Labels
 from dpmpc.data.spelling import PLAIN, Spelling, composed
 from dpmpc.data.table import some
 from dpmpc.errors import number_of
@@ -81,7 +81,7 @@ def predict(run: Path, source: Source, *, memory: int | None = None, spelling: S
     Errors: no model, no such source, a missing column, values that are no numbers where numbers are due.
     """
     model = read_model(run)
-    schema = Schema.from_json(model.preprocessing)
+    schema = model.schema
     target, task = schema.target, TASKS[schema.task]
     with opened(source, memory=memory, spelling=spelling) as (table, _):
         read = {composed(name) for name in (*(column.name for column in schema.columns), target.name)}

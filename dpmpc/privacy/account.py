@@ -37,7 +37,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from dpmpc.errors import UsageError
+from dpmpc.codec import loads
+from dpmpc.errors import UsageError, as_written
 from dpmpc.folders import check_folder, make_folder
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.assignment import Assignment, By
@@ -246,7 +247,7 @@ class Writer:
         except OSError as error:
             raise UsageError(f"{_RULE}; {self._account.folder}: {error.strerror}; make room, or {_WAY}") from None
         contents.head, contents.torn, contents.open_line = digest_of(line), False, False
-        contents.take(line, json.loads(line))
+        contents.take(line, loads(line))
 
     def assignment(
         self, name: str, parts: Mapping[str, int], by: By = "record", made: Assignment | None = None
@@ -331,7 +332,8 @@ def _contents(path: Path) -> _Contents:
                 "or inserted; restore the file"
             )
         if record is not None:
-            contents.take(line, record)
+            with as_written(f"line {number} of account {path}", "restore the file"):
+                contents.take(line, record)
         contents.head, contents.torn = digest, record is None
     return contents
 
@@ -340,19 +342,17 @@ def _contents(path: Path) -> _Contents:
 def _parsed(line: bytes) -> tuple[Mapping[str, Any] | None, str]:
     """(what a line says, None where it is torn; its digest)."""
     try:
-        record = json.loads(line)
-        fits = isinstance(record, dict) and record.get("v") == FORMAT
+        record = loads(line)
     except ValueError:
-        fits = False
-    return record if fits else None, digest_of(line)
+        record = None
+    return (record if isinstance(record, dict) and record.get("v") == FORMAT else None), digest_of(line)
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _hold_of(line: bytes) -> Hold:
-    record = json.loads(line)
-    whole = record.get("whole", False)
+    record = loads(line)
     entry = Entry.from_json(record["entry"])
-    reservation = Reservation(entry, record["first"], record["end"], by=record["name"], whole=whole)
+    reservation = Reservation(entry, record["first"], record["end"], by=record["name"], whole=bool(record.get("whole")))
     path = Path(record["path"])
     return Hold(record["key"], record["ledger"], record["name"], path, record["head"], reservation, record["kept"])
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Any, TypeVar, cast
 
+from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.mechanism import Mechanism
@@ -141,7 +142,7 @@ def packed(line: Line) -> bytes:
 def parsed(line: bytes) -> Line | None:
     """A line's parts, or None if it is not a whole line of a ledger."""
     try:
-        value = json.loads(line)
+        value = loads(line)
         kind, record = value if isinstance(value, list) else (RELEASE, value)
         version = record.pop("v")
         if version not in (1, 2, 3, 4, 5, FORMAT) or kind not in (RELEASE, ATTEMPT, ELSEWHERE):

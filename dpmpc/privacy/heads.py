@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder
 from dpmpc.lazy import dataclass
@@ -126,7 +127,7 @@ class Memory:
         """What is remembered; no lines, where nothing is. Errors: UsageError for a file that cannot be read."""
         path = self.path(who)
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            value = loads(path.read_text(encoding="utf-8"))
             return Head(int(value["lines"]), bytes.fromhex(value["digest"]))
         except FileNotFoundError:
             return Head()

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from dpmpc.codec import of_json, to_json
+from dpmpc.codec import loads, of_json, to_json
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.book import Book, LedgerError
@@ -92,7 +92,7 @@ def read_reservations(ledger: Path) -> tuple[Reservation, ...]:
     """What is written beside a ledger, whether or not its writer lives. Errors: UsageError for a file that is none."""
     path = reservation_path(ledger)
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        said = loads(path.read_text(encoding="utf-8"))
         return tuple(of_json(Reservation, value) for value in (said if isinstance(said, list) else [said]))
     except FileNotFoundError:
         return ()

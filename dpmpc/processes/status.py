@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
+
 from dpmpc.errors import DpmpcError, public_message
 from dpmpc.lazy import dataclass
 from dpmpc.processes.locks import is_held, lock
@@ -140,9 +142,8 @@ def read_state(path: Path) -> State | None:
     alive = _held(path)
     for _ in range(_TRIES):  # half of a writing may be seen; it is whole a moment later
         try:
-            value = json.loads(path.read_bytes())
-            state = State(**value)
-        except (OSError, ValueError, TypeError):
+            state = msgspec.json.decode(path.read_bytes(), type=State)
+        except (OSError, msgspec.MsgspecError, RecursionError):
             time.sleep(0.002)
             continue
         state.alive = alive

@@ -15,6 +15,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of
 from dpmpc.aggregation.wire.paths import opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
+from dpmpc.codec import loads
 from dpmpc.data import Dataset, Schema
 from dpmpc.data.blocks import in_memory
 from dpmpc.learning.learner import Learner
@@ -58,7 +59,7 @@ def deliver_figures(plan: Plan, out: Path) -> None:
     if not isinstance(plan.source, Evaluated) or not plan.source.held:
         return
     folder = out / EVALUATION
-    made, present = Plan.read(folder / MINE), json.loads((folder / PRESENT).read_text(encoding="utf-8"))
+    made, present = Plan.read(folder / MINE), loads((folder / PRESENT).read_text(encoding="utf-8"))
     assert isinstance(made.source, Tables)
     total = np.load(folder / OPENED, allow_pickle=False)
     sizes = [made.sizes[j] for j in present]

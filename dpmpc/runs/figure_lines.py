@@ -1,9 +1,10 @@
 """A model's figures in words, from the report: for the terminal, and for the page."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from dpmpc.codec import loads
 
 Line = tuple[str, str]  # what, value
 FIGURES = "figures.json"  # of a run over several machines
@@ -25,7 +26,7 @@ def read_lines(run: Path) -> list[Line]:
     path = run / FIGURES
     if not path.exists():
         return []
-    found = json.loads(path.read_text(encoding="utf-8"))
+    found = loads(path.read_text(encoding="utf-8"))
     return figure_lines(found) + [("warning", text) for text in found["warnings"]]
 
 

@@ -8,6 +8,7 @@ from dataclasses import astuple
 from pathlib import Path
 
 from dpmpc.aggregation.wire.transcript import whole_lines
+from dpmpc.errors import as_written
 from dpmpc.lazy import dataclass
 from dpmpc.learning.method import Learning
 from dpmpc.runs.plain import figure_name, score_name
@@ -78,6 +79,7 @@ class History:
         self._file.close()
 
 
+@as_written("history.csv", "restore it, or take it away")
 def read_history(path: Path) -> list[Row]:
     """The rows of a history file; a torn last row is left out."""
     if not path.exists():

@@ -169,7 +169,12 @@ def read_kit(folder: Path) -> Kit:
         raise UsageError(
             f"a kit's plan is the one that it was made with; {plan_path(folder)} is another; get the kit again"
         )
-    return Kit(folder, site, plan)
+    kit = Kit(folder, site, plan)
+    if kit.number >= (plan.owners if kit.kind == "owner" else plan.parties) or (kit.kind == "site") != (
+        plan.role == "both"
+    ):
+        raise UsageError(f"a kit is for a site of its plan; {folder / SITE} says {site.role}; get the kit again")
+    return kit
 
 
 def is_kit(folder: Path) -> bool:

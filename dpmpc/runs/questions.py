@@ -91,7 +91,7 @@ def warn_of(models: Mapping[str, Path | str | Model] | None, data_id: str) -> No
 def model_of(run: Path) -> Model:
     """The model of a run, for questions about it. Errors: as `read_model`."""
     read = read_model(run)
-    return Model.of(Schema.from_json(read.preprocessing), read.theta, read.weights)
+    return Model.of(read.schema, read.theta, read.weights)
 
 
 def asked_of(

@@ -11,6 +11,7 @@ from dpmpc.aggregation.plan.check_figures import owners_section, security_sectio
 from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost
+from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.folders import carried_on
 from dpmpc.lazy import dataclass
@@ -208,7 +209,7 @@ def read_report(run: Path) -> dict[str, Any]:
     """The report of a run directory. Errors: there is none, or it is not one."""
     path = run / "report.json"
     try:
-        report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        report: dict[str, Any] = loads(path.read_text(encoding="utf-8"))
     except OSError:
         if not run.exists():
             raise UsageError(f"a run has a folder; {run} is not there; check the path") from None
@@ -218,9 +219,10 @@ def read_report(run: Path) -> dict[str, Any]:
         ) from None
     except ValueError as error:
         raise UsageError(f"a report must be what train wrote; {path}: {error}; train again") from None
-    if report.get("schema") != SCHEMA:
+    found = report.get("schema") if isinstance(report, dict) else "none"
+    if found != SCHEMA:
         raise UsageError(
-            f"a report must have schema {SCHEMA}; {path} has {report.get('schema')}; use the version of dpmpc that "
+            f"a report must have schema {SCHEMA}; {path} has {found}; use the version of dpmpc that "
             "wrote it"
         )
     return report

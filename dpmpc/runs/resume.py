@@ -9,6 +9,7 @@ from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt, Presence, plan_
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.transcript import read_opened, read_transcript
+from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.privacy.ledger import Ledger
 
@@ -48,7 +49,7 @@ def last_attempt(out: Path) -> Attempt:
     """The last attempt that was begun in `out`, by what the owners' process noted or a party's transcript tells."""
     found = [FIRST_ATTEMPT]
     if attempt_path(out).exists():
-        found.append(Attempt(**json.loads(attempt_path(out).read_text(encoding="utf-8"))))
+        found.append(Attempt(**loads(attempt_path(out).read_text(encoding="utf-8"))))
     for path in sorted(out.glob("party_*.transcript.jsonl")):
         starts = [event for event in read_transcript(path) if event.get("event") == "start"]
         found += [Attempt(event["attempt"], event["first_release"]) for event in starts]

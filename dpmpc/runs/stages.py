@@ -24,6 +24,7 @@ from dpmpc.aggregation.plan.spending import held_against, stages_of
 from dpmpc.aggregation.plan.stages import after_first, stage_plan, sum_of
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
+from dpmpc.codec import loads
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.learning.source import Sum
 from dpmpc.privacy.budget import Budget
@@ -93,7 +94,7 @@ def _opened(made: Plan, folder: Path) -> tuple[Ints, Presence | None]:
         return found[0], None
     if not (folder / PRESENT).is_file():
         return found[0], presence_anywhere(folder, made).get(0)
-    present = json.loads((folder / PRESENT).read_text(encoding="utf-8"))
+    present = loads((folder / PRESENT).read_text(encoding="utf-8"))
     if not isinstance(present, list) or not all(j in range(made.owners) for j in present):
         raise _disagree(folder)
     return found[0], tuple(present)

@@ -3,7 +3,6 @@ alone."""
 
 import asyncio
 import contextlib
-import json
 import time
 from dataclasses import replace
 from functools import partial
@@ -22,6 +21,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
+from dpmpc.codec import loads
 from dpmpc.errors import DpmpcError, UsageError, public_message
 from dpmpc.learning.method import Learning
 from dpmpc.learning.source import Schedule
@@ -163,7 +163,7 @@ def carry_on(where: Placement, progress: Progress) -> None:
     """Resumes the run in `where.out` with the request it was started with."""
     prepare(where.out, overwrite=False, resume=True)
     try:
-        request = Request.from_json(json.loads(request_path(where.out).read_text(encoding="utf-8")))
+        request = Request.from_json(loads(request_path(where.out).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(
             f"<<resume>> needs the request.json of a run that was started on one machine; {where.out}: {error}; a "

@@ -1,6 +1,5 @@
 """Where a run stands, from its folder alone: beside a running run, or after its end. Changes nothing."""
 
-import json
 import math
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.codec import loads
 from dpmpc.errors import Spelling, UsageError, python_spelling, spelt
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.composition import spent
@@ -88,7 +88,7 @@ def read_status(folder: Path, spelling: Spelling = python_spelling) -> RunStatus
         _spent(folder, plan),
         (folder / "model.npz").exists(),
         next((name for name in (ANSWERS, ASKED_FIRST) if (folder / name).exists()), None),
-        json.loads(figures.read_text(encoding="utf-8"))["figures"] if figures.exists() else None,
+        loads(figures.read_text(encoding="utf-8"))["figures"] if figures.exists() else None,
     )
 
 

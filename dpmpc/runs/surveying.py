@@ -23,6 +23,7 @@ from dpmpc.aggregation.owner.aggregator import WAIT, Aggregator
 from dpmpc.aggregation.owner.local_parties import Choose, work_out
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of, sum_of
+from dpmpc.codec import loads
 from dpmpc.data import Schema
 from dpmpc.data.blocks import check_room
 from dpmpc.data.dataset import Rows, split
@@ -241,7 +242,7 @@ def earlier(request: Request, out: Path) -> Surveyed | None:
     run_id = plan.run_id.removesuffix(f"+{SURVEY}")
     weights = folder / WEIGHTS
     if weights.exists():
-        request = replace(request, class_weight=json.loads(weights.read_text(encoding="utf-8")))
+        request = replace(request, class_weight=loads(weights.read_text(encoding="utf-8")))
     return _with_schema(replace(request, run_id=run_id), plan, Schema.read(folder / "schema.json"), folder)
 
 

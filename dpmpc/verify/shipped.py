@@ -5,13 +5,13 @@ A party verifies its own folder and sends the JSON file to the owners; in an own
 """
 
 import hashlib
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.processes.provenance import software
@@ -57,7 +57,7 @@ def sent_to(folder: Path, plan: Plan, kinds: tuple[str, ...]) -> list[Sent]:
     found = []
     for path in sorted(folder.glob(SENT)):
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            value = loads(path.read_text(encoding="utf-8"))
             lines = tuple(_line(kind, value[kind]) for kind in kinds if kind in value)
             one = Sent(
                 path.name, tuple(map(int, value["parties_seen"])), str(value["made"]), bool(value["holds"]), lines

@@ -13,7 +13,7 @@ from dpmpc.aggregation.plan.asked import Attempt as PlanAttempt
 from dpmpc.aggregation.plan.barrier import has_barrier
 from dpmpc.aggregation.plan.owner_bounds import REJECTED
 from dpmpc.aggregation.wire.transcript import ABORT, CHECKED, STAND
-from dpmpc.errors import number_of
+from dpmpc.errors import as_written, number_of
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.security import Checks
 from dpmpc.verify.agreement import check_agreement, check_both_ends
@@ -32,6 +32,7 @@ def check_structure(out: Path) -> Evidence:
     return structure_of(read_records(out))
 
 
+@as_written("a transcript", "restore the parties' files")
 def structure_of(records: Records) -> Evidence:
     """The verdicts on a run."""
     checks: tuple[Check, ...] = (

@@ -15,7 +15,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -174,23 +174,32 @@ def _renamed(value: Any, at: Path_, name: str) -> Any:
     return made
 
 
-def mutants(base: dict[str, Any]) -> Iterator[Mutant]:
-    """Every change of a file of a consortium."""
-    there = list(places(base))
-    for at in there:
+def changed(
+    base: Any, text: Callable[[Any], str], twice: Callable[[Any, str], str]
+) -> Iterator[tuple[Path_, str, str]]:
+    """(place, how, text) of every change of a value that is written with `text`; with `twice` where one of its keys is
+    there twice."""
+    for at in list(places(base)):
         value: Any = base
         for step in at:
             value = value[step]
         for how, new in others(value).items():
-            yield Mutant(at, how, text_of(_set(base, at, new)))
-        yield Mutant(at, "missing", text_of(_without(base, at)))
+            yield at, how, text(_set(base, at, new))
+        yield at, "missing", text(_without(base, at))
         if isinstance(at[-1], str):
             typo, look = at[-1][:-1] + "x", at[-1].translate(str.maketrans("aeo", "\u0430\u0435\u043e"))
             for how, name in (("a typo", typo), ("a look-alike", look)):
                 if name != at[-1] and (made := _renamed(base, at, name)) is not None:
-                    yield Mutant(at, how, text_of(made))
-        if len(at) == 1:
-            yield Mutant(at, "there twice", text_of(base) + f"{at[0]} = {written(value)}\n")
+                    yield at, how, text(made)
+        if len(at) == 1 and isinstance(at[0], str):
+            yield at, "there twice", twice(base, at[0])
+
+
+def mutants(base: dict[str, Any]) -> Iterator[Mutant]:
+    """Every change of a file of a consortium."""
+    there = set(places(base))
+    for at, how, text in changed(base, text_of, lambda value, key: text_of(value) + f"{key} = {written(value[key])}\n"):
+        yield Mutant(at, how, text)
     for at in known(ConsortiumFile):
         if at not in there:
             for how, new in others(None).items():

@@ -19,7 +19,7 @@ from dpmpc.aggregation.plan.grid import Grid
 from dpmpc.aggregation.plan.of_vectors import plan_of_vectors
 from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.aggregation.plan.stages import check_stages, stage_plan
-from dpmpc.codec import MisfitError, of_json, to_json
+from dpmpc.codec import MisfitError, loads, of_json, to_json
 from dpmpc.data.schema import Schema
 from dpmpc.data.written import text_of
 from dpmpc.errors import UsageError
@@ -134,7 +134,7 @@ class Plan(Asked):
     def digest(self, attempt: Attempt) -> bytes:
         """SHA-256 of the plan, of what this process derived from it, and of the attempt: what processes compare."""
         if attempt not in self._digests:
-            value = {"plan": json.loads(self.to_text()), "derived": self.derived.to_json(), "attempt": asdict(attempt)}
+            value = {"plan": loads(self.to_text()), "derived": self.derived.to_json(), "attempt": asdict(attempt)}
             self._digests[attempt] = hashlib.sha256(_canonical(value).encode()).digest()
         return self._digests[attempt]
 
@@ -163,7 +163,7 @@ class Plan(Asked):
     def from_text(cls, text: str) -> Self:
         """The plan that `to_text` wrote. Errors: UsageError where it is not one."""
         try:
-            value: dict[str, Any] = json.loads(text)
+            value: dict[str, Any] = loads(text)
             version = value.pop("version", None)
             if version != VERSION:
                 raise UsageError(
@@ -180,10 +180,10 @@ class Plan(Asked):
                 said |= vars(of_json(group, value.pop(name, None), f"a plan's {name}", whole=True))
             said["source"] = SOURCES[kind].from_json(content)
             plan = of_json(cls, {**_UNSAID, **value}, "a plan", whole=True, **said)
-            if plan.to_text() != _canonical(json.loads(text)):
+            if plan.to_text() != _canonical(loads(text)):
                 raise ValueError("a value is not spelt as dpmpc spells it")
             return plan
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
             way = f"{error.way}, or copy it again" if isinstance(error, MisfitError) and error.way else "copy it again"
             raise UsageError(f"a plan must be what dpmpc wrote as plan.json; {error}; {way}") from None
 

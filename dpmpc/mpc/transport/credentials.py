@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder
 
@@ -138,7 +139,7 @@ def process_of(folder: Path, name: str) -> str:
     """The process that a site's own name or a process's name means to the authority in `folder`. Errors: UsageError for
     a name that could be two sites', and for none."""
     try:
-        sites = json.loads((folder / _SITES).read_text(encoding="utf-8")) if (folder / _SITES).exists() else {}
+        sites = loads((folder / _SITES).read_text(encoding="utf-8")) if (folder / _SITES).exists() else {}
         found = {process for site, process in sites.items() if name in (site, process)}
     except (OSError, ValueError, AttributeError) as error:
         raise UsageError(f"an authority knows its sites' names; {folder / _SITES}: {error}; restore the file") from None
