@@ -71,9 +71,12 @@ def command(
     terminal.text(f"{name}: {number_of(result.rows, 'record')}; {of}; for your own eyes", "bold")
     titles = ("missing", "not read", "unknown", "clipped")
     counts = [(c.name, *(str(n or "") for n in (c.missing, c.unread, c.unknown, c.clipped))) for c in result.counts]
-    terminal.table([Column("column"), *(Column(title, right=True) for title in titles)], map(Row, counts), rule=True)
+    if counts:
+        terminal.table(
+            [Column("column"), *(Column(title, right=True) for title in titles)], map(Row, counts), rule=True
+        )
     colours: dict[str, Style] = {"refused": "red", "warning": "yellow", "note": "dim"}
-    for finding in result.found:
+    for finding in result.said:
         text = f"{finding.severity}: {finding.column}: {spelt(finding.text, say)}"
         terminal.line(text, style=colours[finding.severity])
     if result.refused:

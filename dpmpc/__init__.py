@@ -24,6 +24,7 @@ not what it should be), both `DpmpcError`; anything else is a bug in dpmpc.
 """
 
 import importlib
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0"
@@ -100,8 +101,11 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first used, so that a process loads only what it needs."""
+    """Imports a public name, or a package of dpmpc, when it is first used, so that a process loads only what it
+    needs."""
     if name not in _HOMES:
+        if not name.startswith("_") and find_spec(f"dpmpc.{name}") is not None:
+            return importlib.import_module(f"dpmpc.{name}")
         raise AttributeError(f"module 'dpmpc' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"dpmpc.{_HOMES[name]}"), name)
     globals()[name] = value

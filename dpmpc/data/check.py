@@ -11,7 +11,7 @@ from dpmpc.data.mapping import Counts, complete
 from dpmpc.data.planned import other_sizes
 from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.data.spelling import canonical, stating
-from dpmpc.data.table import Reads, Table, code_sql, value_sql
+from dpmpc.data.table import Reads, Table, code_sql, some, value_sql
 from dpmpc.data.written import checked, text_of, written
 from dpmpc.errors import UsageError, number_of
 from dpmpc.lazy import dataclass
@@ -41,14 +41,25 @@ class Findings:
     def refused(self) -> bool:
         return any(finding.severity == "refused" for finding in self.found)
 
+    @property
+    def said(self) -> tuple[Finding, ...]:
+        """What was found, once: columns of which the same is to be said are named together."""
+        columns: dict[tuple[Severity, str], list[str]] = {}
+        for each in self.found:
+            columns.setdefault((each.severity, each.text), []).append(each.column)
+        return tuple(
+            Finding(severity, some(names) if len(names) > 1 else names[0], text)
+            for (severity, text), names in columns.items()
+        )
+
     def lines(self) -> list[str]:
         """What is worth a word, a line each; for the owner's eyes."""
-        some = (("missing", "missing"), ("unread", "not read"), ("unknown", "not listed"), ("clipped", "clipped"))
+        counted = (("missing", "missing"), ("unread", "not read"), ("unknown", "not listed"), ("clipped", "clipped"))
         found = []
         for c in self.counts:
-            said = [f"{count:,} {word}" for name, word in some if (count := getattr(c, name))]
+            said = [f"{count:,} {word}" for name, word in counted if (count := getattr(c, name))]
             found += [f"column '{c.name}': {', '.join(said)} of {self.rows:,}"] if said else []
-        return [*found, *(f"{each.severity}: {each.column}: {each.text}" for each in self.found)]
+        return [*found, *(f"{each.severity}: {each.column}: {each.text}" for each in self.said)]
 
 
 def check(schema: Schema, table: Table, sizes: Sequence[int] = (), also: Sequence[Column] = ()) -> Findings:
@@ -61,7 +72,7 @@ def check(schema: Schema, table: Table, sizes: Sequence[int] = (), also: Sequenc
     found: list[Finding] = []
     rows = table.n
     counts = _columns([*schema.columns, *also], table, rows, found)
-    found += [Finding("refused", name, f"is not in {table.source}") for name in schema.unknown if name not in table]
+    found += [Finding("refused", name, f"not in {table.source}") for name in schema.unknown if name not in table]
     _target(table, schema, rows, found)
     if not any(finding.severity == "refused" for finding in found):
         _number_of_records(table, schema, rows, sizes, found)
@@ -69,7 +80,7 @@ def check(schema: Schema, table: Table, sizes: Sequence[int] = (), also: Sequenc
     used = (*(column.name for column in (*schema.columns, *also)), *schema.unknown, schema.target.name)
     read = {table[name].name for name in used if name in table}
     if extra := [name for name in table.names if name not in read]:
-        found.append(Finding("note", ", ".join(extra[:8]), "not in the schema; not read"))
+        found.append(Finding("note", some(extra, 8), "not in the schema; not read"))
     table.unchanged()
     return Findings(rows, tuple(counts), tuple(found))
 
@@ -94,7 +105,7 @@ def _columns(columns: Sequence[Column], table: Table, rows: int, found: list[Fin
     counts: list[Counts] = []
     for column in columns:
         if column.name not in table:
-            found.append(Finding("refused", column.name, f"is not in {table.source}"))
+            found.append(Finding("refused", column.name, f"not in {table.source}"))
         elif table[column.name].kind == "other" or (
             table[column.name].kind == "date" and not isinstance(column, Date | Surveyed)
         ):

@@ -287,8 +287,9 @@ def check_width(columns: int, source: str) -> None:
 
 
 def some(names: Sequence[str], most: int = 12) -> str:
-    """The first of the names, in words."""
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+    """The first of the names, in words; one with a comma in it is quoted."""
+    shown = (f"'{name}'" if "," in name else name for name in names[:most])
+    return ", ".join(shown) + (", ..." if len(names) > most else "")
 
 
 def quoted(name: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpmpc.data.table import some
 from dpmpc.errors import number_of
 from dpmpc.mpc.contract.security import any_of
 from dpmpc.runs.figure_lines import figure_lines
@@ -62,7 +63,7 @@ def _columns(columns: dict[str, Any] | None) -> list[Line]:
     reasons: dict[str, list[str]] = {}
     for name, reason in (columns or {}).get("left_out", {}).items():
         reasons.setdefault(reason, []).append(name)
-    return [("left out", f"{', '.join(names)}: {reason}") for reason, names in reasons.items()]
+    return [("left out", f"{some(names, len(names))}: {reason}") for reason, names in reasons.items()]
 
 
 def _releases(count: int) -> str:

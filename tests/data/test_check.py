@@ -93,7 +93,7 @@ def test_check_counts_by_column_and_says_what_would_be_refused(tmp_path: Path, s
     with opened(site(tmp_path, "b.csv", wrong)) as (table, _):
         result = check(Schema.read(schema), table)
     refused = {f.column: f.text for f in result.found if f.severity == "refused"}
-    assert refused["stage"] == "is not in b.csv" and "age" not in refused
+    assert refused["stage"] == "not in b.csv" and "age" not in refused
     noted = {f.column: f.text for f in result.found if f.severity == "note"}
     assert "3 fields are no number as they are spelled, and count as missing: 'old' x 3" in noted["age"]
     assert "3 records have neither class: '2' x 3" in refused["died"] and "or let them count" in refused["died"]
@@ -125,7 +125,11 @@ def test_check_command(tmp_path: Path, schema: Path) -> None:
     result = run(check_command, "--plan", plan, "--csv", good)
     assert result.return_value == 0 and "2 records" in result.output and "for your own eyes" in result.output
     result = run(check_command, "--schema", schema, "--records", bad)
-    assert result.return_value == 1 and "refused: stage: is not in bad.csv" in result.output
+    assert result.return_value == 1 and "refused: stage: not in bad.csv" in result.output
+    none = write(tmp_path, '"x, y",died\n1,0\n', "none.csv")
+    result = run(check_command, "--schema", schema, "--records", none)
+    assert result.return_value == 1 and "refused: age, stage, ward: not in none.csv\n" in result.output
+    assert result.output.count("none.csv") == 2 and "note: 'x, y': not in the schema" in result.output  # title and line
     assert schema_in(plan).digest == schema_in(schema).digest
     with pytest.raises(UsageError, match=r"bare\.json has none"):
         schema_in(bare)
