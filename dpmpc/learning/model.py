@@ -33,7 +33,7 @@ class Model:
 
     def __post_init__(self) -> None:
         d, size = len(self.feature_names), np.size(self.theta)
-        if np.ndim(self.theta) != 1 or self.theta.dtype.kind != "f" or not size or size % d:
+        if np.ndim(self.theta) != 1 or self.theta.dtype.kind != "f" or not size or not d or size % d:
             raise ValueError(f"its theta is one or more numbers of each of {d} features")
         if not all(map(math.isfinite, (*self.theta, *self.weights))) or any(each < 0 for each in self.weights):
             raise ValueError("its theta and weights are finite numbers")

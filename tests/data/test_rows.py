@@ -182,7 +182,7 @@ def test_predictions_are_the_same_by_either(basis: Basis, monkeypatch: pytest.Mo
     table["label"][::9] = "perhaps"
     path, schema = _parquet(table, tmp_path), Schema(MIXED, Labels("label", ("yes",), ("no",)), True, basis=basis)
     theta = np.random.default_rng(1).normal(size=len(schema.feature_names))
-    monkeypatch.setattr(predicting, "read_model", lambda run: Model(theta, (), schema.to_json(), ""))
+    monkeypatch.setattr(predicting, "read_model", lambda run: Model(theta, schema.feature_names, schema.to_json(), ""))
     monkeypatch.setattr(predicting, "_ROWS", 256)
     found = predicting.predict(tmp_path, path, spelling=Spelling(misfits="zero"))
     with loading.opened(path, spelling=Spelling(misfits="zero")) as (opened, _):
