@@ -212,6 +212,7 @@ class Evaluation:
     plan: Plan
     tables: Tables
     sizes: tuple[int, ...]
+    cells: int  # of a score
 
 
 def held_sizes(request: Request, dataset: Dataset, owners: int) -> tuple[Ints, tuple[int, ...]]:
@@ -269,7 +270,7 @@ def plan_evaluation(request: Request, training: Plan, schema: Schema, theta: Any
         capacity=training.capacity,
         **settings,
     )
-    return Evaluation(plan, tables, sizes)
+    return Evaluation(plan, tables, sizes, cells)
 
 
 def evaluate(
@@ -292,10 +293,9 @@ def evaluate(
                 "stands, its figures need a new run"
             )
         account = partial(account_of, said=request.account, callers=request.source is not None)
-        cells = cells_at(request, n, dataset.schema)
         test = dataset.test
         vectors = totals(
-            dataset.schema, theta, None, np.asarray(test.X), test.y, owner, len(sizes), cells=cells
+            dataset.schema, theta, None, np.asarray(test.X), test.y, owner, len(sizes), cells=made.cells
         )
         means = vectors * STEP / np.maximum(np.array(sizes, dtype=np.float64), 1.0)[:, None]
         with Aggregator.of_plan(made.plan, out=folder, wait=wait, budget=budget, account=account) as aggregator:

@@ -384,7 +384,7 @@ def test_every_field_of_a_plan_is_refused_for_every_bad_value() -> None:
     assert accepted == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"version":8}', "x" * 100, '{"version":8,"source":{}}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"version":9}', "x" * 100, '{"version":9,"source":{}}'])
 def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(UsageError, match=ONE_LINE):

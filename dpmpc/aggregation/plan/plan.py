@@ -30,7 +30,7 @@ from dpmpc.mpc.contract.backend import BACKENDS, Resumes
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.settings import declared
 
-VERSION = 8
+VERSION = 9
 _UNSAID = {"names": None, "stage_of": ""}  # fields that a plan is written without where they say nothing
 
 
