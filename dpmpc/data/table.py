@@ -287,8 +287,8 @@ def check_width(columns: int, source: str) -> None:
 
 
 def some(names: Sequence[str], most: int = 12) -> str:
-    """The first of the names, in words; one with a comma in it is quoted."""
-    shown = (f"'{name}'" if "," in name else name for name in names[:most])
+    """The first of the names, in words; one with a comma in it is quoted where it does not begin with a quote."""
+    shown = (f"'{name}'" if "," in name and name[0] not in "'\"" else name for name in names[:most])
     return ", ".join(shown) + (", ..." if len(names) > most else "")
 
 

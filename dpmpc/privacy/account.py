@@ -218,8 +218,18 @@ class Account:
 
     def known(self, data: str, found: Mapping[str, Path] | None = None) -> list[Known]:
         """Every ledger that has spent on this data set, and what of it counts. `found`: where ledgers are by now, by
-        the digests of their first lines, if they were moved. Errors: LedgerError where a file was changed."""
-        return _known(_contents(self.path(data)), found or {})
+        the digests of their first lines, if they were moved. Errors: LedgerError where a file was changed.
+
+        A ledger that is not to stay goes after the account says what it held: where one is missing, and the account
+        has grown since it was read, it is read anew."""
+        contents = _contents(self.path(data))
+        while True:
+            known, head = _known(contents, found or {}), contents.head
+            if all(each.state != "missing" for each in known):
+                return known
+            contents = _contents(self.path(data))
+            if contents.head == head:
+                return known
 
     def settle(self, data: str) -> None:
         """Ends every attempt whose writer has died and whose ledger is there; before ledgers are removed that were not
@@ -374,11 +384,15 @@ def _state(holds: list[Hold], heads: set[str], path: Path | None) -> Known:
         keys = tuple(f"{hold.key} {number}" for hold in holds for number in hold.ended[1])  # type: ignore[index]
         return Known(last.path, "not kept", Book(tuple(lines), 0, 0, 0, "", last.name, last.ledger, keys))
     path = path or last.path
-    if path.is_file():
-        live = is_held(path)
+    live = is_held(path)
+    try:
         book = read_ledger(path)
+        there = {GENESIS, *map(digest_of, path.read_bytes().split(b"\n"))}
+    except (UsageError, FileNotFoundError):
+        if path.is_file():
+            raise
+    else:
         if book.source == last.ledger:
-            there = {GENESIS, *map(digest_of, path.read_bytes().split(b"\n"))}
             if heads <= there:
                 return Known(path, "at work" if live else "there", book)
             return Known(path, "older", replace(_whole(holds, book), path=None, gaps=(), open=()))

@@ -27,6 +27,7 @@ from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import Reservation, merge, read_ledger
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
+from dpmpc.processes import locks
 
 TEN = Mechanism("gaussian", False, gaussian_scale(1.0, 1e-5, 0.5, 10), Sensitivity.flat(0.5), 3)
 DATA = "d" * 64  # ten releases of that on it are (1, 1e-5)-private
@@ -177,6 +178,41 @@ def test_ledgers_that_were_not_to_stay_count_what_they_said_at_the_end(tmp_path:
         spend(account, tmp_path / f"temporary/ledger_{party}.jsonl", lines=2)
     shutil.rmtree(tmp_path / "temporary")
     assert counted(account) == [0, 1]  # three parties of one attempt
+
+
+@pytest.mark.parametrize("when", ["before it is asked for", "before it is read", "after it is read"])
+def test_a_ledger_that_goes_while_it_is_read_counts_what_it_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    account, path = Account(tmp_path / "account", keeps=False), tmp_path / "temporary/ledger_0.jsonl"
+    writer = contextlib.ExitStack()
+    book = writer.enter_context(Ledger(path))
+    held = writer.enter_context(reserved(book, asked(), None, account))
+    held.begin(line(0, token="a0"))
+    for release in range(2):
+        book.append(line(release))
+
+    def end() -> None:
+        writer.close()
+        shutil.rmtree(path.parent, ignore_errors=True)
+
+    def is_held(path: Path) -> bool:
+        if when == "before it is asked for":
+            end()
+        return locks.is_held(path)
+
+    def read(path: Path) -> Book:
+        if when == "before it is read":
+            end()
+        there = read_ledger(path)
+        end()
+        return there
+
+    monkeypatch.setattr(accounts, "is_held", is_held)
+    monkeypatch.setattr(accounts, "read_ledger", read)
+    (known,) = account.known(DATA)
+    assert known.state == "not kept" and [entry.release for entry in known.book.entries] == [0, 1]
+    assert not known.book.reserved
 
 
 def test_parties_of_one_attempt_count_once_when_all_or_some_of_their_ledgers_are_gone(tmp_path: Path) -> None:
