@@ -166,7 +166,9 @@ def plan_of(request: Request, facts: Facts) -> Plan:
 
 
 def _stated(request: Request, facts: Facts) -> Plan:
-    """The plan, from which nothing has been derived. Errors: as `Plan`."""
+    """The plan, from which nothing has been derived. Errors: as `Plan`, and one record."""
+    if sum(facts.sizes) < 2:
+        raise UsageError(f"a model is of several records; {facts.name or 'the plan'} has one; add records")
     request, _ = settled(request, facts)
     assert request.method is not None and request.average is not None and request.weights is not None
     learning = Learning(
