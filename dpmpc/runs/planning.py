@@ -287,7 +287,7 @@ def warned_of(request: Request, draft: Schema, sizes: tuple[int, ...]) -> list[s
     facts = Facts("", draft.task, len(draft.columns) + len(draft.unknown), sizes, draft.bounds, None)
     known = replace(_circumstances(request, facts), columns=len(survey_of(draft).names), method=request.method)
     advice = rehearsed(known)
-    return [] if advice is None else advice.warnings
+    return [] if advice is None else advice.marked
 
 
 def on_advised_basis(request: Request, draft: Schema, sizes: tuple[int, ...]) -> Schema:
