@@ -346,10 +346,13 @@ def _warnings(c: Circumstances, choice: Choice, share: float) -> list[str]:
             f"features; {DEFAULT_LAW.capitalize()} noise does not; "
             f"{'add <<delta>>' if c.delta is None else f'leave out <<law={choice.noise}>>'}"
         )
-    if share and survey_noise(c, share) > LARGEST_SURVEY_NOISE:
-        found.append(
-            f"the survey's noise is {survey_noise(c, share):.0%} of the records, too much to find ranges by; give "
-            "<<bounds>>"
-        )
     text = delta_warning(c.delta, c.records) if c.delta is not None else None
-    return [spelt(warning) for warning in [*found, *([text] if text else [])]]
+    return [*map(spelt, found), *(survey_warnings(c) if share else []), *([spelt(text)] if text else [])]
+
+
+def survey_warnings(c: Circumstances) -> list[str]:
+    """What is warned of where a survey will find little."""
+    noise = survey_noise(c, survey_share(c))
+    if noise <= LARGEST_SURVEY_NOISE:
+        return []
+    return [spelt(f"the survey's noise is {noise:.0%} of the records, too much to find ranges by; give <<bounds>>")]

@@ -56,9 +56,9 @@ from dpmpc.runs.evaluating import counted as counted_of
 from dpmpc.runs.evaluating import inside, parting, splitting, training_part
 from dpmpc.runs.named_records import shared_out
 from dpmpc.runs.planning import (
+    advised_with_survey,
     may_survey,
     on_advised_basis,
-    plan_with_survey,
     silence,
     surveyed_first,
     too_loud,
@@ -209,12 +209,12 @@ def release(
     draft = on_advised_basis(request, asking.draft, asking.sizes)
     if too_loud(request, draft, asking.sizes):
         raise UsageError(silence(draft, asking.sizes))
-    whole = plan_with_survey(request, draft, asking.sizes, asking.table.source, asking.part)
+    whole, advice = advised_with_survey(request, draft, asking.sizes, asking.table.source, asking.part)
     # the parties of a run that is all here are processes of their own, and all its owners come
     asked, plan = whole.learning.survey, replace(whole.first, role="apart", min_owners=None)
     assert asked is not None
     work_out(plan)
-    for warning in warned_of(request, draft, asking.sizes):
+    for warning in warned_of(request, advice, draft, asking.sizes):
         tell(f"warning: {warning}")
     check(plan, whole)
     with Aggregator.of_plan(plan, out=folder, wait=wait, budget=budget, account=account) as aggregator:
