@@ -293,7 +293,7 @@ def warned_of(request: Request, advice: "Advice | None", draft: Schema, sizes: t
         return []
     from dpmpc.runs.adviser import survey_warnings
 
-    return [*advice.warnings, *survey_warnings(_surveyed(request, draft, sizes))]
+    return [*advice.marked, *survey_warnings(_surveyed(request, draft, sizes))]
 
 
 def on_advised_basis(request: Request, draft: Schema, sizes: tuple[int, ...]) -> Schema:
