@@ -92,7 +92,7 @@ def _of_texts() -> Iterator[tuple[str, str]]:
     yield "length", "sum(k * length(t)) / sum(k)"
     yield "spaced", fields("contains(t, ' ')")
     yield "likely", fields(missing_sql("t"))
-    yield "signs", fields("regexp_full_match(t, '\\++')")
+    yield "signs", fields("regexp_full_match(t, '\\(?[+＋]+\\)?')")
     yield from (("narrow", "min(length(t))"), ("broad", "max(length(t))"))
 
 
@@ -111,8 +111,9 @@ def _of_figures() -> Iterator[tuple[str, str]]:
     yield "plain", fields(plain_sql("b"))
     yield "padded", fields(f"{has_unit_sql('u', 'b')} AND regexp_full_match(b, '0\\d+')")
     yield "lettered", fields(code_sql("o"))
+    yield "flagged", fields("regexp_full_match(o, '[\\d.,]*\\d ?\\+')")
     yield "digits", fields(f"n IS NOT NULL AND (NOT regexp_matches(t, '\\D') OR ({foreign.format('')}))")
-    timed = "contains(o, ':') OR contains(o, 'h') OR lower(left(o, 2)) = 'kl'"
+    timed = "strlen(o) <> length(o) OR contains(lower(o), 'h') OR contains(o, ':') OR lower(left(o, 2)) = 'kl'"
     yield "times", fields(f"CASE WHEN {timed} THEN {clock_sql('o')} IS NOT NULL END")
     for mark, sign in zip(NEGATIVE, ("-", ")"), strict=True):
         yield mark, fields(f"u <> o AND u = b AND ends_with(o, '{sign}') AND {plain_sql('b')}")
