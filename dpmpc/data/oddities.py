@@ -134,7 +134,7 @@ def _totals(
     texts = [c.name for c in columns if table[c.name].kind == "text" and c.rows >= _LEAST]
     if not texts:
         return (), False
-    listed = {c.name: c.values for c in columns if c.listed}
+    listed = {c.name: c.values for c in columns if c.listed and table[c.name].kind == "text"}
     held = {
         name: sum(count for word, count in values if TOTAL.fullmatch(word.lower())) for name, values in listed.items()
     }

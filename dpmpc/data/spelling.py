@@ -390,8 +390,9 @@ _LINE_ENDS = str.maketrans("\n\r", "  ")
 def canonical(text: str, spelling: Spelling = PLAIN) -> str:
     """The spelling under which values are compared: the shortest one of a number, so that `4.0` is `4`; true, false;
     line ends are spaces, as in records."""
-    text = composed(bare(text)).translate(_LINE_ENDS)
-    number = spelling.number(text)
+    plain = spelling.decimal == "." and is_number(text)  # as most are: nothing else has to be tried
+    text = text if plain else composed(bare(text)).translate(_LINE_ENDS)
+    number = float(text) if plain else spelling.number(text)
     if number is not None:
         return f"{number + 0.0!r}".removesuffix(".0")
     return text.lower() if text.lower() in ("true", "false") else text
