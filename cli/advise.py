@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import click
 
-from dpmpc.cli.settings import setting_option
+from dpmpc.cli.settings import setting_option, spelling
+from dpmpc.errors import spelt
 from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.learning.method import METHODS
 from dpmpc.privacy.law import PURE_LAW
@@ -74,7 +75,7 @@ def command(
     if as_json:
         click.echo(json.dumps(advice, indent=2))
     else:
-        _print(advice, BETTER if found.surpassed else None)
+        _print({**advice, "warnings": found.marked}, BETTER if found.surpassed else None)
 
 
 def _print(advice: dict[str, Any], better: float | None) -> None:
@@ -118,4 +119,4 @@ def _print(advice: dict[str, Any], better: float | None) -> None:
             f"{better:g} of its own"
         )
     for text in advice["warnings"]:
-        terminal.text(f"warning: {text}", "yellow")
+        terminal.text(f"warning: {spelt(text, spelling)}", "yellow")

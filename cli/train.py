@@ -11,7 +11,7 @@ import click
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import spelling_of
 from dpmpc.cli.train_options import OPTIONS, SectionedCommand
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, spelt
 from dpmpc.processes.memory import importing
 from dpmpc.processes.terminal import Column, Row, Terminal
 from dpmpc.runs.request import Request
@@ -86,7 +86,7 @@ def run_command(**given: Any) -> None:
     request = None if where.plan_file is not None and alone else Request(**said(given))
     if run["plan_only"]:
         assert request is not None
-        click.echo(plan_only(request, where))
+        click.echo(spelt(plan_only(request, where), as_options))
         return
     with make_progress() as progress:
         starting.start(request, where, progress)

@@ -4,22 +4,29 @@ import ast
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import dpmpc.errors
+from dpmpc.cli.advise import command as advise_command
+from dpmpc.cli.join import command as join_command
 from dpmpc.cli.settings import spelling
-from dpmpc.errors import PeerError, UsageError, spelt
+from dpmpc.errors import PeerError, UsageError, python_spelling, spelt
 from dpmpc.mpc.parties.loss_tolerance import LossTolerantMesh
 from dpmpc.mpc.transport.abort_reason import MOST_REASON, pack, unpack
 from dpmpc.processes import logs
 from dpmpc.processes.logs import log_to, speaking
 from dpmpc.processes.status import Status
 from dpmpc.processes.worker import run_role
+from dpmpc.runs.adviser import Circumstances, advise
 from dpmpc.runs.joining import kit_spelling
+from dpmpc.runs.request import Request
+from dpmpc.settings import declared
 
 ROOT = Path(dpmpc.errors.__file__).parent
 BELOW = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] not in ("cli", "benchmarks")]
@@ -162,3 +169,23 @@ def test_a_status_keeps_the_marks_for_who_reads_it(tmp_path: Path) -> None:
     with pytest.raises(PeerError), Status(tmp_path / "status_owners.json", "owners"):
         raise PeerError(MARKED)
     assert json.loads((tmp_path / "status_owners.json").read_text())["event"] == f"error: {MARKED}"
+
+
+def test_a_site_is_told_no_option_that_its_command_lacks() -> None:
+    options = {flag for each in join_command.params for flag in (*each.opts, *each.secondary_opts)}
+    said = [kit_spelling(name, value) for name in declared(Request) for value in (None, "5")]
+    named = [found[1] for text in said if (found := re.match(r"`join (--?[\w-]+)", text))]
+    assert len(named) > 20 and {*named} <= options
+    assert kit_spelling("max_rows", "5") == "`dpmpc train --max-rows 5`, which a consortium does not have"
+    assert kit_spelling("drop", "['a']") == "what the schema of consortium.toml does not list"
+
+
+@pytest.mark.parametrize(("surface", "way"), [(spelling, "give --bounds"), (python_spelling, "give bounds")])
+def test_what_the_adviser_warns_of_is_spelled_by_who_says_it(surface: Any, way: str) -> None:
+    found = advise(Circumstances(4, 60, 300, 31, 0.5, 1e-5, columns=30))
+    assert any(way in spelt(text, surface) for text in found.marked)
+    assert found.warnings == [spelt(text) for text in found.marked] == found.to_json()["warnings"]
+    if surface is spelling:
+        words = "--owners 4 --total 300 --smallest 60 --dimension 31 --columns 30 --epsilon .5 --delta 1e-5"
+        shown = CliRunner().invoke(advise_command, words.split())
+        assert shown.exit_code == 0 and way in " ".join(shown.output.split())

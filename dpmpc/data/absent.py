@@ -13,7 +13,7 @@ from dpmpc.data.reading import literal
 from dpmpc.data.spelling import MISSING, Spelling, bare, composed
 from dpmpc.data.table import Column, Table, quoted
 
-_TIMES = r"\s*(\d+)\s*[xX×]\s*(\d+)\s*"  # 120x80, as in Brazil
+_TIMES = r"\s*(\d+)\s*[xX×]\s*(\d+[^\d/]*)"  # 120x80, as in Brazil
 
 
 def without_codes(table: Table) -> Table:
@@ -49,7 +49,7 @@ def _in_halves(table: Table) -> Table:
         if composed(column.name) not in stated or column.kind != "text":
             columns.append(column)
             continue
-        text = f"CAST({column.sql} AS VARCHAR)"
+        text = f"replace(CAST({column.sql} AS VARCHAR), '／', '/')"
         for k in (1, 2):
             half = f"split_part({text}, '/', {k})"
             times = f"regexp_extract({text}, {literal(_TIMES)}, {k}, 's')"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dpmpc.data.reading import literal
+from dpmpc.data.scripts import western
 from dpmpc.data.spelling import is_number, is_unit, stating
 from dpmpc.data.table import Table, some
 
@@ -23,8 +24,12 @@ _BESIDE = CODES | {float(f"{'9' * times}{digit}") for digit in (6, 7, 8) for tim
 _BELOW = _BESIDE | set(map(float, range(1, 10)))  # of numbers none of which is below zero otherwise
 _MOST_CODES = 6
 _GAP = 5  # times the widest gap between other values: so far are codes from these
-LIMIT = re.compile(r"(<=?|>=?|≤|≥)\s*[\d.,]*\d\s*(\D*)")  # what is below or above what can be measured
-_PAIR = re.compile(r"\d{2,3} ?[/xX×] ?\d{2,3}")
+# What is below or above what can be measured, by a sign before it or a word after it, and what is not quite so: ~2.4.
+LIMIT_WORDS = ("未満", "以下", "超", "以上", "미만", "이하", "초과", "이상")
+LIMIT = re.compile(rf"(<=?|>=?|[≤≥≦≧＜＞~≈])?\s*[\d.,]*\d\s*({'|'.join(LIMIT_WORDS)}|\D*)")
+_MARKED = re.compile(r"[\d.,]*\d\s*([*#!?†‡§])")  # a number that somebody marked
+_WORD = r"( ?[^\W\d]{1,5})?"  # a unit: 120/80 mmHg
+_PAIR = re.compile(rf"\d{{2,3}}{_WORD} ?[/／] ?\d{{2,3}}{_WORD}|\d{{1,3}}{_WORD} ?[xX×] ?\d{{1,3}}{_WORD}")
 _D, _M = "(0[1-9]|[12]\\d|3[01])", "(0[1-9]|1[0-2])"
 _DAYS = {
     8: {"yyyymmdd": rf"(19|20)\d\d{_M}{_D}", "ddmmyyyy": rf"{_D}{_M}(19|20)\d\d", "mmddyyyy": rf"{_M}{_D}(19|20)\d\d"},
@@ -35,6 +40,15 @@ _TIMES = 100  # different times of day: fewer numbers may be anything
 _LINES = 3  # columns with codes: more are said together
 # A number with a raised point (36\u00b77), and feet with inches (5'3"): never a category, however few there are.
 _MEASURE = re.compile(r"[+-]?\d+\u00b7\d+|\d ?['\u2019\u2032] ?(\d\d?([.,]\d+)? ?(\"|\u201d|\u2033|''|\u2019\u2019)?)?")
+
+
+def signed(text: str) -> tuple[tuple[str, ...], bool]:
+    """The units that make a number of a limit (<0.5), or of one that somebody marked (140*), and whether it is a limit;
+    none of any other text."""
+    plain = western(text, ".")
+    if (found := LIMIT.fullmatch(plain)) and (found[1] or found[2] in LIMIT_WORDS):
+        return tuple(unit for each in found.groups() if each and is_unit(unit := each.strip())), True
+    return ((found[1],) if (found := _MARKED.fullmatch(plain)) else ()), False
 
 
 def codes(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
@@ -105,7 +119,7 @@ def _apart(counts: Mapping[float, int], *, listed: bool) -> list[float]:
 
 def paired(c: "Looked") -> bool:
     """Whether most fields of a column have two numbers."""
-    return 2 * sum(count for text, count in c.values if _PAIR.fullmatch(text)) >= c.present
+    return 2 * sum(count for text, count in c.values if _PAIR.fullmatch(western(text, "."))) >= c.present
 
 
 def measured(c: "Looked") -> bool:
@@ -176,18 +190,22 @@ def limits(columns: Sequence["Looked"]) -> Iterator[str]:
         if c.role in ("owners", "dropped") or c.forms is None or not c.digits:
             continue
         counts = {value: count for value, count in c.values if not is_number(value)} or dict.fromkeys(c.odd, 1)
-        limits = {text: found for text in counts if (found := LIMIT.fullmatch(text))}
-        have = sum(counts[text] for text in limits)
-        if limits and (have >= max(3, _SHARED * c.present) or not c.listed):
-            units = dict.fromkeys(found[1] for found in limits.values())
-            units |= dict.fromkeys(unit for found in limits.values() if is_unit(unit := found[2].strip()))
-            as_what = "missing" if c.kind == "number" else "words"
-            yield (
-                f"column '{c.name}' has fields such as '{next(iter(limits))[:20]}', which count as {as_what}; to read "
-                f"the number that stands in them, the limit: {stating(units=tuple(units))}"
-            )
+        read = {text: signed(text) for text in counts}
+        for limit, what in ((True, ", the limit"), (False, "")):
+            some_of = {text: units for text, (units, is_limit) in read.items() if units and is_limit is limit}
+            have = sum(counts[text] for text in some_of)
+            if some_of and (have >= max(3, _SHARED * c.present) or not c.listed):
+                units = dict.fromkeys(unit for each in some_of.values() for unit in each)
+                as_what = "missing" if c.kind == "number" else "words"
+                yield (
+                    f"column '{c.name}' has fields such as '{next(iter(some_of))[:20]}', which count as {as_what}; to "
+                    f"read the number that stands in them{what}: {stating(units=tuple(units))}"
+                )
         if paired(c):
+            found_units = (_PAIR.fullmatch(western(text, ".")) for text, _ in c.values)
+            words = sorted({word.strip() for found in found_units if found for word in found.groups() if word})
+            more: dict[str, tuple[str, ...]] = {"units": tuple(words)} if words else {}
             yield (
                 f"column '{c.name}' has two numbers in a field, such as blood pressure, and is read as words; to read "
-                f"it as two columns: {stating(pairs=(c.name,))}"
+                f"it as two columns: {stating(pairs=(c.name,), **more)}"
             )

@@ -70,7 +70,8 @@ def check_first(path: Path, name: str, separator: str) -> None:
         rows = [(row, k) for k, row in _each_line(texts, mark) if any(cell.strip() for cell in row)]
         if declared(path):
             rows = rows[1:]
-        width = max((len(row) for row, _ in rows), default=0)
+        width = max((k for row, _ in rows for k, cell in enumerate(row, 1) if cell.strip()), default=0)
+        rows = [(row[:width], k) for row, k in rows]  # without columns at the end that are empty, as spreadsheets write
         if width < 3 or not _titled(rows[0][0], width):
             continue
         full = next((at for at, (row, _) in enumerate(rows) if at and _is_full(row, width)), 0)
@@ -79,7 +80,7 @@ def check_first(path: Path, name: str, separator: str) -> None:
             row, k = rows[full]
             rule = (
                 f"the first row of a data file names its columns; that of {name} does not, and line {k} seems to "
-                f"({', '.join(cell.strip()[:20] for cell in row[:4])}, ...)"
+                f"({', '.join(' '.join(cell.split())[:20] for cell in row[:4])}, ...)"
             )
             error = HeaderError(
                 f"{rule}; state {stating(header=k)}, or take the lines above it away ({stating(header=rows[0][1])} "

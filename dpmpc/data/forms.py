@@ -26,7 +26,7 @@ SUFFIX = rf"([\d.,])[{_GAP}]*([\pL°%‰\p{{Sc}}\p{{So}}][^\s\d]{{0,9}}[²³23]?
 _BROKEN = rf"[+-]?\d{{1,3}}(?:[{_GAP}]\d{{3}})+(?:[.,]\d+)?|[+-]?\d[\d.,{_TICK}]*[.,]\d+"
 PREFIX = (
     rf"^([+-]?)(?:([A-Z]{{0,3}}\p{{Sc}}|[A-Z]{{3}}|%|(?:Rs|Fr|[Kk]r|Rp|RM)\.?)[{_GAP}]*([+-]?\d)"
-    rf"|(\pL[\pL.]{{0,4}}/?)(?:[{_GAP}]+({_BROKEN})|(\d{{1,3}}(?:[{_GAP}.,]\d{{3}})+[.,]\d\d))$)"
+    rf"|(\pL[\pL\pM.]{{0,4}}/?)(?:[{_GAP}]+({_BROKEN})|(\d{{1,3}}(?:[{_GAP}.,]\d{{3}})+[.,]\d\d))$)"
 )
 FORMS = {
     "comma": r"[+-]?(\d+,\d{1,2}|\d+,\d{4,}|\d{4,},\d+|0\d*,\d+|,\d+)",
@@ -80,7 +80,7 @@ def missing_sql(text: str) -> str:
     """SQL for whether a text looks like a word for "missing": one of LIKELY_MISSING, a spreadsheet's error, or a code
     of SAS or Stata (.a, .A to .z, ._)."""
     listed = ", ".join(map(literal, LIKELY_MISSING))
-    error = f"starts_with({text}, '#') AND regexp_full_match({text}, '#[\\p{{Lu}}\u00a1/]+0?[!?]')"
+    error = f"starts_with({text}, '#') AND regexp_full_match({text}, '#[\\p{{Lu}}\u00a1/]+0?[!?]|###+')"
     code = f"starts_with({text}, '.') AND regexp_full_match({text}, '\\.[A-Za-z_]')"
     return f"(strlen({text}) < 24 AND (lower({text}) IN ({listed}) OR {error} OR {code}))"
 
@@ -114,7 +114,8 @@ def has_unit_sql(text: str, core: str) -> str:
 
 def unit_sql(text: str) -> str:
     """SQL for what looks like the unit of a text; empty if nothing does. One before and one after have BOTH between."""
-    before = f"concat(regexp_extract({text}, {literal(PREFIX)}, 2), regexp_extract({text}, {literal(PREFIX)}, 4))"
+    first = f"regexp_replace({text}, {literal(SUFFIX)}, '\\1')"
+    before = f"concat(regexp_extract({first}, {literal(PREFIX)}, 2), regexp_extract({first}, {literal(PREFIX)}, 4))"
     after = f"regexp_extract({text}, {literal(SUFFIX)}, 2)"
     return f"concat_ws('{BOTH}', nullif({before}, ''), nullif({after}, ''))"
 
@@ -233,7 +234,7 @@ def _numbers(stated: Spelling, columns: list[Forms], asks: list[str]) -> Spellin
         real = {tuple(part for part in unit.split(BOTH) if part not in NO_CENTS) for unit in common}
         if len(real - {()}) > 1:
             words = " and ".join(unit.replace(BOTH, " with ") for unit in sorted(common))
-            asks.append(f"units: one column has {words}; state one of them")
+            asks.append(f"units: one column has {words}; state one of them, or all that leave the number as it is")
             common = dict([max(common.items(), key=lambda item: item[1])])
         units |= {part: count for unit, count in common.items() for part in unit.split(BOTH)}
     return replace(result, units=(*stated.units, *sorted(units)))

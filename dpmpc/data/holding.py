@@ -13,12 +13,13 @@ from dpmpc.data.once import worked_out
 from dpmpc.data.reading import number_sql
 from dpmpc.data.scripts import ZEROS
 from dpmpc.data.table import Column, Table, value_sql
-from dpmpc.data.together import COLUMN, alike
+from dpmpc.data.together import COLUMN, SMALL, alike, asked_of, in_lists
 from dpmpc.errors import RecordError
 
 HELD, _RAW = "held", "raw"
 _FIRST = 1000  # records that say what is tried first
 _AT_ONCE = 256  # columns of one query: what it holds of each while it runs adds up
+_SEVERAL = 16  # columns: of fewer it does not matter how long an expression is planned
 
 
 def held(table: Table, names: Sequence[str]) -> Table:
@@ -51,16 +52,17 @@ def held(table: Table, names: Sequence[str]) -> Table:
 
 def _held(table: Table, names: Sequence[str], called: str, first: int) -> Table:
     """The same of columns that are held at once, in a table of this name, as h`first` and so on."""
-    if not table.spelling.plain:
+    together = len(names) > _SEVERAL and _is_small(table)
+    if not (together or table.spelling.plain):
         table = _staged(table, names)
     numbers, few, bare = _tried(table, names)
     while True:
         named = enumerate(names, first)
         columns = tuple(_column(table[name], f"h{k}", name in numbers, name in few) for k, name in named)
-        result = _as_typed(table, columns, bare, called) or _made(table, columns, table.relation, called)
+        result = _as_typed(table, columns, bare, called) or _made(table, columns, called, together)
         table.unchanged()
-        counts = {c.name: f"count(*) FILTER (WHERE NOT isfinite({c.sql}))" for c in columns if c.name in numbers}
-        wrong = {n for n, count in zip(counts, result.one(*counts.values()) if counts else (), strict=True) if count}
+        some = [c.name for c in columns if c.name in numbers]
+        wrong = {name for name, (count,) in asked_of(result, some, _infinite, result.n).items() if count}
         if not wrong:
             break
         numbers -= wrong
@@ -68,9 +70,13 @@ def _held(table: Table, names: Sequence[str], called: str, first: int) -> Table:
     known = result.found
     result = replace(result, columns=tuple(replace(c, clean=_held_clean(c) and c.name not in odd) for c in columns))
     if odd:
-        result = _made(result, tuple(replace(c, clean=_held_clean(c)) for c in columns), called, called)
+        result = _made(result, tuple(replace(c, clean=_held_clean(c)) for c in columns), called, together)
     result.found.update({key: texts for key, texts in known.items() if key not in map(texts_of, odd)})
     return result
+
+
+def _infinite(table: Table, name: str) -> list[str]:
+    return [f"count(*) FILTER (WHERE NOT isfinite({table[name].sql}))"]
 
 
 def _held_clean(column: Column) -> bool:
@@ -93,7 +99,7 @@ def _tried(table: Table, names: Sequence[str]) -> tuple[set[str], set[str], set[
         seen |= {some.names[at]: (*found,) for at, *found in rows}
     none = (0, 0, 0)  # of no records
     numbers = {name for name in texts if not seen.get(name, none)[0] and not table.worded(name)}
-    plain = (name for name in texts if table[name].type == "VARCHAR" and not table[name].value)
+    plain = (name for name in texts if table[name].type == "VARCHAR" and table.spelling.plain)
     few = {name for name in plain if name not in numbers and seen.get(name, none)[1] <= MOST}
     return numbers, few, {name for name in numbers if not seen.get(name, none)[2]}
 
@@ -116,11 +122,26 @@ def _as_typed(table: Table, columns: Sequence[Column], bare: Set[str], called: s
         return None
 
 
-def _made(table: Table, columns: Sequence[Column], relation: str, called: str) -> Table:
-    """The table of these columns, held."""
-    return _kept(
-        table, columns, ", ".join(f"{_sql(table, column)} AS {column.sql}" for column in columns), called, relation
-    )
+def _made(table: Table, columns: Sequence[Column], called: str, together: bool) -> Table:
+    """The table of these columns, held. `together`: whether those that are alike are worked out by one expression."""
+    lists = [c.name for c in columns if together and _is_dear(table, c)]
+    kinds = {c.name: c for c in columns}
+    relation, listed = table.relation, dict[str, str]()
+    if len(lists) > 1:
+        said, key = (lambda one, name: _sql(one, kinds[name])), (lambda name: (kinds[name].type, kinds[name].clean))
+        relation, listed = in_lists(table, lists, said, key)
+    select = ", ".join(f"{listed.get(c.name) or _sql(table, c)} AS {c.sql}" for c in columns)
+    return _kept(table, columns, select, called, relation)
+
+
+def _is_dear(table: Table, column: Column) -> bool:
+    """Whether the value of a column as it is to be held is more than the field itself, or a cast."""
+    return column.clean or (column.type == "DOUBLE" and table[column.name].type != "DOUBLE")
+
+
+def _is_small(table: Table) -> bool:
+    """Whether to work out a table's fields takes less than to plan it. Cost: a reading of its first records."""
+    return bool(table.one("count(*)", relation=f"(SELECT 1 FROM {table.relation} LIMIT {SMALL + 1})")[0] <= SMALL)
 
 
 def _kept(table: Table, columns: Sequence[Column], select: str, called: str, relation: str = "") -> Table:

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpmpc.data.absent import as_stated
+from dpmpc.data.apart import LIMIT_WORDS
 from dpmpc.data.calendars import Calendar
 from dpmpc.data.facts import EXACT, MOSTLY, TOP, Fact, facts_of
 from dpmpc.data.few import few
-from dpmpc.data.forms import FORMS, NEGATIVE, SOME, Forms, proposed
+from dpmpc.data.forms import BOTH, FORMS, NEGATIVE, SOME, Forms, proposed
 from dpmpc.data.holding import held
 from dpmpc.data.looked import ALIKE, Kind, Looked, Role
 from dpmpc.data.oddities import CODE, IDENTIFIER, LIKELY_YEARS, dropping, oddities, years_of
@@ -25,7 +26,7 @@ from dpmpc.lazy import dataclass
 MOST_LISTED = 100  # values of a category that a draft lists
 _NEARLY = 0.9
 _REMARKS = 3  # different words: as few among many different numbers are remarks
-RESULTS = ("-", "--", "\u2013", "nil", "neg")  # beside + and ++
+RESULTS = ("-", "--", "\u2013", "\u2212", "\uff0d", "\u30fc", "nil", "neg")  # beside + and ++
 _FEW = 20  # records: fewer say nothing of identifiers
 _LONG = 1e7  # numbers from here on that have as many digits as each other and are all different may be identifiers
 _WIDE = 5  # digits: numbers of so many with zeros before them that are all different may be identifiers
@@ -279,6 +280,7 @@ def _text(table: Table, base: Looked, fact: Fact) -> Looked:
     lettered = int(fact["lettered"]) >= SOME * there and numbers + fact["point"] + fact["comma"] >= SOME * there > 0
     timed = int(fact["times"]) >= MOSTLY * there
     units: dict[str, int] = fact["unit counts"] if worth and not (codes or lettered or timed) else {}
+    units = {unit: count for unit, count in units.items() if not set(unit.split(BOTH)) & {*LIMIT_WORDS}}
     if len(units) > 2 and base.distinct <= 2 * len(units):  # 1234 AB, 9711 LM: each has a unit of its own
         units = {}
     broken = any(int(fact[form]) for form in FORMS if form.split()[0] in ("comma", "point", "gap", "tick"))
@@ -291,6 +293,8 @@ def _text(table: Table, base: Looked, fact: Fact) -> Looked:
     ):  # PID00271828
         units = {}
     counts = {form: 0 if timed else int(fact[form]) for form in (*FORMS, *NEGATIVE)}
+    if int(fact["flagged"]) >= SOME * there:  # 14.4+ and 3.1-: marks of what is high and low
+        counts["trailing"] = 0
     points = (int(fact["three"]), int(fact["pointed"]))
     forms = Forms(
         there, counts, units, words, points, (numbers, dates), base.name, int(fact["plain"]), lettered, results

@@ -299,4 +299,5 @@ def build(
         None if persons is None else (persons[train], persons[test]),
         whole.beyond,
         mapping.misfits,
+        mapping.ends,
     )

@@ -79,7 +79,9 @@ class Looked:
             return f"the part of a day{gone}"
         if self.kind == "category" and self.used:
             rare = self.distinct - len(self.shared)
-            return f"a feature for each of {len(self.shared)} values" + (f"; {rare} rare ones have none" * bool(rare))
+            each = "its one value" if len(self.shared) == 1 else f"each of {len(self.shared)} values"
+            without = f"; {number_of(rare, 'rare one has', 'rare ones have')} none" if rare else ""
+            return f"a feature for {each}{without}"
         return "left out"
 
     @property

@@ -1,18 +1,19 @@
 """What a look finds beside kinds and spellings, a line each for the owner's own eyes: columns that are there twice, a
 row of totals, persons with several records, words for what is missing."""
 
+import datetime
 import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dpmpc.data.apart import codes, days, limits, measured, paired, units_row, words_for_none
+from dpmpc.data.apart import codes, days, limits, measured, paired, signed, units_row, words_for_none
 from dpmpc.data.calendars import Calendar
 from dpmpc.data.edges import TOTAL
 from dpmpc.data.few import listed
 from dpmpc.data.reading import literal
-from dpmpc.data.spelling import MISSING, Spelling, stating
+from dpmpc.data.spelling import MISSING, Spelling, is_number, stating
 from dpmpc.data.table import Table, some
 from dpmpc.data.texts import figures_of, points_of
 from dpmpc.data.together import asked_of
@@ -30,6 +31,7 @@ _VALUES = 5  # different ones: of fewer none is far from the others
 _FIRST = 1 << 14  # records that are looked at for words that may be values
 _SHORT = 3  # letters of such words
 _SHARED = 0.01  # of the records: so many share a code
+_MUCH = 0.3  # of the fields: so many numbers among words are said
 _PERSONS = 0.05  # of the records: fewer identifiers are wards, doctors and devices
 SMALLEST, LARGEST = 2.0**-24, 2.0**40  # sizes of numbers that a survey knows
 # The years in which dates of today's files lie, of each calendar; lunar years of Islamic countries are later ones.
@@ -40,7 +42,10 @@ IDENTIFIER = re.compile(
     r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
     r"|account|konto|conto|compte|cuenta|conta|rekening|iban"
     r"|matricola|aadhaar|mpi|zeile|row|index|cpr|uhid|hn|amka|αμκα|№)([^a-z]|$)|^ת\.? ?ז"
-    r"|(id|nr|nummer|number|szám|číslo|tunnus|זהות|#|号|番号|编号|编码|번호|رقم الملف|شماره پرونده|شناسه|کد ملی)\.?$",
+    r"|(?-i:[a-z]I[Dd])$"
+    r"|(pat|patient(en)?|pseudo|record|case|fall|person|subject|study|visit|encounter|sample|client|kunden|user|row)id$"
+    r"|(nr|nummer|number|szám|číslo|tunnus|זהות|#|号|號|番号|编号|编码|번호|رقم الملف|رقم الهوية|شماره پرونده|شناسه"
+    r"|کد ملی|दर्ता नं)\.?$",
     re.I,
 )  # in a column's name
 
@@ -76,6 +81,7 @@ def oddities(
         *_calendars(seen, proposed, stated),
         *_groups(source, table, seen, stated),
         *_figures(table, seen),
+        *_mixed(seen),
         *_words(seen, words),
         *words_for_none(seen, proposed.missing),
         *_kept(source, seen, table.n),
@@ -122,7 +128,7 @@ def _totals(source: Table, table: Table, columns: Sequence["Looked"], proposed: 
     texts = [c.name for c in columns if table[c.name].kind == "text" and c.rows >= _LEAST]
     if not texts:
         return
-    listed = {c.name: c.values for c in columns if c.listed}
+    listed = {c.name: c.values for c in columns if c.listed and table[c.name].kind == "text"}
     held = {
         name: sum(count for word, count in values if TOTAL.fullmatch(word.lower())) for name, values in listed.items()
     }
@@ -210,7 +216,7 @@ def _calendars(columns: Sequence["Looked"], proposed: Spelling, stated: Spelling
     for c in columns:
         if c.kind == "date" and c.least is not None and c.greatest is not None:
             first, last = years_of(c)
-            if (1250 <= first and last <= 1500) or first >= 2400:
+            if (1250 <= first and last <= 1500) or first > datetime.date.today().year + 1:
                 yield (
                     f"column '{c.name}' has the years {first} to {last}, and is read as if these were of the Gregorian "
                     f"calendar; if they are of another, {f'state it: {way}' if way else 'write Gregorian dates'}"
@@ -269,6 +275,21 @@ def _figures(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
                 f"column '{c.name}': {count} fields have digits and signs that no option reads as numbers, "
                 "dates or times, and count as words; write such numbers plainly, and dates as yyyy-mm-dd"
             )
+
+
+def _mixed(columns: Sequence["Looked"]) -> Iterator[str]:
+    """Columns of words many of which are numbers."""
+    for c in columns:
+        if c.role == "feature" and c.forms is not None and c.kind in ("category", "free text", "identifier"):
+            numbers = 0 if c.worded or c.codes else c.forms.read[0]
+            other = next((text for text, _ in c.values if not is_number(text)), "")
+            mixed = _MUCH * c.present <= numbers < c.present and c.distinct > _MANY_VALUES
+            if mixed and other and not signed(other)[0]:
+                yield (
+                    f"column '{c.name}': {numbers} of {number_of(c.present, 'field')} are numbers, and it is read as "
+                    f"words for the others, such as '{other[:20]}'; a schema with kind = \"number\" for it reads the "
+                    "numbers, and has the others missing"
+                )
 
 
 def _kept(source: Table, columns: Sequence["Looked"], rows: int) -> Iterator[str]:

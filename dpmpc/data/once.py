@@ -23,13 +23,38 @@ def worked_out(select: str, relation: str) -> tuple[str, str]:
     """(the same with names in place of what is to be worked out once, the relation with these names): an expression
     that stands in a query for each time that it is asked takes DuckDB longer to plan than to run. What stands there
     once, or is short, stays."""
+    select, named = _named(select)
+    for names in named:
+        more = ", ".join(f"{sql} AS {name}" for name, sql in names.items())
+        relation = f"(SELECT *, {more} FROM {relation})"
+    return select, relation
+
+
+def bound(sql: str) -> str:
+    """The same in one expression, which may stand within a lambda."""
+    sql, named = _named(sql)
+    for name, value in [item for names in reversed(named) for item in names.items()]:
+        sql = let(name, value, sql)
+    return sql
+
+
+def _named(sql: str) -> tuple[str, list[dict[str, str]]]:
+    """(the same with names in place of what is to be worked out once, what each stands for: at each level, those before
+    it may stand in it)."""
+    named = list[dict[str, str]]()
     for level in range(9):
-        found = Counter(_INNERMOST.findall(select))
-        names = {sql: f'"(once {level}.{k})"' for k, sql in enumerate(found) if found[sql] > 1 and len(sql) > _SHORT}
-        select = _INNERMOST.sub(lambda match: names.get(match[1], match[1]), select)  # noqa: B023  called at once
+        found = Counter(_INNERMOST.findall(sql))
+        often = [each for each in found if found[each] > 1 and len(each) > _SHORT]
+        names = {each: f'"(once {level}.{k})"' for k, each in enumerate(often)}
+        sql = _INNERMOST.sub(lambda match: names.get(match[1], match[1]), sql)  # noqa: B023  called at once
         if names:
-            more = ", ".join(f"{sql} AS {name}" for sql, name in names.items())
-            relation = f"(SELECT *, {more} FROM {relation})"
+            named.append({name: each for each, name in names.items()})
         if not found:
             break
-    return select, relation
+    return sql, named
+
+
+def let(name: str, value: str, sql: str) -> str:
+    """SQL in which a name stands for a value, which is worked out once, and where it is asked for: what stands
+    in a query several times DuckDB plans several times."""
+    return f"list_transform([{value}], lambda {name}: {sql})[1]"

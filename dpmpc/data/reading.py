@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from dpmpc.data.calendars import BUDDHIST, PERSIAN_EPOCH, YEARS
+from dpmpc.data.once import let
 from dpmpc.data.scripts import (
     ARABIC_COMMA,
     ARABIC_POINT,
@@ -51,16 +52,10 @@ def number_sql(text: str, spelling: Spelling, *, loose: bool) -> str:
     """SQL for the DOUBLE that a text without space around it spells, NULL where it spells none (NaN and infinity may
     come out). `loose`: whether a text may hold `_` or `+-`, which DuckDB allows within numbers."""
     value = _signed(text, spelling)
-    other = _let(TEXT, _western(text, spelling.decimal), _signed(TEXT, spelling))
+    other = let(TEXT, _western(text, spelling.decimal), _signed(TEXT, spelling))
     signs = f"{_foreign(text)} AND regexp_matches({text}, {_OTHERS})"  # without any it would read the same once more
     value = f"coalesce({value}, CASE WHEN {signs} THEN {other} END)"
     return f"CASE WHEN contains({text}, '_') OR contains({text}, '+-') THEN NULL ELSE {value} END" if loose else value
-
-
-def _let(name: str, value: str, sql: str) -> str:
-    """SQL in which a name stands for a value, which is worked out once, and where it is asked for: what stands
-    in a query several times DuckDB plans several times."""
-    return f"list_transform([{value}], lambda {name}: {sql})[1]"
 
 
 def _foreign(text: str) -> str:
@@ -97,7 +92,7 @@ def _signed(text: str, spelling: Spelling) -> str:
 def _without_unit(text: str, spelling: Spelling) -> str:
     pattern = literal(rf"^{spelling.unit_pattern}$")
     stripped = f"regexp_replace({text}, {pattern}, '\\1\\2', 's')"
-    return _let(BARE, stripped, f"CASE WHEN NOT regexp_matches({BARE}, '^[+-]{{2}}') THEN {_read(BARE, spelling)} END")
+    return let(BARE, stripped, f"CASE WHEN NOT regexp_matches({BARE}, '^[+-]{{2}}') THEN {_read(BARE, spelling)} END")
 
 
 def _read(text: str, spelling: Spelling) -> str:
@@ -105,7 +100,7 @@ def _read(text: str, spelling: Spelling) -> str:
     if not spelling.negative:
         return value
     pattern = literal(rf"^{spelling.negative_pattern}$")
-    below = _let(BELOW, f"regexp_replace({text}, {pattern}, '-\\1', 's')", _digits(BELOW, spelling))
+    below = let(BELOW, f"regexp_replace({text}, {pattern}, '-\\1', 's')", _digits(BELOW, spelling))
     return f"coalesce({value}, CASE WHEN regexp_matches({text}, {pattern}, 's') THEN {below} END)"
 
 
@@ -150,8 +145,8 @@ def days_sql(text: str, spelling: Spelling) -> str:
             + " END"
         )
 
-    led = _let(TEXT, _turned(_western(text, ".")), without_before_sql(TEXT))
-    other = _let(TEXT, led, read(TEXT, western=True))
+    led = let(TEXT, _turned(_western(text, ".")), without_before_sql(TEXT))
+    other = let(TEXT, led, read(TEXT, western=True))
     return (
         f"CASE WHEN {_foreign(text)} OR {_led(text)} THEN CASE WHEN regexp_matches({text}, '\\pN') THEN {other} END"
         f" ELSE {read(text, western=False)} END"
@@ -163,12 +158,12 @@ def clock_sql(text: str) -> str:
 
     def read(text: str) -> str:
         part = f"regexp_extract({text}, {literal(f'^{CLOCK}$')}, ['h', 'i', 's', 'half'])"
-        return _let(PARTS, part, f"CASE WHEN {PARTS}.h <> '' THEN {_time()} END")
+        return let(PARTS, part, f"CASE WHEN {PARTS}.h <> '' THEN {_time()} END")
 
     marked = f"contains({TEXT}, ':') OR contains({TEXT}, 'h')"
     foreign = f"CASE WHEN {_foreign(text)} THEN {_turned(_western(text, '.'))} ELSE {text} END"
-    plain = _let(TEXT, foreign, _clock(TEXT))
-    return _let(TEXT, plain, f"CASE WHEN {marked} THEN {read(TEXT)} END")
+    plain = let(TEXT, foreign, _clock(TEXT))
+    return let(TEXT, plain, f"CASE WHEN {marked} THEN {read(TEXT)} END")
 
 
 def _turned(text: str) -> str:
@@ -176,7 +171,7 @@ def _turned(text: str) -> str:
     other = TEXT
     for pattern, instead in TURNED:
         other = f"regexp_replace({other}, {literal(pattern.pattern)}, {literal(instead)}, 'g')"
-    return _let(TEXT, text, f"CASE WHEN regexp_matches({TEXT}, '{TURNS}') THEN {other} ELSE {TEXT} END")
+    return let(TEXT, text, f"CASE WHEN regexp_matches({TEXT}, '{TURNS}') THEN {other} ELSE {TEXT} END")
 
 
 def _clock(text: str) -> str:
@@ -209,7 +204,7 @@ def _days(text: str, order: str, spelling: Spelling) -> str:
         month = f"left(split_part({literal(month_list(spelling.months))}, concat(',', lower({PARTS}.m), '='), 2), 2)"
     date = _date(year, month, spelling.calendar if order != "era" else "")
     time = f"CASE WHEN {PARTS}.h = '' THEN 0 ELSE {_time()} END"
-    return _let(PARTS, part, f"CASE WHEN {PARTS}.y NOT IN ('', '0000') THEN {date} + {time} END")
+    return let(PARTS, part, f"CASE WHEN {PARTS}.y NOT IN ('', '0000') THEN {date} + {time} END")
 
 
 def _date(year: str, month: str, calendar: str) -> str:
@@ -220,7 +215,7 @@ def _date(year: str, month: str, calendar: str) -> str:
     whole = f"TRY_CAST({year} AS INTEGER)"
     if calendar == "buddhist":
         ours = _date(f"CAST({DATE} - {BUDDHIST} AS VARCHAR)", month, "")
-        return _let(DATE, whole, f"CASE WHEN {DATE} BETWEEN {first} AND {last} THEN {ours} END")
+        return let(DATE, whole, f"CASE WHEN {DATE} BETWEEN {first} AND {last} THEN {ours} END")
     y, m, d = (f"{DATE}[{k}]" for k in (1, 2, 3))
 
     def new_year(year: str) -> str:
@@ -231,7 +226,7 @@ def _date(year: str, month: str, calendar: str) -> str:
     there = f"{y} BETWEEN {first} AND {last} AND {m} BETWEEN 1 AND 12 AND {d} BETWEEN 1 AND CASE WHEN {m} < 7 THEN 31"
     there += f" ELSE 30 END AND {before} + {d} <= {new_year(f'({y} + 1)')} - {new_year(y)}"
     days = f"CASE WHEN {there} THEN CAST({new_year(y)} + {before} + {d} - 1 AS DOUBLE) END"
-    return _let(DATE, f"[{whole}, TRY_CAST({month} AS INTEGER), TRY_CAST({PARTS}.d AS INTEGER)]", days)
+    return let(DATE, f"[{whole}, TRY_CAST({month} AS INTEGER), TRY_CAST({PARTS}.d AS INTEGER)]", days)
 
 
 def _time() -> str:
@@ -241,4 +236,4 @@ def _time() -> str:
     clock = f"CASE WHEN {PARTS}.half = '' THEN {hour} WHEN {hour} BETWEEN 1 AND 12 THEN {hour} % 12 + {later} END"
     second, minute = f"coalesce(TRY_CAST({PARTS}.s AS INTEGER), 0)", f"TRY_CAST({PARTS}.i AS INTEGER)"
     within = f"{HOUR} <= 23 AND {minute} <= 59 AND {second} <= 60"
-    return _let(HOUR, clock, f"CASE WHEN {within} THEN ({HOUR} * 3600 + {minute} * 60 + {second}) / 86400 END")
+    return let(HOUR, clock, f"CASE WHEN {within} THEN ({HOUR} * 3600 + {minute} * 60 + {second}) / 86400 END")

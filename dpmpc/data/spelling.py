@@ -31,7 +31,7 @@ GAPS = {"": "", ",": ",", ".": ".", " ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 _DAY = r"(\d{1,2})"
 _NORDIC = r"(?i:klo|kl\.?)"  # before a time of day whose minutes may follow a point
 _AT = r"(?:(?i:klo|kl\.?|um|at|a las|alle ore|alle|ore|às|as|à|om|ve|в|о) +)?"
-_CLOCK_WORD = r" ?(?i:uhr|hod\.?|hrs?\.?|hs\.?|uur|h)"  # after one
+_CLOCK_WORD = r" ?(?i:uhr|hod\.?|hrs?\.?|hs\.?|uur|h|น\.?)"  # after one
 TIME = (
     rf"(?:(?:[T:] *| +|, *){_AT}(\d{{1,2}})(?:[:.]| ?h ?)(\d{{2}})(?:[:.](\d{{2}})(?:[.,]\d+)?)?"
     rf"(?: *([AaPp])\.? ?[Mm]\.?)?(?:{_CLOCK_WORD})?(?: ?(?:Z|UTC|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
@@ -67,6 +67,7 @@ CLOCK = r"(\d{1,2})(?::| ?h ?)(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.? ?
 SAID_CLOCKS = (
     rf"^{_NORDIC} +(\d{{1,2}})[.:](\d{{2}})(:\d{{2}})?$",
     rf"^(\d{{1,2}})[.:](\d{{2}})(:\d{{2}})?{_CLOCK_WORD}$",
+    r"^([01]\d|2[0-3])([0-5]\d)(:\d{2})? ?(?i:hrs?\.?|h|uhr)$",  # 1430hrs
 )
 BEFORE_DATE = rf"^(?i:{'|'.join(WORDS_BEFORE)})[.,]* +"
 _EPOCH = datetime.date(1970, 1, 1)
@@ -79,7 +80,7 @@ NO_CENTS = ("/-", ",-", ",--", ".-", ".--", ",\u2013", ".\u2013", ",\u2014", ".\
 def is_unit(text: str) -> bool:
     """Whether a word can be a unit of numbers: it has no digit or sign of one, but for what ends a whole amount (`/-`,
     `,-`), and no comma, apostrophe or point at an end, but for the point of a word cut short (kr., Fr.)."""
-    unit = text.strip()
+    unit = "".join(sign for sign in text.strip() if unicodedata.category(sign)[0] != "M")  # vowels of Indian letters
     return unit in NO_CENTS or bool(unit and not re.search(r"[\d+-]|^[.,']|[,']$|(^|[^\w.])\.$|\.\.$", unit))
 
 
@@ -389,8 +390,9 @@ _LINE_ENDS = str.maketrans("\n\r", "  ")
 def canonical(text: str, spelling: Spelling = PLAIN) -> str:
     """The spelling under which values are compared: the shortest one of a number, so that `4.0` is `4`; true, false;
     line ends are spaces, as in records."""
-    text = composed(bare(text)).translate(_LINE_ENDS)
-    number = spelling.number(text)
+    plain = spelling.decimal == "." and is_number(text)  # as most are: nothing else has to be tried
+    text = text if plain else composed(bare(text)).translate(_LINE_ENDS)
+    number = float(text) if plain else spelling.number(text)
     if number is not None:
         return f"{number + 0.0!r}".removesuffix(".0")
     return text.lower() if text.lower() in ("true", "false") else text

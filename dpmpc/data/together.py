@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dpmpc.data.once import bound, worked_out
 from dpmpc.data.table import Table
 from dpmpc.lazy import dataclass
 
@@ -44,9 +45,7 @@ def alike(table: Table, names: Sequence[str], rows: int, tail: str = "") -> Iter
     are asked about, those that `tail` (LIMIT) leaves."""
     groups: dict[object, list[str]] = defaultdict(list)
     for name in names:
-        column, spelling = table[name], table.spelling
-        spelled = spelling.of(column.name), spelling.markers(column.name), table.worded(name)
-        groups[column.type, column.clean, column.finite, bool(column.value), spelled].append(name)
+        groups[spelled(table, name)].append(name)
     relation = f"(SELECT * FROM {table.relation} {tail})" if tail else table.relation
     at_once = max(1, min(_AT_ONCE, _FIELDS // max(1, rows)))
     for each in groups.values():
@@ -59,6 +58,31 @@ def alike(table: Table, names: Sequence[str], rows: int, tail: str = "") -> Iter
             parts.append(f"unnest(range({len(some)})) AS {COLUMN}")
             one = replace(table, columns=(column,))
             yield Alike(some, one, f"(SELECT {', '.join(parts)} FROM {relation})")
+
+
+def spelled(table: Table, name: str) -> object:
+    """What columns have in common whose fields are read by one expression."""
+    column, spelling = table[name], table.spelling
+    ways = spelling.of(column.name), spelling.markers(column.name), table.worded(name)
+    return column.type, column.clean, column.finite, bool(column.value), ways
+
+
+def in_lists(
+    table: Table, names: Sequence[str], said: Callable[[Table, str], str], key: Callable[[str], object]
+) -> tuple[str, dict[str, str]]:
+    """(a relation, SQL for the value of each column in it): one expression a row for all columns that are spelled alike
+    and are of one `key`, over a list of their fields. What `said` gives for one column is planned once for all."""
+    groups: dict[object, list[str]] = defaultdict(list)
+    for name in names:
+        groups[key(name), spelled(table, name)].append(name)
+    lists, found = [], dict[str, str]()
+    for k, some in enumerate(groups.values()):
+        one = replace(table, columns=(replace(table[some[0]], sql=_VALUE),))
+        fields = ", ".join(table[name].sql for name in some)
+        lists.append(f'list_transform([{fields}], lambda {_VALUE}: {bound(said(one, some[0]))}) AS "(list {k})"')
+        found |= {name: f'"(list {k})"[{at}]' for at, name in enumerate(some, 1)}
+    select, relation = worked_out(", ".join(("*", *lists)), table.relation)
+    return f"(SELECT {select} FROM {relation})", found
 
 
 def asked_of(

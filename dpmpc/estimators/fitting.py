@@ -260,7 +260,7 @@ def _learned(
     facts = facts_of_schema(str(request.data_id), schema, sizes, before)
     request, advice = settled(request, facts)
     plan = plan_of(request, facts)
-    for text in () if advice is None or before else advice.warnings:  # those of a survey were told before it
+    for text in () if advice is None or before else advice.marked:  # those of a survey were told before it
         expect(text)
     books.check(out, plan)
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.errors import spelt
+from dpmpc.estimators.errors import spelling
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import Spent, run_of, spent
 from dpmpc.privacy.entry import Entry
@@ -42,7 +44,8 @@ def warn(fits: int, total: Spent, plan: Plan) -> None:
 
 def expect(text: str) -> None:
     """Warns of what is to be expected of a fit, from public numbers alone: that noise will swamp the signal, say."""
-    warnings.warn(f"before anything is spent: {text.removeprefix('warning: ')}", UserWarning, stacklevel=5)
+    said = spelt(text.removeprefix("warning: "), spelling)
+    warnings.warn(f"before anything is spent: {said}", UserWarning, stacklevel=5)
 
 
 def ledger_of(run: Path) -> tuple[Entry, ...]:

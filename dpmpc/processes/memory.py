@@ -31,13 +31,16 @@ def keep_freed_blocks() -> None:
 
 @contextlib.contextmanager
 def importing() -> Iterator[None]:
-    """Python looks for no garbage within. Imports leave none to speak of, and looking through what they have made so
-    far, again and again, takes a seventh of their time."""
-    usual = gc.isenabled()
+    """Python looks for no garbage within, nor later among what was imported. Imports leave none to speak of, and to
+    look through what they have made so far, again and again, takes a seventh of their time, and after them a thirtieth
+    of a short command's."""
+    usual, before = gc.isenabled(), len(sys.modules)
     gc.disable()
     try:
         yield
     finally:
+        if len(sys.modules) > before:
+            gc.freeze()
         if usual:
             gc.enable()
 

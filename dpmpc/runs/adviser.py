@@ -118,7 +118,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Advice:
-    """The advice: the best choice, its weights, grid and survey share, the best of every method, and warnings.
+    """The advice: the best choice, its weights, grid and survey share, the best of every method, and warnings, `marked`
+    for a surface that spells their settings.
 
     followed: whether a run is planned by it; else it says what to expect of a run that was asked for.
     """
@@ -129,8 +130,13 @@ class Advice:
     grid_bits: int
     survey_share: float
     alternatives: list[Choice]
-    warnings: list[str]
+    marked: list[str]
     followed: bool = True
+
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings with settings as Python has them."""
+        return [spelt(text) for text in self.marked]
 
     @property
     def surpassed(self) -> bool:
@@ -140,8 +146,8 @@ class Advice:
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values."""
         rows = [vars(choice) | {"left": choice.left} for choice in (self.choice, *self.alternatives)]
-        rest = {k: v for k, v in vars(self).items() if k not in ("choice", "alternatives", "followed")}
-        return {"advice": rows[0], "alternatives": rows[1:], **rest}
+        rest = {k: v for k, v in vars(self).items() if k not in ("choice", "alternatives", "followed", "marked")}
+        return {"advice": rows[0], "alternatives": rows[1:], **rest, "warnings": self.warnings}
 
 
 def advise(c: Circumstances) -> Advice:
@@ -346,10 +352,13 @@ def _warnings(c: Circumstances, choice: Choice, share: float) -> list[str]:
             f"features; {DEFAULT_LAW.capitalize()} noise does not; "
             f"{'add <<delta>>' if c.delta is None else f'leave out <<law={choice.noise}>>'}"
         )
-    if share and survey_noise(c, share) > LARGEST_SURVEY_NOISE:
-        found.append(
-            f"the survey's noise is {survey_noise(c, share):.0%} of the records, too much to find ranges by; give "
-            "<<bounds>>"
-        )
     text = delta_warning(c.delta, c.records) if c.delta is not None else None
-    return [spelt(warning) for warning in [*found, *([text] if text else [])]]
+    return [*found, *(survey_warnings(c) if share else []), *([text] if text else [])]
+
+
+def survey_warnings(c: Circumstances) -> list[str]:
+    """What is warned of where a survey will find little."""
+    noise = survey_noise(c, survey_share(c))
+    if noise <= LARGEST_SURVEY_NOISE:
+        return []
+    return [f"the survey's noise is {noise:.0%} of the records, too much to find ranges by; give <<bounds>>"]

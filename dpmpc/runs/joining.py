@@ -137,6 +137,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
 
 _PLACES = {  # where a site changes what is neither in the file nor an option of `join`
     "budget": "budget in limits.toml",
+    "drop": "what the schema of consortium.toml does not list",
     "index": "which kit is started here",
     "plan_file": "plan.json of the kit",
     "tls": "the files in keys/",
@@ -167,8 +168,9 @@ def kit_spelling(name: str, value: str | None) -> str:
     own = known is not None and known.group is RecordSettings and name in _OWN
     if in_file is None or own:  # how a site reads its records
         given = () if known is None else known.setting.flags
-        flag = "`join " + (given or ("--" + name.replace("_", "-"),))[0]
-        return f"{flag}`" if value is None else f"{flag} {value}`"
+        flag = (given or ("--" + name.replace("_", "-"),))[0] + ("" if value is None else f" {value}")
+        theirs = known is not None and name not in _OWN
+        return f"`dpmpc train {flag}`, which a consortium does not have" if theirs else f"`join {flag}`"
     return f"{in_file} of consortium.toml"
 
 

@@ -10,6 +10,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data import Dataset
 from dpmpc.data.database import filtered_by
 from dpmpc.data.loading import OpenTable
+from dpmpc.data.mapping import one_value
 from dpmpc.data.persons import kept, said_of
 from dpmpc.errors import number_of
 from dpmpc.privacy.mechanism import Mechanism
@@ -128,6 +129,9 @@ def tell(dataset: Dataset, plan: Plan, job: OwnersJob, log: Log, emit: Emit) -> 
         emit("stage", text=beyond)
     if dataset.misfits and not held_here and (job.owner is None or job.begins):  # else it was said as the run began
         emit("stage", text=f"warning: {misfits_said(dataset.schema, dataset.misfits, dataset.records.n)}")
+    alike = one_value(dataset.schema.target, dataset.ends, dataset.records.n - dataset.misfits)
+    if alike and not held_here and not plan.released:  # else it was said before the survey
+        emit("stage", text=f"warning: {alike}")
     for counts in dataset.counts:
         if counts.warning is not None:
             emit("stage", text=f"warning: {counts.warning}")

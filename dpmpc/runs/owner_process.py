@@ -164,7 +164,7 @@ def _run(job: OwnersJob, opener: Opener, log: Log, emit: Emit, whole: WholeRun, 
         for line in job.check(plan):
             log(line)
     tell(dataset, plan, job, log, emit)
-    for text in () if advice is None or before else advice.warnings:  # those of a survey were told before it
+    for text in () if advice is None or before else advice.marked:  # those of a survey were told before it
         emit("stage", text=f"warning: {text}")
     attempt, known = FIRST_ATTEMPT, dict[int, Ints]()
     if job.resume:

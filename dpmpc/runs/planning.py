@@ -160,14 +160,17 @@ def _circumstances(request: Request, facts: Facts) -> "Circumstances":
 
 def plan_of(request: Request, facts: Facts) -> Plan:
     """The plan. Errors: as `Plan`, and where its promise cannot be kept."""
-    plan = _stated(request, facts)
+    plan, _ = _stated(request, facts)
     _ = plan.derived
     return plan
 
 
-def _stated(request: Request, facts: Facts) -> Plan:
-    """The plan, from which nothing has been derived. Errors: as `Plan`."""
-    request, _ = settled(request, facts)
+def _stated(request: Request, facts: Facts) -> "tuple[Plan, Advice | None]":
+    """The plan, from which nothing has been derived, and the advice that was taken. Errors: as `Plan`, and one
+    record."""
+    if sum(facts.sizes) < 2:
+        raise UsageError(f"a model is of several records; {facts.name or 'the plan'} has one; add records")
+    request, advice = settled(request, facts)
     assert request.method is not None and request.average is not None and request.weights is not None
     learning = Learning(
         method=request.method,
@@ -178,7 +181,7 @@ def _stated(request: Request, facts: Facts) -> Plan:
         weights=_weights(request, facts),
         **values_of(request, Descent),
     )
-    return Plan(
+    plan = Plan(
         run_id=request.run_id or secrets.token_hex(8),
         data=request.data_id or facts.name,
         data_id=data_digest(request.data_id or facts.name),
@@ -194,6 +197,7 @@ def _stated(request: Request, facts: Facts) -> Plan:
         capacity=request.capacity is not None,
         **request.plan_settings,
     )
+    return plan, advice
 
 
 def left(request: Request, before: tuple[Mechanism, ...]) -> Request:
@@ -208,9 +212,17 @@ def plan_with_survey(
     request: Request, draft: Schema, sizes: tuple[int, ...], name: str, part: str = "",
     before: tuple[Mechanism, ...] = (),
 ) -> Plan:  # fmt: skip
+    """The plan of `advised_with_survey`."""
+    return advised_with_survey(request, draft, sizes, name, part, before)[0]
+
+
+def advised_with_survey(
+    request: Request, draft: Schema, sizes: tuple[int, ...], name: str, part: str = "",
+    before: tuple[Mechanism, ...] = (),
+) -> "tuple[Plan, Advice | None]":  # fmt: skip
     """The plan whose release 0 is a survey of what the draft leaves open: its part of mu^2, and what follows it, from
-    public numbers alone. `before`: what the same run has released already. Errors: as `plan_of`; no delta; what no
-    survey is for."""
+    public numbers alone; and the advice that was taken. `before`: what the same run has released already. Errors: as
+    `plan_of`; no delta; what no survey is for."""
     if not request.delta:
         raise UsageError(
             "a survey has Gaussian noise, which needs a delta; none was given; add <<delta>>, or give <<bounds>> of "
@@ -230,14 +242,14 @@ def plan_with_survey(
     stated = None if balanced else request.class_weight
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
     unadvised = replace(request, iterations=request.releases)  # how training will go says nothing about its survey
-    first = stage_plan(_stated(unadvised, facts), survey.stage)
-    plan = _stated(request, replace(facts, before=(*before, first.derived.mechanism)))
+    first = stage_plan(_stated(unadvised, facts)[0], survey.stage)
+    plan, advice = _stated(request, replace(facts, before=(*before, first.derived.mechanism)))
     source = replace(plan.learning, survey=survey, weights=() if stated is None else parsed(stated, draft.target))
     longest = source.longest(first.divisor, noise_of(first))
     assert longest is not None
     whole = replace(plan, source=source, dimension=longest, released=())
     _ = whole.derived
-    return whole
+    return whole, advice
 
 
 def may_survey(request: Request) -> bool:
@@ -277,17 +289,14 @@ def silence(draft: Schema, sizes: tuple[int, ...]) -> str:
     )
 
 
-def warned_of(request: Request, draft: Schema, sizes: tuple[int, ...]) -> list[str]:
-    """What the adviser warns of before a survey, of public numbers alone, where each column is one feature; more make
-    it no better."""
-    if not request.advised or not TASKS[draft.task].rehearsed:
+def warned_of(request: Request, advice: "Advice | None", draft: Schema, sizes: tuple[int, ...]) -> list[str]:
+    """What is warned of before a survey, of public numbers alone: by the advice that its plan follows, where each
+    column is one feature, and more make it no better; and that it will find little."""
+    if advice is None:
         return []
-    from dpmpc.runs.adviser import rehearsed
+    from dpmpc.runs.adviser import survey_warnings
 
-    facts = Facts("", draft.task, len(draft.columns) + len(draft.unknown), sizes, draft.bounds, None)
-    known = replace(_circumstances(request, facts), columns=len(survey_of(draft).names), method=request.method)
-    advice = rehearsed(known)
-    return [] if advice is None else advice.warnings
+    return [*advice.marked, *survey_warnings(_surveyed(request, draft, sizes))]
 
 
 def on_advised_basis(request: Request, draft: Schema, sizes: tuple[int, ...]) -> Schema:
@@ -305,10 +314,19 @@ def on_advised_basis(request: Request, draft: Schema, sizes: tuple[int, ...]) ->
 
 def _survey_part(request: Request, draft: Schema, sizes: tuple[int, ...]) -> tuple[float, float]:
     """(its part of mu^2, the noise of one count as a part of the records)."""
-    from dpmpc.runs.adviser import Circumstances, survey_noise, survey_share
+    from dpmpc.runs.adviser import survey_noise, survey_share
+
+    known = _surveyed(request, draft, sizes)
+    share = survey_share(known)
+    return share, survey_noise(known, share)
+
+
+def _surveyed(request: Request, draft: Schema, sizes: tuple[int, ...]) -> "Circumstances":
+    """What is public of a survey."""
+    from dpmpc.runs.adviser import Circumstances
 
     asked = survey_of(draft)
-    known = Circumstances(
+    return Circumstances(
         owners=len(sizes),
         smallest=min(sizes),
         records=sum(sizes),
@@ -317,8 +335,6 @@ def _survey_part(request: Request, draft: Schema, sizes: tuple[int, ...]) -> tup
         delta=request.delta or None,
         columns=len(asked.names),
     )
-    share = survey_share(known)
-    return share, survey_noise(known, share)
 
 
 def asked_of_machines(

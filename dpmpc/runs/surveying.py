@@ -39,7 +39,7 @@ from dpmpc.data.derive import (
 from dpmpc.data.draft import target_of
 from dpmpc.data.intake import Intake
 from dpmpc.data.loading import OpenTable
-from dpmpc.data.mapping import owners_in
+from dpmpc.data.mapping import Mapping, one_value, owners_in
 from dpmpc.data.memory import parse_memory, usual_memory
 from dpmpc.data.persons import drawn_apart, persons_of
 from dpmpc.data.schema import Numeric, Range, Target, read_bounds
@@ -56,9 +56,9 @@ from dpmpc.runs.evaluating import counted as counted_of
 from dpmpc.runs.evaluating import inside, parting, splitting, training_part
 from dpmpc.runs.named_records import shared_out
 from dpmpc.runs.planning import (
+    advised_with_survey,
     may_survey,
     on_advised_basis,
-    plan_with_survey,
     silence,
     surveyed_first,
     too_loud,
@@ -113,6 +113,11 @@ def survey(
         if asked.kind == "number":
             target_of(intake[asked.target], "number", None)
     draft = draft_for(request, records.table, table, asked, features)
+    if not draft.classes_read:  # what training would refuse is refused before the survey is spent
+        mapping = Mapping(table, draft)
+        mapping.targets()
+        if alike := one_value(draft.target, mapping.ends, table.n - mapping.misfits):
+            tell(f"warning: {alike}")
     rows, owner_of, sizes = owners_of_records(request, records.table, table)
     persons = None if request.person is None else persons_of(records.table)
     held = counted_of(request, len(rows[1]), None if persons is None else persons[rows[1]])
@@ -209,12 +214,12 @@ def release(
     draft = on_advised_basis(request, asking.draft, asking.sizes)
     if too_loud(request, draft, asking.sizes):
         raise UsageError(silence(draft, asking.sizes))
-    whole = plan_with_survey(request, draft, asking.sizes, asking.table.source, asking.part)
+    whole, advice = advised_with_survey(request, draft, asking.sizes, asking.table.source, asking.part)
     # the parties of a run that is all here are processes of their own, and all its owners come
     asked, plan = whole.learning.survey, replace(whole.first, role="apart", min_owners=None)
     assert asked is not None
     work_out(plan)
-    for warning in warned_of(request, draft, asking.sizes):
+    for warning in warned_of(request, advice, draft, asking.sizes):
         tell(f"warning: {warning}")
     check(plan, whole)
     with Aggregator.of_plan(plan, out=folder, wait=wait, budget=budget, account=account) as aggregator:

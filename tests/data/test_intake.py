@@ -25,6 +25,7 @@ from dpmpc.data.schema import VERSION
 from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import Table
 from dpmpc.errors import RecordError, UsageError
+from tests.data.abroad import ABROAD
 from tests.data.exports import EXPORTS, GERMAN, Export, random_export
 from tests.tables import write
 
@@ -64,7 +65,7 @@ def test_random_mixes_of_habits_are_found(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("export", EXPORTS, ids=lambda e: e.name)
+@pytest.mark.parametrize("export", [*EXPORTS, *ABROAD], ids=lambda e: e.name)
 def test_from_file_to_model_in_the_first_try(export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """describe proposes the options, and drafts a schema that train accepts; every column is accounted for."""
     looked: list[Intake] = []

@@ -21,7 +21,7 @@ def test_noise_that_swamps_the_signal_is_told_before_anything_is_spent(
     """Where warnings are errors, such a fit ends, and no other fit finds anything spent."""
     X = np.random.default_rng(1).normal(size=(records, columns))
     y, site = np.arange(records) % 2, np.arange(records) % 4 // 2
-    model = PrivateLogisticRegression(epsilon=0.5, delta=1e-6, engine="clear", data_id="swamped", **stated)
+    model = PrivateLogisticRegression(epsilon=0.4, delta=1e-6, engine="clear", data_id="swamped", **stated)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserWarning, match="before anything is spent: noise will swamp the signal"):

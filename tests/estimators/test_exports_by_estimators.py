@@ -13,6 +13,7 @@ import pytest
 
 from dpmpc.data.spelling import Spelling
 from dpmpc.estimators import PrivateLogisticRegression
+from tests.data.abroad import ABROAD
 from tests.data.exports import (
     DEVICES,
     FRENCH,
@@ -40,7 +41,7 @@ def frame_of(export: Export, folder: Path, rows: int) -> tuple[pd.DataFrame, Any
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "export",
-    (GERMAN, FRENCH, INDIAN, TURKISH, JAPANESE, PERSIAN, LEDGER, WARD, RUSSIAN, DEVICES),
+    (GERMAN, FRENCH, INDIAN, TURKISH, JAPANESE, PERSIAN, LEDGER, WARD, RUSSIAN, DEVICES, *ABROAD),
     ids=lambda e: e.name,
 )
 def test_every_column_of_an_export_is_read_by_an_estimator(export: Export, tmp_path: Path) -> None:

@@ -33,6 +33,20 @@ def test_imports_are_not_looked_through_for_garbage() -> None:
     assert plain[1] > 20
 
 
+def test_what_was_imported_is_not_looked_through_later() -> None:
+    code = (
+        "import gc, sys; from dpmpc.processes.memory import importing; first = gc.get_freeze_count();"
+        "\nwith importing(): import sys"
+        "\nprint(gc.get_freeze_count() - first)"
+        "\nwith importing(): import dpmpc.runs.start"
+        "\nprint(gc.get_freeze_count(), len(gc.get_objects()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    nothing, frozen, young = map(int, done.stdout.split())
+    assert nothing == 0  # where nothing was imported, what is there stays as it is
+    assert frozen > 50_000 > 1000 > young
+
+
 @pytest.mark.parametrize("usual", [True, False])
 def test_collections_are_as_before_whatever_happens_meanwhile(usual: bool) -> None:
     before = gc.isenabled()

@@ -104,6 +104,20 @@ def test_a_run_with_a_survey_is_rehearsed_once_and_its_budget_solved_once(monkey
     assert fixed.releases != plan.releases
 
 
+def test_a_run_is_rehearsed_once_before_its_survey_and_once_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is warned of before the survey is what the advice says that its plan follows."""
+    asked, rehearsed = list[adviser.Circumstances](), adviser.rehearsed
+    monkeypatch.setattr(adviser, "rehearsed", lambda known: asked.append(known) or rehearsed(known))
+    told = list[str]()
+    train(tmp_path / "run", csv=str(records(tmp_path / "r.csv")), target="sick", owners=3, epsilon=0.05, delta=1e-5,
+          engine="clear", positive="yes", preprocessing="survey", evaluate=False,
+          progress=lambda event: told.append(event.get("text", "")))  # fmt: skip
+    assert len(asked) == 2 and len({known.spent for known in asked}) == 1 and asked[0].spent > 0
+    assert sum("noise will swamp the signal" in text for text in told) == 1
+
+
 def test_a_plan_for_sites_fixes_the_most_coordinates_before_its_survey() -> None:
     draft = Schema((Numeric("x", *ANY), Numeric("z", 0, 10)), Labels("y", ("1",), ("0",)), basis="additive")
     request = Request(owner_sizes=(5000, 5000), schema="s.json", epsilon=2.0, delta=1e-6, parties=3)

@@ -14,6 +14,7 @@ from dpmpc.data.schema import Labels, Schema
 from dpmpc.runs.named_records import load_owner
 from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import Request
+from tests.data.abroad import ABROAD
 from tests.data.exports import EXPORTS, Export
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -22,7 +23,7 @@ EACH, COLUMNS = 400, 3  # of each kind
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("export", EXPORTS, ids=lambda e: e.name)
+@pytest.mark.parametrize("export", [*EXPORTS, *ABROAD], ids=lambda e: e.name)
 def test_sites_with_the_habits_of_a_country_are_surveyed_and_read(export: Export, tmp_path: Path) -> None:
     """Noise makes no column of every record vanish: its counts are some 30 deviations of it."""
     files = []

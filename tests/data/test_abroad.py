@@ -1,0 +1,126 @@
+"""What a look says of habits that no option reads or that look like others: each is named, with the way out, and what
+is proposed for one column does no harm to another."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmpc.data import CsvFile
+from dpmpc.data.intake import Intake, explore
+from dpmpc.data.loading import opened
+from dpmpc.data.oddities import IDENTIFIER
+from dpmpc.data.spelling import Spelling, clock_time
+from dpmpc.errors import RecordError
+from tests.data.abroad import ABROAD, Export
+from tests.data.test_intake import accounted_for
+from tests.data.test_other_countries import N, noted, table
+
+
+def looked_at(path: Path) -> Intake:
+    with opened(CsvFile(path)) as (found, _):
+        return explore(found, target="y")[0]
+
+
+@pytest.mark.parametrize("export", ABROAD, ids=lambda e: e.name)
+def test_every_column_of_an_export_from_abroad_is_found(export: Export, tmp_path: Path) -> None:
+    with opened(CsvFile(export.write(tmp_path, 300)), guess=True) as (found, _):
+        accounted_for(explore(found, target=export.target)[0], export)
+
+
+def test_marks_of_high_and_low_make_no_number_negative(tmp_path: Path) -> None:
+    marks = ("+", "-", "")
+    path = table(tmp_path, v=lambda k: k, cells=lambda k: f"{k}.{k % 9}{marks[k % 3]}", owed=lambda k: f"{k}.5")
+    found = looked_at(path)
+    assert found.proposed.negative == "" and found["cells"].kind != "number"
+    (note,) = (each for each in found.notes if "fields are numbers, and it is read as words" in each)
+    assert "'cells'" in note and f"{N // 3} of {N} fields" in note
+    owed = table(tmp_path, v=lambda k: k, cells=lambda k: f"{k}.{k % 9}{'-' * (k % 3 == 0)}")
+    assert looked_at(owed).proposed.negative == "trailing"
+
+
+@pytest.mark.parametrize("minus", "-\u2212\uff0d\u30fc")
+def test_results_with_plus_and_minus_are_values_in_any_script(minus: str, tmp_path: Path) -> None:
+    plus = "\uff0b" if minus > "\u3000" else "+"
+    found = looked_at(table(tmp_path, v=lambda k: k, r=lambda k: (minus, plus, plus * 2)[k % 3]))
+    assert found["r"].missing == 0 and found["r"].distinct == 3 and found.proposed.missing == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "units", "what"),
+    [
+        ("\uff1c0.5", ("\uff1c",), "the limit"),
+        ("\u22640.5 mg", ("\u2264", "mg"), "the limit"),
+        ("0.5\u672a\u6e80", ("\u672a\u6e80",), "the limit"),
+        ("~0.5", ("~",), "the limit"),
+        ("0.5*", ("*",), "in them: "),
+    ],
+)
+def test_limits_and_marks_are_said_in_any_script(field: str, units: Any, what: str, tmp_path: Path) -> None:
+    path = table(tmp_path, v=lambda k: k, crp=lambda k: field if k % 6 == 0 else f"{k}.25")
+    (note,) = noted(path, "which count as")
+    assert what in note and f"units={units!r}" in note.replace("\\x3e", ">") and looked_at(path).proposed.units == ()
+    with opened(CsvFile(path), spelling=Spelling(units=units)) as (found, _):
+        rows = found.rows(found.number("crp"))
+    assert rows[0] == rows[6] == (0.5,) and rows[1] == (1.25,)
+
+
+@pytest.mark.parametrize(
+    ("field", "units"),
+    [("{}/{} mmHg", ("mmHg",)), ("{} cm / {} kg", ("cm", "kg")), ("{}\uff0f{}", ()), ("{}x{}", ())],
+)
+def test_pairs_are_said_and_read_with_units_and_in_wide_signs(field: str, units: Any, tmp_path: Path) -> None:
+    path = table(tmp_path, v=lambda k: k, bp=lambda k: field.format(110 + k % 30, 60 + k % 25))
+    (note,) = noted(path, "two numbers in a field")
+    assert "pairs=('bp',)" in note and (f"units={units!r}" in note if units else "units" not in note)
+    with opened(CsvFile(path), spelling=Spelling(units=units, pairs=("bp",))) as (found, _):
+        rows = found.rows(f"{found.number('bp (1)')}, {found.number('bp (2)')}")
+    assert rows == [(110 + k % 30, 60 + k % 25) for k in range(N)]
+
+
+def test_dates_that_are_all_still_to_come_are_said(tmp_path: Path) -> None:
+    days = {
+        "nepal": lambda k: f"20{76 + k % 6}-0{1 + k % 9}-{1 + k % 28:02}",
+        "near": lambda k: f"20{10 + k % 80}-01-01",
+    }
+    (note,) = noted(table(tmp_path, v=lambda k: k, **days), "Gregorian")
+    assert "'nepal' has the years 2076 to 2081" in note and note.endswith(
+        "if they are of another, write Gregorian dates"
+    )
+
+
+def test_a_word_that_ends_as_id_does_names_no_person(tmp_path: Path) -> None:
+    stay = table(tmp_path, v=lambda k: k, **{"V\u00e5rdtid": lambda k: f"{k % 40} d {k % 24} tim"})
+    assert not noted(stay, "person") and noted(stay, "no option reads")
+    for name in ("V\u00e5rdtid", "Uric acid", "Covid", "Lipid", "valid"):
+        assert not IDENTIFIER.search(name)
+    for name in (
+        "id",
+        "Patient_ID",
+        "PatientId",
+        "patientid",
+        "RECORDID",
+        "caseID",
+        "subject id",
+        "\u75c5\u6b77\u865f",
+    ):
+        assert IDENTIFIER.search(name)
+
+
+def test_times_of_four_digits_with_a_word_are_times(tmp_path: Path) -> None:
+    hours = {"0005 h": 5, "1430hrs": 870, "2359 Uhr": 1439, "14.30 \u0e19.": 870, "1430": None, "2460hrs": None}
+    for text, minutes in hours.items():
+        found = clock_time(text)
+        assert (None if found is None else round(1440 * found)) == minutes
+    found = looked_at(table(tmp_path, v=lambda k: k, t=lambda k: f"{k % 24:02}{k % 60:02}hrs"))
+    assert found["t"].kind == "time" and found["t"].unread == 0 and found.proposed.units == ()
+    lasting = looked_at(table(tmp_path, v=lambda k: k, t=lambda k: f"{1900 + 17 * k}hrs"))
+    assert lasting["t"].kind == "number" and lasting.proposed.units == ("hrs",)
+
+
+def test_names_are_found_below_titles_that_are_filled_up_with_separators(tmp_path: Path) -> None:
+    """As spreadsheets write them, with columns at the end that nobody named."""
+    export = next(each for each in ABROAD if each.name == "printed.csv")
+    path = export.write(tmp_path, 60)
+    with pytest.raises(RecordError, match=r"line 3 seems to .*header=3"), opened(CsvFile(path)):
+        pass
