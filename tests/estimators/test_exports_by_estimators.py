@@ -28,6 +28,7 @@ from tests.data.exports import (
     Export,
 )
 
+pytestmark = pytest.mark.usefixtures("small_tables")
 ASKED: dict[str, Any] = {"epsilon": 25.0, "delta": 1e-5, "engine": "clear", "iterations": 2, "basis": "linear"}
 
 
