@@ -12,6 +12,7 @@ from dpmpc.data.database import filtered_by
 from dpmpc.data.loading import OpenTable
 from dpmpc.data.mapping import one_value
 from dpmpc.data.persons import kept, said_of
+from dpmpc.data.table import some
 from dpmpc.errors import number_of
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.whole import WholeRun
@@ -135,6 +136,8 @@ def tell(dataset: Dataset, plan: Plan, job: OwnersJob, log: Log, emit: Emit) -> 
     for counts in dataset.counts:
         if counts.warning is not None:
             emit("stage", text=f"warning: {counts.warning}")
-        elif counts.unread:
-            are = number_of(counts.unread, "field is not read: it counts", "fields are not read: they count")
-            emit("stage", text=f"column '{counts.name}': {are} as missing")
+    if unread := [counts for counts in dataset.counts if counts.unread and counts.warning is None]:
+        many = sum(counts.unread for counts in unread)
+        are = number_of(many, "field is not read and counts", "fields are not read and count")
+        each = some([f"'{counts.name}' {counts.unread}" for counts in unread])
+        emit("stage", text=f"{are} as missing: {each}")

@@ -29,6 +29,8 @@ from tests.data.abroad import ABROAD
 from tests.data.exports import EXPORTS, GERMAN, Export, random_export
 from tests.tables import write
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 
 def run(command: Any, *arguments: object) -> Result:
     return CliRunner().invoke(command, [str(a) for a in arguments], standalone_mode=False, catch_exceptions=False)
