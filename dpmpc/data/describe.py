@@ -164,7 +164,7 @@ def _histogram(c: Looked, counted: dict[int, int]) -> tuple[tuple[str, int], ...
     low, high, dates = c.least, c.greatest, c.kind == "date"
     if low == high:
         return ((_day(low) if dates else f"{low:g}", sum(counted.values())),)
-    ends = np.linspace(low, high, BINS + 1)[:-1]
+    ends = 2 * np.linspace(low / 2, high / 2, BINS + 1)[:-1]  # halves, as above
     return tuple((_day(v) if dates else f"{v:.4g}", int(counted.get(k, 0))) for k, v in enumerate(ends))
 
 
