@@ -47,6 +47,7 @@ _NUMBER_TYPES = (
 )  # fmt: skip
 _DATE_TYPES = ("DATE", "TIMESTAMP")
 MOST_COLUMNS = 50_000  # to look at more takes hours; such a table lies on its side, or has to be cut
+MOST_LETTERS = 1_000  # of a column's name: plans and models have it, and a text of these has up to 4,000
 _AT_ONCE = 256  # aggregates of one query: of a thousand each costs twice as much, and at ten thousand DuckDB dies
 
 
@@ -277,8 +278,13 @@ def unused(kind: str) -> str:
 
 
 def check_names(names: Sequence[str], source: str) -> None:
-    """Errors: too many columns, two of one name, or a name that is empty."""
+    """Errors: too many columns, two of one name, or a name that is empty or longer than files of names take."""
     check_width(len(names), source)
+    if (longest := max(map(len, names), default=0)) > MOST_LETTERS:
+        raise UsageError(
+            f"a column's name has at most {MOST_LETTERS:,} characters; {source} has one of {longest:,}; shorten it, or "
+            "state the line of names with <<header>>"
+        )
     double = sorted(name for name, count in Counter(map(composed, names)).items() if count > 1)
     if double or "" in names:
         shown = some([repr(name) for name in double or [""]])

@@ -93,6 +93,17 @@ def plain(target: Target, scores: Floats, y: Floats, weights: Sequence[float] | 
     return Figures("number", False, n, target.name, numbers=_exact(_of_numbers(target, scores, y)))
 
 
+def plain_one(
+    name: str, target: Target, scores: Floats, y: Floats, weights: Sequence[float] | None = None
+) -> float | None:
+    """One of the figures of `plain`; None of no records, or where there is no such figure. Where it is the AUC of two
+    classes the others, which take longer, are not worked out. Secret."""
+    if name == "AUC" and isinstance(target, Labels) and len(y):
+        return auc(scores, y > 0)
+    found = plain(target, scores, y, weights)
+    return None if found is None else found.numbers[name].estimate
+
+
 def _of_two(
     scores: Floats, truth: NDArray[np.bool_], p: Floats
 ) -> tuple[dict[str, float | None], tuple[tuple[Number, ...], ...]]:
