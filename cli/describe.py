@@ -91,10 +91,7 @@ def command(
         asks = ("footer: the last line is called a total, and is left out; where it is a record, leave <<footer>> out",)
     intake = replace(found.intake, stated=spelling, asks=(*found.intake.asks, *asks))  # what was guessed is proposed
     found = replace(found, intake=intake)
-    if as_json:
-        click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
-    else:
-        _show(found, target)
+    # files first: whoever reads what is printed (head, less) may stop reading
     if html_out is not None:
         _write(html_out, page(found, target))
     if schema_out is not None:
@@ -104,6 +101,10 @@ def command(
         as_text = json.dumps(schema.to_json(), indent=2) + "\n" if schema_out.suffix == ".json" else None
         _write(schema_out, as_text or toml_of(schema, found.intake))
         click.echo(f'{schema_out}: a first schema, bounds "data"; {NOT_PUBLIC}', err=True)
+    if as_json:
+        click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
+    else:
+        _show(found, target)
 
 
 def _show(found: "Description", target: str | None) -> None:

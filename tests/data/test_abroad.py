@@ -21,6 +21,8 @@ from tests.data.abroad import ABROAD, Export
 from tests.data.test_intake import accounted_for, run
 from tests.data.test_other_countries import N, noted, table
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 
 def looked_at(path: Path) -> Intake:
     with opened(CsvFile(path)) as (found, _):

@@ -23,6 +23,7 @@ from dpmpc.learning.additive import Additive
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.tables import Tables
 
+pytestmark = pytest.mark.usefixtures("small_tables")
 TEXTS = ("Médecine", "Å", "한국", "ἄλφα", "ﬁ", "é́", "Škoda", "Ω", "a", "TRUE", "Ärzte 3", "ö", "1,5 Å", "2021年3月4日")
 WAYS = ("NFC", "NFD")
 COMPOSED, DECOMPOSED = (unicodedata.normalize(way, "Müdigkeit") for way in WAYS)

@@ -26,10 +26,13 @@ PLAIN: dict[str, Any] = {
     "engine": "clear", "iterations": 3, "step": 1.0, "lam": 0.01, "average": "none", "method": "gradient",
 }  # fmt: skip
 PUBLIC: dict[str, Any] = {**PLAIN, "bounds": (-4.0, 4.0), "classes": [0, 1]}
-pytestmark = pytest.mark.filterwarnings(
-    r"ignore:\d+ fits on :dpmpc.estimators.spending.PrivacyWarning",
-    r"ignore:\d+ records? (is|are) not used:UserWarning",
-)
+pytestmark = [
+    pytest.mark.usefixtures("small_tables"),
+    pytest.mark.filterwarnings(
+        r"ignore:\d+ fits on :dpmpc.estimators.spending.PrivacyWarning",
+        r"ignore:\d+ records? (is|are) not used:UserWarning",
+    ),
+]
 
 
 def records() -> Any:

@@ -9,6 +9,7 @@ import pytest
 import dpmpc
 from dpmpc.errors import RecordError, UsageError
 
+pytestmark = pytest.mark.usefixtures("small_tables")
 NAMES = ["age", "sex", "ill"]
 LABEL = {"kind": "label", "name": "ill", "positive": ["yes"], "negative": ["no"]}
 CLASSES = {"kind": "classes", "name": "ill", "classes": ["no", "some", "yes"]}

@@ -31,6 +31,7 @@ from dpmpc.statistics.evaluated import CELLS, figures_of, tables_of, totals
 from dpmpc.statistics.figures import plain
 from tests.runs import run, small
 
+pytestmark = pytest.mark.usefixtures("small_tables")
 ENOUGH = 9000  # a fifth of them says enough at epsilon 1
 
 

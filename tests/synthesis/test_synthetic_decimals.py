@@ -24,6 +24,7 @@ from dpmpc.synthesis.cuts import stated
 from tests.machines import process
 from tests.runs import own_addresses
 
+pytestmark = pytest.mark.usefixtures("small_tables")
 PROMISE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
 
 
