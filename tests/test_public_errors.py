@@ -82,7 +82,9 @@ LOOKED_AT = {
         "getattr(self, name) | known | name | self.century | self.decimal | self.encoding | self.footer | "
         "self.header | unit | ', '.join(MISSING[1:]) | odd"
     ),
-    "data/table.py": "MOST_COLUMNS | MOST_LETTERS | columns | longest | name | self.source | shown | some(self.names) | source",
+    "data/table.py": (
+        "MOST_COLUMNS | MOST_LETTERS | columns | longest | name | self.source | shown | some(self.names) | source"
+    ),
     "data/targets.py": "high | list(both) | list(spelled)[:8] | low | part.name | self.name",
     "data/writing.py": "kinds | path | path.name | reason",
     "data/written.py": (
