@@ -84,9 +84,18 @@ def command(
     if source is not None and records is not None:
         raise UsageError("one source of records is needed; got SOURCE and --records; leave one out")
     named = source_of(csv, source or records, database, sql)
-    with opened(named, memory=memory_of(memory), spelling=spelling, guess=True) as (table, _):
-        found = describe(table, target=target, owners=owners_column, drop=drop)
-    found = replace(found, intake=replace(found.intake, stated=spelling))  # what was guessed is proposed
+
+    def look(by: "Spelling") -> "tuple[Description, Spelling]":
+        with opened(named, memory=memory_of(memory), spelling=by, guess=True) as (table, _):
+            return describe(table, target=target, owners=owners_column, drop=drop), table.spelling
+
+    found, read = look(spelling)
+    asks: tuple[str, ...] = ()
+    if found.intake.total:
+        found, _ = look(replace(read, footer=read.footer + 1))
+        asks = ("footer: the last line is called a total, and is left out; where it is a record, leave <<footer>> out",)
+    intake = replace(found.intake, stated=spelling, asks=(*found.intake.asks, *asks))  # what was guessed is proposed
+    found = replace(found, intake=intake)
     if as_json:
         click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
     else:

@@ -7,6 +7,7 @@ well, only these are drawn. The states are listed here, each with the code that 
 """
 
 import ast
+import functools
 import math
 import random
 import sys
@@ -98,18 +99,25 @@ def floors() -> list[list[str]]:
 
 def imports(rooms: Iterable[str]) -> set[Arrow]:
     """(who imports, whom) of these rooms."""
-    known, found = set(rooms), set[Arrow]()
+    known = set(rooms)
+    return {arrow for arrow in _imported() if known.issuperset(arrow)}
+
+
+@functools.cache
+def _imported() -> frozenset[Arrow]:
+    """The same of all that the sources name: they are parsed once."""
+    found = set[Arrow]()
     for top in ("dpmpc", *TOPS):
         for path in (ROOT / top).rglob("*.py"):
             parts = path.relative_to(ROOT).parts
             room = (parts[1] if top == "dpmpc" else top).removesuffix(".py")
-            if room not in known or (top == "dpmpc" and room in TOPS):
+            if top == "dpmpc" and room in TOPS:
                 continue
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dpmpc"):
                     inside = (node.module or "").split(".")[1:2] or [alias.name for alias in node.names]
-                    found |= {(room, other) for other in inside if other in known and other != room}
-    return found
+                    found |= {(room, other) for other in inside if other != room}
+    return frozenset(found)
 
 
 def least(arrows: set[Arrow]) -> set[Arrow]:

@@ -33,6 +33,7 @@ _PAIR = re.compile(rf"\d{{2,3}}{_WORD} ?[/／] ?\d{{2,3}}{_WORD}|\d{{1,3}}{_WORD
 _D, _M = "(0[1-9]|[12]\\d|3[01])", "(0[1-9]|1[0-2])"
 _DAYS = {
     8: {"yyyymmdd": rf"(19|20)\d\d{_M}{_D}", "ddmmyyyy": rf"{_D}{_M}(19|20)\d\d", "mmddyyyy": rf"{_M}{_D}(19|20)\d\d"},
+    7: {"yyymmdd": rf"(0\d|1[0-2])\d{_M}{_D}"},  # of the Republic of China: 1130305
     4: {"hhmm": r"([01]\d|2[0-3])[0-5]\d"},
     6: {"yymmdd": rf"\d\d{_M}{_D}", "ddmmyy": rf"{_D}{_M}\d\d", "mmddyy": rf"{_M}{_D}\d\d"},
 }
@@ -132,10 +133,17 @@ def days(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     numbers."""
     asked = list[tuple["Looked", str, str]]()
     for c in columns:
-        if c.kind not in ("number", "identifier") or not c.whole or c.least is None or c.greatest is None:
+        if c.kind not in ("number", "identifier") or c.least is None or c.greatest is None:
             continue
-        width = 8 if c.greatest > 999999 else 6 if c.greatest > 9999 else 4
-        least, low, high = {8: (_VALUES, 101, 99999999), 6: (_LEAST, 101, 999999), 4: (_TIMES, 0, 9999)}[width]
+        if not c.whole:
+            if c.least >= 0 and c.greatest < 24 and c.distinct >= _TIMES:
+                value = table.number(c.name)
+                text = f"printf('%.4f', {value} - floor({value}))"
+                asked.append((c, "hh.mm", f"count(*) FILTER (WHERE regexp_full_match({text}, '0\\.[0-5]\\d00'))"))
+            continue
+        ends = {8: (_VALUES, 101, 99999999), 7: (_LEAST, 101, 1999999), 6: (_LEAST, 101, 999999), 4: (_TIMES, 0, 9999)}
+        width = 8 if c.greatest > 1999999 else 7 if c.greatest > 999999 else 6 if c.greatest > 9999 else 4
+        least, low, high = ends[width]
         if low <= c.least and c.greatest <= high and c.distinct >= least:
             text = f"lpad(CAST(CAST({table.number(c.name)} AS BIGINT) AS VARCHAR), {width}, '0')"
             for order, pattern in _DAYS[width].items():
@@ -146,11 +154,12 @@ def days(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
     for (c, order, _), count in zip(asked, counts, strict=True):
         if count == c.present - c.unread and c.name not in said:
             said.add(c.name)
-            what, form = ("times of day", "hh:mm") if order == "hhmm" else ("dates", "yyyy-mm-dd")
+            what, form = ("times of day", "hh:mm") if order[:2] == "hh" else ("dates", "yyyy-mm-dd")
+            whole = "whole numbers" if "." not in order else "numbers"
             way = f"write them as {form} to have {what}"
             if order == "yyyymmdd":
                 way = f"to read them as dates: {stating(yyyymmdd=(c.name,))}"
-            yield f"column '{c.name}' has whole numbers that look like {what} ({order}), and are read as numbers; {way}"
+            yield f"column '{c.name}' has {whole} that look like {what} ({order}), and are read as numbers; {way}"
 
 
 def words_for_none(columns: Sequence["Looked"], proposed: Sequence[str]) -> Iterator[str]:

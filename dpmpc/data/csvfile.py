@@ -27,7 +27,7 @@ from dpmpc.data.encodings import likely, two_bytes
 from dpmpc.data.engine import duckdb
 from dpmpc.data.reading import literal, path_literal
 from dpmpc.data.spelling import bare, stating
-from dpmpc.data.table import Column, Table, check_names, check_width
+from dpmpc.data.table import Column, Table, check_names, check_width, unused
 from dpmpc.data.written import no_pipe
 from dpmpc.errors import RecordError, UsageError, number_of
 from dpmpc.lazy import dataclass
@@ -211,7 +211,7 @@ def open_csv(
     width = len(columns)
     if not footer and comment is None and width > 1:
         check_last(path, name, separator, width)
-    view = f"csv{len(connection.execute('SHOW TABLES').fetchall())}"
+    view = unused("csv")
 
     read = partial(_relation, path, width, separator, skip)
 

@@ -8,7 +8,6 @@ words, which may quote records, get into messages.
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -103,6 +102,8 @@ def _file(name: str) -> Path:
 
 
 def _sqlite(file: Path, query: str, path: Path) -> tuple[Column, ...]:
+    import sqlite3  # which few runs need
+
     try:
         database = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
     except sqlite3.Error:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from dpmpc.data.blocks import Records
-from dpmpc.data.mapping import Counts
+from dpmpc.data.mapping import NO_ENDS, Counts, Ends
 from dpmpc.data.schema import Bounds, Schema
 from dpmpc.data.seeds import Stream, generator
 from dpmpc.data.table import Floats, Ints, Table
@@ -23,8 +23,8 @@ class Dataset:
     """Training records in the unit ball, and test records, with the schema that made them so.
 
     `bounds` is "data" where scaling constants were read off the records: then those constants are not covered by the
-    privacy guarantee, and a report must say so. `counts`, `beyond` (`Table.beyond`) and `misfits` depend on records and
-    are for their owner alone.
+    privacy guarantee, and a report must say so. `counts`, `beyond` (`Table.beyond`), `misfits` and `ends` depend on
+    records and are for their owner alone.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Dataset:
     persons: Rows | None = field(default=None, repr=False)  # the number of each training and of each test row's person
     beyond: int = field(default=0, repr=False)
     misfits: int = field(default=0, repr=False)  # records whose target does not fit: each is the zero vector
+    ends: Ends = field(default=NO_ENDS, repr=False)  # the least and the greatest of the targets that fit
 
     @property
     def n(self) -> int:

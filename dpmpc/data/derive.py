@@ -240,9 +240,10 @@ def labels_of(table: Table, asked: Asked) -> Labels:
         raise RecordError(*one_or_none(name, next(iter(held))))
     _check_target(table, name)
     if len(held) != 2 or min(held.values()) < 2:
-        what = f"has {len(held)}{' or more' if len(found) == _MOST_CATEGORIES else ''}"
+        more = " or more" if len(found) == _MOST_CATEGORIES else ""
+        what = f"has {len(held)}{more}" if len(held) != 2 else "has one in one record"
         raise RecordError(
-            f"a label has two values, each in two records at least; target '{name}' {what if len(held) != 2 else 'not'}"
+            f"a label has two values, each in two records at least; target '{name}' {what}"
             f" ({some(sorted(held), 6)}); choose a binary target, <<task=ridge>> for a quantity, or"
             " <<task=softmax>> for classes"
         )

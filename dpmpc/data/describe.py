@@ -83,6 +83,7 @@ class Description:
             "stated": found.stated.options(),
             "proposed": found.proposed.options(),
             "asks": [spelt(ask) for ask in found.asks],
+            "notes": [spelt(note) for note in found.notes],
             "columns": [column.to_json() for column in self.columns],
         }
 

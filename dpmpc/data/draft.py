@@ -30,25 +30,28 @@ from dpmpc.data.schema import (
     Target,
 )
 from dpmpc.data.spelling import canonical, is_number
-from dpmpc.errors import RecordError
+from dpmpc.errors import RecordError, number_of
 
 MOST_CLASSES = 20  # a target of more whole numbers than that is a quantity
 _EPOCH = datetime.date(1970, 1, 1)
 
 
+_FAR = 8e307  # twice that is a number
+_FINEST = 1e-9  # of the larger end: nearer ends would be two records' values
+_LEAST = 1e-300
+
+
 def rounded(low: float, high: float) -> tuple[float, float]:
     """A range that holds [low, high] and whose ends are multiples of 1, 2 or 5 times a power of ten, about a tenth of
-    its span: none is a record's value but by chance."""
+    its span: none is a record's value but by chance. It is no wider than a range may be: what is larger is clipped."""
     if not low < high:
         return (low, high) if low == 0 == high else rounded(min(low, 0.0), max(high, 0.0))
-    span = high / 10 - low / 10  # tenths, for the span may overflow
-    power = 10.0 ** math.floor(math.log10(span)) if span else 0.0
-    step = next((k * power for k in (1, 2, 5, 10) if k * power >= span), power)
-    if not (step and math.isfinite(step)):
-        return low, high
+    low, high = (min(max(end, -_FAR), _FAR) for end in (low, high))
+    span = max(high / 10 - low / 10, _FINEST * max(abs(low), abs(high)), _LEAST)  # tenths, for the span may overflow
+    power = 10.0 ** math.floor(math.log10(span))
+    step = next((k * power for k in (1, 2, 5) if k * power >= span), 10 * power)
     digits = max(0, -math.floor(math.log10(step)))
-    ends = math.floor(low / step) * step, math.ceil(high / step) * step
-    return (round(ends[0], digits), round(ends[1], digits)) if all(map(math.isfinite, ends)) else (low, high)
+    return round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
 
 
 def years(low: float, high: float) -> tuple[datetime.date, datetime.date]:
@@ -117,7 +120,7 @@ def target_of(found: Looked, kind: Kind | None, positive: str | None) -> Target:
 
     Each class is held by two records at least. Errors: it suits no task, or the one that was asked for.
     """
-    name, held_by = found.name, f"'{found.name}' has {found.distinct} different values"
+    name, held_by = found.name, f"'{found.name}' has {number_of(found.distinct, 'different value')}"
     public = f"the target '{name}' does not suit the task"
     names = [value for value, _ in found.values]
     names.sort(key=float) if all(map(is_number, names)) else names.sort(key=str.encode)
@@ -159,7 +162,9 @@ def target_of(found: Looked, kind: Kind | None, positive: str | None) -> Target:
     rare = [value for value, count in found.values if count < 2]
     most = 2 if kind == "two" else MOST_CLASSES
     if not found.listed or not 2 <= len(names) <= most or rare:
-        few = f", of which {len(rare)} are there once" if rare and len(names) <= most else f" ({_some(names)})"
+        few = f" ({_some(names)})" if names else ""
+        if rare and len(names) <= most:
+            few = f", of which {number_of(len(rare), 'is', 'are')} there once"
         raise RecordError(
             f"a label has two values, and classes are at most {MOST_CLASSES}, each in two records at least; {held_by}"
             f"{few}; correct it, choose another target, or set <<task=ridge>> for a quantity",

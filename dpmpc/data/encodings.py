@@ -6,9 +6,13 @@ pairs, whose first byte lies in the rows of the frequent characters.
 """
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 _HEAD = 1 << 18
+_HIGH = re.compile(rb"[\x80-\xff]")
+_Place = tuple[bytes, bytes, bytes]  # a byte between its neighbours
 # The first bytes of frequent characters, and the second ones.
 _PAIRS = {  # of two that suit as well the narrower, which comes first
     "cp949": ((0xB0, 0xC8), (0xA1, 0xFE)),
@@ -36,7 +40,10 @@ def likely(path: Path) -> str:
     with path.open("rb") as file:
         head = file.read(_HEAD)
     whole = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1] or head
-    scores = {name: _pairs(whole, name) for name in _PAIRS} | {name: _letters(whole, name) for name in _LETTERS}
+    found = (match.span() for match in _HIGH.finditer(whole))
+    places = Counter((whole[at - 1 : at], whole[at:end], whole[end : end + 1]) for at, end in found)
+    scores = {name: _pairs(whole, name) for name in _PAIRS}
+    scores |= {name: _letters(whole, places, name) for name in _LETTERS}
     best = max(scores, key=lambda name: scores[name])
     if scores[best] <= _NEARLY:
         best = "cp1252" if _decoded(whole, "cp1252") else "mac_roman"
@@ -112,27 +119,28 @@ _LANGUAGES: dict[str, tuple[str, ...]] = {
 }
 
 
-def _letters(text: bytes, name: str) -> float:
+def _letters(text: bytes, places: Mapping[_Place, int], name: str) -> float:
     """The part of the high bytes that are letters in words of this script, or signs between them. Latin letters stand
     among ASCII ones; those of other scripts among themselves; none is a capital after a small one. Half of it is what
-    fits the one language of a Latin encoding that fits best."""
-    decoded = _decoded(text, name)
+    fits the one language of a Latin encoding that fits best. `places`: each of them with its neighbours, and how often
+    it is there, as a long text has few that differ."""
+    if not _decoded(text, name):
+        return 0.0
     latin, letters, languages = name in _LANGUAGES, _LETTERS[name], _LANGUAGES.get(name, ("",))
     fits = high = 0
     of_language = [0] * len(languages)
-    for at, character in enumerate(decoded):
-        if ord(character) < 0x80:
-            continue
-        high += 1
-        around = decoded[at - 1 : at] + decoded[at + 1 : at + 2]
+    for place, count in places.items():
+        before, character, after = (byte.decode(name) for byte in place)
+        high += count
+        around = before + after
         if character in letters:
             beside = sum(other.isascii() and other.isalpha() if latin else other in letters for other in around)
-            turned = at > 0 and character.isupper() and decoded[at - 1].islower()
+            turned = character.isupper() and before.islower()
             fit = not turned and (beside > 0 or (latin and not any(ord(other) >= 0x80 for other in around)))
             own = [fit and (not latin or character.lower() in each) for each in languages]
         else:
             fit = character in _SIGNS and (not all(other.isalpha() for other in around) or len(around) < 2)
             own = [fit] * len(languages)
-        fits += fit
-        of_language = [count + each for count, each in zip(of_language, own, strict=True)]
+        fits += count * fit
+        of_language = [known + count * each for known, each in zip(of_language, own, strict=True)]
     return (fits + max(of_language)) / max(1, 2 * high)

@@ -1,7 +1,8 @@
 """The different values of a column. Those of a column of texts that has few are asked for once, and whatever is worked
 out of them then needs no other reading of the records."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from dpmpc.data.reading import literal
 from dpmpc.data.table import Table
@@ -10,6 +11,7 @@ from dpmpc.data.together import COLUMN, alike
 MOST = 256  # texts of one column
 _LONGEST = 256  # characters of one
 _SAMPLE = 1 << 14  # rows that say whether the others are looked at
+_DIGIT = re.compile("[0-9]")
 
 TIMES = '"(times)"'  # no column of records has such a name
 
@@ -43,6 +45,13 @@ def few_of(table: Table, names: Sequence[str]) -> dict[str, Texts | None]:
             for c, name in enumerate(some.names):
                 table.found[texts_of(table[name].name)] = _if_few(found.get(c, []))
     return {name: few(table, name) for name in names}
+
+
+def figureless(texts: Iterable[str]) -> bool:
+    """Whether no text has a digit of any script, as far as is sure: their characters are ASCII or letters."""
+    together = "".join(texts)
+    others = (sign for sign in together if not sign.isascii())
+    return _DIGIT.search(together) is None and all(sign.isalpha() and not sign.isnumeric() for sign in others)
 
 
 def texts_of(name: str) -> str:

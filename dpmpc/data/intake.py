@@ -47,6 +47,7 @@ class Intake:
     proposed: Spelling
     asks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # `oddities`
+    total: bool = False  # whether the last line of a text file is called a total
 
     def __getitem__(self, name: str) -> Looked:
         """The column of this name. Errors: there is none."""
@@ -91,7 +92,8 @@ def look(
     Errors: the source cannot be read; a column that was named is not there. Cost: one parsing, some scans of it.
     """
     found, plain = _look(table, target, owners, drop)
-    return replace(found, notes=oddities(table, plain, found.columns, table.spelling, found.proposed)), plain
+    notes, total = oddities(table, plain, found.columns, table.spelling, found.proposed)
+    return replace(found, notes=notes, total=total), plain
 
 
 def _look(
@@ -201,8 +203,9 @@ def explore(
             break
         before = found
         table = as_stated(replace(first, spelling=found.proposed))
-    notes = oddities(read, plain, found.columns, read.spelling, found.proposed)
-    return replace(found, stated=first.spelling, proposed=table.spelling, asks=asks, notes=notes), plain
+    notes, total = oddities(read, plain, found.columns, read.spelling, found.proposed)
+    found = replace(found, stated=first.spelling, proposed=table.spelling, asks=asks, notes=notes, total=total)
+    return found, plain
 
 
 def _looked(table: Table, name: str, type_: str, role: Role, fact: Fact) -> Looked:

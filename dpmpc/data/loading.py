@@ -34,7 +34,7 @@ from dpmpc.lazy import dataclass
 
 # Public reasons why a column is not used; what its records look like is for its owner's eyes.
 OFF_THE_RECORDS = "as its owner's look at the records had it, outside the guarantee"
-NOTHING_STOOD_OUT = "nothing of it stood out of the survey's noise"
+NOTHING_STOOD_OUT = "nothing that tells its records apart stood out of the survey's noise"
 
 
 @dataclass(frozen=True)
@@ -299,4 +299,5 @@ def build(
         None if persons is None else (persons[train], persons[test]),
         whole.beyond,
         mapping.misfits,
+        mapping.ends,
     )

@@ -1,6 +1,7 @@
 """Records through a schema: blocks of rows in the unit ball and labels, and what did not fit, counted by column."""
 
 import difflib
+import math
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Mapping_
 from dataclasses import field, replace
@@ -13,14 +14,16 @@ from numpy.typing import NDArray
 from dpmpc.data.few import different, lacks
 from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.reading import literal
-from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed
+from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed, Target
 from dpmpc.data.spelled import Reader
 from dpmpc.data.spelled import readers as readers_of
 from dpmpc.data.spelling import canonical, stating
 from dpmpc.data.table import Block, Floats, Ints, Table, code_sql, some, value_sql
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, number_of
 from dpmpc.lazy import cached_property, dataclass
 
+Ends = tuple[float, float]
+NO_ENDS: Ends = (math.inf, -math.inf)
 _MOSTLY = 0.9  # a column is mended, not trained on, if so much of it is unknown, clipped or missing
 
 
@@ -94,6 +97,7 @@ class Mapping:
     whole: bool = False  # whether a quantity beyond the target's range stays beyond it: what is never trained on
     counts: dict[str, Counts] = field(default_factory=dict)
     misfits: int = 0  # records that count as zero vectors
+    ends: Ends = NO_ENDS  # the least and the greatest of the targets that fit
 
     def __post_init__(self) -> None:
         absent = [column.name for column in self.schema.columns if column.name not in self.table]
@@ -116,20 +120,39 @@ class Mapping:
         """For some rows at a time: what is read of the columns and of extra SQL expressions, one array an expression,
         and the labels (rows,). Errors: as `blocks`."""
         expressions = [expression for each in self.readers for expression in each.expressions]
-        d, target = len(expressions), self.schema.target
-        values_of = target.scaled if self.whole and isinstance(target, Range) else target.values
+        d = len(expressions)
         if self.labels:
             expressions.append(self._target_sql())
-        self.misfits = 0
+        self.misfits, self.ends = 0, NO_ENDS
         stream = self.table.blocks([*expressions, *extra])
         for block in stream:
-            y = values_of(block.pop(d)) if self.labels else np.zeros(len(block[0]))
-            wrong = int(np.count_nonzero(np.isnan(y)))
-            if wrong and self.table.spelling.misfits != "zero":
+            y = self._fitting(block.pop(d)) if self.labels else np.zeros(len(block[0]))
+            if y is None:
                 stream.close()  # type: ignore[attr-defined]  # the next query needs the connection
                 raise self._complaint()
-            self.misfits += wrong
             yield block, y
+
+    def targets(self) -> None:
+        """Reads the target alone: `misfits` and `ends` are then of all records. Errors: as `blocks`."""
+        self.misfits, self.ends = 0, NO_ENDS
+        stream = self.table.blocks([self._target_sql()])
+        for (values,) in stream:
+            if self._fitting(values) is None:
+                stream.close()  # type: ignore[attr-defined]  # the next query needs the connection
+                raise self._complaint()
+
+    def _fitting(self, values: NDArray[Any]) -> Floats | None:
+        """(rows,) the targets that were read, as the schema has them, NaN where one does not fit; they are counted.
+        None where one does not fit and was not stated to count as a zero vector."""
+        target = self.schema.target
+        y = target.scaled(values) if self.whole and isinstance(target, Range) else target.values(values)
+        wrong = np.isnan(y)
+        if wrong.any() and self.table.spelling.misfits != "zero":
+            return None
+        self.misfits += int(np.count_nonzero(wrong))
+        if len(there := y[~wrong]):
+            self.ends = min(self.ends[0], float(there.min())), max(self.ends[1], float(there.max()))
+        return y
 
     def blocks(self, extra: list[str] | None = None) -> Iterator[tuple[list[NDArray[Any]], Floats, list[NDArray[Any]]]]:
         """For some rows at a time: the values or codes of each of the schema's columns, the labels (rows,), and the
@@ -186,9 +209,23 @@ def misfits(table: Table, schema: Schema) -> int:
     """How many records have a target that does not fit, and count as zero vectors: one pass over them. Errors: as of
     `Mapping`, and as its `blocks`."""
     mapping = Mapping(table, schema)
-    for _ in mapping.raw():
-        pass
+    mapping.targets()
     return mapping.misfits
+
+
+def one_value(target: Target, ends: Ends, n: int) -> str:
+    """What is to be said of the target of so many records where all that fit have these ends, and so are one class or
+    one number; empty where they differ. For the eyes of whoever has the records, as nobody else may know it."""
+    if ends[0] != ends[1]:
+        return ""
+    if isinstance(target, Range):
+        value = f"{float(target.original(np.array(ends[0]))):.6g}"
+    elif isinstance(target, Classes):
+        value = f"'{target.names[int(ends[0])]}'"
+    else:
+        value = f"'{target.positive_name if ends[0] > 0 else target.negative_name}'"
+    alike = f"'{target.name}' is {value} in {number_of(n, 'record')}, all that fit"
+    return f"a model learns from targets that differ; {alike}; look whether some are missing"
 
 
 def zeroed(X: NDArray[Any], labels: Floats) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from dpmpc.data.engine import duckdb, explained
 from dpmpc.data.files import described, open_file, open_files, pyarrow_module
 from dpmpc.data.reading import literal
-from dpmpc.data.table import Table, check_names, check_width, connect, quoted
+from dpmpc.data.table import Table, check_names, check_width, connect, quoted, unused
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.folders import make_folder
 
@@ -149,7 +149,7 @@ def _in_parts(value: Any, folder: Path, source: str) -> Path:
 
 def _registered(value: Any, connection: duckdb.DuckDBPyConnection, source: str, names: list[str] | None) -> Table:
     try:
-        view = f"object{len(connection.execute('SHOW TABLES').fetchall())}"
+        view = unused("object")
         connection.register(view, value)
         return described(view, source, names, connection)
     except duckdb.Error as error:

@@ -63,15 +63,17 @@ def quoted(value: object) -> str:
 
 def oddities(
     source: Table, table: Table, columns: Sequence["Looked"], stated: Spelling, proposed: Spelling
-) -> tuple[str, ...]:
-    """The lines on columns that were looked at; `table` is the source as it is held. Cost: one scan of the texts."""
+) -> tuple[tuple[str, ...], bool]:
+    """The lines on columns that were looked at, and whether the last line is called a total; `table` is the source as
+    it is held. Cost: one scan of the texts."""
     seen = [column for column in columns if column.role != "dropped"]
+    totals, last = _totals(source, table, seen, proposed)
     words = [word for word in proposed.missing if word not in stated.missing]
     lines = (
         *_names(source, seen),
         *_typed(seen),
         *_contents(table, seen),
-        *_totals(source, table, seen, proposed),
+        *totals,
         *_titles(table, seen),
         *units_row(table, seen),
         *_persons(seen),
@@ -87,7 +89,7 @@ def oddities(
         *words_for_none(seen, proposed.missing),
         *_kept(source, seen, table.n),
     )
-    return tuple(fewer(lines))
+    return tuple(fewer(lines)), last
 
 
 def fewer(lines: Sequence[str]) -> list[str]:
@@ -145,10 +147,13 @@ def _contents(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
             )
 
 
-def _totals(source: Table, table: Table, columns: Sequence["Looked"], proposed: Spelling) -> Iterator[str]:
+def _totals(
+    source: Table, table: Table, columns: Sequence["Looked"], proposed: Spelling
+) -> tuple[tuple[str, ...], bool]:
+    """A line on rows of totals, if there are any; whether there is one, and it is the last line of a text file."""
     texts = [c.name for c in columns if table[c.name].kind == "text" and c.rows >= _LEAST]
     if not texts:
-        return
+        return (), False
     listed = {c.name: c.values for c in columns if c.listed and table[c.name].kind == "text"}
     held = {
         name: sum(count for word, count in values if TOTAL.fullmatch(word.lower())) for name, values in listed.items()
@@ -160,16 +165,17 @@ def _totals(source: Table, table: Table, columns: Sequence["Looked"], proposed: 
     for name in texts:
         count = held[name]
         if 0 < count <= _ROWS_OF_TOTALS:
-            way = "take it out of the source"
+            way, at_end = "take it out of the source", False
             if source.parsed and count == 1:
                 ((last,),) = table.rows(f"coalesce(lower({table.text(name)}), '')", f"LIMIT 1 OFFSET {table.n - 1}")
-                if TOTAL.fullmatch(last):
+                if at_end := bool(TOTAL.fullmatch(last)):
                     way = f"it is the last line; state {stating(footer=proposed.footer + 1)}"
-            yield (
+            line = (
                 f"{number_of(count, 'record')} of '{name}' {'is' if count == 1 else 'are'} called a total or a sum; a "
                 f"row of totals is no record: {way}"
             )
-            return
+            return (line,), at_end
+    return (), False
 
 
 def _titles(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.few import few_of
+from dpmpc.data.few import few_of, figureless
 from dpmpc.data.reading import literal
 from dpmpc.data.table import Block, Table
 from dpmpc.lazy import dataclass
@@ -43,9 +43,10 @@ def _once_a_spelling(
     it costs is to be parsed."""
     texts = sorted({text for each in own.values() for text in each})
     listed = ", ".join(map(literal, texts))
+    plain = figureless(texts)  # then there is far less to parse
     every = replace(
         table,
-        columns=tuple(replace(table[name], sql="v") for name in own),
+        columns=tuple(replace(table[name], sql="v", figureless=plain) for name in own),
         relation=f"(SELECT unnest([{listed}, NULL]) AS v)",
         unchanged=lambda: None,
         repair=None,

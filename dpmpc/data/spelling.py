@@ -34,7 +34,7 @@ _AT = r"(?:(?i:klo|kl\.?|um|at|a las|alle ore|alle|ore|às|as|à|om|ve|в|о) +)
 _CLOCK_WORD = r" ?(?i:uhr|hod\.?|hrs?\.?|hs\.?|uur|h|น\.?)"  # after one
 TIME = (
     rf"(?:(?:[T:] *| +|, *){_AT}(\d{{1,2}})(?:[:.]| ?h ?)(\d{{2}})(?:[:.](\d{{2}})(?:[.,]\d+)?)?"
-    rf"(?: *([AaPp])\.? ?[Mm]\.?)?(?:{_CLOCK_WORD})?(?: ?(?:Z|UTC|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
+    rf"(?: *([AaPp])\.? ?[Mm]\.?)?(?:{_CLOCK_WORD})?(?: ?(?:Z|UTC|MES?Z|[A-Z]{{2,4}}T|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
 )
 _YEAR = r"(\d{4}|\d{2})(?: ?[rг]\.)?"  # with the word for "year" that Slavic dates end in
 _TH = r"(?:st|nd|rd|th|er|º|°)?"

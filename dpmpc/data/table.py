@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -46,6 +47,7 @@ _NUMBER_TYPES = (
 )  # fmt: skip
 _DATE_TYPES = ("DATE", "TIMESTAMP")
 MOST_COLUMNS = 50_000  # to look at more takes hours; such a table lies on its side, or has to be cut
+MOST_LETTERS = 1_000  # of a column's name: plans and models have it, and a text of these has up to 4,000
 _AT_ONCE = 256  # aggregates of one query: of a thousand each costs twice as much, and at ten thousand DuckDB dies
 
 
@@ -55,7 +57,8 @@ class Column:
 
     `clean`: a text without space around it, NULL where it is missing, as `held` makes it. `note`: what its owner should
     know of its name. `value`: names the number that a text without space around it spells, where that is worked out
-    already. `finite`: of a number, none of which is NaN or infinite.
+    already. `finite`: of a number, none of which is NaN or infinite. `figureless`: of texts, none of which has a digit
+    of any script, so that none reads as a number, a date or a time.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Column:
     note: str = ""
     value: str = ""
     finite: bool = False
+    figureless: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -268,9 +272,19 @@ def connect(folder: Path | None, memory: int | None, threads: int | None = None)
     return connection
 
 
+def unused(kind: str) -> str:
+    """A name for a view that its database does not have. To list those it has takes DuckDB 20 ms the first time."""
+    return f"{kind}{secrets.token_hex(8)}"
+
+
 def check_names(names: Sequence[str], source: str) -> None:
-    """Errors: too many columns, two of one name, or a name that is empty."""
+    """Errors: too many columns, two of one name, or a name that is empty or longer than files of names take."""
     check_width(len(names), source)
+    if (longest := max(map(len, names), default=0)) > MOST_LETTERS:
+        raise UsageError(
+            f"a column's name has at most {MOST_LETTERS:,} characters; {source} has one of {longest:,}; shorten it, or "
+            "state the line of names with <<header>>"
+        )
     double = sorted(name for name, count in Counter(map(composed, names)).items() if count > 1)
     if double or "" in names:
         shown = some([repr(name) for name in double or [""]])
@@ -338,7 +352,7 @@ def value_sql(table: Table, name: str, missing: str = "CAST('nan' AS DOUBLE)", r
     `read`: what a value is read as: a number; a date, in days since 1970-01-01; a time of day, alone or of a date, in
     days; or any of these, for a column of which nothing was stated (a number first)."""
     kind = table[name].kind
-    if read == "either" and table.worded(name):
+    if table[name].figureless or (read == "either" and table.worded(name)):
         return f"CASE WHEN {table.missing(name)} THEN {missing} ELSE CAST('inf' AS DOUBLE) END"
     value = table.days(name) if read in ("date", "time") or kind == "date" else table.number(name)
     if read == "either" and kind == "text":

@@ -2,9 +2,10 @@
 are spelled."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
-from dpmpc.data.few import MOST, TIMES, different, few_of, listed_together
+from dpmpc.data.few import MOST, TIMES, Texts, different, few_of, figureless, listed_together
 from dpmpc.data.forms import (
     FIGURES,
     FORMS,
@@ -25,6 +26,7 @@ from dpmpc.data.together import COLUMN, SMALL, Alike, alike, asked_of
 
 _UNITS = 64
 _VALUE = '"(value)"'  # no column of records has such a name
+_ENDS = ("least", "greatest", "first", "last")  # of what is read as a number or a date; none where nothing is
 _FIRST = 1000  # fields: they say whether the others are worth a look
 
 
@@ -37,13 +39,16 @@ def different_texts(table: Table, name: str) -> str:
 
 def _read(table: Table, name: str, relation: str, along: str = "") -> str:
     """The same of a relation of values; `along`: what else goes with each."""
-    text, value, days = table.text(name), table.number(name), table.days(name)
-    if table.worded(name):
-        value = days = "CAST(NULL AS DOUBLE)"
+    text, figureless = table.text(name), table[name].figureless
+    value = days = "CAST(NULL AS DOUBLE)"
+    if not (figureless or table.worded(name)):
+        value, days = table.number(name), table.days(name)
     number = f"CASE WHEN isfinite({_VALUE}) THEN {_VALUE} END AS n"
     day = f"CASE WHEN NOT coalesce(isfinite({_VALUE}), false) THEN {days} END AS d"
     values = f"(SELECT *, {value} AS {_VALUE} FROM {relation})"  # in one place: see `worked_out`
     read = f"(SELECT {along}{TIMES} AS k, {text} AS t, {number}, {day} FROM {values})"
+    if figureless:
+        return f"(SELECT *, {', '.join(f'CAST(NULL AS VARCHAR) AS {each}' for each in 'oub')} FROM {read})"
     foreign = without_before_sql(western_sql("t"))
     plain = f"CASE WHEN n IS NULL AND d IS NULL AND regexp_matches(t, '\\pN') THEN {foreign} END"
     odd = f"(SELECT *, {plain} AS o FROM {read})"
@@ -58,14 +63,18 @@ def fields(condition: str) -> str:
 def facts_of_texts(table: Table, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What `_asked` has of each column. Those that have few texts, or all of a small table, are asked for together
     where they are spelled alike: such a query takes longer to plan than to run."""
-    asked, found = dict(_asked()), dict[str, dict[str, Any]]()
+    found = dict[str, dict[str, Any]]()
+    none = {name: None if name in _ENDS else 0 for name, _ in _of_figures()}
     texts = few_of(table, names)
     for ready in (True, False):
         some = [n for n in names if (texts[n] is not None) is ready and not table[n].value]
         for each in alike(table, some if ready or table.n <= SMALL else (), MOST if ready else table.n):
-            read = _read(each.table, each.name, _there(table, each, ready), f"{COLUMN} AS c, ")
+            known = _known(each, texts)
+            asked = _asked(known[each.name].figureless)
+            read = _read(known, each.name, _there(table, each, ready), f"{COLUMN} AS c, ")
             rows = table.rows(f"c, {', '.join(asked.values())}", "GROUP BY c", read)
-            found |= {each.names[row[0]]: dict(zip(asked, row[1:], strict=True)) for row in rows}
+            found |= {each.names[row[0]]: none | dict(zip(asked, row[1:], strict=True)) for row in rows}
+    asked = _asked(figureless=False)
     for name in names:
         if name not in found:
             answers = table.one(*asked.values(), relation=different_texts(table, name))
@@ -73,30 +82,37 @@ def facts_of_texts(table: Table, names: Sequence[str]) -> dict[str, dict[str, An
     return found
 
 
-def _asked() -> Iterator[tuple[str, str]]:
-    """Aggregates over `different_texts`, by name."""
+def _asked(figureless: bool) -> dict[str, str]:
+    """Aggregates over `different_texts`, by name; of texts without figures those that may find something."""
+    return dict(_of_texts()) if figureless else dict([*_of_texts(), *_of_figures()])
+
+
+def _of_texts() -> Iterator[tuple[str, str]]:
     yield from (("present", fields("true")), ("distinct", "count(*)"))
-    yield from (("numbers", fields("n IS NOT NULL")), ("least", "min(n)"), ("greatest", "max(n)"))
+    yield "length", "sum(k * length(t)) / sum(k)"
+    yield "spaced", fields("contains(t, ' ')")
+    yield "likely", fields(missing_sql("t"))
+    yield "signs", fields("regexp_full_match(t, '\\(?[+＋]+\\)?')")
+    yield from (("narrow", "min(length(t))"), ("broad", "max(length(t))"))
+
+
+def _of_figures() -> Iterator[tuple[str, str]]:
+    yield from (("numbers", fields("n IS NOT NULL")), (_ENDS[0], "min(n)"), (_ENDS[1], "max(n)"))
     yield "whole", fields("n = floor(n)")
     foreign = "ascii(t) > 127 AND regexp_full_match(t, '{}\\pN+')"  # other digits than these
     coded = f"(t LIKE '0_%' AND NOT regexp_matches(t, '\\D')) OR ({foreign.format(f'[{ZEROS}]')})"
     yield "coded", fields(f"n IS NOT NULL AND ({coded})")
     yield "three", fields(f"regexp_full_match(t, {literal(FORMS['point three'])})")
     yield "pointed", fields("n IS NOT NULL AND contains(t, '.')")
-    yield from (("dates", fields("d IS NOT NULL")), ("first", "min(d)"), ("last", "max(d)"))
-    yield "length", "sum(k * length(t)) / sum(k)"
-    yield "spaced", fields("contains(t, ' ')")
-    yield "likely", fields(missing_sql("t"))
+    yield from (("dates", fields("d IS NOT NULL")), (_ENDS[2], "min(d)"), (_ENDS[3], "max(d)"))
     yield "odd", fields("o IS NOT NULL")
     yield "units", fields(has_unit_sql("u", "b"))
     yield "before", fields(f"regexp_matches(u, '^\\pL') AND {has_unit_sql('u', 'b')}")
     yield "plain", fields(plain_sql("b"))
     yield "padded", fields(f"{has_unit_sql('u', 'b')} AND regexp_full_match(b, '0\\d+')")
     yield "lettered", fields(code_sql("o"))
-    yield "signs", fields("regexp_full_match(t, '\\(?[+＋]+\\)?')")
     yield "flagged", fields("regexp_full_match(o, '[\\d.,]*\\d ?\\+')")
     yield "digits", fields(f"n IS NOT NULL AND (NOT regexp_matches(t, '\\D') OR ({foreign.format('')}))")
-    yield from (("narrow", "min(length(t))"), ("broad", "max(length(t))"))
     timed = "strlen(o) <> length(o) OR contains(lower(o), 'h') OR contains(o, ':') OR lower(left(o, 2)) = 'kl'"
     yield "times", fields(f"CASE WHEN {timed} THEN {clock_sql('o')} IS NOT NULL END")
     for mark, sign in zip(NEGATIVE, ("-", ")"), strict=True):
@@ -122,6 +138,13 @@ def points_of(source: Table, names: Sequence[str], rows: int) -> dict[str, tuple
         return [f"count(*) FILTER (WHERE {test})" for test in tests]
 
     return {name: (pointed, three) for name, (pointed, three) in asked_of(source, names, asked, rows).items()}
+
+
+def _known(some: Alike, texts: Mapping[str, Texts | None]) -> Table:
+    """The one column that stands for some, and whether these are `figureless`, where all their texts are known."""
+    ready = [texts[name] for name in some.names]
+    plain = all(ready) and figureless(text for each in ready for text, _ in each or () if text is not None)
+    return replace(some.table, columns=(replace(some.table.columns[0], figureless=plain),))
 
 
 def _there(table: Table, some: Alike, ready: bool) -> str:

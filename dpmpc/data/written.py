@@ -8,7 +8,6 @@ import difflib
 import json
 import re
 import stat
-import tomllib
 from datetime import date, time
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,13 +62,20 @@ def text_of(path: Path, what: str, encoding: str = "utf-8-sig") -> str:
 def written(text: str, kind: type[Value], what: str, name: str, *, toml: bool = False) -> Value:
     """The value in a text that a person wrote. Errors: as `read_written`."""
     try:
-        read = tomllib.loads(text) if toml else json.loads(text, object_pairs_hook=_once, parse_constant=_finite)
+        read = _of_toml(text) if toml else json.loads(text, object_pairs_hook=_once, parse_constant=_finite)
         value = _plain(read)
     except (ValueError, RecursionError) as error:
         language = "TOML" if toml else "JSON"
         said = "it is nested too deep" if isinstance(error, RecursionError) else _twice(str(error), text)
         raise UsageError(f"{what} file is {language}; {name}: {said}; correct it") from None
     return checked(value, kind, what, name, text)
+
+
+def _of_toml(text: str) -> dict[str, Any]:
+    """Errors: ValueError."""
+    import tomllib  # a plan and a schema are JSON
+
+    return tomllib.loads(text)
 
 
 def _twice(said: str, text: str) -> str:
@@ -82,7 +88,7 @@ def _twice(said: str, text: str) -> str:
     for first in range(end - 1, max(-1, end - 1 - _BACK), -1):
         if (states := _STATES.match(lines[first])) is not None:
             with contextlib.suppress(ValueError):  # a line inside of a value
-                tomllib.loads("\n".join(lines[first:end]))
+                _of_toml("\n".join(lines[first:end]))
                 return f"{states[1]} is there twice{place}"
     return said
 

@@ -40,7 +40,7 @@ from dpmpc.learning.additive import Additive
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.erm_blocks import scored
 from dpmpc.learning.softmax import predicted
-from dpmpc.privacy.account import process_folder, share_process_folder
+from dpmpc.privacy.unnamed import process_folder, share_process_folder
 from dpmpc.runs.curve_charts import plot
 from dpmpc.settings import nearest
 

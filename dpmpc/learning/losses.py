@@ -48,14 +48,14 @@ class Logistic:
         return np.asarray(np.maximum(-margin, 0.0) + np.log1p(np.exp(-np.abs(margin))), dtype=np.float64)
 
     def derivative(self, s: Floats, y: Floats) -> Floats:
-        return np.asarray(-y * _expit(-y * s), dtype=np.float64)
+        return np.asarray(-y * expit(-y * s), dtype=np.float64)
 
     def second_derivative(self, s: Floats, y: Floats) -> Floats:
         e = np.exp(-np.abs(s))
         return np.asarray(e / (1.0 + e) ** 2, dtype=np.float64)
 
 
-def _expit(x: Floats) -> Floats:
+def expit(x: Floats) -> Floats:
     """1 / (1 + exp(-x)), to a few units in the last place above 1e-307, and never below 1e-308; without SciPy, whose
     import takes longer than a short run."""
     e = np.exp(np.minimum(-x, 709.0))  # exp(710) is infinite

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning import erm, functional
-from dpmpc.learning.losses import LOGISTIC, RESIDUAL_CLIP, Loss, ridge
+from dpmpc.learning.losses import LOGISTIC, RESIDUAL_CLIP, Loss, expit, ridge
 from dpmpc.privacy.checks import check_count, check_nonnegative
 from dpmpc.privacy.spread import logistic_reach, logistic_spread
 
@@ -36,6 +36,7 @@ RUNS = 4
 LOCAL_OWNERS = 12
 NEWTON = 20  # steps to an optimum
 SHORTER = 40  # times at most that one is halved
+SETTLED = 1e-12  # of the optimum: a step that is shorter is the last
 FLATTEST = 1e-9  # curvature that is added where an objective has none
 
 
@@ -112,6 +113,13 @@ class Stage:
         """(RECORDS, k) a function of scores and labels, in expectation over the labels."""
         return np.asarray(sum(weight * of(scores, y) for y, weight in self.labels))
 
+    def _slopes(self, scores: Floats) -> Floats:
+        """(RECORDS, k) the loss's derivative, in expectation over the labels; of logistic loss in closed form."""
+        if self.task == "ridge":
+            return self._mean(self.loss.derivative, scores)
+        (_, positive), _ = self.labels
+        return np.asarray(expit(scores) - positive)
+
     @cached_property
     def optimum(self) -> Floats:
         """By Newton's method from the truth, which it is without lam, but for the sampled targets of ridge. A step that
@@ -119,10 +127,12 @@ class Stage:
         X, theta = self.data[0], self.truth
         for _ in range(NEWTON):
             scores = (X @ theta)[:, None]
-            slope = self._mean(self.loss.derivative, scores)[:, 0] @ X / RECORDS + self.lam * theta
+            slope = self._slopes(scores)[:, 0] @ X / RECORDS + self.lam * theta
             curved = self._mean(self.loss.second_derivative, scores)
             hessian = (X * curved).T @ X / RECORDS + max(self.lam, FLATTEST) * np.eye(self.width)
             step = np.linalg.solve(hessian, slope)
+            if np.linalg.norm(step) <= SETTLED * np.linalg.norm(theta):
+                break
             most = self._objective(theta[None])[0] + FLATTEST
             theta = next(
                 (t for k in range(SHORTER) if self._objective((t := theta - step / 2**k)[None])[0] <= most), theta
@@ -156,7 +166,7 @@ class Stage:
         theta, tail, counted = np.zeros((RUNS, self.width)), np.zeros((RUNS, self.width)), 0
         moved = np.zeros_like(theta)
         for t in range(1, check_count("iterations", iterations) + 1):
-            slope = self._mean(self.loss.derivative, X @ theta.T).T @ X / RECORDS + lam * theta
+            slope = self._slopes(X @ theta.T).T @ X / RECORDS + lam * theta
             noise = sigma * self.spread * rng.standard_normal(theta.shape)
             if self.task == "logistic":
                 norms = [float(np.linalg.norm(row)) for row in theta]

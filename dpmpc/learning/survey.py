@@ -286,7 +286,7 @@ class Survey(Source):
             high, sure = self.high(mine), self.high(mine, LONE_ALARMS)
             row, at = total[at : at + NUMBER] / times, at + NUMBER
             kept: tuple[int, ...] = ()
-            number = True
+            filled, number = np.zeros(0), True
             if name in self.texts:
                 filled, at = total[at : at + self.buckets] / times, at + self.buckets
                 kept = _fullest(filled, high, self.most_kept(records, mine))
@@ -294,7 +294,11 @@ class Survey(Source):
                 number = spread or bool((row[1:CELLS] > high).any())
             near = NEAR if name in narrow else math.inf
             summary = summary_of(row, high, sure, mine, *self.range_of(name), near) if number else None
-            found[name] = Found(summary, self.buckets, kept, bool(row[0] > high))
+            missing = bool(row[0] > high)
+            held = [*([row[0]] if missing else []), *(filled[k] for k in kept)]
+            if not number and len(held) == 1 and 0 < records <= held[0] + high:
+                kept, missing = (), False  # all records have the one value, or none
+            found[name] = Found(summary, self.buckets, kept, missing)
         return Findings(found)
 
 

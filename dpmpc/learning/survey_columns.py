@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dpmpc.data.intake import Intake  # which brings a database; parties have no records
 
 ANY = (-WIDEST, WIDEST)  # the range of a number of which none is known
-RULE = 6  # by which findings become a schema
+RULE = 7  # by which findings become a schema
 SURVEY = "survey"  # the name of a survey before training
 
 

@@ -22,15 +22,12 @@ Where it is: `account_folder`. Writers lock the file of the data id; readers nee
 system whose locks and fsync hold, and that nobody takes lines off the end of the account's own files.
 """
 
-import atexit
 import contextlib
 import fcntl
 import json
 import os
 import secrets
-import shutil
 import sys
-import tempfile
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import field, replace
 from functools import lru_cache
@@ -50,7 +47,6 @@ from dpmpc.processes.durable import write_whole
 from dpmpc.processes.locks import is_held
 
 ENVIRONMENT = "DPMPC_ACCOUNT"
-_SHARED = "DPMPC_PROCESS_ACCOUNT"  # where this process and its workers count what has no name
 FORMAT = 1
 _RULE = "what is spent on named data is written to an account, and before anything is spent"
 _REMEMBERED = 1 << 12  # lines, some MB
@@ -71,27 +67,6 @@ def account_folder(
         return home / "Library" / "Application Support" / "dpmpc" / "account"
     given = Path(environment.get("XDG_DATA_HOME") or "")
     return (given if given.is_absolute() else home / ".local" / "share") / "dpmpc" / "account"
-
-
-def process_folder() -> Path:
-    """Where what has no name counts: for this process and those that it starts from now on; removed when it ends."""
-    given = os.environ.get(_SHARED)
-    if given and Path(given).is_dir():
-        return Path(given)
-    folder = tempfile.mkdtemp(prefix="dpmpc-account-")
-    atexit.register(_remove, folder, os.getpid())
-    return share_process_folder(folder)
-
-
-def share_process_folder(folder: Path | str) -> Path:
-    """Counts what has no name in this folder from now on: that of the process whose worker this is."""
-    os.environ[_SHARED] = str(folder)
-    return Path(folder)
-
-
-def _remove(folder: str, owner: int) -> None:
-    if os.getpid() == owner:  # not in a process that was forked
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)

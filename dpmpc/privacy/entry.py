@@ -9,6 +9,7 @@ lists: how a torn line begins tells whether it may have been a release.
 
 import hashlib
 import json
+import math
 import secrets
 from collections.abc import Callable
 from dataclasses import field, replace
@@ -25,6 +26,7 @@ GENESIS = "0" * 64
 FORMAT = 6
 RELEASE, ATTEMPT, ELSEWHERE = "release", "attempt", "elsewhere"
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_MANY = 1 << 63  # more than there are of anything
 _KEPT = 4096  # mechanisms and sensitivities that are not made anew
 _MARKS = tuple(f'["{kind}",{{'.encode() for kind in (ATTEMPT, ELSEWHERE))
 
@@ -72,7 +74,8 @@ class Entry:
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> "Entry":
-        """What `to_json` gave, or a line of an older format. Errors: as `Mechanism.from_json`.
+        """What `to_json` gave, or a line of an older format. Errors: as `Mechanism.from_json`, and for a value of
+        another kind than it has there.
 
         Before format 5 a line had one other price, the owner's, as a number in the law's norm."""
         record = dict(value)
@@ -81,7 +84,7 @@ class Entry:
         if owner is not None:
             prices["owner"] = owner
         present = record.pop("present", None)
-        return Entry(
+        entry = Entry(
             mechanism=_again(Mechanism.from_json, record.pop("mechanism")),
             data=tuple(record.pop("data")),
             names=tuple(record.pop("names", ())),
@@ -90,6 +93,15 @@ class Entry:
             prices=tuple(sorted((str(name), _again(Sensitivity.from_json, moved)) for name, moved in prices.items())),
             **record,
         )
+        texts = (entry.run, *entry.data, *entry.names, entry.neighbours, entry.token, entry.part)
+        counts = (entry.release, entry.planned, entry.attempt, *(entry.present or ()), *entry.lost)
+        if not (
+            all(type(text) is str for text in texts)
+            and all(type(count) is int and abs(count) < _MANY for count in counts)
+            and all(type(number) in (int, float) and math.isfinite(number) for number in (entry.epsilon, entry.delta))
+        ):
+            raise ValueError("a line of a ledger has a value of another kind")
+        return entry
 
 
 def after(entry: Entry) -> Entry:
@@ -153,8 +165,10 @@ def parsed(line: bytes) -> Line | None:
         if version == 1:  # a mechanism said both in one word
             law = record["mechanism"].pop("law")
             record["mechanism"] |= {"law": law.removeprefix("discrete-"), "discrete": law.startswith("discrete-")}
+        if type(prev) is not str or type(torn) is not bool or not isinstance(first, str | None):
+            return None
         return Line(kind, Entry.from_json(record), prev, torn, first, parties)
-    except (ValueError, TypeError, KeyError, AttributeError, UsageError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, UsageError):
         return None
 
 

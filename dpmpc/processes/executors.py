@@ -2,12 +2,11 @@
 
 import importlib
 import ipaddress
-import multiprocessing
 import os
 import socket
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future
 from typing import Any
 
 from dpmpc.errors import UsageError
@@ -50,12 +49,16 @@ def executor_maker(name: str) -> Make:
 
 
 def _processes(workers: int) -> Executor:
+    import multiprocessing  # which takes longer than the rest of this module
+    from concurrent.futures import ProcessPoolExecutor
+
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_starter)
 
 
 def _end_with_starter() -> None:
     """Has a worker end when the process that started it is gone, however it ended: a pool's own would wait for ever."""
+    import multiprocessing
 
     def watch() -> None:
         if (starter := multiprocessing.parent_process()) is not None:

@@ -10,7 +10,9 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data import Dataset
 from dpmpc.data.database import filtered_by
 from dpmpc.data.loading import OpenTable
+from dpmpc.data.mapping import one_value
 from dpmpc.data.persons import kept, said_of
+from dpmpc.data.table import some
 from dpmpc.errors import number_of
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.whole import WholeRun
@@ -128,9 +130,14 @@ def tell(dataset: Dataset, plan: Plan, job: OwnersJob, log: Log, emit: Emit) -> 
         emit("stage", text=beyond)
     if dataset.misfits and not held_here and (job.owner is None or job.begins):  # else it was said as the run began
         emit("stage", text=f"warning: {misfits_said(dataset.schema, dataset.misfits, dataset.records.n)}")
+    alike = one_value(dataset.schema.target, dataset.ends, dataset.records.n - dataset.misfits)
+    if alike and not held_here and not plan.released:  # else it was said before the survey
+        emit("stage", text=f"warning: {alike}")
     for counts in dataset.counts:
         if counts.warning is not None:
             emit("stage", text=f"warning: {counts.warning}")
-        elif counts.unread:
-            are = number_of(counts.unread, "field is not read: it counts", "fields are not read: they count")
-            emit("stage", text=f"column '{counts.name}': {are} as missing")
+    if unread := [counts for counts in dataset.counts if counts.unread and counts.warning is None]:
+        many = sum(counts.unread for counts in unread)
+        are = number_of(many, "field is not read and counts", "fields are not read and count")
+        each = some([f"'{counts.name}' {counts.unread}" for counts in unread])
+        emit("stage", text=f"{are} as missing: {each}")

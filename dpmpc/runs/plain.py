@@ -17,7 +17,7 @@ from dpmpc.learning.task import TASKS
 from dpmpc.runs.named_records import load_records, source_named
 from dpmpc.runs.request import Request
 from dpmpc.runs.surveying import owners_of_records
-from dpmpc.statistics.figures import Figures, plain
+from dpmpc.statistics.figures import Figures, plain, plain_one
 
 
 class Evaluator:
@@ -45,8 +45,10 @@ class Evaluator:
 
     def figure(self, theta: Floats) -> float | None:
         """`figure_name` on the test rows; None if there are none, or only one class of them."""
-        found = self.figures(theta)
-        return None if found is None else found.numbers[self.figure_name].estimate
+        test, target = self.data.test, self.data.schema.target
+        if not test.n:
+            return None
+        return plain_one(self.figure_name, target, self._task.link(scores(theta, test)), self._truth, self.weights)
 
     def figures(self, theta: Floats) -> Figures | None:
         """What a model is worth on the test rows; None if there are none."""

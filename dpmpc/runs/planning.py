@@ -166,7 +166,10 @@ def plan_of(request: Request, facts: Facts) -> Plan:
 
 
 def _stated(request: Request, facts: Facts) -> "tuple[Plan, Advice | None]":
-    """The plan, from which nothing has been derived, and the advice that was taken. Errors: as `Plan`."""
+    """The plan, from which nothing has been derived, and the advice that was taken. Errors: as `Plan`, and one
+    record."""
+    if sum(facts.sizes) < 2:
+        raise UsageError(f"a model is of several records; {facts.name or 'the plan'} has one; add records")
     request, advice = settled(request, facts)
     assert request.method is not None and request.average is not None and request.weights is not None
     learning = Learning(

@@ -39,7 +39,7 @@ from dpmpc.data.derive import (
 from dpmpc.data.draft import target_of
 from dpmpc.data.intake import Intake
 from dpmpc.data.loading import OpenTable
-from dpmpc.data.mapping import owners_in
+from dpmpc.data.mapping import Mapping, one_value, owners_in
 from dpmpc.data.memory import parse_memory, usual_memory
 from dpmpc.data.persons import drawn_apart, persons_of
 from dpmpc.data.schema import Numeric, Range, Target, read_bounds
@@ -113,6 +113,11 @@ def survey(
         if asked.kind == "number":
             target_of(intake[asked.target], "number", None)
     draft = draft_for(request, records.table, table, asked, features)
+    if not draft.classes_read:  # what training would refuse is refused before the survey is spent
+        mapping = Mapping(table, draft)
+        mapping.targets()
+        if alike := one_value(draft.target, mapping.ends, table.n - mapping.misfits):
+            tell(f"warning: {alike}")
     rows, owner_of, sizes = owners_of_records(request, records.table, table)
     persons = None if request.person is None else persons_of(records.table)
     held = counted_of(request, len(rows[1]), None if persons is None else persons[rows[1]])

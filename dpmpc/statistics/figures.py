@@ -17,7 +17,7 @@ from dpmpc.data.schema import Classes, Labels, Range, Target
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.softmax import predicted
-from dpmpc.statistics.intervals import Number
+from dpmpc.statistics.intervals import Number, hidden
 
 Floats = NDArray[np.float64]
 Kind = Literal["two", "several", "number"]
@@ -91,6 +91,17 @@ def plain(target: Target, scores: Floats, y: Floats, weights: Sequence[float] | 
     if isinstance(target, Classes):
         return _of_several(target, scores, y.astype(np.int64), rule, weights)
     return Figures("number", False, n, target.name, numbers=_exact(_of_numbers(target, scores, y)))
+
+
+def plain_one(
+    name: str, target: Target, scores: Floats, y: Floats, weights: Sequence[float] | None = None
+) -> float | None:
+    """One of the figures of `plain`; None of no records, or where there is no such figure. Where it is the AUC of two
+    classes the others, which take longer, are not worked out. Secret."""
+    if name == "AUC" and isinstance(target, Labels) and len(y):
+        return auc(scores, y > 0)
+    found = plain(target, scores, y, weights)
+    return None if found is None else found.numbers[name].estimate
 
 
 def _of_two(
@@ -185,7 +196,8 @@ def _warnings(figures: Figures) -> Iterator[str]:
         if r2.estimate is not None and (r2.estimate if r2.high is None else r2.high) <= 0:
             yield "the model predicts no better than the mean would (R2 is not above 0)"
         return
-    if figures.inside and figures.kind == "two" and not _tells(figures.numbers["AUC"]):
+    share = figures.numbers["AUC"] if figures.inside and figures.kind == "two" else None
+    if share is not None and (share.estimate is None or hidden(share.low, share.high)):
         yield (
             "noise hides how well the model tells the classes apart: too few held-out records have the rarer class; "
             "hold out more, or use a larger epsilon"
@@ -209,11 +221,6 @@ def _warnings(figures: Figures) -> Iterator[str]:
             f"accuracy {accuracy:.4f} is no better than always saying the commonest class ({base:.4f}); look at "
             "AUC and balanced accuracy"
         )
-
-
-def _tells(share: Number) -> bool:
-    """Whether an interval of a share leaves something out."""
-    return share.estimate is not None and (share.low, share.high) != (0.0, 1.0)
 
 
 def _total(cells: Iterator[Number]) -> float:

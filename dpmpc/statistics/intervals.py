@@ -53,6 +53,11 @@ class Level:
         return self.about == "population"
 
 
+def hidden(low: float | None, high: float | None) -> bool:
+    """Whether an interval of a share leaves nothing out, so that noise hides the share."""
+    return (low, high) == (0.0, 1.0)
+
+
 @dataclass(frozen=True)
 class Number:
     """An answer: the estimate, the deviation that the noise gives it, and its interval; None where there is none.

@@ -1,11 +1,16 @@
 """What a look says of habits that no option reads or that look like others: each is named, with the way out, and what
 is proposed for one column does no harm to another."""
 
+import json
+import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from dpmpc.cli.describe import command as describe_command
+from dpmpc.cli.main import group as dpmpc_command
 from dpmpc.data import CsvFile
 from dpmpc.data.intake import Intake, explore
 from dpmpc.data.loading import opened
@@ -13,7 +18,7 @@ from dpmpc.data.oddities import IDENTIFIER
 from dpmpc.data.spelling import Spelling, clock_time
 from dpmpc.errors import RecordError
 from tests.data.abroad import ABROAD, Export
-from tests.data.test_intake import accounted_for
+from tests.data.test_intake import accounted_for, run
 from tests.data.test_other_countries import N, noted, table
 
 
@@ -124,3 +129,56 @@ def test_names_are_found_below_titles_that_are_filled_up_with_separators(tmp_pat
     path = export.write(tmp_path, 60)
     with pytest.raises(RecordError, match=r"line 3 seems to .*header=3"), opened(CsvFile(path)):
         pass
+
+
+def test_a_last_line_of_totals_is_left_out_by_a_look_and_that_is_asked(tmp_path: Path) -> None:
+    """Also below titles, so that all that a run needs stands in one line; `--json` has what a look says too."""
+    export = next(each for each in ABROAD if each.name == "printed.csv")
+    path = export.write(tmp_path, 60)
+    with path.open("ab") as file:
+        file.write(b"Grand Total,,,,999999,,,,,,\r\n")
+    shown = run(describe_command, path, "--target", export.target)
+    (line,) = (each for each in shown.output.splitlines() if each.startswith("read as with these options"))
+    options = shlex.split(line.partition(": ")[2])
+    assert options[-4:] == ["--header", "3", "--footer", "1"] and "printed.csv: 60 records" in shown.output
+    assert "please decide: footer: the last line is called a total" in shown.output
+    again = run(describe_command, path, "--target", export.target, *options)
+    assert "60 records" in again.output and "footer" not in again.output and "read as with" not in again.output
+    found = json.loads(run(describe_command, path, "--target", export.target, "--json").stdout)
+    assert found["proposed"]["footer"] == 1 and found["stated"] == {} and found["records"] == 60
+    kept = json.loads(run(describe_command, export.write(tmp_path, 60), "--target", export.target, "--json").stdout)
+    assert "footer" not in kept["proposed"] and kept["notes"] == []
+
+
+def test_fields_that_are_not_read_are_one_line_however_many_columns_have_some(tmp_path: Path) -> None:
+    path = table(tmp_path, a=lambda k: "x" if k % 9 == 0 else k, b=lambda k: "y" if k == 7 else k, c=lambda k: k)
+    draft = tmp_path / "schema.toml"
+    run(describe_command, path, "--target", "y", "--schema", draft)
+    said = run(
+        dpmpc_command, "train", "--csv", path, "--schema", draft, "--owners", 2, "--epsilon", 5, "--delta", 1e-4,
+        "--engine", "clear", "--iterations", 2, "--test-fraction", 0, "--out", tmp_path / "run",
+    )  # fmt: skip
+    lines = [line for line in said.output.splitlines() if "not read" in line]
+    assert lines == ["15 fields are not read and count as missing: 'a' 14, 'b' 1"]
+
+
+def test_dates_and_times_that_are_written_as_numbers_of_other_kinds_are_said(tmp_path: Path) -> None:
+    others = {
+        "roc": lambda k: f"1{k % 14:02}{1 + k % 12:02}{1 + k % 28:02}",
+        "point": lambda k: f"{k % 24}.{k % 60:02}",
+        "price": lambda k: f"{k % 24}.{(7 * k) % 100:02}",
+        "code": lambda k: 1000001 + 997 * k,
+    }
+    notes = noted(table(tmp_path, v=lambda k: k, **others), "that look like")
+    assert [note.split("'")[1] for note in notes] == ["roc", "point"]
+    assert "dates (yyymmdd)" in notes[0] and "has numbers that look like times of day (hh.mm)" in notes[1]
+    odd = {"roc": lambda k: f"民國{100 + k % 14}年{1 + k % 12}月{1 + k % 28}日", "ends": lambda k: f"{k}.5 (0.4-4.0)"}
+    assert [note.split("'")[1] for note in noted(table(tmp_path, **odd), "no option reads")] == ["roc", "ends"]
+
+
+def test_a_word_for_the_zone_of_a_time_is_read_over_as_an_offset_is(tmp_path: Path) -> None:
+    texts = {"05-Mar-2024 12:00 EST": 19787.5, "2024-03-05 12:00 CEST": 19787.5, "2024-03-05 12:00:00 MESZ": 19787.5,
+             "2024-03-05 12:00 AM PST": 19787.0, "2024-03-05 PST": None, "2024-03-05 12:00 est": None}  # fmt: skip
+    assert [Spelling().days(text) for text in texts] == [*texts.values()]
+    with opened({"d": np.array([*texts], dtype=object), "k": np.arange(len(texts))}) as (found, _):
+        assert [row[0] for row in found.rows(found.days("d"), 'ORDER BY "k"')] == [*texts.values()]

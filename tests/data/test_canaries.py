@@ -14,7 +14,7 @@ from dpmpc.data.schema import VERSION
 from dpmpc.data.spelling import Spelling
 from dpmpc.errors import DpmpcError, RecordError, error_of, public_text
 from dpmpc.learning.model import write_model
-from tests.endurance.canaries import DAYS, NUMBERS, WORDS
+from tests.endurance.canary_search import DAYS, NUMBERS, WORDS
 from tests.tables import write
 
 pytestmark = pytest.mark.usefixtures("small_tables")

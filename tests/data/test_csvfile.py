@@ -15,6 +15,7 @@ from dpmpc.data.mapping import Mapping
 from dpmpc.data.spelling import Spelling
 from dpmpc.errors import RecordError, UsageError
 
+pytestmark = pytest.mark.usefixtures("small_tables")
 TEXT = """age,ward,site,outcome,stay
 30,a,north,yes,1.5
 40,b,south,no,2

@@ -29,6 +29,8 @@ from tests.data.abroad import ABROAD
 from tests.data.exports import EXPORTS, GERMAN, Export, random_export
 from tests.tables import write
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 
 def run(command: Any, *arguments: object) -> Result:
     return CliRunner().invoke(command, [str(a) for a in arguments], standalone_mode=False, catch_exceptions=False)
@@ -274,7 +276,7 @@ TABLES = {
     ),
     "one class": ("a,y\n" + "".join(f"{k % 7},0\n" for k in range(30)), "a target must vary; 'y' is always '0'"),
     "one record": ("a,y\n1,0\n", "a model is of several records; .* has one"),
-    "a class that one record has": ("a,y\n" + "".join(f"{k % 7},{k == 3:d}\n" for k in range(30)), "1 are there once"),
+    "a class that one record has": ("a,y\n" + "".join(f"{k % 7},{k == 3:d}\n" for k in range(30)), "1 is there once"),
     "no target": ("a,b\n1,0\n2,1\n", "has no 'y'"),
 }
 
@@ -312,7 +314,10 @@ def test_ranges_hold_all_values_and_are_none_of_them() -> None:
         assert a <= low and low + span <= b and b - a <= 1.5 * (low + span - low) + 1e-9 * abs(low)
         assert low not in (a, b) and low + span not in (a, b)
     assert rounded(17, 97) == (10, 100) and rounded(0, 1) == (0, 1) and rounded(1.5, 1.5)[0] < 1.5
-    assert rounded(-1.7e308, 1.7e308) == (-1.7e308, 1.7e308)
+    assert rounded(-1.7e308, 1.7e308) == (-8e307, 8e307)  # what is larger is clipped: a range has a width
+    for low, high in ((0.0, 5e-324), (1.2345678901234, 1.2345678901236), (-1.7e308, 3.0), (1.7e308, 1.7e308)):
+        ends = rounded(low, high)
+        assert ends[0] < ends[1] and np.isfinite(ends[1] - ends[0]) and low not in ends[low == 0 :] and high not in ends
 
 
 def test_records_that_do_not_fit_count_as_zero_vectors_when_that_was_stated(tmp_path: Path) -> None:

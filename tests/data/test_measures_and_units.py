@@ -12,6 +12,7 @@ from dpmpc.data.loading import opened
 from dpmpc.data.spelling import Spelling
 from tests.tables import write
 
+pytestmark = pytest.mark.usefixtures("small_tables")
 N = 400
 Field = Callable[[int], str]
 

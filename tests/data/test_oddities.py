@@ -15,7 +15,7 @@ from dpmpc.data import CsvFile, Schema
 from dpmpc.data.derive import Asked, looked
 from dpmpc.data.edges import TOTALS
 from dpmpc.data.intake import look
-from dpmpc.data.loading import opened
+from dpmpc.data.loading import NOTHING_STOOD_OUT, opened
 from dpmpc.data.mapping import Mapping
 from dpmpc.data.oddities import dropping
 from dpmpc.data.schema import VERSION
@@ -167,7 +167,7 @@ def test_an_estimator_looks_as_train_does_and_accounts_for_every_column(tmp_path
         model.fit(frame, y)
     assert {*model.columns_["used"], *model.columns_["left_out"]} == {*frame.columns}
     # a bucket of ids, each of few records, may stand out by the noise's chance
-    assert model.columns_["left_out"] == {"id": "nothing of it stood out of the survey's noise"} or (
+    assert model.columns_["left_out"] == {"id": NOTHING_STOOD_OUT} or (
         not model.columns_["left_out"] and "id" in model.columns_["used"]
     )
     assert sum(model.columns_["used"].values()) == len(model.coef_) and len(model.predict(frame)) == n

@@ -21,6 +21,7 @@ from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.learning.rehearsal import Stage
 from tests.tables import write
 
+pytestmark = pytest.mark.usefixtures("small_tables")
 N = 120
 Y = Labels("y", ("yes",), ("no",))
 

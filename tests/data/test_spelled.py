@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmpc.data import spelled, texts
+from dpmpc.data import table as tables
+from dpmpc.data.csvfile import open_csv
 from dpmpc.data.derive import Asked, has_classes, labels_of
-from dpmpc.data.few import TIMES, different, few, lacks
+from dpmpc.data.few import TIMES, different, few, figureless, lacks
 from dpmpc.data.hashing import BUCKETS, bucket_sql
+from dpmpc.data.holding import held
 from dpmpc.data.intake import look
 from dpmpc.data.loading import opened
 from dpmpc.data.looked import Looked
@@ -18,6 +22,7 @@ from dpmpc.data.mapping import first_missing, first_row, owner_numbers
 from dpmpc.data.schema import Labels
 from dpmpc.data.spelled import readers
 from dpmpc.data.table import Block, Table, code_sql, value_sql
+from dpmpc.data.texts import facts_of_texts
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 
@@ -152,3 +157,54 @@ def test_a_target_may_be_called_as_queries_call_counts(tmp_path: Path, name: str
     with opened({name: np.array(["a", "b", "b"] * 9, dtype=object)}, folder=tmp_path) as (table, _):
         assert labels_of(table, Asked(name)) == Labels(name, ("b",), ("a",))
         assert not has_classes(table, Asked(name)) and owner_numbers(table, name)[1] == ("a", "b")
+
+
+WORDS = (
+    "f", "m", "cardiology", "médecine", "内科", "inf", "-Infinity", "nan", "epoch", "today", "true", "May", "noon",
+    "Mon", "令和元年", "+", "-", "()", "a b", " f ", "n/d", "?", "", None, "++", "kl", "h:m", "e", "x.y",
+)  # fmt: skip
+
+
+def test_texts_without_figures_are_asked_little_and_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would read numbers and dates in them takes DuckDB longer to parse than to run."""
+    columns = {"a": np.array(WORDS * 3, dtype=object), "b": np.array(["x", "y", None] * len(WORDS), dtype=object)}
+    queries, rows, streamed = list[str](), Table.run, tables.streamed
+
+    def seen(connection: object, query: str, *more: object) -> object:
+        queries.append(query)
+        return streamed(connection, query, *more)  # type: ignore[arg-type]
+
+    def look() -> tuple[dict[str, dict[str, object]], list[bytes], int]:
+        queries.clear()
+        with opened(columns, folder=tmp_path) as (table, _):
+            plain = held(table, list(columns))
+            facts = facts_of_texts(plain, list(columns))
+            made = readers(plain, {name: lambda each, name=name: read(each, name) for name in columns})
+            return facts, [values.tobytes() for how in made.values() for values in how.values], sum(map(len, queries))
+
+    def read(table: Table, name: str) -> list[str]:
+        return [value_sql(table, name, read=kind) for kind in ("number", "date", "time", "either")]
+
+    monkeypatch.setattr(Table, "run", lambda self, query: queries.append(query) or rows(self, query))
+    monkeypatch.setattr(tables, "streamed", seen)
+    short = look()
+    monkeypatch.setattr(texts, "figureless", lambda some: False)
+    monkeypatch.setattr(spelled, "figureless", lambda some: False)
+    long = look()
+    assert short[:2] == long[:2] and short[1]
+    assert 5 * short[2] < long[2]
+
+
+@pytest.mark.parametrize("text", ["1", "a1", "٣", "½", "Ⅳ", "二", "x\u00a0", "\U0001f51f", "€"])
+def test_what_may_be_a_figure_is_one(text: str) -> None:
+    assert figureless(word for word in WORDS if word) and not figureless(["a", text])
+
+
+def test_files_read_together_have_views_of_their_own(tmp_path: Path) -> None:
+    made = []
+    with opened({"t": np.array(["a"])}, folder=tmp_path) as (table, _):
+        for k in range(3):
+            path = tmp_path / f"{k}.csv"
+            path.write_text(f"n,m\n{k},0\n")
+            made.append(open_csv(path, f"{k}.csv", table.connection, tmp_path))
+        assert [each.one("max(c0)")[0] for each in made] == ["0", "1", "2"]

@@ -15,38 +15,29 @@ import contextlib
 import csv
 import datetime
 import json
-import os
-import re
-import struct
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from dpmpc.data.schema import Categorical, Date, Labels, Numeric, Schema
+from tests.endurance.canary_search import (
+    DAYS,
+    INPUTS,
+    NUMBERS,
+    WORDS,
+    environment,
+    found,
+    sent,
+)
 from tests.forked_commands import Forked, Server
 from tests.runs import own_addresses
 
-WORDS = ("Xyzzy-canary", "qwertz canary", "canary.4711")
-NUMBERS = ("771234.56789", "-918273.64509", "5550123987", "100.77123")
-DAYS = ("1987-03-14", "2011-11-29")
-TEXT = re.compile(
-    "|".join(re.escape(each) for each in (*WORDS, *NUMBERS, *DAYS)) + r"|canary|771234\.\d|918273\.\d|100\.7712", re.I
-)
-BINARY = tuple(struct.pack(form, float(number)) for number in NUMBERS for form in ("<d", ">d", "<f", ">f"))
-HEX = tuple(each.hex() for each in BINARY)
-INPUTS = "inputs"  # the folder of the records themselves
-FRAMES = "frames"  # of what was seen of what processes sent
-WATCHING = Path(__file__).parent / "watching"
-# In what is sent, most bytes are random: eight of a number, and texts of nine letters, are there by chance once in 10^9
-# scenarios that send 100 MB (2^-64 a place and form; a letter in either case: at most 2^-63 a place and text).
-LONG_TEXTS = (*WORDS, *NUMBERS, *DAYS)
-LONG_NUMBERS = tuple(struct.pack(form, float(number)) for number in NUMBERS for form in ("<d", ">d"))
 COMMAND = (sys.executable, "-P", "-m", "dpmpc.cli.main")
 HANG = 300
 Row = dict[str, str]
@@ -90,52 +81,6 @@ def write(path: Path, rows: list[Row]) -> Path:
         writer.writeheader()
         writer.writerows(rows)
     return path
-
-
-def readable(path: Path) -> Iterator[bytes]:
-    """What a file holds: its bytes, and those of the parts of an archive."""
-    yield path.read_bytes()
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as parts:
-            for name in parts.namelist():
-                yield parts.read(name)
-
-
-def found(folder: Path) -> list[str]:
-    """Where a canary stands in the files below a folder, but for the inputs: "file: canary"."""
-    hits = []
-    left_out = {INPUTS, FRAMES}
-    for path in sorted(each for each in folder.rglob("*") if each.is_file() and left_out.isdisjoint(each.parts)):
-        for content in readable(path):
-            text = content.decode("utf-8", "replace")
-            wide = content.decode("utf-16-le", "replace")
-            seen = [each.group() for each in (TEXT.search(text), TEXT.search(wide)) if each]
-            seen += ["a number in binary" for each in BINARY if each in content]
-            seen += ["a number in hex" for each in HEX if each in text]
-            hits += [f"{path.relative_to(folder)}: {each}" for each in seen]
-    return hits
-
-
-def sent(folder: Path) -> tuple[set[str], list[str]]:
-    """(over what processes have sent: "plain", "tls"; the canaries in it, by process)."""
-    kinds, hits = set(), []
-    for path in sorted((folder / FRAMES).glob("*.*")):
-        if path.name != "canaries.json":
-            kinds.add(path.suffix.removeprefix("."))
-            lines = (line for line in path.read_text(errors="replace").split("\n") if line.strip("."))
-            hits += [f"what process {path.stem} sent: {line}" for line in lines]
-    return kinds, hits
-
-
-def environment(folder: Path) -> dict[str, str]:
-    """In which processes have an account of their own, and what they send is searched."""
-    frames = folder / FRAMES
-    if not frames.is_dir():
-        frames.mkdir()
-        said = {"texts": LONG_TEXTS, "numbers": [each.hex() for each in LONG_NUMBERS]}
-        (frames / "canaries.json").write_text(json.dumps(said))
-    paths = os.pathsep.join([str(WATCHING), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return os.environ | {"DPMPC_ACCOUNT": str(folder / "account"), "CANARY_FRAMES": str(frames), "PYTHONPATH": paths}
 
 
 PLAYED: set[str] = set()  # the commands that a scenario has called
@@ -281,7 +226,8 @@ def without_records(folder: Path) -> Done:
 
 
 def sites(folder: Path) -> Done:
-    """Three hospitals, each owner and party, by TLS: from the first file to the report; one site has odd values."""
+    """Three hospitals, each owner and party, by TLS: from the first file to the report. The records of one are read by
+    workers of an executor, and all logs are those for debugging."""
     rows = records("logistic", 600, odd=False)
     for k, name in enumerate("abc"):
         write(folder / INPUTS / f"site{k}.csv", [row for row in rows if row["site"] == name])
@@ -303,7 +249,14 @@ def sites(folder: Path) -> Done:
     )  # fmt: skip
     if made.returncode:
         return made
-    joined = [begun(folder, "join", kit, "--csv", f"{INPUTS}/site{k}.csv") for k, kit in enumerate(kits)]
+    sources = [["--csv", f"{INPUTS}/site{k}.csv"] for k in range(2)]
+    parts = folder / INPUTS / "site2"
+    parts.mkdir()
+    whole = pd.read_csv(folder / INPUTS / "site2.csv", dtype=str)
+    for k, part in enumerate((whole[:90], whole[90:])):
+        part.to_parquet(parts / f"{k}.parquet")
+    sources.append(["--records", str(parts), "--executor", "tests.learning.test_away:threads", "--workers", "2"])
+    joined = [begun(folder, "join", kit, *sources[k], "--log-level", "debug") for k, kit in enumerate(kits)]
     results = [ended(each) for each in joined]
     result = next((each for each in results if each.returncode), results[0])
     commands = (
@@ -311,6 +264,20 @@ def sites(folder: Path) -> Done:
         ("report", kits[0]), ("predict", f"{kits[0]}/run", "--csv", "RECORDS", "--out", f"{INPUTS}/p.csv"),
     )  # fmt: skip
     return after(folder, result, commands, folder / INPUTS / "site0.csv")
+
+
+def by_library(kind: str) -> Play:
+    """The library on a frame of canaries, with its debug log."""
+
+    def play(folder: Path) -> Done:
+        path = write(folder / INPUTS / "records.csv", records("logistic", 600, odd=False))
+        program = [sys.executable, "-P", "-m", "tests.endurance.canary_library", kind, str(path)]
+        return ended(
+            subprocess.Popen(program, cwd=folder, env=environment(folder), stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+        )  # fmt: skip
+
+    return play
 
 
 def set_(row: int, name: str, value: str) -> Change:
@@ -323,6 +290,7 @@ def set_(row: int, name: str, value: str) -> Change:
 
 
 AFTER = (
+    ("check", "--schema", "run/survey/schema.json", "--csv", "RECORDS"),  # its dictionary is for its owner's screen
     ("verify", "run", "--structure"),
     ("report", "run"),
     ("predict", "run", "--csv", "RECORDS", "--out", f"{INPUTS}/p.csv"),
@@ -331,6 +299,10 @@ TASKS = ("logistic", "softmax", "ridge")
 ALL_BUT_TEXTS = ("--drop", "amount", "--drop", "ward", "--drop", "born", "--drop", "stage")
 SITES = (
     "init", "plan", "kit", "keys", "rehearse", "check", "join", "status", "verify", "budget", "report", "predict",
+)  # fmt: skip
+LIBRARY = (  # what it does with records as they are, and what it refuses
+    "train", "train by records", "stats", "synth", "fit", "train on a misfit", "train on misspelled numbers",
+    "stats of no such column", "synth of misspelled numbers",
 )  # fmt: skip
 NO_RECORDS = ("example", "account", "advise", "sample", "circuit", "bench", "experiment")
 SCENARIOS: dict[str, Scenario] = {
@@ -361,6 +333,9 @@ SCENARIOS: dict[str, Scenario] = {
     "counts": Scenario(asking("count", "count by y", "table(y, ward)"), True, ("stats",)),
     "moments": Scenario(asking("mean(amount)", "median(amount)", "table1 by y"), True, ("stats",)),
     "groups of values": Scenario(asking("count by ward", "count where ward = surgery"), True, ("stats",)),
+    **{
+        f"library: {kind}": Scenario(by_library(kind), not {"of", "on"} & {*kind.split()}, ()) for kind in LIBRARY
+    },
     "no such column": Scenario(asking("mean(ammount)"), False, ("stats",)),
     "json log": Scenario(training("logistic", "--iterations", 2, "--log-json", change=set_(20, "y", WORDS[0])), False),
 }  # fmt: skip

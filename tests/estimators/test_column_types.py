@@ -18,6 +18,7 @@ from dpmpc.data.table import Table, value_sql
 from dpmpc.errors import UsageError
 from dpmpc.estimators.frames import frame_of
 
+pytestmark = pytest.mark.usefixtures("small_tables")
 N = 40
 RNG = np.random.default_rng(4)
 NUMBERS, PLACES = RNG.normal(0, 9, N).round(3), RNG.integers(0, 3, N)

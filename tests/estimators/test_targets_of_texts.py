@@ -13,6 +13,7 @@ from dpmpc.data.spelling import Spelling
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge
 from dpmpc.estimators.targets import labels, quantities
 
+pytestmark = pytest.mark.usefixtures("small_tables")
 ASKED: dict[str, Any] = {"epsilon": 20.0, "delta": 1e-5, "engine": "clear", "basis": "linear"}
 N = 1500
 RNG = np.random.default_rng(8)

@@ -34,7 +34,7 @@ from dpmpc.processes.executors import executor_maker
 from dpmpc.runs.request import Request
 from dpmpc.statistics.columns import Category, Columns, Quantity
 from dpmpc.statistics.tables import Tables
-from tests.endurance.canaries import NUMBERS, WORDS
+from tests.endurance.canary_search import NUMBERS, WORDS
 
 pytestmark = pytest.mark.slow  # workers are processes
 

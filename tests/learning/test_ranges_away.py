@@ -25,7 +25,7 @@ from dpmpc.learning.survey import Survey
 from dpmpc.learning.tiled import tiles
 from dpmpc.processes.elsewhere import Workers
 from dpmpc.processes.executors import executor_maker
-from tests.endurance.canaries import WORDS
+from tests.endurance.canary_search import WORDS
 from tests.learning.test_away import CANARY, Once, Products, workers
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))

@@ -18,7 +18,7 @@ from dpmpc.learning.away import Away, Owner, owner_of
 from dpmpc.learning.erm_blocks import owner_gradients
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.processes.elsewhere import TRIES, Workers
-from tests.endurance.canaries import NUMBERS, WORDS
+from tests.endurance.canary_search import NUMBERS, WORDS
 
 CANARY = re.compile("|".join(map(re.escape, (*WORDS, *NUMBERS))), re.I)
 N, D, DRAWS = 40_000, 11, 400

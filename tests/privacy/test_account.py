@@ -16,7 +16,7 @@ import pytest
 
 from dpmpc.errors import UsageError
 from dpmpc.privacy import account as accounts
-from dpmpc.privacy.account import Account, account_folder, process_folder
+from dpmpc.privacy.account import Account, account_folder
 from dpmpc.privacy.assignment import Assignment, apart
 from dpmpc.privacy.book import Book, LedgerError
 from dpmpc.privacy.budget import Budget, check_fits, reserved
@@ -27,6 +27,7 @@ from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import Reservation, merge, read_ledger
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
+from dpmpc.privacy.unnamed import process_folder
 from dpmpc.processes import locks
 
 TEN = Mechanism("gaussian", False, gaussian_scale(1.0, 1e-5, 0.5, 10), Sensitivity.flat(0.5), 3)

@@ -67,3 +67,12 @@ def test_a_command_that_is_only_named_loads_no_library_for_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n") == ["", "True", ""]
+
+
+def test_a_run_imports_nothing_that_few_runs_need() -> None:
+    code = (
+        "import sys, dpmpc.cli.train, dpmpc.runs.start, dpmpc.runs.owner_process;"
+        "print(*sorted({'multiprocessing', 'sqlite3', 'tomllib', 'scipy', 'pandas', 'duckdb'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

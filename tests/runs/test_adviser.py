@@ -174,6 +174,25 @@ def test_rehearsed_records_are_in_the_unit_ball_and_learnable() -> None:
     assert Stage(1, "logistic", 1e-3).data[0].shape == (1000, 1)
 
 
+def test_a_rehearsal_is_worked_out_no_longer_than_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without lam a logistic optimum is the truth that it begins from; slopes in closed form are those of the loss."""
+    solved, solve = list[float](), np.linalg.solve
+
+    def counted(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        solved.append(float(np.abs(b).max()))
+        return solve(a, b)
+
+    monkeypatch.setattr(np.linalg, "solve", counted)
+    stage = Stage(9, "logistic")
+    assert (stage.optimum == stage.truth).all() and len(solved) == 1
+    penalised = Stage(9, "logistic", 1e-2)
+    assert not (penalised.optimum == penalised.truth).all() and len(solved) - 1 < 10
+    assert solved[-1] < 1e-13  # of the slope there
+    scores = penalised.data[0] @ np.random.default_rng(2).normal(size=(9, 3)) * 20
+    for one in (stage, Stage(9, "ridge")):
+        assert one._slopes(scores) == pytest.approx(one._mean(one.loss.derivative, scores), abs=1e-14)
+
+
 def test_length_grows_with_what_stands_against_the_noise_and_lam_falls_with_length() -> None:
     """L times a logistic length is n mu over the root of the number of features, that of ridge twice as long and more
     where records become enough for curves, whatever the residual's bound; a given lam shortens it to what is left to

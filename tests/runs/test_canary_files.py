@@ -11,13 +11,14 @@ import pytest
 from dpmpc.cli.main import COMMANDS
 from dpmpc.mpc.transport.credentials import make_credentials
 from dpmpc.processes.worker import run_role
-from tests.endurance import canaries
-from tests.endurance.canaries import DAYS, INPUTS, NUMBERS, TEXT, WORDS, found, trial
+from tests.endurance import canaries, canary_search
+from tests.endurance.canaries import trial
+from tests.endurance.canary_search import DAYS, INPUTS, NUMBERS, TEXT, WORDS, found
 from tests.runs import HANG
 
 SOME = (
     "train-logistic", "three sites", "records-softmax", "a class of one record", "a target that is no number",
-    "json log",
+    "json log", "library: train on a misfit", "library: synth of misspelled numbers",
 )  # fmt: skip
 
 
@@ -26,6 +27,8 @@ SOME = (
 def test_no_file_of_a_run_holds_a_canary(name: str, tmp_path: Path) -> None:
     with canaries.forked(tmp_path) if name == "three sites" else contextlib.nullcontext():  # it gives many commands
         assert trial(name, tmp_path) == []
+    if name == "library: train on a misfit":
+        assert "error: " in (tmp_path / "library.log").read_text()  # so the log was there to be searched
 
 
 @pytest.mark.parametrize(
@@ -35,7 +38,7 @@ def test_no_file_of_a_run_holds_a_canary(name: str, tmp_path: Path) -> None:
         ("report.json", b'{"least": 771234.6}'),
         ("deep/wide.bin", WORDS[1].encode("utf-16-le")),
         ("model.npz", None),
-        ("plan.json", canaries.HEX[0].encode()),
+        ("plan.json", canary_search.HEX[0].encode()),
     ],
 )
 def test_the_search_sees_one(name: str, content: bytes | None, tmp_path: Path) -> None:
@@ -86,12 +89,12 @@ asyncio.run(main(bytes.fromhex(sys.argv[1]), sys.argv[2]))
 def test_what_is_sent_is_searched_before_it_is_encrypted(tls: bool, tmp_path: Path) -> None:
     if tls:
         make_credentials(tmp_path / "keys", ["party0"])
-    environment = canaries.environment(tmp_path)
-    secrets = [b"nothing of it", WORDS[1].upper().encode(), canaries.LONG_NUMBERS[0], DAYS[0].encode()]
+    environment = canary_search.environment(tmp_path)
+    secrets = [b"nothing of it", WORDS[1].upper().encode(), canary_search.LONG_NUMBERS[0], DAYS[0].encode()]
     for count, secret in enumerate(secrets):
         arguments = [sys.executable, "-c", SENDS, secret.hex(), str(tmp_path / "keys") if tls else ""]
         subprocess.run(arguments, env=environment, check=True, timeout=HANG)
-        kinds, hits = canaries.sent(tmp_path)
+        kinds, hits = canary_search.sent(tmp_path)
         assert len(hits) == count, hits
     assert kinds == ({"plain", "tls"} if tls else {"plain"})
 

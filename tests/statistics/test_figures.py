@@ -22,9 +22,10 @@ from dpmpc.data.mapping import Mapping
 from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema
 from dpmpc.runs.figure_lines import figure_lines
 from dpmpc.runs.request import Request
+from dpmpc.statistics import figures
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.evaluated import NAME, figures_of, question
-from dpmpc.statistics.figures import Figures, corrected, plain
+from dpmpc.statistics.figures import Figures, corrected, plain, plain_one
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables
 
@@ -93,6 +94,25 @@ def test_plain_figures_of_classes_and_of_numbers_are_scikit_learns() -> None:
     assert value(number, "R2") == pytest.approx(r2_score(truth, scores))
     assert value(number, "rmse") == pytest.approx(100 * np.sqrt(np.mean((truth - scores) ** 2)))  # in the own unit
     assert value(number, "mean error") == pytest.approx(100 * np.mean(truth - scores))
+
+
+@pytest.mark.parametrize("target", [LABELS, KINDS, Range("t", 0.0, 10.0)], ids=["two", "several", "number"])
+def test_one_figure_is_that_of_all_and_of_two_classes_no_other_is_worked_out(
+    target: Labels | Classes | Range, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, two = np.random.default_rng(5), isinstance(target, Labels)
+    y = np.where(rng.random(90) < 0.4, 1.0, -1.0) if two else np.arange(90.0) % 3
+    s = rng.normal(size=(90, 3) if isinstance(target, Classes) else 90)
+    found = plain(target, s, y)
+    assert found is not None
+    whole = {name: number.estimate for name, number in found.numbers.items()}
+    if two:
+        monkeypatch.setattr(figures, "_calibrated", None)
+        monkeypatch.setattr(figures, "_of_two", None)
+        whole = {"AUC": whole["AUC"]}
+        assert plain_one("AUC", target, s, np.ones(90)) is None
+    assert whole and {name: plain_one(name, target, s, y) for name in whole} == whole
+    assert plain_one("AUC", target, s[:0], y[:0]) is None
 
 
 def test_one_class_alone_has_no_auc_and_no_balanced_accuracy() -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from dpmpc.aggregation.plan.asked import NAMELESS, data_digest
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.privacy.account import Account, account_folder, process_folder
+from dpmpc.privacy.account import Account, account_folder
+from dpmpc.privacy.unnamed import process_folder
 
 
 def account_of(
