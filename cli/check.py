@@ -16,6 +16,8 @@ from dpmpc.processes.terminal import Column, Row, Style, Terminal
 if TYPE_CHECKING:
     from dpmpc.data.spelling import Spelling as Spelt
 
+_MANY = 100  # columns: of more, those are shown of which there is something to say
+
 
 @click.command("check")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="The plan of a run; its schema is used.")
@@ -71,9 +73,15 @@ def command(
     terminal.text(f"{name}: {number_of(result.rows, 'record')}; {of}; for your own eyes", "bold")
     titles = ("missing", "not read", "unknown", "clipped")
     counts = [(c.name, *(str(n or "") for n in (c.missing, c.unread, c.unknown, c.clipped))) for c in result.counts]
+    told = [row for row in counts if any(row[1:])] if len(counts) > _MANY else counts
+    counts, left = told[:_MANY], (len(counts) - len(told), len(told[_MANY:]))
     if counts:
         terminal.table(
             [Column("column"), *(Column(title, right=True) for title in titles)], map(Row, counts), rule=True
+        )
+    if any(left):
+        terminal.line(
+            f"not shown: {left[0]:,} columns of which nothing is to be said" + f", {left[1]:,} more" * bool(left[1])
         )
     colours: dict[str, Style] = {"refused": "red", "warning": "yellow", "note": "dim"}
     for finding in result.said:

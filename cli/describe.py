@@ -3,6 +3,7 @@
 import html
 import json
 import os
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,14 @@ from dpmpc.errors import UsageError, number_of, spelt
 from dpmpc.processes.terminal import Column, Row, Style, Terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dpmpc.data.describe import Described, Description
     from dpmpc.data.spelling import Spelling
 
 _EYES = "for the eyes of the records' owner alone: nothing below is protected"
+_MANY = 100  # columns: of more, those of which the same is said are on one line
+_OF_EACH = 6
 _SPARKS = " ▁▂▃▄▅▆▇█"
 
 
@@ -108,6 +113,9 @@ def command(
 
 
 def _show(found: "Description", target: str | None) -> None:
+    from dpmpc.data.oddities import dropping
+    from dpmpc.data.table import some
+
     terminal = Terminal(sys.stdout)
     intake = found.intake
     title = f"{intake.source}: {_many(found)}; {_EYES}"
@@ -125,22 +133,42 @@ def _show(found: "Description", target: str | None) -> None:
         Column("to", long="cut", least=widest, most=12),
         Column("values", long="cut", least=12),
     )
+    many = len(found.columns) > _MANY
+    groups = _alike(found.columns) if many else [(described,) for described in found.columns]
+    shown = {described.looked.name for group in groups for described in group[:_OF_EACH]}
     rows = []
     for described in found.columns:
         c = described.looked
-        cells = (c.name, c.kind, str(c.missing), str(c.distinct), *described.ends, _spark(described))
-        rows.append(Row(cells, "" if c.used or c.role == "target" else "dim"))
+        if c.name in shown:
+            cells = (c.name, c.kind, str(c.missing), str(c.distinct), *described.ends, _spark(described))
+            rows.append(Row(cells, "" if c.used or c.role == "target" else "dim"))
     terminal.table(columns, rows, rule=True)
-    for described in found.columns:
-        c = described.looked
-        change = f" [to change it: {spelt(c.change, spelling)}]" if c.change else ""
-        notes = "".join(f"; {note}" for note in described.notes)
+    if len(shown) < len(found.columns):
+        terminal.line(f"of columns that are alike the first {_OF_EACH} are shown; --json and --html have them all")
+    for group in groups:
+        c = group[0].looked
+        change = spelt(dropping(["COLUMN"]) if c.used and len(group) > 1 else c.change, spelling)
+        change = f" [to change it: {change}]" if change else ""
+        notes = "".join(f"; {note}" for note in group[0].notes)
         style: Style = "" if c.used or c.role != "feature" else "yellow"
-        terminal.line(f"{c.name}: {c.kind}, {c.does}: {c.why}{notes}{change}", style=style)
+        names = c.name
+        if len(group) > 1:
+            names = f"{some([each.looked.name for each in group], _OF_EACH)} ({len(group):,} columns, as {c.name} is)"
+        terminal.line(f"{names}: {c.kind}, {c.does}: {c.why}{notes}{change}", style=style)
     if target is not None:
         terminal.line(f"{target}: {_balance(found, target)}")
     for line in surveyed(found):
         terminal.line(line, style="yellow")
+
+
+def _alike(columns: "Sequence[Described]") -> "list[tuple[Described, ...]]":
+    """The columns of which the same is said but for numbers and words, in the order of their first ones."""
+    groups: dict[object, list[Described]] = {}
+    for described in columns:
+        c = described.looked
+        said = re.sub(r"'[^']*'|\d+", "", "; ".join((c.does, c.why, *described.notes)))
+        groups.setdefault((c.kind, c.role, said, "" if c.used else c.change), []).append(described)
+    return [tuple(group) for group in groups.values()]
 
 
 def _many(found: "Description") -> str:

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpmpc.data.hashing import bucket_sql
+from dpmpc.data.holding import as_they_stand
 from dpmpc.data.mapping import Counts, complete
 from dpmpc.data.planned import other_sizes
+from dpmpc.data.reading import literal
 from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.data.spelling import canonical, stating
 from dpmpc.data.table import Reads, Table, code_sql, some, value_sql
+from dpmpc.data.together import COLUMN, SMALL, alike
 from dpmpc.data.written import checked, text_of, written
 from dpmpc.errors import UsageError, number_of
 from dpmpc.lazy import dataclass
@@ -69,6 +72,13 @@ def check(schema: Schema, table: Table, sizes: Sequence[int] = (), also: Sequenc
 
     Errors: the source cannot be read.
     """
+    with as_they_stand(table) as held:
+        result = _checked(schema, held, sizes, also)
+    table.unchanged()
+    return result
+
+
+def _checked(schema: Schema, table: Table, sizes: Sequence[int], also: Sequence[Column]) -> Findings:
     found: list[Finding] = []
     rows = table.n
     counts = _columns([*schema.columns, *also], table, rows, found)
@@ -81,7 +91,6 @@ def check(schema: Schema, table: Table, sizes: Sequence[int] = (), also: Sequenc
     read = {table[name].name for name in used if name in table}
     if extra := [name for name in table.names if name not in read]:
         found.append(Finding("note", some(extra, 8), "not in the schema; not read"))
-    table.unchanged()
     return Findings(rows, tuple(counts), tuple(found))
 
 
@@ -91,7 +100,8 @@ def check_columns(
     """The same for records that are counted and not learned from: these columns are read, and there is no target.
     `open_lists`: categories of which every value that is not listed counts as a listed one."""
     found: list[Finding] = []
-    counts = _columns(columns, table, table.n, found)
+    with as_they_stand(table) as held:
+        counts = _columns(columns, held, held.n, found)
     counts = [replace(count, unknown=0) if count.name in open_lists else count for count in counts]
     found = [each for each in found if each.column not in open_lists]
     if sizes and table.n not in (*sizes, sum(sizes)):
@@ -103,6 +113,7 @@ def check_columns(
 def _columns(columns: Sequence[Column], table: Table, rows: int, found: list[Finding]) -> list[Counts]:
     """What becomes of each column's values."""
     counts: list[Counts] = []
+    together = _numbers(table, columns, rows)
     for column in columns:
         if column.name not in table:
             found.append(Finding("refused", column.name, f"not in {table.source}"))
@@ -111,7 +122,7 @@ def _columns(columns: Sequence[Column], table: Table, rows: int, found: list[Fin
         ):
             found.append(Finding("refused", column.name, table.refusal(table[column.name])))
         elif isinstance(column, Numeric | Date):
-            counts.append(_number(table, column, rows, found))
+            counts.append(_number(table, column, rows, found, together.get(column.name)))
         elif isinstance(column, Surveyed):
             counts.append(_surveyed(table, column, rows, found))
         else:
@@ -143,10 +154,28 @@ def schema_in(path: Path) -> Schema:
     raise UsageError(f"a plan carries the schema of the records; {path.name} has none; give the schema with <<schema>>")
 
 
-def _number(table: Table, column: Numeric | Date, rows: int, found: list[Finding]) -> Counts:
+def _numbers(table: Table, columns: Sequence[Column], rows: int) -> dict[str, tuple[int, int, int]]:
+    """(missing, no number, clipped) of each column of numbers of a small table, asked about together."""
+    ends = {c.name: (c.low, c.high) for c in columns if isinstance(c, Numeric) and c.name in table}
+    names = [name for name in ends if table[name].kind in ("text", "number")] if 0 < rows <= SMALL else []
+    found = dict[str, tuple[int, int, int]]()
+    for each in alike(table, names, rows):
+        low, high = (", ".join(literal(repr(ends[name][end])) for name in each.names) for end in (0, 1))
+        within = f"v BETWEEN CAST([{low}][c + 1] AS DOUBLE) AND CAST([{high}][c + 1] AS DOUBLE)"
+        tests = ("isnan(v)", "isinf(v)", f"isfinite(v) AND NOT ({within})")
+        values = f"(SELECT {COLUMN} AS c, {value_sql(each.table, each.name)} AS v FROM {each.relation})"
+        asked = ", ".join(f"count(*) FILTER (WHERE {test})" for test in tests)
+        for c, missing, bad, clipped in table.rows(f"c, {asked}", "GROUP BY c", values):
+            found[each.names[c]] = missing, bad, clipped
+    return found
+
+
+def _number(
+    table: Table, column: Numeric | Date, rows: int, found: list[Finding], counted: tuple[int, int, int] | None
+) -> Counts:
     what: Reads = column.reads if isinstance(column, Date) else "number"
     value = value_sql(table, column.name, read=what)
-    missing, bad, clipped = table.one(
+    missing, bad, clipped = counted or table.one(
         f"count(*) FILTER (WHERE isnan({value}))",
         f"count(*) FILTER (WHERE isinf({value}))",
         f"count(*) FILTER (WHERE isfinite({value}) AND NOT ({value} BETWEEN {column.low!r} AND {column.high!r}))",

@@ -5,7 +5,8 @@ held as text, cleaned row by row. What is cheap for most records is done for all
 that is one of few is held as it stands, where none of the few has to be mended.
 """
 
-from collections.abc import Sequence, Set
+import contextlib
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
 from dpmpc.data.few import MOST, few_of, listed_together, texts_of
@@ -33,10 +34,7 @@ def held(table: Table, names: Sequence[str]) -> Table:
         return table
     if len(names) <= _AT_ONCE:
         return _held(table, names, HELD, 0)
-    columns = tuple(replace(table[name], sql=f"r{k}") for k, name in enumerate(names))
-    raw = _kept(table, columns, ", ".join(f"{table[name].sql} AS r{k}" for k, name in enumerate(names)), _RAW)
-    table.unchanged()
-    raw = replace(raw, parsed=True)
+    raw = _raw(table, names)
     parts = [
         _held(raw if at == 0 else replace(raw, along=""), names[at : at + _AT_ONCE], f"{HELD}{at}", at)
         for at in range(0, len(names), _AT_ONCE)
@@ -48,6 +46,26 @@ def held(table: Table, names: Sequence[str]) -> Table:
         result.found.update(part.found)
     table.run(f"DROP TABLE {_RAW}")
     return result
+
+
+@contextlib.contextmanager
+def as_they_stand(table: Table) -> Iterator[Table]:
+    """The same table with its fields as they stand, read once and held by DuckDB: what is then asked column by column
+    reads the source no more. One of a few columns, or that is not parsed, stays."""
+    if not table.parsed or len(table.columns) <= _SEVERAL:
+        yield table
+        return
+    try:
+        yield _raw(table, table.names)
+    finally:
+        table.run(f"DROP TABLE IF EXISTS {_RAW}")
+
+
+def _raw(table: Table, names: Sequence[str]) -> Table:
+    columns = tuple(replace(table[name], sql=f"r{k}") for k, name in enumerate(names))
+    raw = _kept(table, columns, ", ".join(f"{table[name].sql} AS r{k}" for k, name in enumerate(names)), _RAW)
+    table.unchanged()
+    return replace(raw, parsed=True)
 
 
 def _held(table: Table, names: Sequence[str], called: str, first: int) -> Table:

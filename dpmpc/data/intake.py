@@ -16,7 +16,7 @@ from dpmpc.data.few import few
 from dpmpc.data.forms import BOTH, FORMS, NEGATIVE, SOME, Forms, proposed
 from dpmpc.data.holding import held
 from dpmpc.data.looked import ALIKE, Kind, Looked, Role
-from dpmpc.data.oddities import CODE, IDENTIFIER, LIKELY_YEARS, dropping, oddities, years_of
+from dpmpc.data.oddities import CODE, IDENTIFIER, LIKELY_YEARS, dropping, fewer, oddities, years_of
 from dpmpc.data.spelling import PLAIN, Spelling, canonical, is_number, stating
 from dpmpc.data.table import Table, some
 from dpmpc.data.texts import plain_forms
@@ -24,6 +24,7 @@ from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 
 MOST_LISTED = 100  # values of a category that a draft lists
+_DROPPED = 50  # columns: of more a schema says which
 _NEARLY = 0.9
 _REMARKS = 3  # different words: as few among many different numbers are remarks
 RESULTS = ("-", "--", "\u2013", "\u2212", "\uff0d", "\u30fc", "nil", "neg")  # beside + and ++
@@ -60,7 +61,7 @@ class Intake:
         the same; and one with the setting that leaves them all out."""
         odd = [c for c in self.columns if c.role == "feature" and not c.used]
         codes = [c.name for c in self.columns if c.codes and c.role == "feature"]
-        lines = [f"column '{c.name}' looks like {c.kind} ({c.why})" for c in odd]
+        lines = fewer([f"column '{c.name}' looks like {c.kind} ({c.why})" for c in odd])
         if codes:
             lines.append(
                 f"{some([repr(name) for name in codes], 6)} seem to be codes, and are read as numbers where they look "
@@ -73,6 +74,8 @@ class Intake:
     def to_drop(self) -> str:
         """The setting that leaves out all columns that no features come of; empty where all columns give some."""
         odd = [c.name for c in self.columns if c.role == "feature" and not c.used]
+        if len(odd) > _DROPPED:
+            return f"a schema without these {len(odd):,} columns, as `dpmpc describe --schema FILE` drafts it"
         return dropping(odd) if odd else ""
 
     @property

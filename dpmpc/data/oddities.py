@@ -4,7 +4,7 @@ row of totals, persons with several records, words for what is missing."""
 import datetime
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dpmpc.data.looked import Looked
 
 CODE = re.compile(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|code|ops)([^a-z]|$)", re.I)
+_OF_EACH = 10  # lines that are alike
 _ROWS_OF_TOTALS = 2  # more are a category of that name
 _LEAST = 20  # records: among fewer nothing is odd
 _PAIRS = 64  # at most so many columns are held against each other
@@ -88,7 +89,26 @@ def oddities(
         *words_for_none(seen, proposed.missing),
         *_kept(source, seen, table.n),
     )
-    return lines, last
+    return tuple(fewer(lines)), last
+
+
+def fewer(lines: Sequence[str]) -> list[str]:
+    """The lines without those beyond the first ones of which the same is said, of each column, but for names and
+    numbers."""
+    said = [re.sub(r"'[^']*'|\(.*?\)|<<.*?>>|\d[\d.e+-]*", "", line) for line in lines]
+    groups: dict[str, list[str]] = defaultdict(list)
+    for same, line in zip(said, lines, strict=True):
+        groups[same].append(line)
+    found, before = list[str](), Counter[str]()
+    for same, line in zip(said, lines, strict=True):
+        before[same] += 1
+        if before[same] <= _OF_EACH:
+            found.append(line)
+        if before[same] == _OF_EACH and (rest := groups[same][_OF_EACH:]):
+            named = [match[0] for line in rest if (match := re.search(r"'[^']*'", line))]
+            many = number_of(len(rest), "more line is", "more lines are")
+            found.append(f"{many} as the one before, but of {some(named) or 'other columns'}")
+    return found
 
 
 def _names(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:

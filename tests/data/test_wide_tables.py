@@ -12,9 +12,11 @@ from dpmpc.data import holding
 from dpmpc.data.describe import describe
 from dpmpc.data.holding import held
 from dpmpc.data.loading import opened
+from dpmpc.data.oddities import fewer
 from dpmpc.data.once import bound, once
 from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import Table
+from tests.runs import dpmpc
 
 ODD = (
     "1",
@@ -111,3 +113,29 @@ def test_what_stands_several_times_in_an_expression_is_bound_to_a_name() -> None
     once_more = f"(lower(upper(v || '{'x' * 200}')) || upper(v || '{'x' * 200}') || '{'y' * 200}')"
     plain = f"{once_more} || {once_more} || v"
     assert duckdb.sql(with_names.format(sql)).fetchall() == duckdb.sql(with_names.format(plain)).fetchall()
+
+
+def test_what_is_said_of_columns_that_are_alike_is_on_one_line(tmp_path: Path) -> None:
+    """Of 400 columns of four kinds some are shown; each kind has one line; so have columns that hold nothing."""
+    kinds = (lambda k: f"{k * 0.37:.2f}", lambda k: "abc"[k % 3], lambda k: "7", lambda k: f"2020-01-{1 + k % 28:02d}")
+    names = ",".join([*(f"c{k}" for k in range(400)), "y"])
+    rows = [",".join([*(kinds[c % 4](k + c) for c in range(400)), "yn"[k % 2]]) for k in range(40)]
+    path = tmp_path / "alike.csv"
+    path.write_text("\n".join([names, *rows]) + "\n", encoding="utf-8")
+    said = dpmpc("describe", str(path), "--target", "y").stdout.splitlines()
+    assert len(said) < 60 and max(map(len, said)) < 300
+    of_kinds = [line for line in said if " columns, as c" in line]
+    assert [line.split(" (")[0] for line in of_kinds] == [
+        ", ".join([*(f"c{k + 4 * at}" for at in range(6)), "..."]) for k in range(4)
+    ]
+    assert all("(100 columns, as c" in line for line in of_kinds) and "--drop COLUMN" in of_kinds[0]
+    assert not any(line.lstrip().startswith("c24 ") for line in said)
+    assert "without these 100 columns" in said[-1] and not any("--drop c398" in line for line in said)
+
+
+def test_lines_that_are_alike_are_counted() -> None:
+    lines = [f"column 'c{k}' has {k} fields (of {k}): <<drop=['c{k}']>>" for k in range(30)]
+    found = fewer(["before", *lines[:25], "between", *lines[25:]])
+    assert found[:11] == ["before", *lines[:10]] and found[12:] == ["between"]
+    assert found[11].startswith("20 more lines are as the one before, but of 'c10', 'c11',")
+    assert fewer([*lines[:10], "after"]) == [*lines[:10], "after"]
