@@ -7,6 +7,8 @@ from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import check_nonnegative, check_positive
 from dpmpc.privacy.sensitivity import Sensitivity
 
+_LARGEST = 1e60  # far beyond any use: squares, and squares of ratios, are finite numbers
+
 
 @dataclass(frozen=True)
 class Mechanism:
@@ -35,7 +37,13 @@ class Mechanism:
         if not isinstance(self.sensitivity, Sensitivity):
             raise UsageError(f"a release's sensitivity has norms; got {self.sensitivity!r}; give a Sensitivity")
         check_positive("sensitivity", self.sensitivity.linf)
-        object.__setattr__(self, "sensitivity", self.sensitivity.within(self.dimension).bare)
+        moved = self.sensitivity.within(self.dimension).bare
+        for name, size in (
+            ("noise scale", self.scale), ("sensitivity", self.sensitivity.linf), ("sensitivity", moved.l2)
+        ):  # fmt: skip
+            if size and not 1 / _LARGEST <= size <= _LARGEST:
+                raise UsageError(f"a release's {name} is within 1e-60 and 1e60; got {size:.3g}; choose another unit")
+        object.__setattr__(self, "sensitivity", moved)
         for name in ("tv", "log_ratio", "mpc_failure"):
             check_nonnegative(name, getattr(self, name))
 
