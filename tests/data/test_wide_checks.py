@@ -35,13 +35,13 @@ def _schema(columns: int) -> Schema:
 def test_columns_are_held_against_a_schema_together_as_one_by_one(
     spelling: Spelling, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, found = _written(tmp_path / "records.csv", 60), []
+    path, found = _written(tmp_path / "records.csv", 20), []
     for together in (True, False):
         if not together:
             monkeypatch.setattr(check, "SMALL", 0)
             monkeypatch.setattr(holding, "_SEVERAL", 60)
         with opened(path, spelling=spelling) as (table, _):
-            result = check.check(_schema(60), table)
+            result = check.check(_schema(20), table)
             found.append((result.counts, repr(result)))
     assert found[0][1] == found[1][1]
     assert {"missing", "clipped", "unread"} <= {
@@ -56,7 +56,7 @@ def test_the_source_is_read_as_often_however_many_columns_it_has(
     asked, run = list[str](), Table.run
     monkeypatch.setattr(Table, "run", lambda self, query: (asked.append(query), run(self, query))[1])
     found = []
-    for columns in (200, 400):
+    for columns in (60, 120):
         with opened(_written(tmp_path / f"{columns}.csv", columns)) as (table, _):
             asked.clear()
             check.check(_schema(columns), table)
