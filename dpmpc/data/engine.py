@@ -21,8 +21,16 @@ else:
     duckdb, nanoarrow = _Late("duckdb"), _Late("nanoarrow")
 
 
+def interrupted(error: Exception) -> bool:
+    """Whether a signal (Ctrl-C, SIGTERM) ended a query: DuckDB then raises an error of its own, of one of two types."""
+    return isinstance(error, duckdb.InterruptException) or str(error) == "Query interrupted"
+
+
 def explained(error: Exception, source: str) -> str:
-    """One line on what DuckDB says of a source: rule, value, way out."""
+    """One line on what DuckDB says of a source: rule, value, way out. Errors: KeyboardInterrupt where a signal ended
+    the query, of which the source is no cause."""
+    if interrupted(error):
+        raise KeyboardInterrupt from None
     text = str(error).split("\n")[0]
     lowered = str(error).lower()
     if "no space left" in lowered or "failed to offload" in lowered or "max_temp_directory_size" in lowered:

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.engine import duckdb, explained
+from dpmpc.data.engine import duckdb, explained, interrupted
 from dpmpc.data.once import once, worked_out
 from dpmpc.data.reading import clock_sql, days_sql, literal, number_sql
 from dpmpc.data.scripts import BLANKS, MARKS
@@ -211,7 +211,11 @@ class Table:
                 return self.connection.execute(query).fetchall()
             except duckdb.OutOfMemoryException:
                 pass
-            except duckdb.Error:
+            except (duckdb.Error, RuntimeError) as error:
+                if interrupted(error):
+                    raise KeyboardInterrupt from None
+                if not isinstance(error, duckdb.Error):
+                    raise
                 self.repair()  # says what is wrong, or makes a copy that DuckDB can read
         with self.reading():
             return self.connection.execute(query).fetchall()

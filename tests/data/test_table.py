@@ -8,11 +8,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 
 from dpmpc.data import packed
 from dpmpc.data import table as table_module
+from dpmpc.data.engine import explained
 from dpmpc.data.intake import look
 from dpmpc.data.loading import CsvFile, opened
 from dpmpc.data.spelling import canonical, is_missing, is_number
@@ -260,3 +262,9 @@ def test_a_query_asks_for_so_many_sums_at_most(tmp_path: Path, monkeypatch: pyte
         seen: list[str] = []
         monkeypatch.setattr(Table, "run", lambda self, query, run=Table.run: seen.append(query) or run(self, query))
         assert table.one(*asked) == (3, 4, 5, 6, 7) and len(seen) == 3
+
+
+@pytest.mark.parametrize("error", [RuntimeError("Query interrupted"), duckdb.InterruptException("Interrupted!")])
+def test_a_query_that_a_signal_ends_is_no_fault_of_the_source(error: Exception) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        explained(error, "records.csv")
