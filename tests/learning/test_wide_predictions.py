@@ -10,6 +10,7 @@ from dpmpc.data import CsvFile, holding, load
 from dpmpc.data.schema import Categorical, Column, Date, Labels, Numeric, Schema
 from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import Table
+from dpmpc.errors import UsageError
 from dpmpc.learning.model import write_model
 from dpmpc.learning.predict import Predictions, predict
 
@@ -23,7 +24,9 @@ SPELLINGS = (Spelling(), Spelling(decimal=","), Spelling(missing=("x",), misfits
 def _column(k: int) -> Column:
     if k % 3 == 0:
         return Numeric(f"c{k}", -1.0, 1.0 + k)
-    return Date(f"c{k}", date(2020, 1, 1), date(2030, 1, 1)) if k % 3 == 1 else Categorical(f"c{k}", ("DE", "NA", "7", "true"))
+    if k % 3 == 1:
+        return Date(f"c{k}", date(2020, 1, 1), date(2030, 1, 1))
+    return Categorical(f"c{k}", ("DE", "NA", "7", "true"))
 
 
 def _run(folder: Path, columns: int) -> tuple[Path, Path]:
@@ -73,5 +76,5 @@ def test_a_wide_file_is_read_as_often_however_many_columns_it_has(
 def test_a_column_that_is_not_there_is_named_before_anything_is_held(tmp_path: Path) -> None:
     run, records = _run(tmp_path, 40)
     records.write_text(records.read_text(encoding="utf-8").replace("c17,", "C17,", 1), encoding="utf-8")
-    with pytest.raises(Exception, match=r"c17 not in the data \(is 'C17' 'c17'\?\)"):
+    with pytest.raises(UsageError, match=r"c17 not in the data \(is 'C17' 'c17'\?\)"):
         predict(run, records)
