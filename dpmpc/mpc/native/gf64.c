@@ -154,7 +154,7 @@ static PyObject *gf_fold_bits(PyObject *self, PyObject *args) {
     array a[6] = {0};
     rights by = {0};
     int v;
-    uint8_t where[64][16] = {{0}};
+    uint16_t where[64][16];
     void *sums = NULL, *spare = NULL, *room, *near;
     (void)self;
     if (!PyArg_ParseTuple(args, "OOOOOiO", &x, &y, &given, &factors, &weights, &v, &out)) return NULL;
@@ -175,10 +175,13 @@ static PyObject *gf_fold_bits(PyObject *self, PyObject *args) {
     if (whole_blocks(words, 64, a[3].count, 1)) goto done;
     if (!(sums = sums_at(POWERS[MOST], &room)) || !(spare = rows_of_a_group(&near))) goto done;
     const uint64_t *f = a[2].view.buf;
-    for (int r = 0; r < 64; r++)
-        for (int b = 0; b < 64; b++) where[b][r / 4] |= (uint8_t)((f[r] >> b & 1) << r % 4);
+    for (int b = 0; b < 64; b++)
+        for (int g = 0; g < 16; g++) {
+            where[b][g] = (uint16_t)(16 * g);
+            for (int k = 0; k < 4; k++) where[b][g] |= (uint16_t)((f[4 * g + k] >> b & 1) << k);
+        }
     Py_BEGIN_ALLOW_THREADS
-    CHOOSE(fold_bits)(a[0].view.buf, a[1].view.buf, &by, (const uint8_t(*)[16])where, words, a[3].view.buf, v, near, room);
+    CHOOSE(fold_bits)(a[0].view.buf, a[1].view.buf, &by, (const uint16_t(*)[16])where, words, a[3].view.buf, v, near, room);
     if (v >= 0) CHOOSE(finish_sums)(room, POWERS[v], a[4].view.buf);
     Py_END_ALLOW_THREADS
     result = Py_None;

@@ -146,7 +146,7 @@ TARGET static void NAME(visit)(const node *p, int v, int blocks, uint64_t *spare
     for (int k = 0; k < 4; k++) {
         part.of[k] = spare;
         for (int block = 0; block < blocks; block++, spare += 8)
-            for (Py_ssize_t r = 0; r < half; r++, spare += WIDTH) *(VEC *)spare = ROW(k, block * p->gap + r * next);
+            _Pragma("GCC unroll 8") for (Py_ssize_t r = 0; r < half; r++, spare += WIDTH) *(VEC *)spare = ROW(k, block * p->gap + r * WIDTH);
     }
     NAME(visit)(&part, v - 1, blocks, spare, weights, sums + 2 * leaves);
 }
@@ -250,58 +250,85 @@ TARGET static void NAME(fold)(uint64_t *in, const uint64_t *factors, int rows, P
         a ^= swap << j;                        \
     }
 /* Two levels of the transpose at once, on four rows that trade with each other: 2 k apart, then k. */
-#define LEVELS(x, k, wide, narrow)                         \
-    for (int i = 0; i < 64; i += 4 * (k))                  \
-        for (int l = i; l < i + (k); l++) {                \
-            VEC *p = (x) + l, *q = p + (k), *r = q + (k), *s = r + (k); \
-            VEC a = *p, b = *q, c = *r, d = *s;            \
-            TRADE(a, c, 2 * (k), wide)                     \
-            TRADE(b, d, 2 * (k), wide)                     \
-            TRADE(a, b, k, narrow)                         \
-            TRADE(c, d, k, narrow)                         \
-            *p = a, *q = b, *r = c, *s = d;                \
-        }
+#define LEVELS(a, b, c, d, k, wide, narrow) \
+    TRADE(a, c, 2 * (k), wide)              \
+    TRADE(b, d, 2 * (k), wide)              \
+    TRADE(a, b, k, narrow)                  \
+    TRADE(c, d, k, narrow)
 
-/* Of a part of 64 rows of bits: for each lane l, the sum of the factors of the rows whose bit is 1, times the lane's power,
-if there are powers; in place. `where[b][g]` is which of the rows 4 g .. 4 g + 3 have bit b in their factor. The transpose
-is Hacker's Delight 7-3. */
-TARGET static void NAME(fold_part)(uint64_t *rows, const uint8_t where[64][16], const VEC *powers) {
-    _Alignas(64) VEC table[16][16], plane[64];
-    for (int g = 0; g < 16; g++) {
-        VEC *t = table[g];
-        t[0] = (VEC){0};
-        for (int k = 0; k < 4; k++) {
-            const VEC row = *(const VEC *)(rows + 8 * (4 * g + k));
-            for (int m = 0; m < 1 << k; m++) t[(1 << k) + m] = t[m] ^ row;
+/* Sides that are folded together, where their tables fit into the first cache: they are looked up at the same places. */
+enum { NAME(SIDES) = WIDTH < 8 ? 2 : 1 };
+
+/* Of a part of 64 rows of bits of each side: for each lane l, the sum of the factors of the rows whose bit is 1, in place;
+of the first side times the lane's power, if there are powers. `where[b][g]` is the byte of the table at which the sum is of
+those of the rows 4 g .. 4 g + 3 that have bit b in their factor. Lines behind `ahead` are wanted next. The transpose is
+Hacker's Delight 7-3. */
+INLINE void NAME(fold_parts)(uint64_t *const rows[], const uint64_t *const ahead[], const int sides, const uint16_t where[64][16],
+                             const VEC *powers) {
+    _Alignas(64) VEC table[256][NAME(SIDES)], plane[NAME(SIDES)][64];
+    for (int s = 0; s < sides; s++)
+        for (int g = 0; g < 16; g++) {
+            VEC(*t)[NAME(SIDES)] = table + 16 * g;
+            t[0][s] = (VEC){0};
+            for (int k = 0; k < 4; k++) {
+                const VEC row = *(const VEC *)(rows[s] + 8 * (4 * g + k));
+                for (int m = 0; m < 1 << k; m++) t[(1 << k) + m][s] = t[m][s] ^ row;
+            }
+        }
+    for (int l = 0; l < 16; l++) {
+        VEC sum[NAME(SIDES)][4];
+        for (int s = 0; s < sides; s++)
+            for (int m = 0; m < WIDTH / 2; m++) __builtin_prefetch(ahead[s] + 8 * (l * (WIDTH / 2) + m), 1, 2);
+        for (int q = 0; q < 4; q++) {
+            const uint16_t *at = where[l + 16 * q];
+            for (int s = 0; s < sides; s++) sum[s][q] = (VEC){0};
+            _Pragma("GCC unroll 16") for (int g = 0; g < 16; g++) {
+                const VEC *found = (const VEC *)((const char *)table + at[g]);
+                for (int s = 0; s < sides; s++) sum[s][q] ^= found[s];
+            }
+        }
+        for (int s = 0; s < sides; s++) {
+            LEVELS(sum[s][0], sum[s][1], sum[s][2], sum[s][3], 16, 0x00000000FFFFFFFFu, 0x0000FFFF0000FFFFu)
+            for (int q = 0; q < 4; q++) plane[s][l + 16 * q] = sum[s][q];
         }
     }
-    for (int b = 0; b < 64; b++) {
-        VEC sum = table[0][where[b][0]];
-        for (int g = 1; g < 16; g++) sum ^= table[g][where[b][g]];
-        plane[b] = sum;
+    for (int s = 0; s < sides; s++) {
+        for (int i = 0; i < 64; i += 16)
+            for (int l = i; l < i + 4; l++) {
+                VEC *p = plane[s] + l, a = p[0], b = p[4], c = p[8], d = p[12];
+                LEVELS(a, b, c, d, 4, 0x00FF00FF00FF00FFu, 0x0F0F0F0F0F0F0F0Fu)
+                p[0] = a, p[4] = b, p[8] = c, p[12] = d;
+            }
+        for (int l = 0; l < 64; l += 4) {
+            const VEC *p = plane[s] + l;
+            VEC row[4] = {p[0], p[1], p[2], p[3]};
+            LEVELS(row[0], row[1], row[2], row[3], 1, 0x3333333333333333u, 0x5555555555555555u)
+            for (int q = 0; q < 4; q++) *(VEC *)(rows[s] + 8 * (l + q)) = s || !powers ? row[q] : NAME(times)(row[q], powers[l + q]);
+        }
     }
-    LEVELS(plane, 16, 0x00000000FFFFFFFFu, 0x0000FFFF0000FFFFu)
-    LEVELS(plane, 4, 0x00FF00FF00FF00FFu, 0x0F0F0F0F0F0F0F0Fu)
-    LEVELS(plane, 1, 0x3333333333333333u, 0x5555555555555555u)
-    if (powers)
-        for (int l = 0; l < 64; l++) *(VEC *)(rows + 8 * l) = NAME(times)(plane[l], powers[l]);
-    else
-        for (int l = 0; l < 64; l++) *(VEC *)(rows + 8 * l) = plane[l];
+}
+
+TARGET static void NAME(fold_part)(uint64_t *x, uint64_t *y, Py_ssize_t ahead, const uint16_t where[64][16], const VEC *powers) {
+    uint64_t *const rows[] = {x, y};
+    const uint64_t *const next[] = {x + ahead, y + ahead};
+    NAME(fold_parts)(rows, next, NAME(SIDES), where, powers);
+    if (NAME(SIDES) < 2) NAME(fold_parts)(rows + 1, next + 1, 1, where, NULL);
 }
 
 /* Folds the bits of all components of x, with X^l and the column's weight, and of y; then adds up what comes next, at
 {0, 1, infinity}^v, while it is near. */
-TARGET static void NAME(fold_bits)(uint64_t *x, uint64_t *y, const rights *by, const uint8_t where[64][16], Py_ssize_t words,
+TARGET static void NAME(fold_bits)(uint64_t *x, uint64_t *y, const rights *by, const uint16_t where[64][16], Py_ssize_t words,
                                    const uint64_t *weights, int v, void *spare, void *room) {
     _Alignas(64) VEC powers[64];
+    uint16_t bytes[64][16];
+    for (int b = 0; b < 64; b++)
+        for (int g = 0; g < 16; g++) bytes[b][g] = (uint16_t)(where[b][g] * NAME(SIDES) * sizeof(VEC));
     for (Py_ssize_t at = 0; at < words; at += 512) {
         for (int part = 0; part < 8; part += WIDTH) {
             powers[0] = *(const VEC *)(weights + at / 64 + part);
             for (int l = 1; l < 64; l++) powers[l] = (powers[l - 1] << 1) ^ (((VEC){0} - (powers[l - 1] >> 63)) & 0x1B);
-            for (int component = 0; component < by->comps; component++) {
-                NAME(fold_part)(x + component * words + at + part, where, powers);
-                NAME(fold_part)(y + component * words + at + part, where, NULL);
-            }
+            for (Py_ssize_t from = at + part; from < by->comps * words; from += words)
+                NAME(fold_part)(x + from, y + from, (at + 512 < words ? 512 : 0) + 63 * part, bytes, powers);
         }
         if (v >= 0) NAME(add_sums)(x + at, y + at, by, words, 512, v, NULL, spare, room);
     }
