@@ -126,6 +126,24 @@ def test_a_killed_process_leaves_its_lines_and_no_reservation(tmp_path: Path, li
     assert free(tmp_path) == 0 and not reservation_path(path).exists()
 
 
+def test_what_is_reserved_waits_for_no_disk_and_each_line_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts while its writer lives. What a machine that failed leaves of it, which may be nothing, hinders none."""
+    path, synced = tmp_path / "run" / "ledger_0.jsonl", list[int]()
+    monkeypatch.setattr(os, "fsync", synced.append)
+    with Ledger(path) as ledger:
+        synced.clear()
+        with reserved(ledger, asked(30), budget(tmp_path)):
+            assert free(tmp_path) == 20 and not synced
+            ledger.append(line(0))
+            assert synced == [ledger._fd]
+    reservation_path(path).write_bytes(b"")
+    assert free(tmp_path) == 49
+    spend(path, asked(49, first=1), tmp_path, 49)
+    assert free(tmp_path) == 0
+
+
 # -- given back -------------------------------------------------------------------------------------------------------
 def test_what_is_not_used_is_given_back(tmp_path: Path) -> None:
     path = tmp_path / "a" / "ledger_0.jsonl"
