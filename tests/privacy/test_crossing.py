@@ -96,7 +96,7 @@ def failing(x: float, part: float) -> float:
         (lambda x: min(1 + 0.99 * x + x * x / 1e5, 9.0), 20),
         (lambda x: 1 + x, 201),
     ],
-    ids=["constant", "few failures", "many", "nearly more than delta pays for", "more", "two bounds", "a bound that ends", "none"],
+    ids=["constant", "few failures", "many", "nearly too many", "too many", "two bounds", "a bound that ends", "none"],
 )
 def test_the_least_fixed_point_is_where_climbing_ends(f: Callable[[float], float], most: int) -> None:
     looks = 0
