@@ -102,8 +102,9 @@ class Mapping:
     def __post_init__(self) -> None:
         absent = [column.name for column in self.schema.columns if column.name not in self.table]
         if absent:
-            near = difflib.get_close_matches(absent[0], self.table.names, 1, 0.7)
-            hint = f" (is '{near[0]}' '{absent[0]}'?)" if near else ""
+            plain = {name.casefold(): name for name in self.table.names}
+            near = difflib.get_close_matches(absent[0].casefold(), plain, 1, 0.7)
+            hint = f" (is '{plain[near[0]]}' '{absent[0]}'?)" if near else ""
             raise UsageError(f"a model needs all its columns; {', '.join(absent[:8])} not in the data{hint}; add them")
         if self.labels and self.schema.target.name not in self.table:
             raise UsageError(

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.data.absent import keeping
 from dpmpc.data.blocks import in_memory
+from dpmpc.data.holding import held_where_wide
 from dpmpc.data.loading import CsvFile, Source, opened
 from dpmpc.data.mapping import Counts, Mapping
 from dpmpc.data.rows import Rows
@@ -87,7 +89,10 @@ def predict(run: Path, source: Source, *, memory: int | None = None, spelling: S
         read = {composed(name) for name in (*(column.name for column in schema.columns), target.name)}
         unused = tuple(name for name in table.names if composed(name) not in read)
         known = target.name in table
-        made = Rows(Mapping(table, schema, labels=known, whole=True), ball=False)
+        Mapping(table, schema, labels=known)  # refuses what does not fit before anything is read
+        names = [column.name for column in schema.columns] + [target.name] * known
+        own = held_where_wide(keeping(table, schema.listed), names)
+        made = Rows(Mapping(own, schema, labels=known, whole=True), ball=False)
         room, places = np.empty((_ROWS, len(schema.feature_names))), np.arange(_ROWS)
         into, scores, truth = in_memory(room, np.zeros(_ROWS)), [], []
         for block, labels in made.mapping.raw():
