@@ -145,8 +145,13 @@ def looked(table: Table, asked: Asked) -> tuple[Intake, Table]:
     check_spelled(intake, "" if asked.kind is not None or asked.classes else asked.target)
     if not asked.classes and asked.kind != "number":
         _check_classes(intake[asked.target])
-    check_features(intake, [c for c in intake.columns if c.role == "feature" and c.kind not in HOLLOW])
+    check_useful(intake)
     return intake, plain
+
+
+def check_useful(intake: Intake) -> None:
+    """Errors: no column holds what a survey can learn from, so that it would be spent for nothing."""
+    check_features(intake, [c for c in intake.columns if c.role == "feature" and c.kind not in HOLLOW])
 
 
 def _check_classes(target: Looked) -> None:
