@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from dpmpc.data.spelling import Spelling
 
 _EYES = "for the eyes of the records' owner alone: nothing below is protected"
+_OUTSIDE = {
+    "footer": "footer: the last line is called a total, and is left out; where it is a record, leave <<footer>> out",
+    "below": "below the names a row of units is left out; where it is a record, leave <<below>> out",
+}
 _MANY = 100  # columns: of more, those of which the same is said are on one line
 _OF_EACH = 6
 _SPARKS = " ▁▂▃▄▅▆▇█"
@@ -91,9 +95,11 @@ def command(
 
     found, read = look(spelling)
     asks: tuple[str, ...] = ()
-    if found.intake.total:
-        found, _ = look(replace(read, footer=read.footer + 1))
-        asks = ("footer: the last line is called a total, and is left out; where it is a record, leave <<footer>> out",)
+    if outside := dict(found.intake.outside):
+        found, _ = look(
+            replace(read, footer=outside.get("footer", read.footer), below=outside.get("below", read.below))
+        )
+        asks = tuple(_OUTSIDE[name] for name in outside)
     intake = replace(found.intake, stated=spelling, asks=(*found.intake.asks, *asks))  # what was guessed is proposed
     found = replace(found, intake=intake)
     # files first: whoever reads what is printed (head, less) may stop reading

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -101,16 +101,21 @@ def group(ctx: click.Context, debug: bool) -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """Runs a command and exits: 0, 2 for bad usage, another code for a failure. A failure is one line on standard
     error."""
+    return _begin(sys.argv[1:] if arguments is None else arguments, standing.ahead)
+
+
+def _begin(arguments: list[str], start: Callable[[Sequence[str]], None]) -> Any:
+    """`start`: what makes the process that parties are forked from."""
     keep_children_safe()
     with _ends_as_by_ctrl_c() as stopped, logs.speaking("dpmpc.cli.settings:spelling"):
-        return _main(sys.argv[1:] if arguments is None else arguments, stopped)
+        return _main(arguments, stopped, start)
 
 
 def program() -> None:
     """`main` as a program of its own, which ends as one does (its threads, what was to be done at the end, what was
     printed), but takes no module apart: that takes longer than many a command."""
     try:
-        main()
+        _begin(sys.argv[1:], standing.fork)  # nothing has been read yet
     except SystemExit as end:
         watched = sys.gettrace() or sys.getprofile()  # by who says something at the very end
         if watched or not isinstance(end.code, int):
@@ -125,12 +130,12 @@ def program() -> None:
         os._exit(end.code)
 
 
-def _main(arguments: list[str], stopped: list[int]) -> Any:
+def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[str]], None]) -> Any:
     """`stopped`: has a signal's number when that ends the command."""
     debug = "--debug" in arguments
-    if arguments[:1] and arguments[0] in _START and not _ALONE & {word.partition("=")[0] for word in arguments}:
-        standing.ahead(PRELOAD)  # parties' imports beside this process's own
     try:
+        if arguments[:1] and arguments[0] in _START and not _ALONE & {word.partition("=")[0] for word in arguments}:
+            start(PRELOAD)
         code = group.main([a for a in arguments if a != "--debug"], prog_name="dpmpc", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except DpmpcError as error:

@@ -68,6 +68,12 @@ _SPELLED = {
         "The line of your text files that names the columns; those above are not read.  [default: the first]",
         "LINE",
     ),
+    "below": _one(
+        "--below",
+        int,
+        "How many lines below the names of your text files are no records, such as one of units.  [default: none]",
+        "LINES",
+    ),
     "footer": _one(
         "--footer",
         int,

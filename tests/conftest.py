@@ -58,8 +58,11 @@ FOREVER = 1200.0  # seconds; no test takes a tenth of it, and one that waits for
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Workers find bytecode; where there are none, this process writes what it needs by itself."""
+    """Workers find bytecode; where there are none, this process writes what it needs by itself. Workers share the
+    cores, as with `make test`: libraries that take all of them for each spin, for longer than they work."""
     if "PYTEST_XDIST_WORKER" not in os.environ and getattr(session.config.option, "numprocesses", None):
+        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+            os.environ.setdefault(name, "1")
         bytecode.write(session.config)
 
 

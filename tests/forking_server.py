@@ -13,13 +13,12 @@ import select
 import signal
 import socket
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 from dpmpc.aggregation.owner.imports import PRELOAD as OF_PARTIES
 from dpmpc.cli.main import COMMANDS, program
 from dpmpc.processes import nursery, standing
-from dpmpc.processes.paths import child_environment, keep_children_safe
+from dpmpc.processes.paths import keep_children_safe
 
 MODULES = (*(f"dpmpc.cli.{name}" for name in COMMANDS), *OF_PARTIES, "dpmpc.runs.start", "dpmpc.runs.joining")
 
@@ -61,50 +60,6 @@ def _serve(asked: socket.socket, door: socket.socket) -> dict[str, Any] | None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
 
-@dataclass
-class _Child:
-    """A process that this one forked, as `standing` asks of one that it started."""
-
-    pid: int
-    returncode: int | None = None
-
-    def poll(self) -> int | None:
-        """Its exit code; None while it lives."""
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-        return self.returncode
-
-    def wait(self, seconds: float | None = None) -> int:
-        """Its exit code: it ends at once when it is told to."""
-        if self.returncode is None:
-            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return self.returncode
-
-    def kill(self) -> None:
-        """End it at once."""
-        if self.poll() is None:
-            os.kill(self.pid, signal.SIGKILL)
-
-
-def _standing() -> None:
-    """The process that this command's parties will be forked from: a fork of this one, while it has one thread."""
-    ours, theirs = socket.socketpair()
-    if (pid := os.fork()) == 0:
-        ours.close()
-        os.setsid()
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for own, number in enumerate((theirs.detach(), nothing, nothing)):
-            os.dup2(number, own)
-        os.closerange(3, 1 << 10)
-        nursery._stand([])
-        os._exit(0)
-    theirs.close()
-    keep_children_safe()  # as the command does before it starts any
-    kind = standing._kind({**child_environment(), **standing.ONE_THREAD})
-    standing._standing.append(standing._Standing(kind, _Child(pid), ours))  # type: ignore[arg-type]
-
-
 def _main() -> None:
     for name in MODULES:
         importlib.import_module(name)
@@ -116,7 +71,8 @@ def _main() -> None:
         os.environ.clear()
         os.environ.update(said["environment"])
         sys.argv = list(said["words"])
-        _standing()
+        keep_children_safe()  # as the command does before it starts any
+        standing.fork(())
         program()
 
 

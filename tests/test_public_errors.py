@@ -79,8 +79,8 @@ LOOKED_AT = {
         "', '.join(NAMES) | DATA_DIR_VARIABLE | data_dir | dimension | files.split('|')[0] | folder | name | rows"
     ),
     "data/spelling.py": (
-        "getattr(self, name) | known | name | self.century | self.decimal | self.encoding | self.footer | "
-        "self.header | unit | ', '.join(MISSING[1:]) | odd"
+        "getattr(self, name) | known | name | self.century | self.decimal | self.encoding | lines | rule | unit | "
+        "', '.join(MISSING[1:]) | odd"
     ),
     "data/table.py": (
         "MOST_COLUMNS | MOST_LETTERS | columns | longest | name | self.source | shown | some(self.names) | source"

@@ -178,19 +178,21 @@ def words_for_none(columns: Sequence["Looked"], proposed: Sequence[str]) -> Iter
             )
 
 
-def units_row(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
-    """A first record that has words where all others have numbers: their units, below the names. Cost: one record."""
+def units_row(table: Table, columns: Sequence["Looked"], way: str) -> tuple[str, ...]:
+    """A line on a first record that has words where all others have numbers: their units, below the names. `way`: how
+    to leave it out, if an option does. Cost: one record."""
     numbers = [c.name for c in columns if c.kind == "number" and c.rows >= _LEAST and table[c.name].kind == "text"]
     odd = [c.name for c in columns if c.name in numbers and c.unread]
     if len(odd) < 2:
-        return
+        return ()
     ((*first,),) = table.rows(", ".join(f"coalesce({table.text(name)}, '')" for name in odd), "LIMIT 1")
-    words = [word for word in first if word and not re.search(r"\d", word)]
-    if len(set(words)) > 1 and 2 * len(words) >= len(numbers):
-        yield (
-            f"the first record has words where others have numbers ({some(list(dict.fromkeys(words)), 4)}); a row of "
-            "units is no record: take it out of the source"
-        )
+    words = [word for word in first if word and (is_unit(word) or not re.search(r"\d", word))]
+    if len(set(words)) < 2 or 2 * len(words) < len(numbers):
+        return ()
+    return (
+        f"the first record has words where others have numbers ({some(list(dict.fromkeys(words)), 4)}); a row of "
+        f"units is no record: {way or 'take it out of the source'}",
+    )
 
 
 def limits(columns: Sequence["Looked"]) -> Iterator[str]:

@@ -185,14 +185,16 @@ def open_csv(
     loose: bool = True,
     header: int = 0,
     footer: int = 0,
+    below: int = 0,
 ) -> Table:
     """The table in a text file: its first row names the columns unless `names` does; every value is text.
 
-    Lines that start with `comment` do not count, nor do those above line `header` and the last `footer` ones. The
-    separator is found from the first lines unless given. `folder` may get a clean copy. Columns without a name, or with
-    one that others have, get one that says so; a line break in a name, as spreadsheets have it, is a space. Errors:
-    rows of unequal length (with the line), but for empty fields at their ends; quotes that do not pair up; no rows;
-    another row that seems to name the columns, where `header` is 0; last lines that are no rows, where `footer` is 0.
+    Lines that start with `comment` do not count, nor do those above line `header`, `below` ones under it and the last
+    `footer` ones. The separator is found from the first lines unless given. `folder` may get a clean copy. Columns
+    without a name, or with one that others have, get one that says so; a line break in a name, as spreadsheets have it,
+    is a space. Errors: rows of unequal length (with the line), but for empty fields at their ends; quotes that do not
+    pair up; no rows; another row that seems to name the columns, where `header` is 0; last lines that are no rows,
+    where `footer` is 0.
     """
     if footer:
         path = without_last(path, name, footer, folder)
@@ -202,6 +204,7 @@ def open_csv(
         if not header and comment is None:
             check_first(path, name, separator)
         found, skip = _header(path, name, separator, comment, header)
+        skip += below
         check_width(len(found), name)
         whole = [_LINE_BREAK.sub(" ", word) for word in found]
         broken = whole != found

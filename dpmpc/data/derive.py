@@ -145,8 +145,13 @@ def looked(table: Table, asked: Asked) -> tuple[Intake, Table]:
     check_spelled(intake, "" if asked.kind is not None or asked.classes else asked.target)
     if not asked.classes and asked.kind != "number":
         _check_classes(intake[asked.target])
-    check_features(intake, [c for c in intake.columns if c.role == "feature" and c.kind not in HOLLOW])
+    check_useful(intake)
     return intake, plain
+
+
+def check_useful(intake: Intake) -> None:
+    """Errors: no column holds what a survey can learn from, so that it would be spent for nothing."""
+    check_features(intake, [c for c in intake.columns if c.role == "feature" and c.kind not in HOLLOW])
 
 
 def _check_classes(target: Looked) -> None:
@@ -194,9 +199,9 @@ def spelled_otherwise(intake: Intake) -> str:
 
 
 def task_of(intake: Intake, target: str) -> str:
-    """What else must be stated where a target seems to have numbers, of which no task was stated; else nothing."""
+    """What else must be stated where a target seems to have few numbers, of which no task was stated; else nothing."""
     found = next((c for c in intake.columns if composed(c.name) == composed(target)), None)
-    if found is None or found.distinct <= 2 or found.dates:
+    if found is None or not 2 < found.distinct <= MOST_CLASSES or found.dates:
         return ""
     numbers = found.forms is not None and 2 * (found.forms.odd + found.forms.read[0]) >= found.present > 0
     if not numbers and found.kind not in ("number", "identifier"):
@@ -308,6 +313,13 @@ def has_classes(table: Table, asked: Asked) -> bool:
         return False
     seen = _values(table, asked.target)
     return 2 < len(seen) <= MOST_CLASSES and min(seen.values()) > 1
+
+
+def is_quantity(table: Table, asked: Asked) -> bool:
+    """Whether a target of which no task was stated has numbers alone, more than there are classes."""
+    if asked.kind is not None or asked.positive is not None or _no_numbers(table, asked.target):
+        return False
+    return len(_values(table, asked.target)) > MOST_CLASSES
 
 
 def _no_numbers(table: Table, name: str) -> int:

@@ -106,6 +106,7 @@ def open_file(
             loose=seen.loose,
             header=spelling.header,
             footer=spelling.footer,
+            below=spelling.below,
         )
     table = replace(table, loose=seen.loose, spelling=spelling)
     return table if unchanged is None else replace(table, unchanged=unchanged)

@@ -21,7 +21,13 @@ _DASH = "\u2013\u2014"
 _YEAR = r"(\d{4}|\d{2})"
 _LOW, _HIGH = "(0?[1-9]|1[0-2])", r"(1[3-9]|2\d|3[01])"
 _DIGITED = r"\d{5,}X|[A-TV-Z]\d{2,3}(\.\d{1,2})?"  # a digit that checks the others (ISBN, ID cards); ICD-9 and -10
-SUFFIX = rf"([\d.,])[{_GAP}]*([\pL°%‰\p{{Sc}}\p{{So}}][^\s\d]{{0,9}}[²³23]?|/-|[.,](--?|[{_DASH}]))$"
+# Units with digits in them: m2, kg/m2, m3/h; mL/min/1.73m2; x10^9/L; mmol l-1.
+_POWERS = (
+    r"(?:[^\s\d]{1,8}/)?[cdkmµμ]?m[23](?:/[^\s\d]{1,5})?|[^\s\d]{1,9}/1[.,]73 ?m[²2]"
+    r"|[x×*]10[*^eE]?\d{1,2}/[^\s\d]{1,4}|\pL{1,5}[ .·]?\pL{1,2}-[123]"
+)
+_AFTER = rf"{_POWERS}|[\pL°%‰\p{{Sc}}\p{{So}}][^\s\d]{{0,9}}[²³]?|/-|[.,](?:--?|[{_DASH}])"
+SUFFIX = rf"([\d.,])[{_GAP}]*({_AFTER})$"
 # Before a number: what is known for a unit; another short word where the number has decimals or groups of digits.
 _BROKEN = rf"[+-]?\d{{1,3}}(?:[{_GAP}]\d{{3}})+(?:[.,]\d+)?|[+-]?\d[\d.,{_TICK}]*[.,]\d+"
 PREFIX = (
@@ -56,8 +62,14 @@ LIKELY_MISSING = (
     "keine angabe", "uppgift saknas", "ikke oplyst", "brak danych", "n\u00e3o informado", "veri yok", "\u043d/\u0434",
     "\u043d.\u0434.", "\u043d\u0435\u0442 \u0434\u0430\u043d\u043d\u044b\u0445",
 )  # fmt: skip
-# A number with signs around it, a time, a fraction, a date with a foreign word or a letter for its era.
+# A date, a time, a number with decimals or groups of digits, between words; one letter before it is a code's: K35.8.
+_CORE = (
+    rf"\d{{1,4}}[./-] ?\d{{1,2}}[./-] ?\d{{1,4}}|\d{{1,2}}[:.]\d\d(:\d\d)?"
+    rf"|[+-]?\d{{1,3}}([{_GAP}.,{_TICK}]\d{{3}})+([.,]\d+)?|[+-]?\d+[.,]\d+"
+)
+# That, a number with signs around it, a time, a fraction, a date with a foreign word or a letter for its era.
 FIGURES = (
+    rf"(\P{{Nd}}{{2,14}}([23] )?)?({_CORE})(\P{{Nd}}{{1,14}}[23]?)?|"
     r"[^\pL\pN\s]{1,3}\pN[\pN.,' ]*[^\pL\pN]{0,2}|\pN[\pN.,' ]*[^\pL\pN\s.,']{1,2}"
     r"|(\pL[\pL\pM.]{0,9} ?)?\d+:\d+(:\d+)?( ?\pL[\pL\pM.]{0,9})?|\d+/\d+"
     r"|[+-]?\pN+\x{b7}\pN+|\pN ?['\x{2019}\x{2032}] ?\pN[^\pL]{0,5}"

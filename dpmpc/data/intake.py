@@ -47,7 +47,7 @@ class Intake:
     proposed: Spelling
     asks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # `oddities`
-    total: bool = False  # whether the last line of a text file is called a total
+    outside: tuple[tuple[str, int], ...] = ()  # what to state of lines of a text file that seem to be no records
 
     def __getitem__(self, name: str) -> Looked:
         """The column of this name. Errors: there is none."""
@@ -92,8 +92,8 @@ def look(
     Errors: the source cannot be read; a column that was named is not there. Cost: one parsing, some scans of it.
     """
     found, plain = _look(table, target, owners, drop)
-    notes, total = oddities(table, plain, found.columns, table.spelling, found.proposed)
-    return replace(found, notes=notes, total=total), plain
+    notes, outside = oddities(table, plain, found.columns, table.spelling, found.proposed)
+    return replace(found, notes=notes, outside=outside), plain
 
 
 def _look(
@@ -203,8 +203,8 @@ def explore(
             break
         before = found
         table = as_stated(replace(first, spelling=found.proposed))
-    notes, total = oddities(read, plain, found.columns, read.spelling, found.proposed)
-    found = replace(found, stated=first.spelling, proposed=table.spelling, asks=asks, notes=notes, total=total)
+    notes, outside = oddities(read, plain, found.columns, read.spelling, found.proposed)
+    found = replace(found, stated=first.spelling, proposed=table.spelling, asks=asks, notes=notes, outside=outside)
     return found, plain
 
 

@@ -63,11 +63,13 @@ def quoted(value: object) -> str:
 
 def oddities(
     source: Table, table: Table, columns: Sequence["Looked"], stated: Spelling, proposed: Spelling
-) -> tuple[tuple[str, ...], bool]:
-    """The lines on columns that were looked at, and whether the last line is called a total; `table` is the source as
-    it is held. Cost: one scan of the texts."""
+) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
+    """The lines on columns that were looked at, and what to state of lines of a text file that seem to be no records;
+    `table` is the source as it is held. Cost: one scan of the texts."""
     seen = [column for column in columns if column.role != "dropped"]
     totals, last = _totals(source, table, seen, proposed)
+    units = units_row(table, seen, f"state {stating(below=proposed.below + 1)}" if source.parsed else "")
+    outside = (("footer", proposed.footer + 1),) * last + (("below", proposed.below + 1),) * bool(units)
     words = [word for word in proposed.missing if word not in stated.missing]
     lines = (
         *_names(source, seen),
@@ -75,7 +77,7 @@ def oddities(
         *_contents(table, seen),
         *totals,
         *_titles(table, seen),
-        *units_row(table, seen),
+        *units,
         *_persons(seen),
         *codes(table, seen),
         *days(table, seen),
@@ -83,13 +85,13 @@ def oddities(
         *_sizes(seen),
         *_calendars(seen, proposed, stated),
         *_groups(source, table, seen, stated),
-        *_figures(table, seen),
+        *_figures(table, seen, proposed != stated),
         *_mixed(seen),
         *_words(seen, words),
         *words_for_none(seen, proposed.missing),
         *_kept(source, seen, table.n),
     )
-    return tuple(fewer(lines)), last
+    return tuple(fewer(lines)), outside if source.parsed else ()
 
 
 def fewer(lines: Sequence[str]) -> list[str]:
@@ -284,13 +286,14 @@ def _of_three_digits(table: Table, names: Sequence[str]) -> list[str]:
     return [n for n, (broken, hundredths, finer) in found.items() if not finer and 0 < broken <= 2 * hundredths]
 
 
-def _figures(table: Table, columns: Sequence["Looked"]) -> Iterator[str]:
-    """Columns whose fields look like numbers or dates and are read as neither."""
+def _figures(table: Table, columns: Sequence["Looked"], otherwise: bool) -> Iterator[str]:
+    """Columns whose fields look like numbers or dates and are read as neither. `otherwise`: a spelling is proposed,
+    which may read some of them."""
     seen = []
     for c in columns:
         worded = c.role == "feature" and c.kind in ("category", "free text", "identifier")
         worded = worded and (c.distinct > _MANY_VALUES or measured(c))
-        if not worded or 2 * c.digits < c.present or c.forms is None or c.forms.otherwise:
+        if not worded or 2 * c.digits < c.present or c.forms is None or (otherwise and c.forms.otherwise):
             continue
         if not (IDENTIFIER.search(c.name) or CODE.search(c.name) or table[c.name].kind != "text" or paired(c)):
             seen.append(c)

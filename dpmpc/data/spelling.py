@@ -36,7 +36,7 @@ TIME = (
     rf"(?:(?:[T:] *| +|, *){_AT}(\d{{1,2}})(?:[:.]| ?h ?)(\d{{2}})(?:[:.](\d{{2}})(?:[.,]\d+)?)?"
     rf"(?: *([AaPp])\.? ?[Mm]\.?)?(?:{_CLOCK_WORD})?(?: ?(?:Z|UTC|MES?Z|[A-Z]{{2,4}}T|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
 )
-_YEAR = r"(\d{4}|\d{2})(?: ?[rг]\.)?"  # with the word for "year" that Slavic dates end in
+_YEAR = r"(\d{4}|\d{2})(?: ?(?:[rгрж]\.|года|року|roku))?"  # with the word for "year" that Slavic dates end in
 _TH = r"(?:st|nd|rd|th|er|º|°)?"
 
 _WORD = r"([^\x00-@\[-\x60\{-\x7f]{2,12})"  # letters, and all that is not ASCII: `MONTHS` decides
@@ -74,13 +74,16 @@ _EPOCH = datetime.date(1970, 1, 1)
 COLUMNS = ("other_decimal", "words", "yyyymmdd", "pairs")  # of `Spelling`: names of columns
 
 
+_POWERS = r"(?<=m)[23](?!\d)|(?<=/)1[.,]73 ?(?=m)|(?<=[x×*])10[*^eE]?\d{1,2}(?=/)|(?<=[^\W\d_])-[123]$"  # in a unit
 NO_CENTS = ("/-", ",-", ",--", ".-", ".--", ",\u2013", ".\u2013", ",\u2014", ".\u2014")  # at the end of a whole amount
 
 
 def is_unit(text: str) -> bool:
-    """Whether a word can be a unit of numbers: it has no digit or sign of one, but for what ends a whole amount (`/-`,
-    `,-`), and no comma, apostrophe or point at an end, but for the point of a word cut short (kr., Fr.)."""
+    """Whether a word can be a unit of numbers: it has no digit or sign of one, but for powers (m2, l-1, x10^9/L,
+    mL/min/1.73m2) and what ends a whole amount (`/-`, `,-`), and no comma, apostrophe or point at an end, but for the
+    point of a word cut short (kr., Fr.)."""
     unit = "".join(sign for sign in text.strip() if unicodedata.category(sign)[0] != "M")  # vowels of Indian letters
+    unit = unit if unit in NO_CENTS else re.sub(_POWERS, "", unit)
     return unit in NO_CENTS or bool(unit and not re.search(r"[\d+-]|^[.,']|[,']$|(^|[^\w.])\.$|\.\.$", unit))
 
 
@@ -111,10 +114,10 @@ class Spelling:
     column of numbers too. `units`: words before or after a number that do not belong to it. `negative`: how numbers
     below zero are marked besides a sign before them: "trailing" is 12-, "parentheses" is (12). `encoding`: of text
     files ("" is UTF-8, or UTF-16 with its mark). `header`: the line of a text file that names its columns (0: the first
-    that is not empty); what stands above is not read. `footer`: how many of the last lines that are not blank are no
-    records. `misfits`: what becomes of records whose target is missing or does not fit the schema: "ask" refuses them
-    before anything is spent, "zero" lets each count as the zero vector, which no feature or class of it can move; ""
-    is "zero" for an owner among others, and "ask" where one process has all records.
+    that is not empty); what stands above is not read. `below`: how many lines below it are no records, such as one of
+    units; `footer`: how many of the last lines that are not blank. `misfits`: what becomes of records whose target is
+    missing or fits no class: "ask" refuses them before anything is spent, "zero" lets each count as the zero vector,
+    which none of its values moves; "" is "zero" for an owner among others, "ask" where one process has all records.
     `other_decimal`: columns whose numbers have the other decimal sign, and the other one of point and comma between
     thousands. `kept`: words that are values though they usually mean that there is none (NA for Namibia or Napoli);
     `country=NA` says so of one column. `words`: columns whose fields are words, though they look like numbers or dates
@@ -135,6 +138,7 @@ class Spelling:
     header: int = 0
     other_decimal: tuple[str, ...] = ()
     footer: int = 0
+    below: int = 0
     kept: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     calendar: Calendar = ""
@@ -162,13 +166,11 @@ class Spelling:
             )
         for unit in self.units:
             if not is_unit(unit):
-                raise UsageError(
-                    f"a unit is a word or sign without digits, such as kg; got {unit!r}; correct <<units>>"
-                )
-        if self.header < 0:
-            raise UsageError(f"<<header>> is the number of a line, from 1 on; got {self.header}; correct it")
-        if self.footer < 0:
-            raise UsageError(f"<<footer>> is a number of last lines, from 0 on; got {self.footer}; correct it")
+                rule = "a unit is a word or sign without digits but for powers, such as kg or m2"
+                raise UsageError(f"{rule}; got {unit!r}; correct <<units>>")
+        for name in ("header", "below", "footer"):
+            if (lines := getattr(self, name)) < 0:
+                raise UsageError(f"<<{name}>> counts lines, none or more; got {lines}; correct it")
         for name in ("missing", "kept"):
             words = (composed(word if "=" in word else bare(word)) for word in getattr(self, name))
             words = (word if "=" in word else word.lower() for word in words)

@@ -22,7 +22,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of, held_against, stages_of
 from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.aggregation.wire.paths import ledger_path
-from dpmpc.data.derive import check_spelled, spelled_otherwise
+from dpmpc.data.derive import check_spelled, check_useful, spelled_otherwise
 from dpmpc.data.intake import look
 from dpmpc.data.loading import NOTHING_STOOD_OUT, OFF_THE_RECORDS, opened
 from dpmpc.data.mapping import zeroed
@@ -241,6 +241,7 @@ def _look(records: Table, estimator: Any) -> None:
     intake = look(records, target=TARGET if TARGET in records else None)[0]
     if estimator.schema is None and estimator.bounds is None:
         check_spelled(intake)
+        check_useful(intake)
     odd = [*([text] if (text := spelled_otherwise(intake)) else []), *intake.useless()]
     if odd:
         warnings.warn(spelt("; ".join(odd), spelling), UserWarning, stacklevel=5)

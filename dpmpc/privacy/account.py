@@ -335,11 +335,17 @@ def _parsed(line: bytes) -> tuple[Mapping[str, Any] | None, str]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _hold_of(line: bytes) -> Hold:
-    record = loads(line)
-    entry = Entry.from_json(record["entry"])
+    record, _ = _parsed(line)
+    assert record is not None
+    entry = _entry_of(json.dumps(record["entry"]))
     reservation = Reservation(entry, record["first"], record["end"], by=record["name"], whole=bool(record.get("whole")))
     path = Path(record["path"])
     return Hold(record["key"], record["ledger"], record["name"], path, record["head"], reservation, record["kept"])
+
+
+@lru_cache(maxsize=_REMEMBERED)  # the parties of a run reserve the same, each in a line of its own
+def _entry_of(text: str) -> Entry:
+    return Entry.from_json(loads(text))
 
 
 def _known(contents: _Contents, found: Mapping[str, Path], only: Container[str] | None = None) -> list[Known]:

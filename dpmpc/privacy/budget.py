@@ -156,6 +156,9 @@ class Held:
     def keep(self) -> None:
         """Write it down. Errors: UsageError where it does not fit into the budget, or the account cannot be written."""
         entry = self._reservation.entry
+        if self._account is not None and self._budget is None and set(entry.data) - self._keys.keys():
+            self._account.check()
+            self._ledger.identify(entry)  # which waits for a disk, and here nobody waits for that
         with alone_below(None if self._budget is None else self._budget.root), contextlib.ExitStack() as stack:
             files = {}
             if self._account is not None:  # for this process alone: what is reserved there, and what is held against it

@@ -3,7 +3,7 @@
 A reservation is a small file beside a ledger: the releases that the ledger's writer is about to make. It counts for as
 long as that writer holds the lock on its ledger, which the kernel gives back when the process ends in whatever way;
 from then on the ledger's lines alone count, and they were on disk before anything was opened. So a reservation is
-never lost while its releases can still come, and never outlives its process.
+never lost while its releases can still come, and never outlives its process; nor does it wait for a disk.
 
 A run of several stages has one reservation more, for all of them (`whole`), beside a ledger of its own that never has
 a release: the stages' ledgers have theirs. Each of its releases counts until some ledger tells of it.
@@ -23,7 +23,7 @@ from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.book import Book, LedgerError
 from dpmpc.privacy.entry import Entry, bare
-from dpmpc.privacy.ledger import Ledger, sync_directory
+from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.locks import is_held
 
 WHOLE = "ledger.stages"  # how the names begin of ledgers for all stages of a run, which go when it ends
@@ -72,15 +72,13 @@ def reservation_path(ledger: Path) -> Path:
 
 
 def write_reservation(ledger: Path, *reservations: Reservation) -> None:
-    """On disk, whole or not at all, when this returns."""
+    """There for every process, whole or not at all, when this returns. It need not be on disk: it counts while its
+    writer lives, and nobody lives on when the machine fails."""
     path = reservation_path(ledger)
     partial = path.with_suffix(".tmp")
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         json.dump([to_json(each) for each in reservations], file, allow_nan=False)
-        file.flush()
-        os.fsync(file.fileno())
     partial.replace(path)
-    sync_directory(path.parent)
 
 
 def drop_reservation(ledger: Path) -> None:

@@ -112,16 +112,13 @@ class Spending:
         if delta == 0:
             return self.pure + 2 * self.log_ratio if self.failure == 0 and self.rho == 0 else math.inf
         check_delta(delta)
-        epsilon = ideal(delta * math.exp(-self.log_ratio)) + 2 * self.log_ratio
-        for _ in range(100):  # delta's share for failures grows with epsilon: climb to the least fixed point
+
+        def needed(epsilon: float) -> float:
+            """The epsilon of what the failures, at an epsilon, leave of delta."""
             left = (delta - failure_factor(epsilon) * self.failure) * math.exp(-self.log_ratio)
-            if left <= 0:
-                return math.inf
-            higher = ideal(left) + 2 * self.log_ratio
-            if higher <= epsilon * (1 + 1e-12):
-                return higher
-            epsilon = higher
-        return math.inf
+            return ideal(left) + 2 * self.log_ratio if left > 0 else math.inf
+
+        return _least_fixed_point(needed, ideal(delta * math.exp(-self.log_ratio)) + 2 * self.log_ratio)
 
     def _zcdp(self, delta: float) -> float:
         return epsilon_of_mu(math.sqrt(2 * (self.rho + self.rho_pure)), delta, "zcdp")
@@ -142,6 +139,29 @@ class Spending:
         if self.pure == 0 and math.isfinite(self.mu2):
             return min(self._zcdp(delta), epsilon_of_mu(math.sqrt(self.mu2), delta))
         return self._zcdp(delta)
+
+
+def _least_fixed_point(f: Callable[[float], float], below: float) -> float:
+    """Where the increasing f gives what it is given; inf where it does not. Climbs from below, and goes ahead along
+    chords, which stay below where f is convex, as what one bound needs is. The lesser of two bounds is not where they
+    cross: a chord that ends too far is not followed, and later ones are shorter. Whatever is returned is no less than
+    what is needed at it, but for 1e-12."""
+    x, above, reach = below, f(below), math.inf
+    for _ in range(100):
+        if above <= x * (1 + 1e-12) or math.isinf(above):
+            return above
+        ahead, found = above, f(above)
+        rise = found - above
+        slope = rise / (above - x)
+        if slope < 1 and rise < reach:
+            jump = min(reach, rise / (1 - slope))
+            there = f(above + jump)
+            if there < (above + jump) * (1 - 1e-12) or math.isinf(there):
+                reach = jump / 8
+            else:
+                ahead, found = above + jump, there
+        x, above = ahead, found
+    return math.inf
 
 
 NOTHING_SPENT = Spending()

@@ -41,9 +41,9 @@ class WholeRun(Closing):
         self._keys: dict[str, list[str]] = {}  # of what is reserved in the account, by data set
 
     def keep(self, reservations: Sequence[Reservation], budget: Budget | None, account: Account | None) -> None:
-        """Reserves these, in place of what it had. On disk when this returns. Errors: UsageError where they do not fit
-        into the budget, with all that others have spent or reserved: nothing is changed then; the ledger is in use; the
-        account cannot be written."""
+        """Reserves these, in place of what it had; in the account on disk when this returns. Errors: UsageError where
+        they do not fit into the budget, with all that others have spent or reserved: nothing is changed then; the
+        ledger is in use; the account cannot be written."""
         mine = tuple(replace(each, whole=True, by=self._name) for each in reservations if each.first < each.end)
         if not mine and self._ledger is None:
             return

@@ -6,7 +6,7 @@ standard output, standard error, [those it keeps under their own numbers]]. All 
 
 `python -m dpmpc.processes.nursery standing [MODULE ...]` forks such processes themselves, one a message on the socket
 that is its standard input (`standing` sends them), and ends with that. A message may instead name a function of public
-numbers to call first.
+numbers to call first. A command that has the imports is such a process by a fork of itself (`stand`).
 
 It says on standard output who lives ([row, process number]) and who ended ([row, process number, exit code], negative
 for a signal), and takes their exits when whoever started it has closed its standard input: until then no other process
@@ -25,9 +25,11 @@ import socket
 import subprocess
 import sys
 import threading
+import traceback
 from typing import Any, NoReturn
 
 from dpmpc.processes import worker
+from dpmpc.processes.paths import import_paths
 
 Row = tuple[int, int, int, list[int]]
 _OWN = 3  # descriptors from here on are a row's
@@ -37,7 +39,9 @@ _modules: list[str] = []  # that a process of a row has imported
 def main() -> None:
     """Entry point: of this process, and of those that it forks."""
     if sys.argv[1] == "standing":
-        _stand(sys.argv[2:])
+        with contextlib.suppress(Exception):  # a nursery, which imports the same, says so where it is looked for
+            worker.prepare(sys.argv[2:])
+        _stand()
         return
     _modules[:] = sys.argv[2:]
     worker.prepare(_modules)
@@ -47,7 +51,7 @@ def main() -> None:
 def _bear(rows: list[Row]) -> NoReturn:
     """Fork a process for each row; ends when all have ended and the starter knows."""
     gc.freeze()  # what all share is looked through by none
-    single = _is_alone()
+    single = is_alone()
     born: list[int] = []
     for k, row in enumerate(rows):
         pid = os.fork() if single else _afresh(row)
@@ -105,11 +109,30 @@ def _watch(k: int, pid: int) -> None:
     _say(k, pid, end.si_status if end.si_code == os.CLD_EXITED else -end.si_status)
 
 
-def _stand(modules: list[str]) -> None:
+def stand(asking: int) -> NoReturn:
+    """What a fork of a command does that asks over the descriptor `asking`: what a process does that was started for
+    this."""
+    try:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for own, descriptor in enumerate((asking, nothing, nothing)):
+            os.dup2(descriptor, own)
+        os.closerange(_OWN, max(map(int, os.listdir("/proc/self/fd"))) + 1)
+        sys.path[:] = import_paths()
+        sys.argv[:] = [__file__, "standing"]
+        worker.prepare(())
+        _stand()
+    except BaseException:  # noqa: BLE001  (said as the interpreter does, not as the command around would)
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _stand() -> None:
     """Fork a nursery a message, and say its number and, when it has ended, how, until nobody can ask any more."""
-    with contextlib.suppress(Exception):  # a nursery, which imports the same, says so where it is looked for
-        worker.prepare(modules)
-    alone = _is_alone()
+    alone = is_alone()
     asked = socket.socket(fileno=os.dup(0))
     told: dict[int, int] = {}
     signal.signal(signal.SIGCHLD, lambda *_: _tell(told))
@@ -117,7 +140,7 @@ def _stand(modules: list[str]) -> None:
         request, sent = got
         if "role" in request:
             _work_out(request["role"], request["argument"])
-            alone = alone and _is_alone()
+            alone = alone and is_alone()
             continue
         tell, *descriptors = sent
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
@@ -144,7 +167,7 @@ def _work_out(role: str, argument: str) -> None:
         getattr(importlib.import_module(module), name)(argument)
 
 
-def _is_alone() -> bool:
+def is_alone() -> bool:
     """Whether there is one thread here: else a fork is not safe."""
     return len(os.listdir("/proc/self/task")) == 1
 

@@ -18,6 +18,13 @@ def import_paths() -> list[str]:
     return sorted(paths, key=lambda path: os.path.realpath(path) in last)
 
 
+def imports_from_current_folder() -> bool:
+    """Whether this process looks for modules in the current folder, as `python -m` does outside of safe paths, where
+    that is not the folder of this package."""
+    here = os.path.realpath(os.curdir)
+    return here != _HOME and here in map(os.path.realpath, sys.path)
+
+
 def child_environment() -> dict[str, str]:
     """The environment of a process to start."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(import_paths()), _SAFE: "1"}

@@ -7,23 +7,32 @@ work out once for those that are forked later (`work_out`). A nursery gets the e
 descriptors of the moment it is asked for. What a fork cannot be given, because interpreter and libraries read it as
 they start, or the kernel counts it by process, is compared (`_kind`): where it has changed, another process takes its
 place.
+
+A command may make it by a fork of itself instead (`fork`): before it has looked at what is asked, when it holds imports
+and nothing else. What they need is imported once for both.
 """
 
 import atexit
 import contextlib
+import importlib
 import json
+import math
 import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from dpmpc.lazy import dataclass
-from dpmpc.processes.paths import child_environment
+from dpmpc.processes.cores import one_thread
+from dpmpc.processes.memory import importing
+from dpmpc.processes.paths import child_environment, imports_from_current_folder
 
 POSSIBLE = sys.platform == "linux"  # elsewhere a fork without an exec is not safe
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # more would only take the cores from each other
@@ -42,9 +51,41 @@ _AT_ONCE = 200  # descriptors in a message: the kernel takes 253
 
 
 @dataclass
+class _Child:
+    """A fork of this process, asked as a `subprocess.Popen` is."""
+
+    pid: int
+    returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it lives."""
+        if self.returncode is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # somebody has taken its exit
+                pid, status = self.pid, 0
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self, timeout: float = math.inf) -> int:
+        """Its exit code, when it has ended. Errors: TimeoutExpired."""
+        end = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired("a fork", timeout)
+            time.sleep(0.001)
+        return code
+
+    def kill(self) -> None:
+        """End it at once, if it lives."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+@dataclass
 class _Standing:
     kind: tuple[Any, ...]
-    process: "subprocess.Popen[bytes]"
+    process: "subprocess.Popen[bytes] | _Child"
     asking: socket.socket
     asked: bool = False  # for a nursery; before that it only imports
     told: list[bytes] = field(default_factory=list)  # what it has worked out of late
@@ -72,6 +113,38 @@ def ahead(preload: Sequence[str]) -> None:
     if POSSIBLE:
         with contextlib.suppress(OSError):
             _found(preload, {**child_environment(), **ONE_THREAD})
+
+
+def fork(preload: Sequence[str]) -> None:
+    """As `ahead`, by a fork of this process, which has the imports then. For a program of its own that has read nothing
+    yet: what it holds now, all processes here will hold. Where a fork is not safe, or this process looks for modules in
+    the current folder, which those may not do first, one is started instead."""
+    complete = None not in (sys.stdin, sys.stdout, sys.stderr)  # whose numbers a fork's are given
+    if not POSSIBLE or _standing or not complete or imports_from_current_folder():
+        ahead(preload)
+        return
+    from dpmpc.processes import nursery
+
+    with importing():
+        for name in preload:
+            importlib.import_module(name)
+    ours, theirs = socket.socketpair()
+    with one_thread(), theirs:
+        try:
+            pid = os.fork()
+        except OSError:  # what needs processes says so
+            ours.close()
+            return
+        if pid == 0:
+            nursery.stand(theirs.detach())
+        child, alone = _Child(pid), nursery.is_alone()  # BLAS ends its threads before a fork; any others go on here
+    if alone:
+        _standing.append(_Standing(_kind({**child_environment(), **ONE_THREAD}), child, ours))
+        return
+    ours.close()
+    child.kill()
+    child.wait()
+    ahead(preload)
 
 
 def ask(

@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, field
+from dataclasses import field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -113,7 +113,7 @@ class Status:
             return
         self.state.connected = sorted(set(self._connected()))
         self.state.updated = time.time()
-        text = json.dumps(asdict(self.state)).encode()
+        text = json.dumps(vars(self.state)).encode()
         with contextlib.suppress(OSError):
             os.pwrite(self._fd, text, 0)
             os.ftruncate(self._fd, len(text))

@@ -32,6 +32,7 @@ from dpmpc.data.derive import (
     classes_of,
     features_of,
     has_classes,
+    is_quantity,
     labels_of,
     looked,
     schema_of_bounds,
@@ -173,7 +174,7 @@ def _target_of(table: Table, asked: Asked) -> Target:
     """What is predicted: classes, which no single record decides, or a quantity of any size."""
     if (stated := asked.stated) is not None:
         return stated
-    if asked.kind == "number":
+    if asked.kind == "number" or is_quantity(table, asked):
         return Range(asked.target, *ANY)
     return classes_of(table, asked) if has_classes(table, asked) else labels_of(table, asked)
 

@@ -221,7 +221,7 @@ def test_no_unit_is_proposed_that_may_not_be_stated(tmp_path: Path) -> None:
         if good:
             Spelling(units=(unit,))
         else:
-            with pytest.raises(UsageError, match="a unit is a word or sign without digits"):
+            with pytest.raises(UsageError, match="a unit is a word or sign without digits but for powers"):
                 Spelling(units=(unit,))
     odd = ("kr.", "kr..", "r.'", "e.-", "\u2103", "\u2030", "a1", "\u043b\u0435\u0442", "#", "/-", "h/2")
     for k, unit in enumerate(odd):
@@ -335,7 +335,7 @@ def test_lines_above_the_names_are_found_and_stated(above: str, tmp_path: Path) 
 def test_other_files_are_what_they_were(text: str, tmp_path: Path) -> None:
     with opened(CsvFile(write(tmp_path, text))) as (table, _):
         assert table.n > 0
-    with pytest.raises(UsageError, match="number of a line"):
+    with pytest.raises(UsageError, match="counts lines, none or more; got -1"):
         Spelling(header=-1)
 
 

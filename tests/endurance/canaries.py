@@ -91,7 +91,8 @@ FORKED: list[Server] = []  # what commands are forked from, where they are no pr
 
 @contextlib.contextmanager
 def forked(folder: Path) -> Iterator[None]:
-    """Commands in that folder share their imports; what is watched of a process is of those forked from it too."""
+    """Commands share their imports, which are made in that folder; what is watched of a process is of those forked from
+    it too."""
     FORKED.append(Server(environment(folder)))
     try:
         yield

@@ -1,6 +1,7 @@
 """An owner whose records workers read out of a database by ranges of a key: the same as one machine to the last bit."""
 
 import re
+import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 from dpmpc.data import Query, Schema, load
 from dpmpc.data.database import reachable
 from dpmpc.data.loading import opened
-from dpmpc.data.ranges import STEP, Ranges, ordered, ranges_of
+from dpmpc.data.ranges import Ranges, ordered, ranges_of
 from dpmpc.data.schema import Labels, Numeric
 from dpmpc.data.spelling import PLAIN
 from dpmpc.errors import UsageError, public_text
@@ -33,21 +34,21 @@ from postgres_server import postgres_server, server_folder
 
 pytestmark = pytest.mark.slow  # workers are processes
 
-N, D = 33_000, 2  # three tiles, and three ranges
+STEP, N, D = 1 << 12, 8_250, 2  # three ranges, the last short, of two tiles each
 SCHEMA = Schema(tuple(Numeric(f"x{k}", -2.0, 2.0) for k in range(D)), Labels("label", ("yes",), ("no",)), True)
 SQL = "SELECT * FROM t ORDER BY id"
 
 
-def rows() -> list[tuple[Any, ...]]:
+def rows(n: int = N) -> list[tuple[Any, ...]]:
     """Records in no order, with gaps between their keys, some of them negative; values that are missing or odd."""
     rng = np.random.default_rng(11)
-    keys = rng.permutation(np.cumsum(rng.integers(1, 1000, N)) - 100_000)
-    x = rng.normal(size=(N, D))
-    labels = np.where(rng.normal(size=N) + x[:, 0] > 0, "yes", "no")
-    wards = rng.choice(["north", "south", "east"], N)
+    keys = rng.permutation(np.cumsum(rng.integers(1, 1000, n)) - 100_000)
+    x = rng.normal(size=(n, D))
+    labels = np.where(rng.normal(size=n) + x[:, 0] > 0, "yes", "no")
+    wards = rng.choice(["north", "south", "east"], n)
     return [
         (int(keys[i]), *(None if (i + k) % 97 == 0 else float(x[i, k]) for k in range(D)), wards[i], labels[i])
-        for i in range(N)
+        for i in range(n)
     ]
 
 
@@ -68,18 +69,27 @@ def changed(url: str, sql: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return sqlite_of(tmp_path_factory.mktemp("records") / "ä b.db", rows())
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sqlite_of(found := tmp_path_factory.mktemp("records") / "ä b.db", rows())
+    return found
+
+
+@pytest.fixture(scope="module")
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
 
 
 @pytest.fixture
-def here() -> Iterator[Workers]:
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
+    """Threads of this process; ranges and tiles have a quarter of their rows."""
+    for name, size in (("data.ranges.STEP", STEP), ("learning.tiled._ROWS", STEP // 2)):
+        monkeypatch.setattr(f"dpmpc.{name}", size)
     found = workers()
     yield found
     found.close()
 
 
-def owner(url: str, here: Workers, mine: Any = None, tiles: int = 1, sql: str = SQL) -> Owner:
+def owner(url: str, here: Workers, mine: Any = None, tiles: int = 2, sql: str = SQL) -> Owner:
     found = owner_of(here, reachable(url), PLAIN, None, sql)
     return Owner(here, found.partitions, mine, tiles)
 
@@ -111,13 +121,13 @@ def check_same(url: str, here: Workers, mine: Any, tiles_of_task: int) -> None:
 def test_sums_over_ranges_are_those_of_one_machine(
     held_out: bool, tiles_of_task: int, url: str, here: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, rows in (("survey.PART", 12_288), ("away.PART", 12_288), ("survey._BLOCK", 2048)):  # terms cross ranges
+    for name, rows in (("survey.PART", 3072), ("away.PART", 3072), ("survey._BLOCK", 512)):  # terms cross ranges
         monkeypatch.setattr(f"dpmpc.learning.{name}", rows)
     mine = np.random.default_rng(2).random(N) < 0.998 if held_out else None
     check_same(url, here, mine, tiles_of_task)
 
 
-def test_any_range_is_what_one_machine_has_there(url: str) -> None:
+def test_any_range_is_what_one_machine_has_there(url: str, here: Workers) -> None:
     found = ranges_of(url, SQL)
     assert (found.n, found.pieces) == (N, 3)
     with opened(Query(url, SQL)) as (table, _):
@@ -148,7 +158,7 @@ def test_ranges_of_postgresql(here: Workers, monkeypatch: pytest.MonkeyPatch) ->
             with database.cursor().copy("COPY t FROM STDIN") as copy:
                 for row in rows():
                     copy.write_row(row)
-        check_same(server.url, here, None, 1)
+        check_same(server.url, here, None, 2)
         away, whole = Away(owner(server.url, here), SCHEMA, "double"), list(tiles(np.array([0, N]), D + 1))
         away.looked_over(whole)
         with psycopg.connect(server.url) as database:
@@ -168,7 +178,7 @@ def test_ranges_of_postgresql(here: Workers, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("sql", "says"),
     [
-        ("DELETE FROM t WHERE id = (SELECT id FROM t ORDER BY id LIMIT 1 OFFSET 20000)", "a table must stay as it is"),
+        ("DELETE FROM t WHERE id = (SELECT id FROM t ORDER BY id LIMIT 1 OFFSET 5000)", "a table must stay as it is"),
         ("INSERT INTO t (id, label) VALUES (-1000000, 'yes')", "a table must stay as it is"),
         ("INSERT INTO t (id, label) SELECT max(id) + 1, 'no' FROM t", "a table must stay as it is"),
         ("UPDATE t SET x1 = 1.5 WHERE id = (SELECT max(id) FROM t)", "workers read others in a later pass"),
@@ -178,8 +188,10 @@ def test_ranges_of_postgresql(here: Workers, monkeypatch: pytest.MonkeyPatch) ->
         ),
     ],
 )
-def test_a_table_that_changes_between_passes_ends_the_run(sql: str, says: str, tmp_path: Path, here: Workers) -> None:
-    url = sqlite_of(tmp_path / "a.db", rows())
+def test_a_table_that_changes_between_passes_ends_the_run(
+    sql: str, says: str, path: Path, tmp_path: Path, here: Workers
+) -> None:
+    url = f"sqlite:///{shutil.copy(path, tmp_path / 'a.db')}"
     away, offsets = Away(owner(url, here), SCHEMA, "double"), np.array([0, N])
     away.looked_over(list(tiles(offsets, away.d)))
     changed(url, sql)
@@ -188,14 +200,16 @@ def test_a_table_that_changes_between_passes_ends_the_run(sql: str, says: str, t
     assert not re.search(r"\d", public_text(error.value))  # no key, no value, no number of rows
 
 
-def test_a_lost_workers_ranges_are_done_again(url: str, tmp_path: Path, here: Workers) -> None:
+def test_a_lost_workers_ranges_are_done_again(tmp_path: Path) -> None:
+    url, here = sqlite_of(tmp_path / "a.db", rows(4 * N)), workers()
     processes = Workers(executor_maker("processes"), 2)
     away = Away(owner(url, processes), SCHEMA, "double")
-    whole = list(tiles(np.array([0, N]), away.d))
+    whole = list(tiles(np.array([0, 4 * N]), away.d))
     found = [sums[0].tobytes() for _, sums in away.sums(whole, Once(tmp_path / "killed", Products()))]
     processes.close()
     assert (tmp_path / "killed").exists()
     assert found == [sums[0].tobytes() for _, sums in Away(owner(url, here), SCHEMA, "double").sums(whole, Products())]
+    here.close()
 
 
 def test_what_is_no_key_is_refused_and_no_value_is_told(tmp_path: Path, here: Workers) -> None:

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from dpmpc.errors import UsageError
+from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget, check_fits, reserved
 from dpmpc.privacy.composition import spent, total
 from dpmpc.privacy.entry import Entry
@@ -30,6 +32,7 @@ from dpmpc.privacy.ledgers import (
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
 from dpmpc.processes.locks import is_held
+from tests.runs import HANG, wait_until
 
 HALF, OWNER = Sensitivity.flat(0.5), (("owner", Sensitivity.flat(20.0)),)
 FIFTY = Mechanism("gaussian", False, gaussian_scale(1.0, 1e-5, 0.5, 50), HALF, 3)  # 50 of them: (1, 1e-5)-private
@@ -124,6 +127,40 @@ def test_a_killed_process_leaves_its_lines_and_no_reservation(tmp_path: Path, li
     assert free(tmp_path) == 50 - lines  # what it wrote, and no more
     spend(path, asked(50 - lines, "held", lines), tmp_path, 50 - lines)  # a resume takes the rest, all of it
     assert free(tmp_path) == 0 and not reservation_path(path).exists()
+
+
+def test_what_is_reserved_waits_for_no_disk_and_each_line_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts while its writer lives. What a machine that failed leaves of it, which may be nothing, hinders none."""
+    path, synced = tmp_path / "run" / "ledger_0.jsonl", list[int]()
+    monkeypatch.setattr(os, "fsync", synced.append)
+    with Ledger(path) as ledger:
+        synced.clear()
+        with reserved(ledger, asked(30), budget(tmp_path)):
+            assert free(tmp_path) == 20 and not synced
+            ledger.append(line(0))
+            assert synced == [ledger._fd]
+    reservation_path(path).write_bytes(b"")
+    assert free(tmp_path) == 49
+    spend(path, asked(49, first=1), tmp_path, 49)
+    assert free(tmp_path) == 0
+
+
+def test_who_waits_for_the_account_has_its_ledger_on_disk_already(tmp_path: Path) -> None:
+    account, path = Account(tmp_path / "account"), tmp_path / "ledger_0.jsonl"
+
+    def reserve() -> None:
+        with Ledger(path) as ledger, reserved(ledger, asked(30), None, account):
+            pass
+
+    with ThreadPoolExecutor(1) as another:
+        with account.writing("d"):
+            done = another.submit(reserve)
+            wait_until(lambda: path.exists() and Ledger.read(path).lines == 1)
+            assert not done.done() and not account.path("d").read_bytes()
+        done.result(HANG)
+    assert account.path("d").read_bytes().count(b"\n") == 2  # reserved, and ended
 
 
 # -- given back -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""The scale of a release after others: found as halving finds it, with fewer looks at what it costs."""
+"""The scale of a release after others, and the epsilon at which delta pays for failures too: found as halving and
+climbing find them, with fewer looks at what it costs."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpmpc.privacy.law import _ROOT, _crossing
-from dpmpc.privacy.spending import Spending
+from dpmpc.privacy.spending import Spending, _least_fixed_point
 
 Excess = Callable[[float], float]
 
@@ -65,3 +66,45 @@ def test_it_ends_where_no_line_through_two_points_helps(excess: Excess) -> None:
 
     found = _crossing(counted, (1.0, excess(1.0)), (2.0, excess(2.0)))
     assert excess(found) <= 0 and excess(found * (1 - 2 * _ROOT)) > 0 and looks < 200
+
+
+def climbed(f: Callable[[float], float]) -> tuple[float, int]:
+    """Oracle: where repeating f from 0 ends, and how often that was; inf where it ends nowhere."""
+    x = 0.0
+    for looks in range(1, 100_000):
+        before, x = x, f(x)
+        if x <= before * (1 + 1e-13) or math.isinf(x):
+            return x, looks
+    return math.inf, looks
+
+
+def failing(x: float, part: float) -> float:
+    """What is needed at an epsilon whose failures take a part of delta that grows as e^x."""
+    left = 1 - part * math.exp(x)
+    return 20 + 4 * math.sqrt(1 - math.log(left)) if left > 0 else math.inf
+
+
+@pytest.mark.parametrize(
+    ("f", "most"),
+    [
+        (lambda x: 3.0, 1),
+        (lambda x: failing(x, 1e-14), 4),
+        (lambda x: failing(x, 5e-12), 9),
+        (lambda x: failing(x, 6e-12), 20),
+        (lambda x: failing(x, 6.5e-12), 16),
+        (lambda x: min(1 + 0.9 * x, 2 + 0.1 * x), 12),  # a chord along the first goes beyond the second
+        (lambda x: min(1 + 0.99 * x + x * x / 1e5, 9.0), 20),
+        (lambda x: 1 + x, 201),
+    ],
+    ids=["constant", "few failures", "many", "nearly too many", "too many", "two bounds", "a bound that ends", "none"],
+)
+def test_the_least_fixed_point_is_where_climbing_ends(f: Callable[[float], float], most: int) -> None:
+    looks = 0
+
+    def looked(x: float) -> float:
+        nonlocal looks
+        looks += 1
+        return f(x)
+
+    found, (climb, steps) = _least_fixed_point(looked, f(0.0)), climbed(f)
+    assert found == pytest.approx(climb, rel=1e-10) and looks <= min(most, steps + 3)

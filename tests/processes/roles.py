@@ -85,3 +85,13 @@ def program(*, emit: Any, log: Any) -> str:
 def buggy(*, value: str, emit: Any, log: Any) -> None:
     """A bug whose message quotes what it was given."""
     int(value)
+
+
+def multiplied(*, emit: Any, log: Any) -> int:
+    """A role: a product that BLAS shares out over its threads; how many this process then has, besides the one that
+    watches whoever started it."""
+    import numpy as np
+
+    big = np.ones((500, 500))
+    assert float((big @ big).sum()) == 500.0**3
+    return len(os.listdir("/proc/self/task")) - 1

@@ -1,8 +1,8 @@
 """Some of the scenarios of tests/endurance/canaries.py, which plays all."""
 
-import contextlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +22,18 @@ SOME = (
 )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """All scenarios together give some thirty commands."""
+    with canaries.forked(tmp_path_factory.mktemp("imports")):
+        yield
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("name", SOME)
 def test_no_file_of_a_run_holds_a_canary(name: str, tmp_path: Path) -> None:
-    with canaries.forked(tmp_path) if name == "three sites" else contextlib.nullcontext():  # it gives many commands
-        assert trial(name, tmp_path) == []
+    assert trial(name, tmp_path) == []
     if name == "library: train on a misfit":
         assert "error: " in (tmp_path / "library.log").read_text()  # so the log was there to be searched
 

@@ -26,6 +26,8 @@ ENDS = {  # the code of a command on a table
     ("synth", "all missing"): 0,
     ("describe", "a mark alone"): 2,
     ("describe", "some infinite"): 0,
+    ("fit of a frame", "ids and texts alone"): 2,
+    ("fit of numbers", "all constant but the target"): 2,
 }
 
 

@@ -1,5 +1,6 @@
 """Imported by every Python that has this folder on its path: searches all that the process sends over sockets for the
-canaries, before TLS encrypts it, and writes down what it saw in the folder that CANARY_FRAMES names.
+canaries, before TLS encrypts it, and writes down what it saw in the folder that CANARY_FRAMES names then: a process may
+have been forked from one that had another.
 
 Needs nothing of dpmpc, and changes nothing that is sent.
 """
@@ -13,13 +14,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-_FOLDER = Path(os.environ.get("CANARY_FRAMES") or "/nonexistent")
+_FOLDER = "CANARY_FRAMES"
 
 
 def _watch(transport: Any, kind: str, text: "re.Pattern[bytes]", binary: tuple[bytes, ...]) -> None:
     def look(payload: Any) -> None:
         content = bytes(payload)
-        seen = _FOLDER / f"{os.getpid()}.{kind}"  # a process may have been forked since
+        seen = Path(os.environ[_FOLDER]) / f"{os.getpid()}.{kind}"
         with seen.open("ab", buffering=0) as file:
             file.write(b".")
             found = text.search(content)
@@ -42,8 +43,8 @@ def _watch(transport: Any, kind: str, text: "re.Pattern[bytes]", binary: tuple[b
         setattr(transport, name, sending)
 
 
-if _FOLDER.is_dir():
-    _said = json.loads((_FOLDER / "canaries.json").read_text())
+if os.environ.get(_FOLDER):
+    _said = json.loads((Path(os.environ[_FOLDER]) / "canaries.json").read_text())
     _what = re.compile(b"|".join(re.escape(each.encode()) for each in _said["texts"]), re.I)
     _numbers = tuple(bytes.fromhex(each) for each in _said["numbers"])
     _watch(asyncio.selector_events._SelectorSocketTransport, "plain", _what, _numbers)  # type: ignore[attr-defined]
