@@ -94,8 +94,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
 
     try:
         request = request_of(kit, own)
-        if request is not None:
-            check_named(request, plan)
+        check_named(request, plan)
         if kit.site.tls:
             check_keys(kit)
             say("certificates: key and certificate go together, and are valid now")

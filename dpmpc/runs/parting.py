@@ -174,11 +174,11 @@ def ids_wanted(plan: Plan) -> str:
     return "all" if parted.places else "database"
 
 
-def check_named(request: Request, plan: Plan) -> None:
+def check_named(request: Request | None, plan: Plan) -> None:
     """Errors: an owner's request names no column of ids, and nothing else tells the records that its plan holds out
-    from others. No record is read."""
+    from others. No record is read: so a run says it before its first meeting, not in a later one."""
     wanted = ids_wanted(plan)
-    if not wanted or request.ids is not None:
+    if request is None or not wanted or request.ids is not None:
         return
     if wanted == "all":
         raise UsageError(
@@ -259,9 +259,9 @@ def ids_of(table: Table, name: str) -> list[str]:
     return [canonical(str(row[0])) for row in table.rows(f"CAST({table.text(name)} AS VARCHAR)")]
 
 
-def check_alone(plan: Plan, owner: int | None) -> None:
+def check_alone(plan: Plan, party: int | None, owner: int | None) -> None:
     """Errors: one process plays several owners of a plan that parts their records."""
-    if owner is None and plan.source.parted(plan.data_id) is not None:
+    if party is None and owner is None and plan.source.parted(plan.data_id) is not None:
         raise UsageError(
             "each owner of this plan holds out records of its own, by a process of its own; got <<index=owners>>; "
             "start each with <<index=owner0>> and so on, or plan with <<test_fraction=0>>"

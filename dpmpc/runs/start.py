@@ -94,8 +94,7 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
     check_role(plan, where)
     check_begins(where)
     where = replace(where, own_records=request is not None and request.source is not None)
-    if where.party is None:
-        check_alone(plan, where.owner)
+    check_alone(plan, where.party, where.owner)
     with named_errors(plan.called):
         staged = plan.source.schedule != Schedule()
         if staged:
@@ -106,8 +105,7 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
         part, say = partial(_part_of, request=request, progress=told), partial(_note, plan, where)
         with contextlib.ExitStack() as whole:
             with told_by(partial(next_meeting, plan, where), where):
-                if request is not None:  # a process of a later stage would leave others waiting
-                    check_named(request, plan)
+                check_named(request, plan)
                 if staged:
                     check_behind(plan, where)
                     _check_limits(plan, where)
