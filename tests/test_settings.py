@@ -92,6 +92,18 @@ def test_every_surface_has_every_setting_or_a_reason() -> None:
         assert all(surface.without.values()) and set(surface.without) <= declared(surface.kind).keys()
 
 
+TABLES = {"records", "schema", "bounds", "target_bounds", "classes"}  # of any library, or a file's name
+
+
+@pytest.mark.parametrize("name", ["train", "account", "logistic", "ridge", "regressor"])
+def test_signatures_are_typed(name: str) -> None:
+    """An editor knows every setting by its name and type: no `**options`, and `Any` for tables and events alone."""
+    for each in inspect.signature({**CALLABLES, "account": dpmpc.account}[name]).parameters.values():
+        assert each.kind is each.KEYWORD_ONLY or each.name == "out", each
+        loose = "Any" in str(each.annotation) or each.annotation is each.empty
+        assert not loose or each.name in TABLES or each.name == "progress", each
+
+
 COMMANDS = ("account", "advise", "sample", "init", "check", "describe", "join")
 
 

@@ -169,6 +169,7 @@ def _utility(learner: Learner, evaluator: Evaluator) -> dict[str, Any]:
         "train_loss": loss,
         "optimality_gap": loss - evaluator.best,
         score: evaluator.score(model),
+        "test_records": evaluator.data.test.n,
         "nonprivate": {
             "train_loss": evaluator.best,
             score: evaluator.score(evaluator.optimum),

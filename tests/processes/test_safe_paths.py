@@ -22,6 +22,7 @@ with open(os.environ["HOSTILE"], "a") as said: said.write({name!r} + "\\n")
 raise SystemExit("imported from the current folder: " + {name!r})
 """
 DPMPC = "import sys; from dpmpc.cli.main import main; sys.exit(main())"
+LIBRARY = "import dpmpc; print(dpmpc.train('{}', data='synthetic', max_rows=200, dimension=4, {}).model.theta.shape)"
 POOL = "from dpmpc.processes.executors import executor_maker as m; print(m('{}')(1).submit(pow, 2, 5).result())"
 RUN = "--data synthetic --max-rows 200 --dimension 4 --iterations 1 --epsilon 1 --delta 1e-4"
 STATS = "stats mean(age) --csv {} --owners-column site --bounds {} --epsilon 1 --delta 1e-4 --hopeless"
@@ -81,6 +82,16 @@ def test_no_pool_imports_from_the_current_folder(kind: str, hostile: Path, tmp_p
     done = python(script, folder=hostile, said=tmp_path / "said")
     clean(done, tmp_path / "said")
     assert done.stdout == "32\n"
+
+
+def test_no_party_of_the_library_imports_from_the_current_folder(hostile: Path, tmp_path: Path) -> None:
+    """A program that calls the library: no command has made its children safe."""
+    script = tmp_path / "script.py"
+    settings = "iterations=1, owners=3, delta=1e-4"
+    script.write_text(f"if __name__ == '__main__':\n    {LIBRARY.format(tmp_path / 'out', settings)}\n")
+    done = python(script, folder=hostile, said=tmp_path / "said")
+    clean(done, tmp_path / "said")
+    assert done.stdout.startswith("(")
 
 
 def test_the_folder_is_hostile(hostile: Path, tmp_path: Path) -> None:

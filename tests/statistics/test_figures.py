@@ -26,6 +26,7 @@ from dpmpc.statistics import figures
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.evaluated import NAME, figures_of, question
 from dpmpc.statistics.figures import Figures, corrected, plain, plain_one
+from dpmpc.statistics.intervals import Number
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables
 
@@ -145,6 +146,8 @@ def test_probabilities_are_corrected_for_weights_of_classes() -> None:
     assert p / (1 - p) == pytest.approx(np.exp(s) / 4) and p[1] == pytest.approx(0.2)
     found = plain(LABELS, s, np.ones(3), (0.25, 1.0))
     assert found is not None and found.rule.endswith("above 0.2")
+    assert value(found, "Brier score") == pytest.approx(np.mean((p - 1) ** 2))
+    assert [group.predicted for group in found.calibration] == pytest.approx(p)
     several = corrected(KINDS, np.log([[2.0, 1.0, 1.0]]), (1.0, 0.5, 0.25))
     assert several == pytest.approx(np.array([[2.0, 2.0, 4.0]]) / 8)
     none = corrected(KINDS, np.log([[2.0, 1.0, 1.0]]), None)
@@ -199,6 +202,16 @@ def test_noise_alone_does_not_hide_that_one_class_is_said() -> None:
     assert "says 'no' of every held-out record, or" in found.warnings[0]
     low, high = found.numbers["AUC"].low, found.numbers["AUC"].high
     assert low is None or (high is not None and low < 0.5 < high)
+
+
+@pytest.mark.parametrize(("others", "warned"), [(10.0, True), (11.0, False)])
+def test_a_class_is_said_of_records_where_noise_alone_seldom_counts_so_many(others: float, warned: bool) -> None:
+    """Two cells of deviation 3 add up to one of 4.24, of which 2.5 are 10.6."""
+    numbers = {name: Number(0.9, 0.01, 0.88, 0.92) for name in ("AUC", "accuracy", "balanced accuracy")}
+    numbers["base rate"] = Number(0.5, 0.01, 0.4, 0.6)
+    confusion = [[Number(count, 3.0, 0.0, None) for count in (90.0, part)] for part in (others - 2.0, 2.0)]
+    found = Figures("two", True, 200, "y", ("no", "yes"), "", numbers, {}, tuple(map(tuple, confusion)))
+    assert [("says 'no' of every held-out record, or" in text) for text in found.warnings] == [True] * warned
 
 
 def test_a_balanced_accuracy_is_that_of_recalls_that_are_possible() -> None:
