@@ -40,6 +40,8 @@ _DAYS = {
 }
 _TIMES = 100  # different times of day: fewer numbers may be anything
 _LINES = 3  # columns with codes: more are said together
+# A date with a year of the Republic of China.
+_MINGUO = re.compile(r"(?:0?[5-9]\d|1[0-2]\d)[-/.年] ?(?:0?[1-9]|1[0-2])[-/.月] ?(?:0?[1-9]|[12]\d|3[01])[日.]?")
 # An age and a sex in one field: 39Y/F, 39 yrs/male, F/39.
 SEXES = frozenset("f m w h k ж м female male fem masc woman man women men frau mann femme homme mujer hombre".split())
 _AGED = re.compile(r"\d{1,3} ?([^\W\d]{0,6})\.? ?/ ?([^\W\d]{1,6})|([^\W\d]{1,6}) ?/ ?\d{1,3} ?([^\W\d]{0,6})\.?")
@@ -148,6 +150,13 @@ def aged(c: "Looked") -> str:
     return first if len(counts) > 1 and 2 * counts.total() >= c.present else ""
 
 
+def minguo(c: "Looked") -> str:
+    """A field of a column most of which are dates with years of the Republic of China; "" of another column."""
+    fields = [(text, n) for text, n in c.values if _MINGUO.fullmatch(western(text, "."))]
+    first = next((text for text, _ in fields if len(re.split(r"\D", western(text, "."))[0]) == 3), "")
+    return first if 2 * sum(n for _, n in fields) >= c.present and c.kind not in ("number", "date") else ""
+
+
 def measured(c: "Looked") -> bool:
     """Whether most fields of a column are numbers as no option reads them, which look like nothing else."""
     return 2 * sum(count for text, count in c.values if _MEASURE.fullmatch(text)) >= c.present > 0
@@ -243,6 +252,11 @@ def limits(columns: Sequence["Looked"]) -> Iterator[str]:
                     f"column '{c.name}' has fields such as '{next(iter(some_of))[:20]}', which count as {as_what}; to "
                     f"read the number that stands in them{what}: {stating(units=tuple(units))}"
                 )
+        if text := minguo(c):
+            yield (
+                f"column '{c.name}' has dates such as '{text[:20]}', as years of the Republic of China are counted; to "
+                f"read them: {stating(calendar='minguo')}"
+            )
         if text := aged(c):
             yield (
                 f"column '{c.name}' has an age and a sex in one field, such as '{text[:20]}', and is read as words; no "

@@ -8,7 +8,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dpmpc.data.apart import aged, codes, days, limited, limits, measured, paired, signed, units_row, words_for_none
+from dpmpc.data.apart import (
+    aged,
+    codes,
+    days,
+    limited,
+    limits,
+    measured,
+    minguo,
+    paired,
+    signed,
+    units_row,
+    words_for_none,
+)
 from dpmpc.data.calendars import Calendar
 from dpmpc.data.edges import TOTAL
 from dpmpc.data.few import listed
@@ -310,7 +322,7 @@ def _figures(table: Table, columns: Sequence["Looked"], otherwise: bool) -> Iter
 def _named(c: "Looked") -> bool:
     """Whether `limits` says what most fields of a column are."""
     limit = {*limited(c, True), *limited(c, False)}
-    return paired(c) or bool(aged(c)) or 2 * sum(n for text, n in c.values if text in limit) >= c.present
+    return paired(c) or bool(aged(c) or minguo(c)) or 2 * sum(n for text, n in c.values if text in limit) >= c.present
 
 
 def _mixed(columns: Sequence["Looked"]) -> Iterator[str]:
