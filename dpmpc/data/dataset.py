@@ -5,6 +5,7 @@ from dataclasses import field
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmpc.data.blocks import Records
 from dpmpc.data.mapping import NO_ENDS, Counts, Ends
@@ -89,6 +90,13 @@ class Dataset:
     def test(self) -> Records:
         """The test records, scaled as predictions are (`Schema.rows`): of an additive schema not always in the ball."""
         return self.records.part(self.training, self.records.n)
+
+    def fits(self, part: Records) -> NDArray[np.bool_] | None:
+        """(n,) which records of a part have a target: one whose target does not fit is the zero vector, and nothing can
+        be held against it. None where all have one. Secret."""
+        there = np.any(part.X, axis=1) if self.misfits else np.ones(part.n, dtype=bool)
+        part.forget()
+        return None if there.all() else there
 
     @property
     def X(self) -> Floats:

@@ -8,8 +8,9 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dpmpc.data.once import once
 from dpmpc.data.reading import literal
-from dpmpc.data.scripts import ENGLISH, MONTHS
+from dpmpc.data.scripts import ENGLISH, MONTHS, quick
 from dpmpc.data.spelling import GAPS, NO_CENTS, TIME, Negative, Order, Spelling, composed, is_unit
 from dpmpc.data.table import some
 from dpmpc.errors import number_of
@@ -27,10 +28,10 @@ _POWERS = (
     r"|[x×*]10[*^eE]?\d{1,2}/[^\s\d]{1,4}|\pL{1,5}[ .·]?\pL{1,2}-[123]"
 )
 _AFTER = rf"{_POWERS}|[\pL°%‰\p{{Sc}}\p{{So}}][^\s\d]{{0,9}}[²³]?|/-|[.,](?:--?|[{_DASH}])"
-SUFFIX = rf"([\d.,])[{_GAP}]*({_AFTER})$"
+SUFFIX = quick(rf"([\d.,])[{_GAP}]*({_AFTER})$")
 # Before a number: what is known for a unit; another short word where the number has decimals or groups of digits.
 _BROKEN = rf"[+-]?\d{{1,3}}(?:[{_GAP}]\d{{3}})+(?:[.,]\d+)?|[+-]?\d[\d.,{_TICK}]*[.,]\d+"
-PREFIX = (
+PREFIX = quick(
     rf"^([+-]?)(?:([A-Z]{{0,3}}\p{{Sc}}|[A-Z]{{3}}|%|(?:Rs|Fr|[Kk]r|Rp|RM)\.?)[{_GAP}]*([+-]?\d)"
     rf"|(\pL[\pL\pM.]{{0,4}}/?)(?:[{_GAP}]+({_BROKEN})|(\d{{1,3}}(?:[{_GAP}.,]\d{{3}})+[.,]\d\d))$)"
 )
@@ -68,7 +69,7 @@ _CORE = (
     rf"|[+-]?\d{{1,3}}([{_GAP}.,{_TICK}]\d{{3}})+([.,]\d+)?|[+-]?\d+[.,]\d+"
 )
 # That, a number with signs around it, a time, a fraction, a date with a foreign word or a letter for its era.
-FIGURES = (
+FIGURES = quick(
     rf"(\P{{Nd}}{{2,14}}([23] )?)?({_CORE})(\P{{Nd}}{{1,14}}[23]?)?|"
     r"[^\pL\pN\s]{1,3}\pN[\pN.,' ]*[^\pL\pN]{0,2}|\pN[\pN.,' ]*[^\pL\pN\s.,']{1,2}"
     r"|(\pL[\pL\pM.]{0,9} ?)?\d+:\d+(:\d+)?( ?\pL[\pL\pM.]{0,9})?|\d+/\d+"
@@ -117,7 +118,12 @@ def plain_sql(text: str) -> str:
 
 def core_sql(text: str) -> str:
     """SQL for a text without what looks like a unit."""
-    return f"regexp_replace(regexp_replace({text}, {literal(SUFFIX)}, '\\1'), {literal(PREFIX)}, '\\1\\3\\5\\6')"
+    return once(f"regexp_replace({_first(text)}, {literal(PREFIX)}, '\\1\\3\\5\\6')")
+
+
+def _first(text: str) -> str:
+    """SQL for a text without what looks like a unit after it."""
+    return once(f"regexp_replace({text}, {literal(SUFFIX)}, '\\1')")
 
 
 def has_unit_sql(text: str, core: str) -> str:
@@ -127,7 +133,7 @@ def has_unit_sql(text: str, core: str) -> str:
 
 def unit_sql(text: str) -> str:
     """SQL for what looks like the unit of a text; empty if nothing does. One before and one after have BOTH between."""
-    first = f"regexp_replace({text}, {literal(SUFFIX)}, '\\1')"
+    first = _first(text)
     before = f"concat(regexp_extract({first}, {literal(PREFIX)}, 2), regexp_extract({first}, {literal(PREFIX)}, 4))"
     after = f"regexp_extract({text}, {literal(SUFFIX)}, 2)"
     return f"concat_ws('{BOTH}', nullif({before}, ''), nullif({after}, ''))"

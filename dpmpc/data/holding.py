@@ -20,7 +20,8 @@ from dpmpc.errors import RecordError
 HELD, _RAW = "held", "raw"
 _FIRST = 1000  # records that say what is tried first
 _AT_ONCE = 256  # columns of one query: what it holds of each while it runs adds up
-_SEVERAL = 16  # columns: of fewer it does not matter how long an expression is planned
+_SEVERAL = 16  # columns: of fewer it does not matter how long a plain expression is planned
+_FEW = 2048  # records, that DuckDB reads at once: to plan what reads a stated spelling takes longer for two columns
 
 
 def held(table: Table, names: Sequence[str]) -> Table:
@@ -76,7 +77,7 @@ def _raw(table: Table, names: Sequence[str]) -> Table:
 
 def _held(table: Table, names: Sequence[str], called: str, first: int) -> Table:
     """The same of columns that are held at once, in a table of this name, as h`first` and so on."""
-    together = len(names) > _SEVERAL and _is_small(table)
+    together = _is_small(table) if len(names) > _SEVERAL else not table.spelling.plain and _is_small(table, _FEW)
     if not (together or table.spelling.plain):
         table = _staged(table, names)
     numbers, few, bare = _tried(table, names)
@@ -163,9 +164,9 @@ def _is_dear(table: Table, column: Column) -> bool:
     return column.clean or (column.type == "DOUBLE" and table[column.name].type != "DOUBLE")
 
 
-def _is_small(table: Table) -> bool:
+def _is_small(table: Table, most: int = SMALL) -> bool:
     """Whether to work out a table's fields takes less than to plan it. Cost: a reading of its first records."""
-    return bool(table.one("count(*)", relation=f"(SELECT 1 FROM {table.relation} LIMIT {SMALL + 1})")[0] <= SMALL)
+    return bool(table.one("count(*)", relation=f"(SELECT 1 FROM {table.relation} LIMIT {most + 1})")[0] <= most)
 
 
 def _kept(table: Table, columns: Sequence[Column], select: str, called: str, relation: str = "") -> Table:

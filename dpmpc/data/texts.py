@@ -19,8 +19,9 @@ from dpmpc.data.forms import (
     unit_sql,
     unmarked_sql,
 )
+from dpmpc.data.once import once
 from dpmpc.data.reading import clock_sql, literal, western_sql, without_before_sql
-from dpmpc.data.scripts import ZEROS
+from dpmpc.data.scripts import LETTERS, ZEROS
 from dpmpc.data.table import Table
 from dpmpc.data.together import COLUMN, SMALL, Alike, alike, asked_of
 
@@ -107,7 +108,7 @@ def _of_figures() -> Iterator[tuple[str, str]]:
     yield from (("dates", fields("d IS NOT NULL")), (_ENDS[2], "min(d)"), (_ENDS[3], "max(d)"))
     yield "odd", fields("o IS NOT NULL")
     yield "units", fields(has_unit_sql("u", "b"))
-    yield "before", fields(f"regexp_matches(u, '^\\pL') AND {has_unit_sql('u', 'b')}")
+    yield "before", fields(f"regexp_matches(u, '^[{LETTERS}]') AND {has_unit_sql('u', 'b')}")
     yield "plain", fields(plain_sql("b"))
     yield "padded", fields(f"{has_unit_sql('u', 'b')} AND regexp_full_match(b, '0\\d+')")
     yield "lettered", fields(code_sql("o"))
@@ -165,6 +166,10 @@ def counts_of(
 ) -> Counts:
     """How many fields of each column, of a condition, have each text, worked out once of each different value; the
     commonest first, at most so many. The columns of a small table are asked for together."""
+
+    def said(one: Table, name: str) -> str:
+        return f"CASE WHEN {where(one, name)} THEN {text(one, name)} END" if where else text(one, name)
+
     found = Counts()
     if table.n <= SMALL and len(names) > 1:
         texts = few_of(table, [name for name in names if table[name].kind == "text"])
@@ -172,16 +177,16 @@ def counts_of(
             some = [n for n in names if (texts.get(n) is not None) is ready and not table[n].value]
             for each in alike(table, some, MOST if ready else table.n):
                 one, relation = each.table, _there(table, each, ready)
-                asked = f"{COLUMN} AS c, {text(one, each.name)} AS t, CAST(sum({TIMES}) AS BIGINT) AS k"
-                tail = f"{f'WHERE {where(one, each.name)} ' if where else ''}GROUP BY 1, 2"
+                asked = f"{COLUMN} AS c, {said(one, each.name)} AS t, CAST(sum({TIMES}) AS BIGINT) AS k"
+                tail = "GROUP BY 1, 2 HAVING t IS NOT NULL"
                 first = f" QUALIFY row_number() OVER (PARTITION BY c ORDER BY k DESC, t) <= {most}" if most else ""
                 found |= {name: {} for name in each.names}
                 for c, word, count in table.rows(asked, f"{tail}{first} ORDER BY 1, 3 DESC, 2", relation):
                     found[each.names[c]][str(word)] = int(count)
     for name in names:
         if name not in found:
-            tail = f"{f'WHERE {where(table, name)} ' if where else ''}GROUP BY 1 ORDER BY 2 DESC, 1"
-            asked = f"{text(table, name)} AS t, CAST(sum({TIMES}) AS BIGINT)"
+            tail = "GROUP BY 1 HAVING t IS NOT NULL ORDER BY 2 DESC, 1"
+            asked = f"{said(table, name)} AS t, CAST(sum({TIMES}) AS BIGINT)"
             rows = table.rows(asked, tail + (f" LIMIT {most}" if most else ""), different(table, name))
             found[name] = {str(word): int(count) for word, count in rows}
     return found
@@ -197,11 +202,13 @@ def listed_words(table: Table, names: Sequence[str]) -> Counts:
 def units_of(table: Table, names: Sequence[str]) -> Counts:
     """What looks like a unit, the commonest ones, and how many fields have each."""
 
-    def has(one: Table, name: str) -> str:
-        text = western_sql(one.text(name))
-        return has_unit_sql(text, core_sql(text))
+    def western(one: Table, name: str) -> str:
+        return once(western_sql(one.text(name)))
 
-    return counts_of(table, names, lambda one, name: unit_sql(western_sql(one.text(name))), has, _UNITS)
+    def has(one: Table, name: str) -> str:
+        return has_unit_sql(western(one, name), core_sql(western(one, name)))
+
+    return counts_of(table, names, lambda one, name: unit_sql(western(one, name)), has, _UNITS)
 
 
 def odd_texts(table: Table, names: Sequence[str], kind: Literal["number", "date"]) -> Counts:

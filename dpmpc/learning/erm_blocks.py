@@ -134,18 +134,26 @@ def scores(theta: Floats, records: Records) -> Floats:
 
 
 def accuracy(theta: Floats, records: Records) -> float:
-    """The fraction of rows whose label +-1 is the sign of the score; a score of exactly 0 predicts -1. With K scores:
-    of those whose class has the largest."""
+    """The fraction of rows whose class is said (`right`)."""
     _need_rows(records)
-    if len(theta) != records.d:
-        return float(np.mean(predicted(scores(theta, records)) == records.y))
-    return float(np.mean(np.where(scores(theta, records) > 0, 1.0, -1.0) == records.y))
+    return right(scores(theta, records), records.y)
+
+
+def right(said: Floats, y: Floats) -> float:
+    """The fraction whose label +-1 is the sign of the score (n,); a score of exactly 0 predicts -1. With K scores
+    (n, K): of those whose class has the largest."""
+    return float(np.mean((predicted(said) if said.ndim > 1 else np.where(said > 0, 1.0, -1.0)) == y))
 
 
 def mse(theta: Floats, records: Records, link: Callable[[Floats], Floats] = lambda s: s) -> float:
     """The mean squared residual, in the scaled units of y (the target's range is [-1, 1]). `link`: what scores say."""
     _need_rows(records)
-    return float(np.mean((link(scores(theta, records)) - records.y) ** 2))
+    return off(link(scores(theta, records)), records.y)
+
+
+def off(said: Floats, y: Floats) -> float:
+    """The mean of the squared differences."""
+    return float(np.mean((said - y) ** 2))
 
 
 def solve(loss: Loss, records: Records, lam: float, tolerance: float = 1e-10, classes: int = 2) -> Solution:

@@ -43,6 +43,7 @@ class Predictions:
     base: float | None = None  # the share of the commonest class among the records, beside an accuracy
     unused: tuple[str, ...] = ()  # columns of the records that the model does not read
     left_out: tuple[str, ...] = ()  # those of them that were left out as it was trained
+    scored: int = 0  # of how many records the score is: those whose target is known
 
     @property
     def line(self) -> str | None:
@@ -50,10 +51,11 @@ class Predictions:
         if self.score is None:
             return None
         name, score = self.score
+        where = number_of(self.n, "record") if self.scored == self.n else f"{self.scored} of {self.n} records"
         if name != "accuracy":
-            return f"{name} on {number_of(self.n, 'record')}: {score:.5g}"
+            return f"{name} on {where}: {score:.5g}"
         beside = "" if self.base is None else f"; always saying the commonest class has {self.base:.4f}"
-        return f"{name} on {number_of(self.n, 'record')}: {score:.4f}{beside}"
+        return f"{name} on {where}: {score:.4f}{beside}"
 
     @property
     def beyond(self) -> str | None:
@@ -123,7 +125,7 @@ def _said(
         columns |= {f"probability_{name}": each[:, k] for k, name in enumerate(target.names)}
         if truth is not None:
             score, base = ("accuracy", float(np.mean(chosen[there] == true))), _commonest(true)
-        return Predictions(columns, score, counts, base)
+        return Predictions(columns, score, counts, base, scored=len(true))
     if isinstance(target, Labels):
         names = np.array([target.negative_name, target.positive_name], dtype=object)
         columns = {
@@ -138,7 +140,7 @@ def _said(
         columns = {target.name: values}
         if truth is not None:
             score = "rmse", float(np.sqrt(np.mean((values[there] - target.original(true)) ** 2)))
-    return Predictions(columns, score, counts, base)
+    return Predictions(columns, score, counts, base, scored=len(true))
 
 
 def _commonest(truth: Floats) -> float:

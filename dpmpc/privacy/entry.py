@@ -23,6 +23,7 @@ from dpmpc.privacy.sensitivity import Sensitivity
 
 T = TypeVar("T")
 GENESIS = "0" * 64
+NEIGHBOURS = ("", "stated", "presence", "record", "person", "owner")  # "": in lines of before it was noted
 FORMAT = 6
 RELEASE, ATTEMPT, ELSEWHERE = "release", "attempt", "elsewhere"
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
@@ -97,6 +98,7 @@ class Entry:
         counts = (entry.release, entry.planned, entry.attempt, *(entry.present or ()), *entry.lost)
         if not (
             all(type(text) is str for text in texts)
+            and entry.neighbours in NEIGHBOURS
             and all(type(count) is int and abs(count) < _MANY for count in counts)
             and all(type(number) in (int, float) and math.isfinite(number) for number in (entry.epsilon, entry.delta))
         ):

@@ -33,7 +33,8 @@ def read_lines(run: Path) -> list[Line]:
 def held_out(report: dict[str, Any]) -> str:
     """Which records the figures are of, and what they cost."""
     figures = report["figures"]
-    n, of = figures["records"], sum(report["owner_sizes"]) + figures["records"]
+    n, held = figures["records"], (report.get("utility") or {}).get("test_records")
+    of = sum(report["owner_sizes"]) + (n if held is None else held)  # of some held out the target may be missing
     counted = (report.get("evaluation") or {}).get("counted", True)
     which = f"{n:,} of {of:,} {'records' if counted else 'places for records'}"
     if not figures["inside"]:

@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.data import Dataset
+from dpmpc.data.blocks import Records
 from dpmpc.data.loading import OpenTable, opened
 from dpmpc.data.memory import parse_memory
 from dpmpc.data.schema import Labels, Range
 from dpmpc.data.table import value_sql
 from dpmpc.errors import UsageError
-from dpmpc.learning.erm_blocks import accuracy, mse, objective, scores, solve
+from dpmpc.learning.erm_blocks import objective, off, right, scores, solve
 from dpmpc.learning.method import Floats, Learning
 from dpmpc.learning.task import TASKS
 from dpmpc.runs.named_records import load_records, source_named
@@ -22,14 +23,16 @@ from dpmpc.statistics.figures import Figures, plain, plain_one
 
 class Evaluator:
     """The objective and the test score of a model, and those of the non-private optimum. `truth`: (n,) what figures of
-    the test rows are held against, if not against the targets that a run has of them."""
+    the test rows are held against, if not against the targets that a run has of them. A test record whose target does
+    not fit is in no score and in no figure."""
 
     def __init__(self, learning: Learning, dataset: Dataset, truth: Floats | None = None) -> None:
         self.loss, self.lam, self.data = learning.loss, learning.lam, dataset
         self.score_name = score_name(learning)
         self.weights = learning.weights
         self.figure_name = figure_name(learning)
-        self._task, self._truth = TASKS[learning.task], dataset.test.y if truth is None else truth
+        self._task, self._there = TASKS[learning.task], dataset.fits(dataset.test)
+        self._known, self._truth = self._of(dataset.test.y), self._of(dataset.test.y if truth is None else truth)
         self.optimum = solve(self.loss, dataset.train, self.lam, 1e-9, learning.classes).theta
         self.best = self.objective(self.optimum)
 
@@ -38,24 +41,28 @@ class Evaluator:
 
     def score(self, theta: Floats) -> float | None:
         """Accuracy or mean squared error on the test rows; None if there are none."""
-        test = self.data.test
-        if not test.n:
+        if not len(self._known):
             return None
-        return accuracy(theta, test) if self._task.score == "accuracy" else mse(theta, test, self._task.link)
+        said = self._of(scores(theta, self.data.test))
+        return right(said, self._known) if self._task.score == "accuracy" else off(self._task.link(said), self._known)
 
     def figure(self, theta: Floats) -> float | None:
         """`figure_name` on the test rows; None if there are none, or only one class of them."""
-        test, target = self.data.test, self.data.schema.target
-        if not test.n:
+        if not len(self._truth):
             return None
-        return plain_one(self.figure_name, target, self._task.link(scores(theta, test)), self._truth, self.weights)
+        target, said = self.data.schema.target, self._of(scores(theta, self.data.test))
+        return plain_one(self.figure_name, target, self._task.link(said), self._truth, self.weights)
 
     def figures(self, theta: Floats) -> Figures | None:
         """What a model is worth on the test rows; None if there are none."""
-        test = self.data.test
-        if not test.n:
+        if not len(self._truth):
             return None
-        return plain(self.data.schema.target, self._task.link(scores(theta, test)), self._truth, self.weights)
+        said = self._of(scores(theta, self.data.test))
+        return plain(self.data.schema.target, self._task.link(said), self._truth, self.weights)
+
+    def _of(self, values: Floats) -> Floats:
+        """Those of the test rows that have a target."""
+        return values if self._there is None else values[self._there]
 
 
 def unclipped(request: Request, dataset: Dataset, folder: Path | None = None) -> Floats | None:
@@ -70,7 +77,7 @@ def unclipped(request: Request, dataset: Dataset, folder: Path | None = None) ->
     with opened(source, memory=memory, folder=folder, spelling=request.spelling, person=kept) as (table, _):
         test = owners_of_records(request, table)[0][1]
         values = np.concatenate([each for (each,) in table.blocks([value_sql(table, target.name)])])[test]
-    beyond = (values < target.low) | (values > target.high)
+    beyond = np.isfinite(values) & ((values < target.low) | (values > target.high))  # what is no number is infinite
     found: Floats = np.where(beyond, target.scaled(values), known)
     return found if np.array_equal(np.clip(found, -1, 1)[beyond], known[beyond]) else None
 
@@ -119,8 +126,8 @@ def _fitted(dataset: Dataset, seed: int) -> Figures | None:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    train, test, target = dataset.train, dataset.test, dataset.schema.target
-    if not test.n or len(np.unique(train.y)) < 2:
+    train, test, target = _told(dataset, dataset.train), _told(dataset, dataset.test), dataset.schema.target
+    if not train.n or not test.n or len(np.unique(train.y)) < 2:
         return None
     if isinstance(target, Range):
         model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 5, 17)))
@@ -134,6 +141,12 @@ def _fitted(dataset: Dataset, seed: int) -> Figures | None:
         model = GridSearchCV(usual, grid, cv=folds, scoring="neg_log_loss").fit(train.X, train.y)
         scores_of = model.decision_function(test.X)
     return plain(target, np.asarray(scores_of), test.y)
+
+
+def _told(dataset: Dataset, part: Records) -> Records:
+    """Those records of a part that have a target."""
+    there = dataset.fits(part)
+    return part if there is None else Records(part.X[there], part.y[there])
 
 
 def figure_name(learning: Learning) -> str:

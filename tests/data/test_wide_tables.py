@@ -92,15 +92,18 @@ def test_columns_that_are_worked_out_together_are_held_as_one_by_one(
     found, lists = [], list[str]()
     run = Table.run
     monkeypatch.setattr(Table, "run", lambda self, query: (lists.append(query), run(self, query))[1])
-    for several in (holding._SEVERAL, len(columns)):
+    wide = holding._SEVERAL, holding._FEW
+    for several, few in (wide, (len(columns), -1), (len(columns), 90)):
         monkeypatch.setattr(holding, "_SEVERAL", several)
+        monkeypatch.setattr(holding, "_FEW", few)
         lists.clear()
         with opened(path, spelling=spelling) as (table, _):
             plain = held(table, table.names)
             values: list[Any] = [[repr(row) for row in plain.rows(c.sql)] for c in plain.columns]
             found.append(([replace(c, sql="") for c in plain.columns], values))
-        assert any('"(list 0)"' in query for query in lists) is (several < len(columns))
-    assert found[0] == found[1]
+        together = (several, few) == wide or (few == 90 and not spelling.plain)
+        assert any('"(list 0)"' in query for query in lists) is together
+    assert found[0] == found[1] == found[2]
     assert {c.type for c in found[0][0]} == {"DOUBLE", "VARCHAR"}
 
 

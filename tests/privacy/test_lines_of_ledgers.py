@@ -21,7 +21,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "delta": ("0", False, {}),
     "data": ([1], [["d"]], [True], 3),
     "names": ([1], [[]]),
-    "neighbours": (1, True, []),
+    "neighbours": (1, True, [], "records", "Record", "a\nb"),
     "token": (1, ["t"]),
     "part": (1, True),
     "present": ([10**400], ["a"]),
