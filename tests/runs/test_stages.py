@@ -92,10 +92,10 @@ class Dearer(Fullest):
         if self.how.startswith("now "):
             wide = Tables.of(COLUMNS, ["table(ward, age)"]) if "longer" in self.how else table
             return Schedule((Stage("second", wide, 0.2 if "dearer" in self.how else 0.1),))
-        return Schedule((first, Stage("second", table, 0.1)))
+        return Schedule((first,) if self.how == "at once" else (first, Stage("second", table, 0.1)))
 
     def follows(self, opened: Sum) -> Following:
-        if self.how == "itself":
+        if self.how in ("itself", "at once"):
             return Following(Tables.of(COLUMNS, ["table(ward, age)"]), 64)
         return Following(replace(self, how=f"now {self.how}"), self.coordinates)
 
@@ -192,7 +192,7 @@ def test_a_plan_whose_stages_are_left_out_of_its_price_or_length_is_refused() ->
     assert asked.digest(FIRST_ATTEMPT) != whole.digest(FIRST_ATTEMPT)
 
 
-@pytest.mark.parametrize("how", ["dearer", "longer", "itself", "as planned"])
+@pytest.mark.parametrize("how", ["dearer", "longer", "itself", "at once", "as planned"])
 def test_what_follows_is_no_dearer_and_no_longer_than_was_planned(how: str) -> None:
     source = Dearer(how=how)
     plan = planned(source)
@@ -201,7 +201,7 @@ def test_what_follows_is_no_dearer_and_no_longer_than_was_planned(how: str) -> N
         second = after_first(plan, total)
         assert second.before == plan.before and second.first.run_id == "fullest+second"
         return
-    with pytest.raises(UsageError, match=r"planned|at most"):
+    with pytest.raises(UsageError, match="leads to at most 8 coordinates" if how == "at once" else "were planned"):
         after_first(plan, total)
 
 

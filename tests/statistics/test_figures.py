@@ -154,9 +154,15 @@ def test_probabilities_are_corrected_for_weights_of_classes() -> None:
     assert none == pytest.approx(np.array([[2.0, 1.0, 1.0]]) / 4)
 
 
-def of_release(schema: Schema, theta: list[float], frame: dict[str, Any], sigma: float = 0.0) -> tuple[Figures, Any]:
+def of_release(
+    schema: Schema,
+    theta: list[float],
+    frame: dict[str, Any],
+    sigma: float = 0.0,
+    weights: tuple[float, ...] | None = None,
+) -> tuple[Figures, Any]:
     """(the figures of the release, plain figures) of the same records and model."""
-    model = Model.of(schema, theta)
+    model = Model.of(schema, theta, weights)
     tables = Tables.of(Columns.of_schema(schema), [question()], models={NAME: model})
     n = len(frame["x"])
     with opened(frame) as (table, _):
@@ -164,7 +170,7 @@ def of_release(schema: Schema, theta: list[float], frame: dict[str, Any], sigma:
         features, y = Mapping(table, schema).arrays()
     total = total + np.random.default_rng(3).normal(size=len(total)) * sigma
     s = np.asarray(features @ np.array(theta).reshape(features.shape[1], -1)).squeeze()
-    return figures_of(tables, total, sigma, (n,)), plain(schema.target, s, y)
+    return figures_of(tables, total, sigma, (n,)), plain(schema.target, s, y, weights)
 
 
 def test_a_release_without_noise_has_the_plain_figures() -> None:
@@ -179,6 +185,10 @@ def test_a_release_without_noise_has_the_plain_figures() -> None:
         seen = group.observed.estimate
         assert seen is not None and abs(seen - group.predicted) < 6 * (0.25 / group.records) ** 0.5 + 0.1
     assert sum(group.records for group in found.calibration) == 3000
+
+    found, exact = of_release(Schema(X, LABELS), [2.5, 0.3, 1.5], {**own, "y": yes}, weights=(0.1, 1.0))
+    assert value(found, "Brier score") == pytest.approx(value(exact, "Brier score"), abs=0.003)
+    assert found.rule == exact.rule and found.rule.endswith("above 0.0909")
 
     kind = np.where(own["x"] > 0.5, "a", np.where(own["z"] > 0.3, "b", "c"))
     found, exact = of_release(Schema(X, KINDS), [2, 0, -1, 0, 2, -1, 0, 0, 1], {**own, "y": kind})
