@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.folders import said_path
 from dpmpc.privacy.account import Account, Known, account_folder
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.checks import check_delta
@@ -134,7 +135,7 @@ def _below(directory: Path, account: str | None) -> list[Known]:
 
 def _remembered(account: str | None) -> list[Known]:
     """Every ledger that the account knows, once. Errors: it knows none."""
-    folder = account_folder() if account is None else Path(account)
+    folder = account_folder() if account is None else said_path(account, "account")
     own, found = Account(folder), dict[str, Known]()
     for digest in own.data():
         for each in own.known(digest):

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpmpc.cli.settings import setting_option
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import DpmpcError, Spelling, UsageError, number_of, reworded, spelt
 from dpmpc.processes.terminal import Column, Row, Style, Terminal
 
 if TYPE_CHECKING:
+    from dpmpc.data.check import Findings
     from dpmpc.data.spelling import Spelling as Spelt
 
 _MANY = 100  # columns: of more, those are shown of which there is something to say
@@ -23,6 +25,7 @@ _MANY = 100  # columns: of more, those are shown of which there is something to 
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="The plan of a run; its schema is used.")
 @click.option("--schema", "schema_file", type=click.Path(path_type=Path), help="A schema file, instead of a plan.")
 @source_options
+@setting_option("ids")
 def command(
     plan_file: Path | None,
     schema_file: Path | None,
@@ -31,10 +34,12 @@ def command(
     database: str | None,
     sql: str | None,
     memory: str | None,
+    ids: str | None,
     spelling: "Spelt",
 ) -> int:
     """Hold your records against a schema, without a run: missing, unknown and clipped values by column; against a plan
-    also whether they are as many as it says; beside a kit's plan, as many as it says of that site.
+    also whether they are as many as it says, and are known again by their ids where it holds some out; beside a kit's
+    plan, as many as it says of that site.
 
     For the owner's own eyes; nothing is sent anywhere. Exit code 1 if a run would refuse the records.
 
@@ -43,9 +48,10 @@ def command(
     from dpmpc.aggregation.plan.plan import Plan
     from dpmpc.data.check import check, schema_in
     from dpmpc.data.loading import opened
-    from dpmpc.data.planned import asks, planned_sizes
+    from dpmpc.data.planned import asks, holds_out, planned_sizes
     from dpmpc.runs.kit import owner_of_kit
-    from dpmpc.runs.named_records import held_against, with_spelling
+    from dpmpc.runs.named_records import held_against, with_ids, with_spelling
+    from dpmpc.runs.request import Request
 
     if (plan_file is None) == (schema_file is None):
         raise UsageError(
@@ -68,9 +74,26 @@ def command(
                 with_spelling(check(schema, table, sizes), table, surveyed=schema.unknown),
                 f"schema {schema.digest[:16]}",
             )
+        if plan_file is not None and holds_out(plan_file):
+            own = Request(
+                csv=None if csv is None else str(csv),
+                records=records,
+                database=database,
+                sql=sql,
+                ids=ids,
+                planned=True,
+                evaluate=False,
+            )
+            result = with_ids(result, own, Plan.read(plan_file), table)
         name = table.source
+    _show(result, f"{name}: {number_of(result.rows, 'record')}; {of}; for your own eyes", say)
+    return 1 if result.refused else 0
+
+
+def _show(result: "Findings", title: str, say: Spelling) -> None:
+    """Prints what was found: a table of counts by column, and a line on each thing that there is to say."""
     terminal = Terminal(sys.stdout)
-    terminal.text(f"{name}: {number_of(result.rows, 'record')}; {of}; for your own eyes", "bold")
+    terminal.text(title, "bold")
     titles = ("missing", "not read", "unknown", "clipped")
     counts = [(c.name, *(str(n or "") for n in (c.missing, c.unread, c.unknown, c.clipped))) for c in result.counts]
     told = [row for row in counts if any(row[1:])] if len(counts) > _MANY else counts
@@ -89,7 +112,6 @@ def command(
         terminal.line(text, style=colours[finding.severity])
     if result.refused:
         terminal.line("a run would refuse these records", style="red")
-    return 1 if result.refused else 0
 
 
 def _of_a_plan(plan_file: Path) -> Spelling:

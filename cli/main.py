@@ -59,6 +59,26 @@ _LONGEST, _END = 3000, 300  # characters of a last line, and of its end where it
 COMMANDS = {name: help for commands in GROUPS.values() for name, help in commands.items()}
 
 
+class _Named(click.Path):
+    """A path that is said: an empty one would be the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("names a file or a folder; it is empty; name one, or leave it out", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _name_paths(command: click.Command) -> None:
+    """Has a command, and those in it, refuse empty paths."""
+    for param in command.params:
+        if type(param.type) is click.Path:
+            named = _Named()
+            vars(named).update(vars(param.type))
+            param.type = named
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        _name_paths(each)
+
+
 class _Lazy(click.Group):
     """A group that imports `dpmpc.cli.NAME` when command NAME is called, and lists those that are installed."""
 
@@ -72,6 +92,7 @@ class _Lazy(click.Group):
             module = importlib.import_module(f"dpmpc.cli.{cmd_name}")
         command = module.command
         assert isinstance(command, click.Command)
+        _name_paths(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

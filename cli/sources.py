@@ -41,8 +41,9 @@ _SPELLED = {
     ),
     "calendar": _one(
         "--calendar",
-        ["buddhist", "persian"],
-        "Of your dates, where it is not ours: years of the Buddhist era (2567), or the Persian calendar (1403-02-15).",
+        ["buddhist", "persian", "minguo"],
+        "Of your dates, where it is not ours: years of the Buddhist era (2567), the Persian calendar (1403-02-15), or "
+        "years of the Republic of China (113/03/05).",
     ),
     "century": _one(
         "--century",

@@ -6,7 +6,15 @@ from pathlib import Path
 
 from dpmpc.errors import UsageError
 
+EMPTY = "<<{name}>> names a file or a folder; it is empty; name one, or leave it out"
 OUT = "<<out>> must be a directory that can be written"
+
+
+def said_path(path: Path | str, name: str) -> Path:
+    """The path that the setting of this name says. Errors: it is empty, which would be the current folder."""
+    if not os.fspath(path):
+        raise UsageError(EMPTY.format(name=name))
+    return Path(path)
 
 
 def make_folder(

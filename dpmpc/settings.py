@@ -25,11 +25,13 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from dpmpc.errors import UsageError
+from dpmpc.folders import EMPTY
 from dpmpc.lazy import dataclass
 from dpmpc.registry import Registry
 
 T = TypeVar("T")
 Given = ParamSpec("Given")
+_PATHS = ("PATH", "DIR", "SOURCE")  # metavars
 _KINDS = {str: "a text", int: "a whole number", float: "a finite number", bool: "True or False"}
 
 
@@ -157,6 +159,8 @@ class Declared:
         if not good or (isinstance(value, bool) and kind is not bool) or (kind is float and not _finite(value)):
             assert kind is not None
             raise UsageError(f"<<{self.name}>> must be {_KINDS[kind]}; got {_brief(value)}; give one")
+        if value == "" and self.setting.metavar in _PATHS:
+            raise UsageError(EMPTY.format(name=self.name))
         value = value if kind not in (int, float) else kind(value)
         if self.setting.check is not None:
             self.setting.check(f"<<{self.name}>>", value)

@@ -3,7 +3,8 @@ limits of what is measured, two numbers in one field."""
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dpmpc.data.reading import literal
@@ -39,6 +40,11 @@ _DAYS = {
 }
 _TIMES = 100  # different times of day: fewer numbers may be anything
 _LINES = 3  # columns with codes: more are said together
+# A date with a year of the Republic of China.
+_MINGUO = re.compile(r"(?:0?[5-9]\d|1[0-2]\d)[-/.年] ?(?:0?[1-9]|1[0-2])[-/.月] ?(?:0?[1-9]|[12]\d|3[01])[日.]?")
+# An age and a sex in one field: 39Y/F, 39 yrs/male, F/39.
+SEXES = frozenset("f m w h k ж м female male fem masc woman man women men frau mann femme homme mujer hombre".split())
+_AGED = re.compile(r"\d{1,3} ?([^\W\d]{0,6})\.? ?/ ?([^\W\d]{1,6})|([^\W\d]{1,6}) ?/ ?\d{1,3} ?([^\W\d]{0,6})\.?")
 # A number with a raised point (36\u00b77), and feet with inches (5'3"): never a category, however few there are.
 _MEASURE = re.compile(r"[+-]?\d+\u00b7\d+|\d ?['\u2019\u2032] ?(\d\d?([.,]\d+)? ?(\"|\u201d|\u2033|''|\u2019\u2019)?)?")
 
@@ -123,6 +129,34 @@ def paired(c: "Looked") -> bool:
     return 2 * sum(count for text, count in c.values if _PAIR.fullmatch(western(text, "."))) >= c.present
 
 
+def of_sexes(units: Iterable[str]) -> bool:
+    """Whether what looks like units, such as Y/F and Y/M, says who of two sexes a record is of."""
+    held: dict[str, set[str]] = {}
+    for unit in units:
+        before, slash, after = unit.lower().rpartition("/")
+        if slash and after in SEXES:
+            held.setdefault(before, set()).add(after)
+    return any(len(words) > 1 for words in held.values())
+
+
+def aged(c: "Looked") -> str:
+    """A field of a column most of which have an age and a sex in one, of at least two sexes; "" of another column."""
+    first, counts = "", Counter[str]()
+    for text, count in c.values:
+        found = _AGED.fullmatch(western(text, "."))
+        if found and (word := (found[2] or found[3]).lower()) in SEXES:
+            first = first or text
+            counts[word] += count
+    return first if len(counts) > 1 and 2 * counts.total() >= c.present else ""
+
+
+def minguo(c: "Looked") -> str:
+    """A field of a column most of which are dates with years of the Republic of China; "" of another column."""
+    fields = [(text, n) for text, n in c.values if _MINGUO.fullmatch(western(text, "."))]
+    first = next((text for text, _ in fields if len(re.split(r"\D", western(text, "."))[0]) == 3), "")
+    return first if 2 * sum(n for _, n in fields) >= c.present and c.kind not in ("number", "date") else ""
+
+
 def measured(c: "Looked") -> bool:
     """Whether most fields of a column are numbers as no option reads them, which look like nothing else."""
     return 2 * sum(count for text, count in c.values if _MEASURE.fullmatch(text)) >= c.present > 0
@@ -195,23 +229,39 @@ def units_row(table: Table, columns: Sequence["Looked"], way: str) -> tuple[str,
     )
 
 
+def limited(c: "Looked", limit: bool) -> dict[str, tuple[str, ...]]:
+    """Fields of a column that say a limit, or that somebody marked, each with the units that make a number of it; none
+    where they are too few to be worth a word."""
+    counts = {value: count for value, count in c.values if not is_number(value)} or dict.fromkeys(c.odd, 1)
+    read = {text: signed(text) for text in counts}
+    found = {text: units for text, (units, is_limit) in read.items() if units and is_limit is limit}
+    enough = not c.listed or sum(counts[text] for text in found) >= max(3, _SHARED * c.present)
+    return found if enough else {}
+
+
 def limits(columns: Sequence["Looked"]) -> Iterator[str]:
-    """Fields that say that a number is below or above a limit, and two numbers in one field."""
+    """Fields that say that a number is below or above a limit, and two values in one field."""
     for c in columns:
         if c.role in ("owners", "dropped") or c.forms is None or not c.digits:
             continue
-        counts = {value: count for value, count in c.values if not is_number(value)} or dict.fromkeys(c.odd, 1)
-        read = {text: signed(text) for text in counts}
         for limit, what in ((True, ", the limit"), (False, "")):
-            some_of = {text: units for text, (units, is_limit) in read.items() if units and is_limit is limit}
-            have = sum(counts[text] for text in some_of)
-            if some_of and (have >= max(3, _SHARED * c.present) or not c.listed):
+            if some_of := limited(c, limit):
                 units = dict.fromkeys(unit for each in some_of.values() for unit in each)
                 as_what = "missing" if c.kind == "number" else "words"
                 yield (
                     f"column '{c.name}' has fields such as '{next(iter(some_of))[:20]}', which count as {as_what}; to "
                     f"read the number that stands in them{what}: {stating(units=tuple(units))}"
                 )
+        if text := minguo(c):
+            yield (
+                f"column '{c.name}' has dates such as '{text[:20]}', as years of the Republic of China are counted; to "
+                f"read them: {stating(calendar='minguo')}"
+            )
+        if text := aged(c):
+            yield (
+                f"column '{c.name}' has an age and a sex in one field, such as '{text[:20]}', and is read as words; no "
+                "option parts them: write them as two columns"
+            )
         if paired(c):
             found_units = (_PAIR.fullmatch(western(text, ".")) for text, _ in c.values)
             words = sorted({word.strip() for found in found_units if found for word in found.groups() if word})

@@ -2,10 +2,10 @@
 
 from typing import Literal
 
-Calendar = Literal["", "buddhist", "persian"]
+Calendar = Literal["", "buddhist", "persian", "minguo"]
 # The years of each calendar that are read, as of the years 1800 to 2253 or so; what is meant by others is not known.
-YEARS: dict[str, tuple[int, int]] = {"buddhist": (2343, 2796), "persian": (1178, 1632)}
-BUDDHIST = 543  # years before ours
+YEARS: dict[str, tuple[int, int]] = {"buddhist": (2343, 2796), "persian": (1178, 1632), "minguo": (1, 342)}
+OURS = {"buddhist": -543, "minguo": 1911}  # what makes our years of theirs
 PERSIAN_EPOCH = 1075195  # so that the year 1349 begins on 1970-03-21
 
 

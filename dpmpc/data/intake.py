@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpmpc.data.absent import as_stated
-from dpmpc.data.apart import LIMIT_WORDS
+from dpmpc.data.apart import LIMIT_WORDS, of_sexes
 from dpmpc.data.calendars import Calendar
 from dpmpc.data.facts import EXACT, MOSTLY, TOP, Fact, facts_of
 from dpmpc.data.few import few
@@ -287,6 +287,8 @@ def _text(table: Table, base: Looked, fact: Fact) -> Looked:
     timed = int(fact["times"]) >= MOSTLY * there
     units: dict[str, int] = fact["unit counts"] if worth and not (codes or lettered or timed) else {}
     units = {unit: count for unit, count in units.items() if not set(unit.split(BOTH)) & {*LIMIT_WORDS}}
+    if of_sexes(units):  # 39Y/F: two values in one field
+        units = {}
     if len(units) > 2 and base.distinct <= 2 * len(units):  # 1234 AB, 9711 LM: each has a unit of its own
         units = {}
     broken = any(int(fact[form]) for form in FORMS if form.split()[0] in ("comma", "point", "gap", "tick"))

@@ -206,12 +206,12 @@ class Mapping:
         return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
 
 
-def misfits(table: Table, schema: Schema) -> int:
-    """How many records have a target that does not fit, and count as zero vectors: one pass over them. Errors: as of
-    `Mapping`, and as its `blocks`."""
+def misfits(table: Table, schema: Schema) -> tuple[int, Ends]:
+    """How many records have a target that does not fit, and count as zero vectors, and the ends of the others: one pass
+    over them. Errors: as of `Mapping`, and as its `blocks`."""
     mapping = Mapping(table, schema)
     mapping.targets()
-    return mapping.misfits
+    return mapping.misfits, mapping.ends
 
 
 def one_value(target: Target, ends: Ends, n: int) -> str:

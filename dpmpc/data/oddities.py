@@ -8,7 +8,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dpmpc.data.apart import codes, days, limits, measured, paired, signed, units_row, words_for_none
+from dpmpc.data.apart import (
+    aged,
+    codes,
+    days,
+    limited,
+    limits,
+    measured,
+    minguo,
+    paired,
+    signed,
+    units_row,
+    words_for_none,
+)
 from dpmpc.data.calendars import Calendar
 from dpmpc.data.edges import TOTAL
 from dpmpc.data.few import listed
@@ -295,7 +307,7 @@ def _figures(table: Table, columns: Sequence["Looked"], otherwise: bool) -> Iter
         worded = worded and (c.distinct > _MANY_VALUES or measured(c))
         if not worded or 2 * c.digits < c.present or c.forms is None or (otherwise and c.forms.otherwise):
             continue
-        if not (IDENTIFIER.search(c.name) or CODE.search(c.name) or table[c.name].kind != "text" or paired(c)):
+        if not (IDENTIFIER.search(c.name) or CODE.search(c.name) or table[c.name].kind != "text" or _named(c)):
             seen.append(c)
     counts = figures_of(table, [c.name for c in seen])
     for c in seen:
@@ -305,6 +317,12 @@ def _figures(table: Table, columns: Sequence["Looked"], otherwise: bool) -> Iter
                 f"column '{c.name}': {count} fields have digits and signs that no option reads as numbers, "
                 "dates or times, and count as words; write such numbers plainly, and dates as yyyy-mm-dd"
             )
+
+
+def _named(c: "Looked") -> bool:
+    """Whether `limits` says what most fields of a column are."""
+    limit = {*limited(c, True), *limited(c, False)}
+    return paired(c) or bool(aged(c) or minguo(c)) or 2 * sum(n for text, n in c.values if text in limit) >= c.present
 
 
 def _mixed(columns: Sequence["Looked"]) -> Iterator[str]:

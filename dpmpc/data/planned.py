@@ -29,6 +29,12 @@ def asks(path: Path) -> bool:
     return isinstance(source, dict) and not {"tables", "study"}.isdisjoint(source)
 
 
+def holds_out(path: Path) -> bool:
+    """Whether a file is a plan that holds records out."""
+    source = _value(path).get("source")
+    return isinstance(source, dict) and not {"evaluated", "study"}.isdisjoint(source)
+
+
 def _value(path: Path) -> dict[str, Any]:
     """What a plan says; nothing where it is a schema file, or none: whoever reads it next says why."""
     try:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from dpmpc.data.calendars import BUDDHIST, PERSIAN_EPOCH, YEARS
+from dpmpc.data.calendars import OURS, PERSIAN_EPOCH, YEARS
 from dpmpc.data.once import let
 from dpmpc.data.scripts import (
     ARABIC_COMMA,
@@ -190,7 +190,7 @@ def _days(text: str, order: str, spelling: Spelling) -> str:
         base = " ".join(f"WHEN {literal(era)} THEN {first}" for era, first in ERAS.items())
         within = f"CASE WHEN {PARTS}.y = {literal(FIRST)} THEN 1 ELSE TRY_CAST({PARTS}.y AS INTEGER) END"
         year = f"CAST(CASE {PARTS}.e {base} END + {within} AS VARCHAR)"
-    elif order != "ymd":
+    elif order not in ("ymd", "roc"):
         short = "NULL"
         if spelling.century is not None:
             first, rest = spelling.century - spelling.century % 100, spelling.century % 100
@@ -213,8 +213,8 @@ def _date(year: str, month: str, calendar: str) -> str:
         return f"CAST(TRY_CAST(concat({year}, '-', {month}, '-', {PARTS}.d) AS DATE) - DATE '1970-01-01' AS DOUBLE)"
     first, last = YEARS[calendar]
     whole = f"TRY_CAST({year} AS INTEGER)"
-    if calendar == "buddhist":
-        ours = _date(f"CAST({DATE} - {BUDDHIST} AS VARCHAR)", month, "")
+    if calendar in OURS:
+        ours = _date(f"CAST({DATE} + ({OURS[calendar]}) AS VARCHAR)", month, "")
         return let(DATE, whole, f"CASE WHEN {DATE} BETWEEN {first} AND {last} THEN {ours} END")
     y, m, d = (f"{DATE}[{k}]" for k in (1, 2, 3))
 

@@ -41,6 +41,7 @@ _TURNED = (
     (r"(?:오후|午後|午后|下午|ÖS) ?(\d.*)", r"\1 PM"),
     (r"(:\d\d) ?(?:π\.?μ|ق\.?ظ|ص)\.?$", r"\1 AM"),
     (r"(:\d\d) ?(?:μ\.?μ|ب\.?ظ|م)\.?$", r"\1 PM"),
+    (r" ?giờ ?(\d\d)(?: ?phút)?", r":\1"),
     (r"[時时시點点] ?(\d)[分분]", r":0\1"),
     (r"[時时시點点] ?(\d\d)[分분]", r":\1"),
     (r"(:\d\d) ?(\d\d)[秒초]", r"\1:\2"),
@@ -49,7 +50,7 @@ _TURNED = (
 )
 TURNED = tuple((re.compile(pattern, re.ASCII), other) for pattern, other in _TURNED)
 TURNS = (  # one is in each
-    "[\u00a0\u2009\u202f\u5348\u00d6\uc624\u03bc\u0638\u0635\u0645\u6642\u65f6\uc2dc\u9ede\u70b9\u65e5\uc77c\u0e04\u0e1e\u0e22]"
+    "[\u00a0\u2009\u202f\u5348\u00d6\uc624\u03bc\u0638\u0635\u0645\u6642\u65f6\uc2dc\u9ede\u70b9\u65e5\uc77c\u0e04\u0e1e\u0e22\u1edd]"
 )
 
 
@@ -107,7 +108,8 @@ _HINDI = ("जनवरी फरवरी मार्च अप्रैल �
 MONTHS = {word: k for k, words in enumerate(_MONTHS, 1) for word in words.split()}
 MONTHS |= {word: k for words in (*_THAI, *_ARABIC, *_HINDI) for k, word in enumerate(words.split(), 1)}
 PERSIAN = "فروردین اردیبهشت خرداد تیر مرداد شهریور مهر آبان آذر دی بهمن اسفند"  # of the Persian calendar, not of ours
-MONTHS_OF = {"": MONTHS, "buddhist": MONTHS, "persian": {word: k for k, word in enumerate(PERSIAN.split(), 1)}}
+MONTHS_OF = dict.fromkeys(("", "buddhist", "minguo"), MONTHS)
+MONTHS_OF |= {"persian": {word: k for k, word in enumerate(PERSIAN.split(), 1)}}
 
 
 def month_list(months: dict[str, int]) -> str:

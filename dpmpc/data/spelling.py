@@ -13,7 +13,7 @@ import unicodedata
 from dataclasses import asdict, replace
 from typing import Any, Literal, get_args
 
-from dpmpc.data.calendars import BUDDHIST, YEARS, Calendar, persian_days
+from dpmpc.data.calendars import OURS, YEARS, Calendar, persian_days
 from dpmpc.data.scripts import BLANKS, ENGLISH, ERAS, FIRST, MARKS, MONTHS_OF, WORDS_BEFORE, turned, western
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
@@ -42,17 +42,15 @@ _TH = r"(?:st|nd|rd|th|er|º|°)?"
 _WORD = r"([^\x00-@\[-\x60\{-\x7f]{2,12})"  # letters, and all that is not ASCII: `MONTHS` decides
 _NAMED = rf"((?i:{'|'.join(sorted(ENGLISH, key=len, reverse=True))}))\.?"
 # The parts of a date, by name: read in RE2 (DuckDB) as in Python. "dby", "bdy": the month is a word. "era": a year of a
-# Japanese era. "tháng": as in Vietnam.
+# Japanese era. "tháng": as in Vietnam. "roc": years of the Republic of China.
 DATE_PATTERNS = {
     "ymd": (rf"(\d{{4}})[-/.年년] ?{_DAY}[-/.月월] ?{_DAY}[日일.]?{TIME}", ("y", "m", "d", "h", "i", "s", "half")),
+    "roc": (rf"(\d{{1,3}})[-/.年] ?{_DAY}[-/.月] ?{_DAY}[日.]?{TIME}", ("y", "m", "d", "h", "i", "s", "half")),
     "dby": (
         rf"{_DAY}{_TH}[-/. ]*(?:of |de )?{_WORD}\.?[-/., ]*(?:de |del )?{_YEAR}{TIME}",
         ("d", "m", "y", "h", "i", "s", "half"),
     ),
-    "bdy": (
-        rf"{_NAMED}[-/. ]*{_DAY}{_TH}[-/., ]+{_YEAR}{TIME}",
-        ("m", "d", "y", "h", "i", "s", "half"),
-    ),
+    "bdy": (rf"{_NAMED}[-/. ]*{_DAY}{_TH}[-/., ]+{_YEAR}{TIME}", ("m", "d", "y", "h", "i", "s", "half")),
     "dmy": (rf"{_DAY}[-/.] ?{_DAY}[-/.] ?{_YEAR}{TIME}", ("d", "m", "y", "h", "i", "s", "half")),
     "mdy": (rf"{_DAY}[-/.] ?{_DAY}[-/.] ?{_YEAR}{TIME}", ("m", "d", "y", "h", "i", "s", "half")),
     "ybd": (rf"(\d{{4}})\.?[-/. ]+{_WORD}\.?[-/. ]*{_DAY}\.?{TIME}", ("y", "m", "d", "h", "i", "s", "half")),
@@ -108,7 +106,8 @@ class Spelling:
     `decimal`, `thousands`: of numbers (a space or an apostrophe stands for all its variants; groups have three digits,
     and with commas the last alone may: 12,34,567 as in India). `dates`: the order of day and month where the year comes
     last; a year of four digits that comes first needs none, nor does a month that is a word.
-    `calendar`: years are those of the Buddhist era (Thailand), or dates those of the Persian calendar (1403-02-15).
+    `calendar`: years are those of the Buddhist era or the Republic of China (113/03/05), or dates those of the Persian
+    calendar (1403-02-15).
     `century`: two digits of a year mean one of the hundred years from this one on (None: they are not read).
     `missing`: more words, in any case, that mean that there is no value; `age=999` says so of one column, and of a
     column of numbers too. `units`: words before or after a number that do not belong to it. `negative`: how numbers
@@ -288,7 +287,8 @@ class Spelling:
     @property
     def date_orders(self) -> tuple[str, ...]:
         """The orders in which a date is read."""
-        return ("ymd", *([self.dates] if self.dates else []), "dby", "ybd", "bdy", "tháng", "era")
+        order = "roc" if self.calendar == "minguo" else self.dates
+        return ("ymd", *([order] if order else []), "dby", "ybd", "bdy", "tháng", "era")
 
     def days(self, text: str) -> float | None:
         """The days from 1970-01-01 to the date that a text spells, with a part of a day for its time, as it is written
@@ -298,15 +298,15 @@ class Spelling:
             pattern, names = DATE_PATTERNS[order]
             found = re.fullmatch(pattern, plain, re.ASCII)
             if found is not None:
-                return self._days(dict(zip(names, found.groups(), strict=True)))
+                return self._days(dict(zip(names, found.groups(), strict=True)), short=order != "roc")
         return None
 
-    def _days(self, part: dict[str, str | None]) -> float | None:
+    def _days(self, part: dict[str, str | None], short: bool) -> float | None:
         era = part.get("e")
         year = 1 if part["y"] == FIRST else int(part["y"] or "")
         if era is not None:
             year += ERAS[era]
-        elif len(part["y"] or "") == 2:
+        elif short and len(part["y"] or "") == 2:
             if self.century is None:
                 return None
             year += self.century - self.century % 100 + (100 if year < self.century % 100 else 0)
@@ -321,7 +321,7 @@ class Spelling:
             days = persian_days(year, month, day)
             return None if days is None else days + time
         try:
-            date = datetime.date(year - BUDDHIST * (calendar == "buddhist"), month, day)
+            date = datetime.date(year + OURS.get(calendar, 0), month, day)
         except ValueError:
             return None
         return (date - _EPOCH).days + time

@@ -35,7 +35,7 @@ from dpmpc.estimators.errors import spelling
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.persons import Persons
 from dpmpc.estimators.spending import PrivacyWarning, expect, ledger_of, spent_on, warn
-from dpmpc.folders import make_folder
+from dpmpc.folders import make_folder, said_path
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.class_weights import BALANCED, names_of, stated
 from dpmpc.learning.learner import Learner
@@ -279,13 +279,14 @@ def _learned(
 def _folder(estimator: Any, run_id: str) -> Iterator[tuple[Path, _Books]]:
     """Where the fit writes, a new folder below `ledgers` or one that is removed afterwards, and where it counts."""
     keeps = estimator.ledgers is not None
-    choose = partial(account_of, said=estimator.account, keeps=keeps, callers=True)
+    own = None if estimator.account is None else said_path(estimator.account, "account")
+    choose = partial(account_of, said=own, keeps=keeps, callers=True)
     if not keeps:
         limit = None if estimator.budget is None else Budget(*parse_budget(estimator.budget))
         with tempfile.TemporaryDirectory(prefix="dpmpc-") as folder, _whole(Path(folder)) as whole:
             yield Path(folder), _Books(limit, choose, whole)
         return
-    out = Path(estimator.ledgers).resolve() / run_id
+    out = said_path(estimator.ledgers, "ledgers").resolve() / run_id
     budget = budget_below(estimator.budget, estimator.ledgers, out)
     make_folder(out, _LEDGERS, "name another with <<ledgers>>", private=True, new=True)
     try:

@@ -22,6 +22,7 @@ from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.sealing import Purpose
 from dpmpc.flower.update import change, numpy_arrays
 from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, TOKEN, TOLD, needs_flower
+from dpmpc.folders import said_path
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.privacy.checks import check_positive
 
@@ -49,7 +50,7 @@ def private_mod(
     folder that remembers for which releases this client has sealed, and what they spent, by default this user's account
     (docs/privacy.md). Errors: UsageError where the plan does not keep the limits.
     """
-    return PrivateMod(prepared, limits, evaluate, None if account is None else Path(account))
+    return PrivateMod(prepared, limits, evaluate, None if account is None else said_path(account, "account"))
 
 
 class Sealing:

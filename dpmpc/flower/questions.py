@@ -24,6 +24,7 @@ from dpmpc.flower.places import Places
 from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.tables import asked_in, mean_of
 from dpmpc.flower.words import RECORD, needs_flower
+from dpmpc.folders import said_path
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.runs.stats import Statistics
 from dpmpc.statistics.intervals import Level
@@ -70,7 +71,7 @@ class PrivateAnswers(Sealing):
     ) -> None:
         asked_in(prepared)
         limits.check(prepared.plan)
-        super().__init__(prepared, limits, None if account is None else Path(account))
+        super().__init__(prepared, limits, None if account is None else said_path(account, "account"))
         self._records, self._limits, self._spelling = records, limits, spelling
 
     def __call__(self, message: Message, context: Context) -> Message:

@@ -10,6 +10,7 @@ digest with a key, which records it was made of: a pass over other records than 
 import hashlib
 import mmap
 import secrets
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from functools import cache, partial
@@ -21,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.blocks import DTYPES, Precision, Records, Rows, double, in_memory
-from dpmpc.data.mapping import Counts, Mapping, misfits
+from dpmpc.data.mapping import NO_ENDS, Counts, Ends, Mapping, misfits
 from dpmpc.data.partitions import Partitions, partitions_of, places_of
 from dpmpc.data.ranges import Ranges, ranges_of
 from dpmpc.data.rows import Rows as Maker
-from dpmpc.data.schema import Schema
+from dpmpc.data.schema import Classes, Schema
 from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
@@ -205,14 +206,15 @@ class _Once:
 
 @dataclass(frozen=True)
 class _Held:
-    """How many of the rows have a target that does not fit a schema, where all else fits a source; else its error."""
+    """How many of the rows have a target that does not fit a schema, and the ends of the others, where all else fits a
+    source; else its error."""
 
     source: Source
     schema: Schema | None
 
-    def __call__(self, table: Table, mine: Mine | None) -> int:
+    def __call__(self, table: Table, mine: Mine | None) -> tuple[int, Ends]:
         self.source.check_records(table)
-        return 0 if self.schema is None else misfits(table, self.schema)
+        return (0, NO_ENDS) if self.schema is None else misfits(table, self.schema)
 
 
 def mean_away(owner: Owner, source: Source) -> Floats:
@@ -235,17 +237,25 @@ def _ranges(owner: Owner) -> list[tuple[int, int]]:
     return [(k, min(k + PART, n)) for k in range(0, n, PART)]
 
 
-def check_away(owner: Owner, source: Source, schema: Schema | None = None) -> int:
-    """How many records have a target that does not fit the schema, where there is one. Errors: records do not fit the
-    source, as its `check_records` says, or the schema, in public words; as of workers."""
+def check_away(owner: Owner, source: Source, schema: Schema | None = None) -> tuple[int, Ends]:
+    """How many records have a target that does not fit the schema, where there is one, and the ends of the others.
+    Errors: records do not fit the source, as its `check_records` says, or the schema, in public words; as of workers.
+    """
     ranges = _ranges(owner)
+    target = None if schema is None else schema.target
+    most = len(target.names) - 1 if isinstance(target, Classes) else sys.float_info.max
 
     def check(k: int, value: Any) -> None:
         begin, end = ranges[k]
-        if type(value) is not int or not 0 <= value <= end - begin:
-            not_sums()
+        match value:
+            case (int() as bad, (float() as least, float() as greatest)) if 0 <= bad <= end - begin:
+                if (least, greatest) == NO_ENDS or (target is not None and -most <= least <= greatest <= most):
+                    return
+        not_sums()
 
-    return sum(owner.workers.results([owner.task(a, b, _Held(source, schema)) for a, b in ranges], check))
+    found = list(owner.workers.results([owner.task(a, b, _Held(source, schema)) for a, b in ranges], check))
+    least = min((ends[0] for _, ends in found), default=NO_ENDS[0])
+    return sum(bad for bad, _ in found), (least, max((ends[1] for _, ends in found), default=NO_ENDS[1]))
 
 
 class Away(Records):

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.folders import said_path
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.book import Book, LedgerError, Reader
@@ -54,7 +55,7 @@ class Budget:
     ) -> "Budget":
         """The budget over the ledgers below `ledgers`, by default below the folder that the run's directory `out` is
         in. Errors: UsageError where the run's own ledgers would not be among them."""
-        root = out.resolve().parent if ledgers is None else Path(ledgers).resolve()
+        root = out.resolve().parent if ledgers is None else said_path(ledgers, "ledgers").resolve()
         if not out.resolve().is_relative_to(root):
             raise UsageError(
                 f"a run's own ledgers must count for the runs after it; {out} is not below {root}; put <<out>> below "

@@ -63,6 +63,11 @@ def _spoken(text: str, surfaces: list[str]) -> str:
     return spelt(text)
 
 
+def spoken(text: str) -> str:
+    """The text with its settings as logs that are opened now would write them."""
+    return _spoken(text, _surfaces())
+
+
 def as_json() -> bool:
     """Whether lines are JSON."""
     return os.environ.get(JSON) == "1"

@@ -31,7 +31,7 @@ from dpmpc.data.persons import persons_of
 from dpmpc.data.scratch import in_scratch
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.folders import OUT, make_folder
+from dpmpc.folders import OUT, make_folder, said_path
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.privacy.account import Account, account_folder
@@ -162,7 +162,8 @@ def parting(request: Request, n: int, source: str) -> Parting | None:
     if request.source is None or not inside(request, int(_fraction(request) * n)):
         return None
     data = data_digest(request.data_id or source)
-    account = Account(account_folder() if request.account is None else Path(request.account).expanduser().absolute())
+    own = None if request.account is None else said_path(request.account, "account").expanduser().absolute()
+    account = Account(account_folder() if own is None else own)
     share = Fraction(_fraction(request)).limit_denominator(1000)
     parts = {TRAINING: share.denominator - share.numerator, HELD_OUT: share.numerator}
     if name := request.person or request.ids:  # a promise of persons needs parts of persons

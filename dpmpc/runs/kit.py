@@ -24,6 +24,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.credentials import make_authority, remember_sites
 from dpmpc.runs import kit_texts
 from dpmpc.runs.consortium import Consortium, Site
+from dpmpc.runs.parting import ids_wanted
 from dpmpc.runs.stats import ASKED_FIRST
 from dpmpc.synthesis.source import Synthesis
 
@@ -128,6 +129,7 @@ def _write_kit(consortium: Consortium, site: Site, folder: Path, certificate: by
         plan.parties,
         version("dpmpc"),
         _result(consortium),
+        ids_wanted(plan),
     )
     for name, text in kit_texts.files(about).items():
         _text(folder / name, [text])

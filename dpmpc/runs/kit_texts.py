@@ -14,7 +14,8 @@ ACCOUNT = "~/.local/share/dpmpc/account"  # of a user on Linux, unless it says o
 
 @dataclass(frozen=True)
 class About:
-    """What the texts say. `port`: of a party, for parties; for owners it is `port` + `parties`."""
+    """What the texts say. `port`: of a party, for parties; for owners it is `port` + `parties`. `ids`: as of
+    `parting.ids_wanted`."""
 
     name: str
     role: str
@@ -25,6 +26,7 @@ class About:
     parties: int
     version: str
     result: str
+    ids: str = ""
 
 
 def files(about: About) -> dict[str, str]:
@@ -59,6 +61,12 @@ def _readme(about: About) -> str:
             "`dpmpc describe --csv records.csv` names options for decimal commas, dates and the like: they go to "
             "check, join and predict."
         ]
+        if about.ids:
+            whose = "" if about.ids == "all" else " of a database, or of a file that grows,"
+            steps += [
+                f"Some records are held out to judge the model. Name the column by which records{whose} are known "
+                "again: `--id COLUMN`, of check and join."
+            ]
     steps += [f"`{' '.join(join_words(about))} --dry-run`, with all sites, tries everything before the day."]
     steps += [f"`{' '.join(join_words(about))}` takes part; {about.result}."]
     if about.port is not None:

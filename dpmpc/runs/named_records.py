@@ -29,7 +29,7 @@ from dpmpc.learning.method import Learning
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.runs.evaluating import splitting
 from dpmpc.runs.job import OwnersJob
-from dpmpc.runs.parting import split_of
+from dpmpc.runs.parting import check_ids, split_of
 from dpmpc.runs.request import Request
 from dpmpc.runs.surveyed_away import found_nothing
 from dpmpc.statistics.study import Study
@@ -177,6 +177,15 @@ def with_spelling(found: Findings, table: Table, refuses: bool = False, surveyed
         notes.append(Finding("note", "surveyed", known))
     findings = (*found.found, *said, *notes)
     return replace(found, found=tuple(replace(each, text=spelt(each.text, _of_a_plan)) for each in findings))
+
+
+def with_ids(found: Findings, request: Request, plan: Plan, table: Table) -> Findings:
+    """The findings, with why a run would refuse the ids of a table of which its plan holds records out."""
+    try:
+        check_ids(request, plan, table)
+    except UsageError as error:
+        return replace(found, found=(*found.found, Finding("refused", "records", error.message)))
+    return found
 
 
 def _of_a_plan(name: str, value: str | None) -> str:

@@ -53,7 +53,7 @@ def rows_of(request: Request, whole: Plan, parted: Parted, label: str, owner: in
     planned = (parted.whole[owner],)
     if (table.n,) != planned:
         raise RecordError(other_sizes(planned, (table.n,)), OTHER_SIZES)
-    known = _identified(request, table)
+    known = _identified(request, whole, table)
     account = account_of(whole, request.account, callers=request.source is not None)
     assert account is not None  # records of the caller's own count somewhere
     _, second = parted.assignment.names
@@ -111,11 +111,8 @@ def _ids_of_places(
         _, first, unit = np.unique(persons_of(table), return_index=True, return_inverse=True)
         texts = ids_of(table, whole.person)
         return [texts[row] for row in first], unit, drawn
-    if request.ids is None:
-        raise UsageError(
-            "where numbers of records are private they are held out by their ids, for places change as records come "
-            "and go; none was named; name the column of ids with <<ids>>, or have all plan with a test_fraction of 0"
-        )
+    check_named(request, whole)
+    assert request.ids is not None
     ids, parts = ids_of(table, request.ids), dict(drawn.parts)
     account = account_of(whole, request.account, callers=request.source is not None)
     assert account is not None  # records of the caller's own count somewhere
@@ -169,15 +166,52 @@ class _Place:
         return self.account.folder / f"{self.data}.{self.parted.assignment.identity}.{self.owner}.npy"
 
 
-def _identified(request: Request, table: Table) -> _Known:
-    """What tells the records. Errors: nothing does."""
-    if request.ids is not None:
-        return _Known("", request.ids, ids_of(table, request.ids))
+def ids_wanted(plan: Plan) -> str:
+    """Which owners of a plan name a column of ids: "database", those whose records lie in one, "all", or "", none."""
+    parted = plan.source.parted(plan.data_id)
+    if parted is None or plan.persons is not None:
+        return ""
+    return "all" if parted.places else "database"
+
+
+def check_named(request: Request | None, plan: Plan) -> None:
+    """Errors: an owner's request names no column of ids, and nothing else tells the records that its plan holds out
+    from others. No record is read: so a run says it before its first meeting, not in a later one."""
+    wanted = ids_wanted(plan)
+    if request is None or not wanted or request.ids is not None:
+        return
+    if wanted == "all":
+        raise UsageError(
+            "where numbers of records are private they are held out by their ids, for places change as records come "
+            "and go; none was named; name the column of ids with <<ids>>, or have all plan with a test_fraction of 0"
+        )
     if request.database or request.source is None:
         raise UsageError(
             "held-out records are known again by an id; rows of a database have no place; name the column of their ids "
             "with <<ids>>"
         )
+
+
+def check_ids(request: Request, plan: Plan, table: Table) -> None:
+    """What a run will ask of the ids in an owner's table, before the day. Errors: as `check_named`, as `ids_of`; two
+    rows have the same. They are for the owner's own screen."""
+    check_named(request, plan)
+    if request.ids is None or not ids_wanted(plan):
+        return
+    ids = ids_of(table, request.ids)
+    if len(set(ids)) < len(ids) and ids_wanted(plan) == "database":
+        raise UsageError(
+            f"parts of exact sizes need an id that each row has alone; two rows have the same '{request.ids}'; name "
+            "another column with <<ids>>"
+        )
+
+
+def _identified(request: Request, whole: Plan, table: Table) -> _Known:
+    """What tells the records. Errors: nothing does."""
+    check_named(request, whole)
+    if request.ids is not None:
+        return _Known("", request.ids, ids_of(table, request.ids))
+    assert request.source is not None
     return _Known(files_digest(request.source)[:32])
 
 
@@ -225,9 +259,9 @@ def ids_of(table: Table, name: str) -> list[str]:
     return [canonical(str(row[0])) for row in table.rows(f"CAST({table.text(name)} AS VARCHAR)")]
 
 
-def check_alone(plan: Plan, owner: int | None) -> None:
+def check_alone(plan: Plan, party: int | None, owner: int | None) -> None:
     """Errors: one process plays several owners of a plan that parts their records."""
-    if owner is None and plan.source.parted(plan.data_id) is not None:
+    if party is None and owner is None and plan.source.parted(plan.data_id) is not None:
         raise UsageError(
             "each owner of this plan holds out records of its own, by a process of its own; got <<index=owners>>; "
             "start each with <<index=owner0>> and so on, or plan with <<test_fraction=0>>"

@@ -12,6 +12,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.data import Dataset
 from dpmpc.data.blocks import Floats
 from dpmpc.data.database import reachable
+from dpmpc.data.mapping import one_value
 from dpmpc.data.memory import parse_memory
 from dpmpc.data.ranges import ordered
 from dpmpc.errors import UsageError, number_of
@@ -92,9 +93,12 @@ def vector_away(job: OwnersJob, plan: Plan, workers: Workers, emit: Emit) -> Flo
     whole = plan if job.stage is None else job.stage.whole
     if job.stage is not None:
         schema = fits_at_first(job)
-        if bad := check_away(owner, whole.source, schema):
-            assert schema is not None
-            emit("stage", text=f"warning: {misfits_said(schema, bad, owner.n)}")
+        bad, ends = check_away(owner, whole.source, schema)
+        said = [misfits_said(schema, bad, owner.n)] if bad and schema is not None else []
+        if schema is not None and (alike := one_value(schema.target, ends, owner.n - bad)):
+            said.append(alike)
+        for text in said:
+            emit("stage", text=f"warning: {text}")
     part = job.stage is not None and plan.part
     return mean_away(_in_part(owner, request, whole if part else plan, plan, job.owner), plan.source)
 

@@ -24,6 +24,7 @@ from dpmpc.processes.worker import Emit, Log
 from dpmpc.runs.joining import Joining, join
 from dpmpc.runs.kit import KEYS, SITE, Kit, read_kit, rewrite_site
 from dpmpc.runs.named_records import described_schema
+from dpmpc.runs.parting import ids_wanted
 from dpmpc.runs.stages import coming
 from dpmpc.statistics.columns import Bucketed, Category, Quantity
 from dpmpc.statistics.study import Study
@@ -81,6 +82,9 @@ def rehearse(folder: Path, out: Path, say: Callable[[str], None]) -> Rehearsed:
         arguments = {"kit": str(mine), "records": None if records is None else str(records), "account": str(out / "a")}
         jobs.append(Job(f"{kit.site.name} ({kit.site.role})", f"{__name__}:site", arguments))
     say(f"{len(jobs)} sites on this machine, with made-up records: {sum(plan.all_sizes):,} of {plan.owners} owners")
+    if wanted := ids_wanted(plan):
+        whose = "every owner" if wanted == "all" else "an owner whose records lie in a database"
+        say(f"records are held out: on the day {whose} names its column of ids, `join --id COLUMN`")
     run_jobs(jobs, seconds=None)
     return Rehearsed(tuple(kit.site.name for kit in kits), plan)
 
@@ -151,8 +155,7 @@ def write_records(plan: Plan, records: int, seed: int, path: Path) -> None:
 
 def id_column(plan: Plan) -> str | None:
     """The column of ids that made-up records need: where their number is private, and some are held out by ids."""
-    parted = plan.source.parted(plan.data_id)
-    if parted is None or not parted.places or plan.person is not None:
+    if ids_wanted(plan) != "all" or plan.person is not None:
         return None
     taken, name = dict(_columns(plan)), "id"
     while name in taken:

@@ -12,16 +12,17 @@ from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.codec import loads
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, python_spelling
 from dpmpc.folders import carried_on
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import Learning
 from dpmpc.mpc.contract.levels import transfers_k
+from dpmpc.processes.logs import spoken
 from dpmpc.processes.provenance import software
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.plain import Evaluator
-from dpmpc.statistics.figures import Figures
+from dpmpc.statistics.figures import BALANCING, Figures
 
 SCHEMA = "dpmpc.report/1"
 
@@ -83,7 +84,7 @@ def build_report(
         "advice": None if advice is None else _advice(plan, advice),
         "warnings": [
             *warnings_of(plan),
-            *([] if advice is None else _new(advice.warnings, warnings_of(plan))),
+            *([] if advice is None else _new(_warnings(advice), warnings_of(plan))),
             *(plan.called(_lost(party)) for party in costs.lost),
         ],
         "software": software(),
@@ -121,7 +122,9 @@ def _learning(learning: Learning, clip: float) -> dict[str, Any]:
 def add_figures(report: dict[str, Any], figures: Figures) -> None:
     """Puts the model's figures into a report, and what they warn of."""
     report["figures"] = figures.to_json()
-    report["warnings"] += figures.warnings
+    way = spoken("<<class_weight=balanced>>")
+    way = BALANCING if way == python_spelling("class_weight", "balanced") else way
+    report["warnings"] += [text.replace(BALANCING, way) for text in figures.warnings]
 
 
 def _presence(plan: Plan, presence: Mapping[int, Presence]) -> dict[str, Any]:
@@ -144,7 +147,13 @@ def _lost(party: int) -> str:
 def _advice(plan: Plan, advice: Advice) -> dict[str, Any]:
     """`followed`: whether the plan is the adviser's, or only what it expects of one that was asked for."""
     taken = privacy_section(plan)["survey_share"]
-    return advice.to_json() | {"followed": advice.followed, "survey_share": taken}
+    said = {"followed": advice.followed, "survey_share": taken, "warnings": _warnings(advice)}
+    return advice.to_json() | said
+
+
+def _warnings(advice: Advice) -> list[str]:
+    """The adviser's warnings with settings as the surface has them that made the run."""
+    return [spoken(text) for text in advice.marked]
 
 
 def _new(texts: Sequence[str], known: Sequence[str]) -> list[str]:

@@ -36,7 +36,7 @@ from dpmpc.runs.folder import make_private, opened_nothing, prepare
 from dpmpc.runs.job import OPENED, OWN_LEDGER, SAID, OwnersJob, StageJob, whole_plan
 from dpmpc.runs.launcher import request_path, train
 from dpmpc.runs.owner_process import Progress, run_owners
-from dpmpc.runs.parting import check_alone
+from dpmpc.runs.parting import check_alone, check_named
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import check_preprocessing, named_request, planned
 from dpmpc.runs.refusing import check_data_id, next_meeting, told_by
@@ -94,8 +94,7 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
     check_role(plan, where)
     check_begins(where)
     where = replace(where, own_records=request is not None and request.source is not None)
-    if where.party is None:
-        check_alone(plan, where.owner)
+    check_alone(plan, where.party, where.owner)
     with named_errors(plan.called):
         staged = plan.source.schedule != Schedule()
         if staged:
@@ -106,6 +105,7 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
         part, say = partial(_part_of, request=request, progress=told), partial(_note, plan, where)
         with contextlib.ExitStack() as whole:
             with told_by(partial(next_meeting, plan, where), where):
+                check_named(request, plan)
                 if staged:
                     check_behind(plan, where)
                     _check_limits(plan, where)

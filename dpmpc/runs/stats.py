@@ -30,7 +30,7 @@ from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, make_folder
+from dpmpc.folders import OUT, make_folder, said_path
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.budget import Budget
@@ -228,7 +228,7 @@ def stats(
     transcripts and answers. Errors: UsageError for what cannot be asked or would tell nothing (`hopeless`), releases'.
     """
     level = Level(confidence, about, 0 if at_once else 1)
-    folder = None if out is None else Path(out)
+    folder = None if out is None else said_path(out, "out")
     if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
     public = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))

@@ -17,7 +17,7 @@ from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, make_folder
+from dpmpc.folders import OUT, make_folder, said_path
 from dpmpc.lazy import dataclass
 from dpmpc.processes.room import free_memory
 from dpmpc.runs.questions import check_spelled
@@ -157,7 +157,7 @@ def synth(
     folder for rows, noisy tables, plans, ledgers and the report.
     Errors: UsageError for what cannot be; for noise that would drown the tables (`hopeless`); as of releases.
     """
-    folder = None if out is None else Path(out)
+    folder = None if out is None else said_path(out, "out")
     if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
     check_drawing(rows, model, seed, digits)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import spelt
+from dpmpc.folders import said_path
 from dpmpc.lazy import dataclass
 from dpmpc.learning.model import Model, read_model
 from dpmpc.runs.curve_charts import plot
@@ -147,6 +148,8 @@ def train(
         name: value for name, value in locals().items() if name not in ("out", "overwrite", "progress", "spelling")
     }
 
+    folder = said_path(out, "out")
+
     def told(event: dict[str, Any]) -> None:
         progress({**event, "text": spelt(event["text"])} if "text" in event else event)
 
@@ -156,5 +159,5 @@ def train(
             from dpmpc.data.scratch import scratch_folder
 
             asked["records"] = str(stored(records, stack.enter_context(scratch_folder())))
-        launch(Request(**said(asked), spelling=spelling), Path(out), overwrite=overwrite, progress=told)
-    return Trained(Path(out), read_report(Path(out)), read_model(Path(out)))
+        launch(Request(**said(asked), spelling=spelling), folder, overwrite=overwrite, progress=told)
+    return Trained(folder, read_report(folder), read_model(folder))

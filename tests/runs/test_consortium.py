@@ -147,6 +147,7 @@ def test_editors_know_the_file(tmp_path: Path) -> None:
     [
         (("epsilon = 1.0 ", "epsilom = 1.0 "), "'epsilom' is no known key; did you mean 'epsilon'?"),
         (('address = "127.0.0.3:1000"', ""), "'address' is missing; add it"),
+        (('"127.0.0.3:1000"', '"host.example"'), 'address = "host.example:11365" under [[parties]]'),
         (("records = 250", 'records = "many"'), "owners[1].records: expected int | null, got str"),
         (("127.0.0.3:1000", "127.0.0.2:1000"), "127.0.0.2:1000 is that of party 0 for parties and of party 1"),
         (("127.0.0.3:1000", "127.0.0.2:1003"), "127.0.0.2:1003 is that of party 1 for parties and of party 0 for own"),

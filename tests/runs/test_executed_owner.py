@@ -131,6 +131,33 @@ def test_an_owner_hears_of_misfits_before_the_survey_is_spent(
         assert not file.is_file() or b"canary" not in file.read_bytes(), file
 
 
+def test_an_owner_hears_of_one_class_before_the_survey_is_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one whose own process reads its records does."""
+    monkeypatch.setattr(forecast, "LOUDEST", 0.5)
+    plan, records, told = planned(tmp_path), files(tmp_path), list[dict[str, Any]]()
+    first, *lines = records[0].read_text().splitlines()
+    records[0].write_text("\n".join([first, *(line.rpartition(",")[0] + ",yes" for line in lines), ""]))
+    addresses = own_addresses(3)
+    request = Request(
+        **partitions(records[0], tmp_path), executor="tests.learning.test_away:threads", workers=2, planned=True,
+        evaluate=False,
+    )  # fmt: skip
+    parties = [process(plan, tmp_path, str(i), addresses, None) for i in range(3)]
+    owners = [process(plan, tmp_path, f"owner{j}", addresses, path) for j, path in enumerate(records)]
+
+    def away() -> None:
+        where = Placement(out=tmp_path / "owner0", index="owner0", plan_file=plan, addresses=addresses[1::2], wait=60.0)
+        start(request, where, told.append)
+
+    ends = together([*parties, away, *owners[1:]])
+    assert ends == [None] * len(ends), ends
+    texts = [str(event.get("text")) for event in told]
+    [warned] = [k for k, text in enumerate(texts) if "'outcome' is 'yes' in 400 records, all that fit" in text]
+    assert texts[warned].startswith("warning: ") and warned < texts.index("connecting")
+
+
 def test_all_owners_in_one_process_have_no_workers(tmp_path: Path) -> None:
     plan, addresses = planned(tmp_path), own_addresses(3)
     request = Request(records="parts", executor="processes", planned=True, evaluate=False)

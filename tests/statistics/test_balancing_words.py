@@ -1,5 +1,6 @@
 """The warning about one class for all names what to set as its reader writes it."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,35 @@ def test_the_setting_is_said_once_and_in_the_readers_words(
         said = " ".join(capsys.readouterr().out.split())
         assert words in said and said.count("class") == 2
     assert python_spelling("class_weight", '"balanced"') == BALANCING
+
+
+def test_a_report_has_the_words_of_the_surface_that_made_the_run() -> None:
+    from dpmpc.processes.logs import speaking
+    from dpmpc.runs.adviser import Circumstances, advise
+    from dpmpc.runs.report import _warnings as advice_words
+    from dpmpc.runs.report import add_figures
+    from dpmpc.statistics.figures import Figures
+
+    class OneClass:
+        warnings = (f"give the rarer class more weight with {BALANCING}",)
+
+        def to_json(self) -> dict[str, object]:
+            return {}
+
+    found: Figures = OneClass()  # type: ignore[assignment]
+    for surface, words in (
+        (("dpmpc.cli.settings:spelling",), "--class-weight balanced"),
+        (("dpmpc.cli.settings:spelling", "dpmpc.runs.joining:kit_spelling"), 'class_weight = "balanced" in [learning]'),
+        ((), BALANCING),
+    ):
+        advice = advise(Circumstances(4, 60, 300, 31, 0.5, 1e-5, columns=30))
+        report: dict[str, list[str]] = {"warnings": []}
+        with contextlib.ExitStack() as stack:
+            for name in surface:
+                stack.enter_context(speaking(name))
+            add_figures(report, found)
+            advised = advice_words(advice)
+        (text,) = report["warnings"]
+        assert f"more weight with {words}" in text
+        way = {0: "give bounds", 1: "give --bounds", 2: "give [records.bounds]"}[len(surface)]
+        assert any(way in text for text in advised)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from dpmpc.aggregation.plan.asked import NAMELESS, data_digest
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.folders import said_path
 from dpmpc.privacy.account import Account, account_folder
 from dpmpc.privacy.unnamed import process_folder
 
@@ -15,7 +16,7 @@ def account_of(
     data without a name, and the user's for every other. `keeps`: whether the run's ledgers stay where they are;
     `callers`: whether the records are the caller's, whatever their name."""
     if said is not None:
-        return Account(Path(said).expanduser().absolute(), keeps)
+        return Account(said_path(said, "account").expanduser().absolute(), keeps)
     if not callers and plan.data_id == data_digest(plan.data):
         from dpmpc.data import NAMES  # with the readers of records, which parties of vectors do without
 

@@ -28,6 +28,7 @@ from dpmpc.aggregation.plan.guarantee import Promise, promise_of, report_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.errors import DpmpcError, PeerError, UsageError
+from dpmpc.folders import said_path
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.heartbeat import STALL, check_stall
@@ -171,7 +172,7 @@ class Aggregator(ByOneSession):
             "account": partial(account_of, said=account, keeps=out is not None, callers=True),
             "budget": None if budget is None else Budget(*parse_budget(budget)),
         }
-        self._begin(plan, out=None if out is None else Path(out), wait=wait, settings=settings, stall=stall)
+        self._begin(plan, out=None if out is None else said_path(out, "out"), wait=wait, settings=settings, stall=stall)
 
     @classmethod
     def of_plan(

@@ -22,7 +22,7 @@ from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.refusal import refusal_told
 from dpmpc.errors import DpmpcError, UsageError
-from dpmpc.folders import OUT, make_folder
+from dpmpc.folders import OUT, make_folder, said_path
 from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
 from dpmpc.mpc.transport.heartbeat import STALL, check_stall
 from dpmpc.privacy.budget import Budget
@@ -139,7 +139,7 @@ class Owner:
         where = owner_endpoints(endpoints(plan, addresses, tls))
         with _told(plan, addresses, tls, owners=(index, index + 1)):
             limits.check_owner(plan, index, vectors=True)
-            self._ledger = _own_ledger(plan, index, None if out is None else Path(out), limits, account)
+            self._ledger = _own_ledger(plan, index, None if out is None else said_path(out, "out"), limits, account)
         try:
             self._aggregator = Aggregator.of_plan(
                 plan,
