@@ -6,6 +6,7 @@ import pytest
 
 from dpmpc.aggregation.plan.names import Names, named_errors, noted
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.mpc.transport.abort_reason import Told
 from dpmpc.processes.status import Status
@@ -41,6 +42,8 @@ def test_names_are_part_of_the_plan_where_it_has_any() -> None:
     assert '"names"' not in plain.to_text() and plain.called("party 1") == "party 1"
     named = Plan.from_text(plain.to_text()[:-1] + ',"names":{"owners":["a","b"],"parties":["x","y","z"]}}')
     assert named.names == Names(("x", "y", "z"), ("a", "b")) and named.called("owner 1") == "b (owner 1)"
+    shown = " ".join(taking_part(named, ["h:1", "h:2", "h:3"]))
+    assert "x (party 0) (h:1), y (party 1) (h:2), z (party 2) (h:3)" in shown
 
 
 @pytest.mark.parametrize(

@@ -118,3 +118,13 @@ def test_who_is_not_there_is_named_with_its_address_by_the_command(tmp_path: Pat
         assert f"{name} (party {j}) (127." in last and f"{name} (party {j}): has not called" in last, last
         assert f"{name} (owner {j}): has not called" in last
     assert "akh" not in last and not (kit / "run").exists()
+
+
+def test_a_request_is_signed_by_the_sites_own_name(tmp_path: Path) -> None:
+    kit, back = kits(tmp_path, tls=True)[1], tmp_path / "back"
+    words = ["keys", "sign", kit / "keys" / "site1.csr", "--authority", tmp_path / "authority", "--out", back, "--for"]
+    signed = dpmpc(*words, "charite")
+    assert signed.returncode == 0 and "for charite (site1): send both back" in signed.stdout, signed.stderr
+    assert {path.name for path in back.iterdir()} == {"ca.crt", "site1.crt"}
+    other = dpmpc(*words, "charity")
+    assert other.returncode == 2 and "choose from akh, charite, insel" in other.stderr, other.stderr

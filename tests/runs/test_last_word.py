@@ -47,6 +47,7 @@ def test_logs_of_a_kit_name_settings_as_its_screen_does(tmp_path: Path) -> None:
     ended = dpmpc("join", own, "--wait", 0.1)
     said = ended.stderr.strip().splitlines()[-1]
     assert ended.returncode == 3 and said.count("`address` under [[parties]] of consortium.toml") == 1, ended.stderr
+    assert "; nor has this party heard of north (owner 0); start it" in said  # all who are missing, at once
     logged = (own / "run" / "party_0.log").read_text().splitlines()
     assert logged[-1].endswith(f"Z {said}") and "<<" not in "".join(logged)
 
