@@ -63,7 +63,7 @@ def command(
     if plan_file is not None and len(sizes) > 1 and (mine := owner_of_kit(plan_file)) is not None:
         sizes = sizes[mine : mine + 1]
     source = source_of(csv, records, database, sql)
-    spelling = spelling if plan is None else spelling.among_others
+    spelling = spelling if plan_file is None else spelling.among_others  # as an owner's process of that run reads
     say = as_options if plan_file is None else _of_a_plan(plan_file)
     with _saying(say), opened(source, memory=memory_of(memory), spelling=spelling) as (table, _):
         if plan is not None:

@@ -266,21 +266,23 @@ def _relation(path: Path, width: int, separator: str, skip: int, numbers: Collec
 
 
 def _sniff(path: Path, header: int = 0) -> str:
-    """The separator that cuts the first lines, from line `header` on, into most fields, all lines alike."""
+    """The separator that cuts the first lines, from line `header` on, into most fields, all lines alike. Where none
+    cuts all alike, the one that cuts the names into most: what is said of other lines is then said of these columns."""
     with path.open("rb") as file:
         head = file.read(_HEAD + 1)
     text = head[:_HEAD].decode("utf-8-sig", errors="replace").splitlines()[max(0, header - 1) :]
     lines = [line for line in text if line.strip()][:20]
     if len(head) > _HEAD and len(lines) > 1:
         lines = lines[: max(1, len(lines) - 1)]
-    best, most = ",", 1
+    best, most, names = "", 1, dict[str, int]()
     for separator in SEPARATORS:
         rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
         rows = rows[:-1] or rows  # the last may be cut within quotes
-        width = len(rows[0]) if rows else 0
-        if width > most and all(len(row) == width or surplus(row, width) for row in rows):
-            best, most = separator, width
-    return best
+        names[separator] = width = len(rows[0]) if rows else 0
+        alike = all(len(row) == width or surplus(row, width) for row in rows)
+        if alike and (width > most or separator == ","):  # a comma will do for a file of one column
+            best, most = separator, max(width, 1)
+    return best or max(names, key=lambda each: names[each])
 
 
 def _header(path: Path, name: str, separator: str, comment: str | None, header: int) -> tuple[list[str], int]:

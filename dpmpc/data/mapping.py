@@ -98,6 +98,7 @@ class Mapping:
     counts: dict[str, Counts] = field(default_factory=dict)
     misfits: int = 0  # records that count as zero vectors
     ends: Ends = NO_ENDS  # the least and the greatest of the targets that fit
+    classes: tuple[int, ...] = ()  # how many of them are of each class, when `targets` has read them
 
     def __post_init__(self) -> None:
         absent = [column.name for column in self.schema.columns if column.name not in self.table]
@@ -134,13 +135,18 @@ class Mapping:
             yield block, y
 
     def targets(self) -> None:
-        """Reads the target alone: `misfits` and `ends` are then of all records. Errors: as `blocks`."""
+        """Reads the target alone: `misfits`, `ends` and `classes` are then of all records. Errors: as `blocks`."""
         self.misfits, self.ends = 0, NO_ENDS
+        values_of = class_values(self.schema.target)
+        found = np.zeros(len(values_of), dtype=np.int64)
         stream = self.table.blocks([self._target_sql()])
         for (values,) in stream:
-            if self._fitting(values) is None:
+            y = self._fitting(values)
+            if y is None:
                 stream.close()  # type: ignore[attr-defined]  # the next query needs the connection
                 raise self._complaint()
+            found += np.array([np.count_nonzero(y == value) for value in values_of], dtype=np.int64)
+        self.classes = tuple(found.tolist())
 
     def _fitting(self, values: NDArray[Any]) -> Floats | None:
         """(rows,) the targets that were read, as the schema has them, NaN where one does not fit; they are counted.
@@ -206,12 +212,19 @@ class Mapping:
         return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
 
 
-def misfits(table: Table, schema: Schema) -> tuple[int, Ends]:
-    """How many records have a target that does not fit, and count as zero vectors, and the ends of the others: one pass
-    over them. Errors: as of `Mapping`, and as its `blocks`."""
+def targets_of(table: Table, schema: Schema) -> tuple[int, tuple[int, ...]]:
+    """(how many records have a target that does not fit, and count as zero vectors; how many of the others are of each
+    class): one pass over them. Errors: as of `Mapping`, and as its `blocks`."""
     mapping = Mapping(table, schema)
     mapping.targets()
-    return mapping.misfits, mapping.ends
+    return mapping.misfits, mapping.classes
+
+
+def class_values(target: Target) -> tuple[float, ...]:
+    """What stands for each class of a target in labels; none for a quantity."""
+    if isinstance(target, Range):
+        return ()
+    return (-1.0, 1.0) if isinstance(target, Labels) else tuple(map(float, range(len(target.names))))
 
 
 def one_value(target: Target, ends: Ends, n: int) -> str:

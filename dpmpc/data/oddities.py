@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dpmpc.data.apart import (
@@ -39,6 +40,7 @@ _OF_EACH = 10  # lines that are alike
 _ROWS_OF_TOTALS = 2  # more are a category of that name
 _LEAST = 20  # records: among fewer nothing is odd
 _PAIRS = 64  # at most so many columns are held against each other
+_FEW = 64  # of the first records: they say how a column is spelled that has too many values to count
 _MANY_VALUES = 20  # of a column: fewer are categories
 _VALUES = 5  # different ones: of fewer none is far from the others
 _FIRST = 1 << 14  # records that are looked at for words that may be values
@@ -312,11 +314,19 @@ def _figures(table: Table, columns: Sequence["Looked"], otherwise: bool) -> Iter
     counts = figures_of(table, [c.name for c in seen])
     for c in seen:
         count = counts[c.name]
-        if 2 * count >= c.present:
+        if 2 * count >= c.present and not c.values and _named(first := _by_the_first(table, c)):
+            yield from limits([first])
+        elif 2 * count >= c.present:
             yield (
                 f"column '{c.name}': {count} fields have digits and signs that no option reads as numbers, "
                 "dates or times, and count as words; write such numbers plainly, and dates as yyyy-mm-dd"
             )
+
+
+def _by_the_first(table: Table, c: "Looked") -> "Looked":
+    """A column with the values of its first records, where it has too many to count."""
+    texts = [text for (text,) in table.rows(table.text(c.name), f"LIMIT {_FEW}") if text]
+    return replace(c, values=tuple(Counter(texts).items()), rows=len(texts), missing=0)
 
 
 def _named(c: "Looked") -> bool:

@@ -10,7 +10,6 @@ digest with a key, which records it was made of: a pass over other records than 
 import hashlib
 import mmap
 import secrets
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from functools import cache, partial
@@ -22,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.blocks import DTYPES, Precision, Records, Rows, double, in_memory
-from dpmpc.data.mapping import NO_ENDS, Counts, Ends, Mapping, misfits
+from dpmpc.data.mapping import NO_ENDS, Counts, Ends, Mapping, class_values, targets_of
 from dpmpc.data.partitions import Partitions, partitions_of, places_of
 from dpmpc.data.ranges import Ranges, ranges_of
 from dpmpc.data.rows import Rows as Maker
-from dpmpc.data.schema import Classes, Schema
+from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
@@ -206,15 +205,18 @@ class _Once:
 
 @dataclass(frozen=True)
 class _Held:
-    """How many of the rows have a target that does not fit a schema, and the ends of the others, where all else fits a
-    source; else its error."""
+    """How many of the rows have a target that does not fit a schema, and how many are of each of its classes, where all
+    else fits a source; else its error."""
 
     source: Source
     schema: Schema | None
 
-    def __call__(self, table: Table, mine: Mine | None) -> tuple[int, Ends]:
+    def __call__(self, table: Table, mine: Mine | None) -> tuple[int, ...]:
         self.source.check_records(table)
-        return (0, NO_ENDS) if self.schema is None else misfits(table, self.schema)
+        if self.schema is None:
+            return (0,)
+        bad, classes = targets_of(table, self.schema)
+        return (bad, *classes)
 
 
 def mean_away(owner: Owner, source: Source) -> Floats:
@@ -238,24 +240,22 @@ def _ranges(owner: Owner) -> list[tuple[int, int]]:
 
 
 def check_away(owner: Owner, source: Source, schema: Schema | None = None) -> tuple[int, Ends]:
-    """How many records have a target that does not fit the schema, where there is one, and the ends of the others.
-    Errors: records do not fit the source, as its `check_records` says, or the schema, in public words; as of workers.
-    """
+    """How many records have a target that does not fit the schema, where there is one, and the ends of the others where
+    these are classes: workers give their numbers, and nothing of a quantity. Errors: records do not fit the source, as
+    its `check_records` says, or the schema, in public words; as of workers."""
     ranges = _ranges(owner)
-    target = None if schema is None else schema.target
-    most = len(target.names) - 1 if isinstance(target, Classes) else sys.float_info.max
+    classes = () if schema is None else class_values(schema.target)
 
     def check(k: int, value: Any) -> None:
         begin, end = ranges[k]
-        match value:
-            case (int() as bad, (float() as least, float() as greatest)) if 0 <= bad <= end - begin:
-                if (least, greatest) == NO_ENDS or (target is not None and -most <= least <= greatest <= most):
-                    return
-        not_sums()
+        counts = value if type(value) is tuple and len(value) == 1 + len(classes) else (-1,)
+        if not all(type(count) is int and count >= 0 for count in counts) or sum(counts) > end - begin:
+            not_sums()
 
-    found = list(owner.workers.results([owner.task(a, b, _Held(source, schema)) for a, b in ranges], check))
-    least = min((ends[0] for _, ends in found), default=NO_ENDS[0])
-    return sum(bad for bad, _ in found), (least, max((ends[1] for _, ends in found), default=NO_ENDS[1]))
+    counts = list(owner.workers.results([owner.task(a, b, _Held(source, schema)) for a, b in ranges], check))
+    bad, *found = map(sum, zip(*counts, strict=True))
+    there = [value for value, count in zip(classes, found, strict=True) if count]
+    return bad, (min(there), max(there)) if there else NO_ENDS
 
 
 class Away(Records):

@@ -21,7 +21,7 @@ from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.data.absent import keeping
 from dpmpc.data.holding import held
-from dpmpc.data.mapping import misfits
+from dpmpc.data.mapping import targets_of
 from dpmpc.data.ownership import fitting
 from dpmpc.data.persons import persons_at
 from dpmpc.data.planned import OTHER_SIZES, other_sizes
@@ -131,7 +131,7 @@ def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
     if job.stage is not None:
         job.stage.whole.source.check_records(table)
         if (schema := fits_at_first(job)) is not None:  # what does not fit is refused before the stage is spent
-            misfits(table, schema)
+            targets_of(table, schema)
     if job.owner is None:
         _, owner, sizes = owners_of_records(request, table)
         planned = plan.sizes

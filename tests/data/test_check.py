@@ -163,6 +163,16 @@ def test_records_that_miss_a_value_are_not_counted_where_they_are_dropped(tmp_pa
         assert run(check_command, "--plan", plan, "--csv", write(tmp_path, text, "a.csv")).return_value == code
 
 
+def test_a_target_that_does_not_fit_stops_an_owner_of_a_plan_by_its_word_alone(tmp_path: Path, schema: Path) -> None:
+    """As `join`, which takes such a record for the zero vector."""
+    plan = write(tmp_path, json.dumps({"schema": {"version": 2, **SCHEMA}, "sizes": [101]}), "plan.json")
+    odd = write(tmp_path, rows_of(100) + "30,2,general,\n", "odd.csv")
+    for words, code in ((("--plan", plan), 0), (("--plan", plan, "--misfits", "ask"), 1), (("--schema", schema), 1)):
+        result = run(check_command, *words, "--csv", odd)
+        assert result.return_value == code and "'' x 1" in result.output, words
+        assert ("a run would refuse" in result.output) == bool(code) != ("warning: died" in result.output)
+
+
 @pytest.mark.slow
 def test_many_copies_of_records_are_noted(tmp_path: Path, schema: Path) -> None:
     once = rows_of(30)

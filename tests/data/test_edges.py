@@ -226,3 +226,14 @@ def test_a_pipe_is_refused_before_it_is_opened(name: str, tmp_path: Path, monkey
     monkeypatch.setattr(Path, "read_bytes", opens)
     with pytest.raises(UsageError, match="is a pipe or a device; save it as a file"), opened(CsvFile(pipe)):
         pass
+
+
+@pytest.mark.parametrize(("names", "end", "columns", "found"), [("a;b;y", ";1,5", 3, 4), ("a;b;c;y", "", 4, 3)])
+def test_rows_unlike_the_names_are_held_against_the_names(
+    names: str, end: str, columns: int, found: int, tmp_path: Path
+) -> None:
+    """Decimal commas cut each record alike, but not its names."""
+    rows = "".join(f"{row}{end}\n" for row in ROWS)
+    with pytest.raises(RecordError, match=f"as there are columns, {columns}; .*line 2 has {found}, and 89 rows more"):
+        with opened(write(tmp_path, f"{names}\n{rows}")):
+            pass

@@ -8,6 +8,7 @@ import pytest
 from dpmpc.data.apart import of_sexes
 from tests.data.test_abroad import looked_at
 from tests.data.test_other_countries import N, noted, table
+from tests.tables import write
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 
@@ -42,5 +43,9 @@ def test_a_limit_with_a_decimal_comma_is_said_once(tmp_path: Path) -> None:
     path = table(tmp_path, v=lambda k: k, lab=lambda k: f"<{k % 60},{k % 9}")
     (note,) = (note for note in looked_at(path).notes if "'lab'" in note)
     assert "the limit: <<spelling=Spelling(units=('<',))>>" in note.replace("\\x3c", "<")
+    many = [f"<{k % 7000},{k % 9}{k % 11}{k % 13}" for k in range(21_000)]  # too many for their values to be counted
+    path = write(tmp_path, "\n".join(["lab;y", *(f"{text};{'ny'[k % 2]}" for k, text in enumerate(many))]))
+    (note,) = (note for note in looked_at(path).notes if "'lab'" in note)
+    assert len(set(many)) > 20_000 and "the limit: <<spelling=Spelling(units=('<',))>>" in note
     other = table(tmp_path, v=lambda k: k, lab=lambda k: f"<{k}" if k % 20 == 0 else f"{k % 60}'{k % 9}\"")
     assert len([note for note in looked_at(other).notes if "'lab'" in note]) == 2  # of two kinds of fields
