@@ -87,6 +87,11 @@ def test_plain_figures_of_classes_and_of_numbers_are_scikit_learns() -> None:
             "AUC": roc_auc_score(y == k, p[:, k]),
         }
         assert each == pytest.approx(expected)
+    weights = np.array([1.0, 0.5, 0.1])
+    weighted, even = plain(KINDS, s, y.astype(np.float64), tuple(weights)), p / weights
+    assert weighted is not None and weighted.confusion == found.confusion
+    area = roc_auc_score(y == 0, even[:, 0] / even.sum(axis=1))
+    assert weighted.by_class["a"]["AUC"].estimate == pytest.approx(area)
     target = Range("cost", 100.0, 300.0)
     truth = rng.uniform(-1, 1, 200)
     scores = truth / 2 + 0.1
