@@ -159,7 +159,7 @@ class Declared:
         if not good or (isinstance(value, bool) and kind is not bool) or (kind is float and not _finite(value)):
             assert kind is not None
             raise UsageError(f"<<{self.name}>> must be {_KINDS[kind]}; got {_brief(value)}; give one")
-        if value == "" and self.setting.metavar in _PATHS:
+        if isinstance(value, str) and not value and self.setting.metavar in _PATHS:
             raise UsageError(EMPTY.format(name=self.name))
         value = value if kind not in (int, float) else kind(value)
         if self.setting.check is not None:

@@ -324,7 +324,6 @@ def test_a_cut_short_survey_is_not_paid_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"target": "age"}, "task=ridge"),
         ({"preprocessing": "survey", "delta": None, "method": "output"}, "needs a delta"),
         ({"preprocessing": "survey", "epsilon": 0.01}, "finds nothing"),
         ({"preprocessing": "survey", "missing": "drop"}, "all records"),

@@ -30,8 +30,8 @@ def test_the_setting_is_said_once_and_in_the_readers_words(
     assert python_spelling("class_weight", '"balanced"') == BALANCING
 
 
-def test_a_report_has_the_words_of_the_surface_that_made_the_run() -> None:
-    from dpmpc.processes.logs import speaking
+def test_a_report_has_the_words_of_the_surface_that_made_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpmpc.processes.logs import SPELLING, speaking
     from dpmpc.runs.adviser import Circumstances, advise
     from dpmpc.runs.report import _warnings as advice_words
     from dpmpc.runs.report import add_figures
@@ -43,6 +43,7 @@ def test_a_report_has_the_words_of_the_surface_that_made_the_run() -> None:
         def to_json(self) -> dict[str, object]:
             return {}
 
+    monkeypatch.delenv(SPELLING, raising=False)
     found: Figures = OneClass()  # type: ignore[assignment]
     for surface, words in (
         (("dpmpc.cli.settings:spelling",), "--class-weight balanced"),
