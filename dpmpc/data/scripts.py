@@ -66,7 +66,7 @@ ENGLISH = (
     "jan", "january", "feb", "february", "mar", "march", "apr", "april", "may", "jun", "june", "jul", "july", "aug",
     "august", "sep", "sept", "september", "oct", "october", "nov", "november", "dec", "december",
 )  # fmt: skip
-ENGLISH_LIST = "".join(word for word in ENGLISH if len(word) == 3)
+ENGLISH_LIST = ", ".join(word for word in ENGLISH if len(word) == 3)
 # English, German, French, Spanish, Italian, Portuguese, Dutch, Scandinavian and Icelandic, Turkish, Indonesian,
 # Romanian, Hungarian, Finnish, Estonian, Greek, Russian, Ukrainian, Bulgarian, Czech, Slovak, Slovenian, Thai, Arabic
 # and Hindi words. Of Slavic ones that name different months in two languages (listopada: Polish, Croatian) none is
