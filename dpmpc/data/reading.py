@@ -165,8 +165,8 @@ def _clock(text: str) -> str:
 
 
 def _days(text: str, orders: Sequence[str], spelling: Spelling, calendar: str) -> str:
-    """SQL for the days of the date that a text spells in one of some orders; NULL where it spells none. Most texts are no
-    dates, and a look at the first characters is cheap."""
+    """SQL for the days of the date that a text spells in one of some orders; NULL where it spells none. Most texts are
+    no dates, and a look at the first characters is cheap."""
     ways = {order: _parts(text, order) for order in orders}
     words, era = ways.pop("bdy", ""), ways.pop("era", "")
     begun = [
