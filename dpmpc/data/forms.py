@@ -5,13 +5,15 @@ to state. Patterns are RE2's, for DuckDB alone.
 """
 
 import datetime
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from dpmpc.data.calendars import TIME, WORD
 from dpmpc.data.once import once
 from dpmpc.data.reading import literal
-from dpmpc.data.scripts import ENGLISH, MONTHS, quick
-from dpmpc.data.spelling import GAPS, NO_CENTS, TIME, Negative, Order, Spelling, composed, is_unit
+from dpmpc.data.scripts import ENGLISH, IN_TWO, MONTHS, month_list, quick
+from dpmpc.data.spelling import GAPS, NO_CENTS, Negative, Order, Spelling, composed, is_unit, stating
 from dpmpc.data.table import some
 from dpmpc.errors import number_of
 from dpmpc.lazy import dataclass
@@ -51,8 +53,11 @@ FORMS = {
     "month first": rf"{_LOW}[-/.] ?{_HIGH}[-/.] ?{_YEAR}{TIME}",
     "day or month": rf"{_LOW}[-/.] ?{_LOW}[-/.] ?{_YEAR}{TIME}",
     "dots": rf"\d{{1,2}}\. ?\d{{1,2}}\. ?{_YEAR}{TIME}",
-    "named short": rf"\d{{1,2}}[-/. ]+(?i:{'|'.join(MONTHS)})\.?[-/. ,]*\d{{2}}{TIME}",
     "short year": rf"\d{{1,2}}[-/.] ?(\d{{1,2}}|(?i:{'|'.join(ENGLISH)}))[-/.] ?\d{{2}}{TIME}",
+}
+NAMED = {  # dates whose month is a word: one that is known, with a year of two digits; another
+    "named short": (True, rf"\d{{1,2}}[-/. ]+{WORD}\.?[-/. ,]*\d{{2}}{TIME}"),
+    "named otherwise": (False, rf"\d{{1,2}}\.?[-/. ]*{WORD}\.?[-/. ,]*(?:1[89]|20)\d\d{TIME}"),
 }
 LIKELY_MISSING = (
     "-", "--", "---", "\\n", ".", "..", "...", "nan", "nil", "#n/a", "#na", "#n/v", "#nv", "#n/d", "n.a.",
@@ -116,6 +121,21 @@ def plain_sql(text: str) -> str:
     return f"regexp_full_match({text}, {literal(_PLAIN)})"
 
 
+def named_sql(text: str, form: str) -> str:
+    """SQL for whether a text is one of NAMED."""
+    known, pattern = NAMED[form]
+    word = f"lower(regexp_extract({text}, {literal(f'^{pattern}$')}, 1))"
+    listed = f"contains({literal(month_list(MONTHS))}, concat(',', {word}, '='))"
+    return f"CASE WHEN regexp_full_match({text}, {literal(pattern)}) THEN {'' if known else 'NOT '}{listed} END"
+
+
+def months_in(texts: Iterable[str]) -> tuple[str, ...]:
+    """The words of "named otherwise" among some texts, in small letters."""
+    found = (re.fullmatch(NAMED["named otherwise"][1], text, re.ASCII) for text in texts)
+    words = (each[1].lower() for each in found if each)
+    return tuple(sorted({word for word in words if word not in MONTHS}))
+
+
 def core_sql(text: str) -> str:
     """SQL for a text without what looks like a unit."""
     return once(f"regexp_replace({_first(text)}, {literal(PREFIX)}, '\\1\\3\\5\\6')")
@@ -155,6 +175,7 @@ class Forms:
     name: str = ""
     plain: int = 0  # fields that are digits and what stands between them, with or without a unit
     codes: bool = False  # numbers that stand for something else
+    months: tuple[str, ...] = ()  # the words in dates whose months are not known
     results: tuple[str, ...] = ()  # words such as - that are values here, beside +
 
     @property
@@ -182,7 +203,16 @@ class Forms:
     @property
     def otherwise(self) -> bool:
         """Whether these are mostly numbers, or dates, of which some are spelled otherwise than was stated."""
-        return _mostly(self.odd, self.read[0], self.present) or _mostly(self.dates, self.read[1], self.present)
+        return (
+            _mostly(self.odd, self.read[0], self.present)
+            or _mostly(self.dates, self.read[1], self.present)
+            or self.unnamed
+        )
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether these are mostly dates, of which some have months whose names are not known."""
+        return _mostly(self.counts.get("named otherwise", 0), self.read[1] + self.dates, self.present)
 
 
 def proposed(stated: Spelling, columns: list[Forms]) -> tuple[Spelling, tuple[str, ...]]:
@@ -203,6 +233,11 @@ def proposed(stated: Spelling, columns: list[Forms]) -> tuple[Spelling, tuple[st
     if dates and stated.century is None and any(c.counts["short year"] + c.counts["named short"] for c in dates):
         result = replace(result, century=datetime.date.today().year - 99)
         asks.append("dates: years of two digits; <<century>> says of which hundred years")
+    if any(c.unnamed for c in columns):
+        words = sorted({word for c in columns if c.unnamed for word in c.months}) or ["..."]
+        said = some([f"{word} ({IN_TWO[word]})" if word in IN_TWO else word for word in words], 12)
+        way = stating(months=(f"{words[0]}=N",))
+        asks.append(f"dates: months have names that are not known, {said}; say which number each has: {way}")
     return replace(result, missing=(*stated.missing, *_words(columns))), tuple(asks)
 
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from dpmpc.data.calendars import OURS, PERSIAN_EPOCH, YEARS
+from dpmpc.data.calendars import BEFORE_DATE, CLOCK, DATE_PATTERNS, OURS, PERSIAN_EPOCH, SAID_CLOCKS, YEARS
 from dpmpc.data.once import let
 from dpmpc.data.scripts import (
     ARABIC_COMMA,
@@ -19,14 +19,7 @@ from dpmpc.data.scripts import (
     WORDS_BEFORE,
     month_list,
 )
-from dpmpc.data.spelling import (
-    BEFORE_DATE,
-    CLOCK,
-    DATE_PATTERNS,
-    GAPS,
-    SAID_CLOCKS,
-    Spelling,
-)
+from dpmpc.data.spelling import GAPS, Spelling
 
 _FOREIGN = ("era", "tháng")  # orders of dates that have letters which are not ASCII
 
@@ -201,7 +194,8 @@ def _days(text: str, order: str, spelling: Spelling) -> str:
     if order == "bdy":
         month = f"(strpos({literal(ENGLISH_LIST)}, lower(left({PARTS}.m, 3))) + 2) // 3"
     elif order in ("dby", "ybd"):
-        month = f"left(split_part({literal(month_list(spelling.months))}, concat(',', lower({PARTS}.m), '='), 2), 2)"
+        listed = literal(month_list(spelling.month_numbers))
+        month = f"left(split_part({listed}, concat(',', lower({PARTS}.m), '='), 2), 2)"
     date = _date(year, month, spelling.calendar if order != "era" else "")
     time = f"CASE WHEN {PARTS}.h = '' THEN 0 ELSE {_time()} END"
     return let(PARTS, part, f"CASE WHEN {PARTS}.y NOT IN ('', '0000') THEN {date} + {time} END")

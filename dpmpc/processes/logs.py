@@ -98,6 +98,11 @@ def wanted(level: str) -> bool:
     return LEVELS.index(level) >= LEVELS.index(least if least in LEVELS else "info")
 
 
+def heard(level: str) -> bool:
+    """Whether anybody hears lines of this level: the log, or who listens to the logger."""
+    return LOGGER.isEnabledFor(_NUMBERS[level]) or wanted(level)
+
+
 def json_line(text: str, **fields: Any) -> str:
     """A line as a JSON object: time (UTC), level, text, and what else is known."""
     return json.dumps({"time": now(), "level": level_of(text), "text": text, **fields}, ensure_ascii=False)
