@@ -37,7 +37,7 @@ def command(
     Writes one row a record: the predicted class and the probability of the positive class, or the predicted number. The
     records need the model's feature columns only; others are not used, and named. If they have the target column too,
     accuracy, beside that of always saying the commonest class, or root mean squared error goes to standard error, and
-    so do values that did not fit the model's schema.
+    so do values that did not fit the model's schema. Records without a target are predicted all the same.
 
     \b
     Examples:

@@ -15,6 +15,7 @@ from dpmpc.settings import Declared, Settings, declared
 _PROCESS = {"index": "-I", "addresses": "-P", "base_port": "-B", "plan_file": "--plan"}  # only this surface says them
 _SOURCE = {
     "missing": "--missing-word",
+    "months": "--month",
     "units": "--unit",
     "other_decimal": "--other-decimal",
     "kept": "--kept-word",

@@ -98,6 +98,11 @@ _SPELLED = {
         "COLUMN",
         "A column with two numbers in a field, such as blood pressure, 120/80: read as two, 'bp (1)' and 'bp (2)'",
     ),
+    "months": _some(
+        "--month",
+        "WORD=N",
+        "What your dates call a month, and its number, where the word is not known or means two: listopada=11",
+    ),
     "misfits": _one(
         "--misfits",
         ["ask", "zero"],

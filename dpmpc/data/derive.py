@@ -186,15 +186,14 @@ def spelled_otherwise(intake: Intake) -> str:
     proposed = intake.proposed.options()
     stated = intake.stated.options()
     more = {name: value for name, value in proposed.items() if value != stated.get(name) and name != "missing"}
-    if not more:
-        return ""
     odd = [c.name for c in intake.columns if c.forms is not None and c.forms.otherwise]
-    if not odd:
+    if not odd or not (more or any(c.forms is not None and c.forms.unnamed for c in intake.columns)):
         return ""
+    state = f"; state {stating(**more)}" if more else ""
     asks = "".join(f" ({ask})" for ask in intake.asks)
     return (
         f"numbers and dates are read as they were stated to be spelled; {number_of(len(odd), 'column')} of"
-        f" {intake.source} {'is' if len(odd) == 1 else 'are'} not ({some(odd, 8)}); state {stating(**more)}{asks}"
+        f" {intake.source} {'is' if len(odd) == 1 else 'are'} not ({some(odd, 8)}){state}{asks}"
     )
 
 

@@ -13,7 +13,7 @@ from dpmpc.data.apart import LIMIT_WORDS, of_sexes
 from dpmpc.data.calendars import Calendar
 from dpmpc.data.facts import EXACT, MOSTLY, TOP, Fact, facts_of
 from dpmpc.data.few import few
-from dpmpc.data.forms import BOTH, FORMS, NEGATIVE, SOME, Forms, proposed
+from dpmpc.data.forms import BOTH, FORMS, NAMED, NEGATIVE, SOME, Forms, months_in, proposed
 from dpmpc.data.holding import held
 from dpmpc.data.looked import ALIKE, Kind, Looked, Role
 from dpmpc.data.oddities import CODE, IDENTIFIER, LIKELY_YEARS, dropping, fewer, oddities, years_of
@@ -300,12 +300,13 @@ def _text(table: Table, base: Looked, fact: Fact) -> Looked:
         and base.distinct >= _NEARLY * present >= _FEW
     ):  # PID00271828
         units = {}
-    counts = {form: 0 if timed else int(fact[form]) for form in (*FORMS, *NEGATIVE)}
+    counts = {form: 0 if timed else int(fact[form]) for form in (*FORMS, *NAMED, *NEGATIVE)}
     if int(fact["flagged"]) >= SOME * there:  # 14.4+ and 3.1-: marks of what is high and low
         counts["trailing"] = 0
     points = (int(fact["three"]), int(fact["pointed"]))
+    months = months_in(fact.get("counts", ())) if counts["named otherwise"] else ()
     forms = Forms(
-        there, counts, units, words, points, (numbers, dates), base.name, int(fact["plain"]), lettered, results
+        there, counts, units, words, points, (numbers, dates), base.name, int(fact["plain"]), lettered, months, results
     )
     base = replace(base, forms=forms, digits=int(fact["odd"]), whole=fact["whole"] == numbers)
     if base.distinct <= 20 * TOP:

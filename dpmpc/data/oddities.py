@@ -306,7 +306,7 @@ def _figures(table: Table, columns: Sequence["Looked"], otherwise: bool) -> Iter
     seen = []
     for c in columns:
         worded = c.role == "feature" and c.kind in ("category", "free text", "identifier")
-        worded = worded and (c.distinct > _MANY_VALUES or measured(c))
+        worded = worded and not (c.forms and c.forms.unnamed) and (c.distinct > _MANY_VALUES or measured(c))
         if not worded or 2 * c.digits < c.present or c.forms is None or (otherwise and c.forms.otherwise):
             continue
         if not (IDENTIFIER.search(c.name) or CODE.search(c.name) or table[c.name].kind != "text" or _named(c)):

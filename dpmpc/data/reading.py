@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpmpc.data.calendars import OURS, PERSIAN_EPOCH, YEARS
+from dpmpc.data.calendars import BEFORE_DATE, CLOCK, DATE_PATTERNS, OURS, PERSIAN_EPOCH, SAID_CLOCKS, YEARS
 from dpmpc.data.once import let, once
 from dpmpc.data.scripts import (
     ARABIC_COMMA,
@@ -19,14 +19,7 @@ from dpmpc.data.scripts import (
     WORDS_BEFORE,
     month_list,
 )
-from dpmpc.data.spelling import (
-    BEFORE_DATE,
-    CLOCK,
-    DATE_PATTERNS,
-    GAPS,
-    SAID_CLOCKS,
-    Spelling,
-)
+from dpmpc.data.spelling import GAPS, Spelling
 
 # What stands for a value within an expression; no column of records has such a name, and one that had it would be read
 # in its place.
@@ -181,7 +174,7 @@ def _days(text: str, orders: Sequence[str], spelling: Spelling, calendar: str) -
         two = f"CAST({PARTS}.y AS INTEGER)"
         short = f"CAST({two} + {first} + CASE WHEN {two} < {rest} THEN 100 ELSE 0 END AS VARCHAR)"
     year = f"CASE WHEN strlen({PARTS}.y) = 2 THEN {short} ELSE {PARTS}.y END"
-    named = f"left(split_part({literal(month_list(spelling.months))}, concat(',', lower({PARTS}.m), '='), 2), 2)"
+    named = f"left(split_part({literal(month_list(spelling.month_numbers))}, concat(',', lower({PARTS}.m), '='), 2), 2)"
     month = f"CASE WHEN left({PARTS}.m, 1) BETWEEN '0' AND '9' THEN {PARTS}.m ELSE {named} END"
     time = f"CASE WHEN {PARTS}.h = '' THEN 0 ELSE {_time()} END"
     there = f"{PARTS}.y NOT IN ('', '0000')"

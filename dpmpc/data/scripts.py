@@ -3,7 +3,7 @@
 import re
 
 ZEROS = "\uff10\u0660\u06f0\u0966\u09e6\u0e50"  # full-width, Arabic, Persian, Devanagari, Bengali, Thai
-_MINUS = "\u2212\u2013\u2010\u2011\ufe63\uff0d"  # what spreadsheets and word processors write before negative numbers
+WIDE_MINUS = "\u2212\u2013\u2010\u2011\ufe63\uff0d"  # as spreadsheets and word processors write it
 _SIGNS = {"\uff0e": ".", "\uff0c": ",", "\uff0f": "/", "\uff1a": ":", "\uff0b": "+", "\uff05": "%", "\uff08": "(",
           "\uff09": ")", "\u066a": "%", "\u3000": " ", "\u00b7": "\u066b", "\u2219": "\u066b"}  # fmt: skip
 # They have no width: directions of writing, byte order marks between files.
@@ -11,7 +11,7 @@ MARKS = "\u200b\u200e\u200f\u061c\ufeff\u2060\u202a\u202b\u202c\u202d\u202e\u206
 BLANKS = "\u00a0\u2007\u2009\u202f\u3000"  # spaces that are not ASCII
 ARABIC_POINT, ARABIC_COMMA = "\u066b", "\u066c"  # of decimals, as a raised point (36·7) is, and between thousands
 _DIGITS = {chr(ord(zero) + k): str(k) for zero in ZEROS for k in range(10)}
-_PLAIN = {**_DIGITS, **dict.fromkeys(_MINUS, "-"), **_SIGNS}
+_PLAIN = {**_DIGITS, **dict.fromkeys(WIDE_MINUS, "-"), **_SIGNS}
 FROM, TO = "".join(_PLAIN) + MARKS, "".join(_PLAIN.values())  # SQL's translate takes out what TO has nothing for
 _TABLE = str.maketrans(FROM[: len(TO)], TO, MARKS)
 
@@ -67,35 +67,57 @@ ENGLISH = (
     "august", "sep", "sept", "september", "oct", "october", "nov", "november", "dec", "december",
 )  # fmt: skip
 ENGLISH_LIST = ", ".join(word for word in ENGLISH if len(word) == 3)
-# English, German, French, Spanish, Italian, Portuguese, Dutch, Scandinavian and Icelandic, Turkish, Indonesian,
-# Romanian, Hungarian, Finnish, Estonian, Greek, Russian, Ukrainian, Bulgarian, Czech, Slovak, Slovenian, Thai, Arabic
-# and Hindi words. Of Slavic ones that name different months in two languages (listopada: Polish, Croatian) none is
-# read.
+# English, German, French, Spanish, Catalan, Galician, Italian, Portuguese, Romanian, Dutch, Scandinavian and Icelandic,
+# Finnish, Estonian, Latvian, Lithuanian, Hungarian, Turkish, Albanian, Indonesian, Greek, Russian, Ukrainian,
+# Belarusian, Bulgarian, Macedonian, Serbian, Croatian, Slovenian, Czech, Slovak, Polish, Thai, Arabic and Hindi words.
+# Of words that name different months in two languages, IN_TWO, none is read without a word on it (`Spelling.months`).
 _MONTHS = (
     "jan january januar jänner janvier janv enero ene gennaio gen janeiro januari ocak oca января ianuarie január "
-    "tammikuuta janúar jaanuar ιανουαρίου січня януари ledna januára januarja",
-    "feb february februar febr février févr fév fevrier febrero febbraio fevereiro fev februari şubat "
-    "şub февраля februarie február helmikuuta febrúar veebruar φεβρουαρίου лютого февруари února februára februarja",
+    "tammikuuta janúar jaanuar ιανουαρίου січня януари ledna januára januarja stycznia styczeń sty siječnja siječanj "
+    "leden led januara јануар јануара јануари студзеня янв январь ιανουάριος ιαν sausio janvāris janvārī gener janar "
+    "xaneiro ian",
+    "feb february februar febr février févr fév fevrier febrero febbraio fevereiro fev februari şubat şub февраля "
+    "februarie február helmikuuta febrúar veebruar φεβρουαρίου лютого февруари února februára februarja lutego luty "
+    "lut veljače veljača únor úno februara фебруар фебруара фебруари лютага фев февраль φεβρουάριος φεβ vasario "
+    "februāris februārī febrer shkurt febreiro",
     "mar march märz maerz mär mrz mars marzo março marco maart mrt marts mart марта martie maret március márc "
-    "maaliskuuta märts μαρτίου березня март března marca",
+    "maaliskuuta märts μαρτίου березня март března marca marzec ožujka ožujak březen bře marta сакавіка мар μάρτιος "
+    "μαρ kovo martā març",
     "apr april avril avr abril abr aprile nisan nis апреля aprilie április ápr huhtikuuta apríl aprill απριλίου "
-    "квітня април dubna apríla aprila",
-    "may mai mayo maggio mag maio mei maj mayıs mayis мая május máj toukokuuta maí μαΐου травня май května mája maja",
+    "квітня април dubna apríla aprila kwietnia kwiecień kwi travnja travanj duben dub априла красавіка апр апрель "
+    "απρίλιος απρ balandžio aprīlis aprīlī prill",
+    "may mai mayo maggio mag maio mei maj mayıs mayis мая május máj toukokuuta maí μαΐου травня май května mája maja "
+    "svibnja svibanj květen kvě мај маја μάιος gegužės maijs maijā maig",
     "jun june juni juin junio giugno giu junho haziran haz июня iunie június jún kesäkuuta júní juuni ιουνίου червня "
-    "юни června júna junija",
+    "юни června júna junija czerwca czerwiec cze lipnja lipanj červen čvn juna јун јуна јуни чэрвеня июн июнь ιούνιος "
+    "ιουν birželio jūnijs jūnijā juny qershor xuño iun",
     "jul july juli juillet juil julio luglio lug julho temmuz tem июля iulie július júl heinäkuuta júlí juuli ιουλίου "
-    "липня юли července júla julija",
-    "aug august août aout agosto ago augustus augusti ağustos ağu августа agustus augusztus elokuuta ágúst "
-    "αυγούστου серпня август srpna augusta avgusta",
+    "липня юли července júla julija lipca lipiec srpnja srpanj červenec čvc jula јул јула јули ліпеня июл июль "
+    "ιούλιος ιουλ liepos jūlijs jūlijā juliol korrik xullo iul",
+    "aug august août aout agosto ago augustus augusti ağustos ağu августа agustus augusztus elokuuta ágúst αυγούστου "
+    "серпня август srpna augusta avgusta sierpnia sierpień sie kolovoza kolovoz srpen avg avgust жніўня авг αύγουστος "
+    "αυγ rugpjūčio augusts augustā agost gusht",
     "sep sept september septembre septiembre setiembre settembre set setembro eylül eyl сентября septembrie "
-    "szeptember szept syyskuuta σεπτεμβρίου вересня септември září septembra",
+    "szeptember szept syyskuuta σεπτεμβρίου вересня септември září septembra września wrzesień wrz rujna rujan zář "
+    "septembar септембар септембра верасня сен сентябрь σεπτέμβριος σεπ rugsėjo septembris septembrī shtator",
     "oct october okt oktober octobre octubre ottobre ott outubro out ekim eki октября octombrie október lokakuuta "
-    "oktoober οκτωβρίου жовтня октомври října októbra oktobra",
+    "oktoober οκτωβρίου жовтня октомври října októbra oktobra października październik paź paz říjen říj oktobar "
+    "октобар октобра кастрычніка окт октябрь οκτώβριος οκτ spalio oktobris oktobrī tetor",
     "nov november novembre noviembre novembro kasım kasim kas ноября noiembrie marraskuuta nóvember νοεμβρίου "
-    "листопада ноември listopadu novembra",
+    "листопада ноември listopadu novembra studenoga studenog studeni novembar новембар новембра лістапада ноя ноябрь "
+    "νοέμβριος νοε lapkričio novembris novembrī nëntor",
     "dec december dez dezember décembre déc decembre diciembre dic dicembre dezembro desember des aralık aralik ara "
-    "декабря decembrie joulukuuta detsember δεκεμβρίου грудня декември prosince decembra",
+    "декабря decembrie joulukuuta detsember δεκεμβρίου грудня декември prosince prosinca decembra grudnia grudzień gru "
+    "prosinac decembar децембар децембра снежня дек декабрь δεκέμβριος δεκ gruodžio decembris decembrī desembre "
+    "dhjetor decembro",
 )
+IN_TWO = {
+    "listopada": "11 in Polish, 10 in Croatian",
+    "listopad": "11 in Polish and Czech, 10 in Croatian",
+    "lis": "11 in Polish and Czech, 10 in Croatian",
+    "lip": "7 in Polish, 6 in Croatian",
+    "srp": "8 in Czech, 7 in Croatian",
+}
 _THAI = (
     "มกราคม กุมภาพันธ์ มีนาคม เมษายน พฤษภาคม มิถุนายน กรกฎาคม สิงหาคม กันยายน ตุลาคม พฤศจิกายน ธันวาคม",
     "มค กพ มีค เมย พค มิย กค สค กย ตค พย ธค",

@@ -13,8 +13,18 @@ import unicodedata
 from dataclasses import asdict, replace
 from typing import Any, Literal, get_args
 
-from dpmpc.data.calendars import OURS, YEARS, Calendar, persian_days
-from dpmpc.data.scripts import BLANKS, ENGLISH, ERAS, FIRST, MARKS, MONTHS_OF, WORDS_BEFORE, turned, western
+from dpmpc.data.calendars import (
+    DATE_PATTERNS,
+    OURS,
+    WORD,
+    YEARS,
+    Calendar,
+    bare_date,
+    month_of,
+    persian_days,
+    time_of,
+)
+from dpmpc.data.scripts import BLANKS, ERAS, FIRST, MARKS, MONTHS_OF, western
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 
@@ -28,46 +38,6 @@ Negative = Literal["", "trailing", "parentheses"]
 Misfits = Literal["", "ask", "zero"]
 # What a person types as a space or an apostrophe is one of several characters.
 GAPS = {"": "", ",": ",", ".": ".", " ": " \u00a0\u202f\u2009", "'": "'\u2019"}
-_DAY = r"(\d{1,2})"
-_NORDIC = r"(?i:klo|kl\.?)"  # before a time of day whose minutes may follow a point
-_AT = r"(?:(?i:klo|kl\.?|um|at|a las|alle ore|alle|ore|às|as|à|om|ve|в|о) +)?"
-_CLOCK_WORD = r" ?(?i:uhr|hod\.?|hrs?\.?|hs\.?|uur|h|น\.?)"  # after one
-TIME = (
-    rf"(?:(?:[T:] *| +|, *){_AT}(\d{{1,2}})(?:[:.]| ?h ?)(\d{{2}})(?:[:.](\d{{2}})(?:[.,]\d+)?)?"
-    rf"(?: *([AaPp])\.? ?[Mm]\.?)?(?:{_CLOCK_WORD})?(?: ?(?:Z|UTC|MES?Z|[A-Z]{{2,4}}T|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
-)
-_YEAR = r"(\d{4}|\d{2})(?: ?(?:[rгрж]\.|года|року|roku))?"  # with the word for "year" that Slavic dates end in
-_TH = r"(?:st|nd|rd|th|er|º|°)?"
-
-_WORD = r"([^\x00-@\[-\x60\{-\x7f]{2,12})"  # letters, and all that is not ASCII: `MONTHS` decides
-_NAMED = rf"((?i:{'|'.join(sorted(ENGLISH, key=len, reverse=True))}))\.?"
-# The parts of a date, by name: read in RE2 (DuckDB) as in Python. "dby", "bdy": the month is a word. "era": a year of a
-# Japanese era. "tháng": as in Vietnam. "roc": years of the Republic of China.
-DATE_PATTERNS = {
-    "ymd": (rf"(\d{{4}})[-/.年년] ?{_DAY}[-/.月월] ?{_DAY}[日일.]?{TIME}", ("y", "m", "d", "h", "i", "s", "half")),
-    "roc": (rf"(\d{{1,3}})[-/.年] ?{_DAY}[-/.月] ?{_DAY}[日.]?{TIME}", ("y", "m", "d", "h", "i", "s", "half")),
-    "dby": (
-        rf"{_DAY}{_TH}[-/. ]*(?:of |de )?{_WORD}\.?[-/., ]*(?:de |del )?{_YEAR}{TIME}",
-        ("d", "m", "y", "h", "i", "s", "half"),
-    ),
-    "bdy": (rf"{_NAMED}[-/. ]*{_DAY}{_TH}[-/., ]+{_YEAR}{TIME}", ("m", "d", "y", "h", "i", "s", "half")),
-    "dmy": (rf"{_DAY}[-/.] ?{_DAY}[-/.] ?{_YEAR}{TIME}", ("d", "m", "y", "h", "i", "s", "half")),
-    "mdy": (rf"{_DAY}[-/.] ?{_DAY}[-/.] ?{_YEAR}{TIME}", ("m", "d", "y", "h", "i", "s", "half")),
-    "ybd": (rf"(\d{{4}})\.?[-/. ]+{_WORD}\.?[-/. ]*{_DAY}\.?{TIME}", ("y", "m", "d", "h", "i", "s", "half")),
-    "tháng": (rf"{_DAY} tháng {_DAY},? (?:năm )?{_YEAR}{TIME}", ("d", "m", "y", "h", "i", "s", "half")),
-    "era": (
-        rf"({'|'.join(ERAS)})(\d{{1,2}}|{FIRST})年{_DAY}月{_DAY}日?{TIME}",
-        ("e", "y", "m", "d", "h", "i", "s", "half"),
-    ),
-}
-CLOCK = r"(\d{1,2})(?::| ?h ?)(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?: *([AaPp])\.? ?[Mm]\.?)?"
-# In a time of day with a word beside it, what makes it one as CLOCK has it: h:mm.
-SAID_CLOCKS = (
-    rf"^{_NORDIC} +(\d{{1,2}})[.:](\d{{2}})(:\d{{2}})?$",
-    rf"^(\d{{1,2}})[.:](\d{{2}})(:\d{{2}})?{_CLOCK_WORD}$",
-    r"^([01]\d|2[0-3])([0-5]\d)(:\d{2})? ?(?i:hrs?\.?|h|uhr)$",  # 1430hrs
-)
-BEFORE_DATE = rf"^(?i:{'|'.join(WORDS_BEFORE)})[.,]* +"
 _EPOCH = datetime.date(1970, 1, 1)
 COLUMNS = ("other_decimal", "words", "yyyymmdd", "pairs")  # of `Spelling`: names of columns
 
@@ -122,7 +92,8 @@ class Spelling:
     `country=NA` says so of one column. `words`: columns whose fields are words, though they look like numbers or dates
     (001, 0123). `yyyymmdd`: columns of dates that are written as one number (20240131, with a time 202401311259).
     `pairs`: columns with two numbers in a field, such as blood pressure (120/80, 120x80): two columns, `bp (1)` and
-    `bp (2)`.
+    `bp (2)`. `months`: names of months that are not known, or mean two in two languages, with their numbers
+    (listopada=11).
     """
 
     decimal: Decimal = "."
@@ -143,6 +114,7 @@ class Spelling:
     calendar: Calendar = ""
     yyyymmdd: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
+    months: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         kinds = {
@@ -182,6 +154,10 @@ class Spelling:
                 f"{', '.join(MISSING[1:])}; got {odd!r}; leave it out"
             )
         object.__setattr__(self, "units", tuple(dict.fromkeys(composed(unit.strip()) for unit in self.units)))
+        months = (composed(bare(each)).lower() for each in self.months)
+        object.__setattr__(self, "months", tuple(dict.fromkeys(months)))
+        if odd := next((each for each in self.months if not re.fullmatch(rf"{WORD}=(0?[1-9]|1[0-2])", each)), None):
+            raise UsageError(f"<<months>> has words with numbers of months, such as listopada=11; got {odd!r}; mend it")
         for name in COLUMNS:
             object.__setattr__(self, name, tuple(dict.fromkeys(map(composed, getattr(self, name)))))
         if self.encoding:
@@ -293,7 +269,7 @@ class Spelling:
     def days(self, text: str) -> float | None:
         """The days from 1970-01-01 to the date that a text spells, with a part of a day for its time, as it is written
         (an offset from UTC does not count); None if it spells none."""
-        plain = re.sub(BEFORE_DATE, "", turned(western(composed(bare(text)), ".").strip()), count=1)
+        plain = bare_date(composed(bare(text)))
         for order in self.date_orders:
             pattern, names = DATE_PATTERNS[order]
             found = re.fullmatch(pattern, plain, re.ASCII)
@@ -316,7 +292,7 @@ class Spelling:
         calendar = self.calendar if era is None else ""
         if calendar and not YEARS[calendar][0] <= year <= YEARS[calendar][1]:
             return None
-        month, day = _month(part["m"] or "", self.months), int(part["d"] or "")
+        month, day = month_of(part["m"] or "", self.month_numbers), int(part["d"] or "")
         if calendar == "persian":
             days = persian_days(year, month, day)
             return None if days is None else days + time
@@ -327,9 +303,10 @@ class Spelling:
         return (date - _EPOCH).days + time
 
     @property
-    def months(self) -> dict[str, int]:
+    def month_numbers(self) -> dict[str, int]:
         """The number of each month by its name."""
-        return MONTHS_OF[self.calendar]
+        stated = (each.rpartition("=") for each in self.months)
+        return {**MONTHS_OF[self.calendar], **{word: int(number) for word, _, number in stated}}
 
     def options(self) -> dict[str, Any]:
         """What differs from the default, by the setting's name."""
@@ -341,30 +318,6 @@ def stating(**settings: Any) -> str:
     """How an error says that its reader states these of a source's spelling: one setting, as Python writes it."""
     said = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     return f"<<spelling=Spelling({said.replace('>>', '>' + chr(92) + 'x3e')})>>"
-
-
-def time_of(hour: str | None, minute: str | None, second: str | None, half: str | None) -> float | None:
-    """The part of a day that these parts of a time of day say; None if there is no such time."""
-    h, m, s = int(hour or 0), int(minute or 0), int(second or 0)
-    if half is not None:
-        if not 1 <= h <= 12:
-            return None
-        h = h % 12 + (12 if half in "Pp" else 0)
-    return None if h > 23 or m > 59 or s > 60 else (h * 3600 + m * 60 + s) / 86400
-
-
-def clock_time(text: str) -> float | None:
-    """The part of a day that a time of day alone spells (13:45, 1:45 pm); None if it spells none."""
-    plain = turned(western(text, ".").strip())
-    for said in SAID_CLOCKS:
-        plain = re.sub(said, r"\1:\2\3", plain, flags=re.ASCII)
-    found = re.fullmatch(CLOCK, plain, re.ASCII)
-    return None if found is None else time_of(*found.groups())
-
-
-def _month(text: str, months: dict[str, int]) -> int:
-    """A number, as it stands or of a word; 0 for no month. Errors: ValueError."""
-    return int(text) if text.isdigit() else months.get(text.lower(), 0)
 
 
 def _says_of(word: str, column: str) -> bool:

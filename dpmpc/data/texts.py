@@ -9,12 +9,14 @@ from dpmpc.data.few import MOST, TIMES, Texts, different, few_of, figureless, li
 from dpmpc.data.forms import (
     FIGURES,
     FORMS,
+    NAMED,
     NEGATIVE,
     Forms,
     code_sql,
     core_sql,
     has_unit_sql,
     missing_sql,
+    named_sql,
     plain_sql,
     unit_sql,
     unmarked_sql,
@@ -120,12 +122,14 @@ def _of_figures() -> Iterator[tuple[str, str]]:
         yield mark, fields(f"u <> o AND u = b AND ends_with(o, '{sign}') AND {plain_sql('b')}")
     for form, pattern in FORMS.items():
         yield form, fields(f"regexp_full_match(b, {literal(pattern)})")
+    for form in NAMED:
+        yield form, fields(named_sql("b", form))
 
 
 def plain_forms(source: Table, present: Mapping[str, int], rows: int) -> list[Forms]:
     """How the points of columns of plain numbers stand in their texts. `present`: the columns, and how many numbers;
     `rows`: of the source."""
-    found, none = points_of(source, list(present), rows), dict.fromkeys((*FORMS, *NEGATIVE), 0)
+    found, none = points_of(source, list(present), rows), dict.fromkeys((*FORMS, *NAMED, *NEGATIVE), 0)
     return [Forms(n, none, {}, {}, found[name][::-1], (n, 0), name, 0) for name, n in present.items()]
 
 

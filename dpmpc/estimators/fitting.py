@@ -15,7 +15,7 @@ import numpy as np
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.aggregator import Aggregator
-from dpmpc.aggregation.owner.local_parties import Choose
+from dpmpc.aggregation.owner.local_parties import Choose, work_out
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.guarantee import Promise
 from dpmpc.aggregation.plan.plan import Plan
@@ -260,7 +260,7 @@ def _learned(
     records, sizes = sorted_by_owner(X, y, given.split, given.weights), given.sizes
     facts = facts_of_schema(str(request.data_id), schema, sizes, before)
     request, advice = settled(request, facts)
-    plan = plan_of(request, facts)
+    plan = plan_of(request, facts, work_out)
     for text in () if advice is None or before else advice.marked:  # those of a survey were told before it
         expect(text)
     books.check(out, plan)

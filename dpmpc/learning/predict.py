@@ -44,10 +44,13 @@ class Predictions:
     unused: tuple[str, ...] = ()  # columns of the records that the model does not read
     left_out: tuple[str, ...] = ()  # those of them that were left out as it was trained
     scored: int = 0  # of how many records the score is: those whose target is known
+    unfit: str = ""  # the target that the records have, where not one of its values fits
 
     @property
     def line(self) -> str | None:
         """How good the predictions are, with what to hold it against; None where the records have no target."""
+        if self.score is None and self.unfit:
+            return f"no figure: not one of {number_of(self.n, 'record')} has a '{self.unfit}' that the model knows"
         if self.score is None:
             return None
         name, score = self.score
@@ -80,17 +83,19 @@ class Predictions:
 
 def predict(run: Path, source: Source, *, memory: int | None = None, spelling: Spelling = PLAIN) -> Predictions:
     """The predictions of the model in the run directory `run` for the records of a source, which needs the model's
-    feature columns only. A path here is a file of any kind; `CsvFile` is CSV whatever its name.
+    feature columns only. A path here is a file of any kind; `CsvFile` is CSV whatever its name. A record whose target
+    is missing or does not fit is predicted too, and counts in no figure, unless the spelling says to ask.
 
     Errors: no model, no such source, a missing column, values that are no numbers where numbers are due.
     """
     model = read_model(run)
     schema = model.schema
     target, task = schema.target, TASKS[schema.task]
-    with opened(source, memory=memory, spelling=spelling) as (table, _):
+    with opened(source, memory=memory, spelling=spelling.among_others) as (table, _):
         read = {composed(name) for name in (*(column.name for column in schema.columns), target.name)}
         unused = tuple(name for name in table.names if composed(name) not in read)
-        known = target.name in table
+        there = target.name in table
+        known = there and table[target.name].kind in ("number", "text")
         Mapping(table, schema, labels=known)  # refuses what does not fit before anything is read
         names = [column.name for column in schema.columns] + [target.name] * known
         own = held_where_wide(keeping(table, schema.listed), names)
@@ -108,15 +113,17 @@ def predict(run: Path, source: Source, *, memory: int | None = None, spelling: S
         target, np.concatenate(scores), np.concatenate(truth) if known else None, tuple(made.counts.values()),
         model.weights,
     )  # fmt: skip
-    return replace(found, unused=unused, left_out=model.left_out)
+    unfit = target.name if there and not known else found.unfit
+    return replace(found, unused=unused, left_out=model.left_out, unfit=unfit)
 
 
 def _said(
     target: Any, scores: Floats, truth: Floats | None, counts: tuple[Counts, ...], weights: tuple[float, ...]
 ) -> Predictions:
     score, base = None, None
-    if truth is not None and np.isnan(truth).all():  # misfits that count as zero vectors have no target
-        truth = None
+    unfit = ""
+    if truth is not None and np.isnan(truth).all():
+        truth, unfit = None, target.name
     there = slice(None) if truth is None else ~np.isnan(truth)
     true = np.empty(0) if truth is None else truth[there]
     if isinstance(target, Classes):
@@ -125,7 +132,7 @@ def _said(
         columns |= {f"probability_{name}": each[:, k] for k, name in enumerate(target.names)}
         if truth is not None:
             score, base = ("accuracy", float(np.mean(chosen[there] == true))), _commonest(true)
-        return Predictions(columns, score, counts, base, scored=len(true))
+        return Predictions(columns, score, counts, base, scored=len(true), unfit=unfit)
     if isinstance(target, Labels):
         names = np.array([target.negative_name, target.positive_name], dtype=object)
         columns = {
@@ -140,7 +147,7 @@ def _said(
         columns = {target.name: values}
         if truth is not None:
             score = "rmse", float(np.sqrt(np.mean((values[there] - target.original(true)) ** 2)))
-    return Predictions(columns, score, counts, base, scored=len(true))
+    return Predictions(columns, score, counts, base, scored=len(true), unfit=unfit)
 
 
 def _commonest(truth: Floats) -> float:

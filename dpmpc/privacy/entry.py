@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
-from dpmpc.lazy import dataclass
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
 
@@ -71,7 +71,27 @@ class Entry:
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values."""
         prices = {name: moved.to_json() for name, moved in self.prices}
-        return {**vars(self), "mechanism": self.mechanism.to_json(), "prices": prices}
+        value = {**vars(self), "mechanism": self.mechanism.to_json(), "prices": prices}
+        value.pop("_shared", None)
+        return value
+
+    def of(self, release: int, present: tuple[int, ...] | None, lost: tuple[int, ...]) -> "Entry":
+        """The line of another release of the run, which has the rest of this one. Written once a release: it is not
+        made, and checked, field by field."""
+        other = object.__new__(Entry)
+        vars(other).update(vars(self), release=release, present=present, lost=lost, _shared=self._shared)
+        return other
+
+    @cached_property
+    def _shared(self) -> str:
+        """What a line has in common with those of the run's other releases, as JSON without its braces."""
+        value = self.to_json()
+        for name in ("release", "present", "lost"):
+            del value[name]
+        for name in ("token", "part"):
+            if not value[name]:
+                del value[name]
+        return _ENCODER.encode(value)[1:-1]
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> "Entry":
@@ -132,25 +152,21 @@ class Line:
 
 def packed(line: Line) -> bytes:
     """The bytes of a line, without a newline; no two are alike."""
-    entry = line.entry
-    record: dict[str, Any] = {"v": FORMAT, "prev": line.prev, **entry.to_json()}
-    if entry.present is None:
-        del record["present"]
-    if not entry.lost:
-        del record["lost"]
-    if not entry.token:
-        del record["token"]
-    if not entry.part:
-        del record["part"]
-    record["salt"] = secrets.token_hex(16)
+    entry, rest = line.entry, dict[str, Any]()
+    if entry.present is not None:
+        rest["present"] = entry.present
+    if entry.lost:
+        rest["lost"] = entry.lost
     if line.first is not None:
-        record["by"] = line.first
+        rest["by"] = line.first
     if line.torn:
-        record["torn"] = True
+        rest["torn"] = True
     if line.kind == ELSEWHERE:
-        record["parties"] = line.parties
-    value = record if line.kind == RELEASE else [line.kind, record]
-    return _ENCODER.encode(value).encode()
+        rest["parties"] = line.parties
+    own = f'"v":{FORMAT},"prev":"{line.prev}","release":{entry.release:d}'
+    more = f",{_ENCODER.encode(rest)[1:-1]}" if rest else ""
+    record = f'{{{own},{entry._shared},"salt":"{secrets.token_hex(16)}"{more}}}'
+    return (record if line.kind == RELEASE else f'["{line.kind}",{record}]').encode()
 
 
 def parsed(line: bytes) -> Line | None:

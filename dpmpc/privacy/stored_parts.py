@@ -33,10 +33,10 @@ def by_place(key: str, file: str, n: int, second: int) -> Mask:
     return found
 
 
-def by_id(path: Path, key: str, ids: Sequence[str], second: int) -> Mask:
+def by_id(path: Path, key: str, ids: Sequence[str], second: int, keep: bool = True) -> Mask:
     """(n,) the same by the rows' ids, whose parts the file at `path` has; those of new ids are drawn, and are on disk
-    when this returns. Errors: UsageError for an id that two rows have; for sizes that rows which keep their parts do
-    not leave."""
+    when this returns, if they are to be kept. Errors: UsageError for an id that two rows have; for sizes that rows
+    which keep their parts do not leave."""
     blank, digests = hashlib.blake2b(key=bytes.fromhex(key), digest_size=_BYTES), bytearray()
     for text in ids:
         hashed = blank.copy()
@@ -59,7 +59,7 @@ def by_id(path: Path, key: str, ids: Sequence[str], second: int) -> Mask:
             f"records keep their part, held out or trained on, as others come and go; the planned sizes leave room for "
             f"{missing} of {len(new)} new ones; plan with another share, or another data_id"
         )
-    if len(new):
+    if len(new) and keep:
         found[new[np.argsort(mine[new])[:missing]]] = True
         added = np.empty(len(new), dtype=_ROW)
         added["hash"], added["second"] = mine[new], found[new]

@@ -27,7 +27,7 @@ from dpmpc.runs.consortium_file import file_spelling
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
 from dpmpc.runs.named_records import looked_at, open_records
 from dpmpc.runs.owner_process import Progress
-from dpmpc.runs.parting import check_ids, check_named
+from dpmpc.runs.parting import check_named, check_parts
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.request import Request
 from dpmpc.runs.settings import RecordSettings
@@ -119,7 +119,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
             request = request.among_others
             with TemporaryDirectory() as temporary, open_records(request, Path(temporary)) as records:
                 found = looked_at(plan, request, records.table, (plan.all_sizes[owner],) if plan.counted else ())
-                check_ids(request, plan, records.table)
+                check_parts(request, plan, owner, records.table)
             for line in found:
                 say(line)
             if any(": refused: " in line for line in found):

@@ -88,9 +88,7 @@ def records_and_plan(
     if plan is None:
         facts = replace(facts, part=training_part(job.request, all_of(job.request, dataset), dataset.name))
         request, advice = settled(job.request, facts)
-        plan = plan_of(request, facts)
-        if job.addresses is None:
-            work_out(plan)
+        plan = plan_of(request, facts, work_out) if job.addresses is None else plan_of(request, facts)
         return dataset, plan, advice or expectation(request, facts)
     check_shape(plan, dataset)
     check_sizes(facts.sizes, plan.sizes)

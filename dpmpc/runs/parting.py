@@ -6,7 +6,7 @@ it is; a file that changed and has no ids is refused before anything is sent, fo
 parts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError, number_of
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.native.hashes import keyed_hashes
-from dpmpc.privacy.account import Account, Writer
+from dpmpc.privacy.account import Account
 from dpmpc.privacy.assignment import Assignment, Parted, in_places
 from dpmpc.privacy.stored_parts import by_id, by_place
 from dpmpc.runs.request import Request
@@ -118,8 +118,8 @@ def _ids_of_places(
     assert account is not None  # records of the caller's own count somewhere
     place = _Place(account, whole.data_id, parted, owner)
     with account.writing(whole.data_id) as file:
-        name = _told_alike(file, place, _Known("", request.ids))
-        secret = file.assignment(f"{drawn.identity}: key", parts)
+        name = _told_alike(dict(file.contents.assignments), place, _Known("", request.ids))
+        secret = file.assignment(place.secret, parts)
         file.assignment(name, parts, "record", drawn)
     return ids, np.arange(table.n), replace(drawn, key=secret.key)
 
@@ -161,6 +161,11 @@ class _Place:
         return f"{self.parted.assignment.identity} of owner {self.owner}: "
 
     @property
+    def secret(self) -> str:
+        """What the account calls the key that draws them."""
+        return f"{self.parted.assignment.identity}: key"
+
+    @property
     def file(self) -> Path:
         """That has the parts of ids."""
         return self.account.folder / f"{self.data}.{self.parted.assignment.identity}.{self.owner}.npy"
@@ -192,6 +197,27 @@ def check_named(request: Request | None, plan: Plan) -> None:
         )
 
 
+def check_parts(request: Request, plan: Plan, owner: int, table: Table) -> None:
+    """What a run will ask of the records of which its plan holds some out, before the day; nothing is drawn or written.
+    Errors: as `check_ids`; records that are others, or told otherwise, than an earlier run had."""
+    check_ids(request, plan, table)
+    parted = plan.source.parted(plan.data_id)
+    if parted is None or plan.persons is not None:
+        return
+    account = account_of(plan, request.account, callers=request.source is not None)
+    assert account is not None  # records of the caller's own count somewhere
+    place, names = _Place(account, plan.data_id, parted, owner), account.assignments(plan.data_id)
+    if parted.places:
+        _told_alike(names, place, _Known("", request.ids))
+        return
+    known, held = _identified(request, plan, table), parted.sizes[parted.assignment.names[1]][owner]
+    name = _told_alike(names, place, known, table.n, held)
+    if known.column is not None and name in names:
+        key = names[place.secret].key
+        with _for_its_owner():
+            by_id(place.file, key, known.ids, held, keep=False)
+
+
 def check_ids(request: Request, plan: Plan, table: Table) -> None:
     """What a run will ask of the ids in an owner's table, before the day. Errors: as `check_named`, as `ids_of`; two
     rows have the same. They are for the owner's own screen."""
@@ -219,16 +245,10 @@ def _drawn(place: _Place, known: _Known, n: int, held: int) -> NDArray[np.bool_]
     """(n,) which rows are held out. Errors: they are told otherwise than by an earlier run, or their file changed, or
     the account has lost their parts; as `by_id`."""
     drawn = place.parted.assignment
-    parts, secret = dict(drawn.parts), f"{drawn.identity}: key"
+    parts = dict(drawn.parts)
     with place.account.writing(place.data) as file:  # alone: two runs at once would draw a new record's part twice
-        name = _told_alike(file, place, known, f"{held} of {n} places in {known.file}")
-        earlier = any(each == name for each, _ in file.contents.assignments)
-        if known.column is not None and earlier and not place.file.exists():
-            raise UsageError(
-                f"which records are held out is kept in the account; {place.account.folder} has lost it; restore that "
-                "folder, or plan with another data_id"
-            )
-        key = file.assignment(secret, parts).key
+        name = _told_alike(dict(file.contents.assignments), place, known, n, held)
+        key = file.assignment(place.secret, parts).key
         with _for_its_owner():
             alone = known.column is None
             found = by_place(key, known.file, n, held) if alone else by_id(place.file, key, known.ids, held)
@@ -236,15 +256,22 @@ def _drawn(place: _Place, known: _Known, n: int, held: int) -> NDArray[np.bool_]
     return found
 
 
-def _told_alike(file: Writer, place: _Place, known: _Known, places: str = "") -> str:
-    """What the account calls the way in which an owner's records are told from each other. Errors: an earlier run told
-    them otherwise, so a record could be in another part."""
-    name = place.whose + (places if known.column is None else f"ids of {known.column}")
-    if any(each.startswith(place.whose) and each != name for each, _ in file.contents.assignments):
+def _told_alike(names: Collection[str], place: _Place, known: _Known, n: int = 0, held: int = 0) -> str:
+    """What the account, which has assignments of these names, calls the way in which an owner's n records are told from
+    each other, of which so many are held out. Errors: an earlier run told them otherwise, so a record could be in
+    another part; the account has lost their parts."""
+    told = f"{held} of {n} places in {known.file}" if known.column is None else f"ids of {known.column}"
+    name = place.whose + told
+    if any(each.startswith(place.whose) and each != name for each in names):
         raise UsageError(
             "records are held out by their place in a file that stays as it is, or by their ids; since an earlier run "
             "on this data id the file is another, or they are told apart otherwise; use the file as it was, or name "
             "the column of ids that it had with <<ids>>, or plan with another data_id"
+        )
+    if n and known.column is not None and name in names and not place.file.exists():
+        raise UsageError(
+            f"which records are held out is kept in the account; {place.account.folder} has lost it; restore that "
+            "folder, or plan with another data_id"
         )
     return name
 

@@ -2,6 +2,7 @@
 
 import math
 import secrets
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -27,7 +28,12 @@ from dpmpc.settings import values_of
 if TYPE_CHECKING:
     from dpmpc.runs.adviser import Advice, Circumstances
 
+Ahead = Callable[[Plan], object]  # is told of a plan that parties will soon need to have worked out
 LOUDEST = 0.2  # of the records: with more noise than this in a count a survey finds nothing
+
+
+def _nothing(plan: Plan) -> None:
+    """The `Ahead` of a plan that no party here needs."""
 
 
 @dataclass(frozen=True)
@@ -158,9 +164,11 @@ def _circumstances(request: Request, facts: Facts) -> "Circumstances":
     )
 
 
-def plan_of(request: Request, facts: Facts) -> Plan:
-    """The plan. Errors: as `Plan`, and where its promise cannot be kept."""
+def plan_of(request: Request, facts: Facts, ahead: Ahead = _nothing) -> Plan:
+    """The plan. Errors: as `Plan`, and where its promise cannot be kept. `ahead`: gets the plan before anything is
+    derived from it."""
     plan, _ = _stated(request, facts)
+    ahead(plan)
     _ = plan.derived
     return plan
 
@@ -218,10 +226,11 @@ def plan_with_survey(
 
 def advised_with_survey(
     request: Request, draft: Schema, sizes: tuple[int, ...], name: str, part: str = "",
-    before: tuple[Mechanism, ...] = (),
+    before: tuple[Mechanism, ...] = (), ahead: Ahead = _nothing,
 ) -> "tuple[Plan, Advice | None]":  # fmt: skip
     """The plan whose release 0 is a survey of what the draft leaves open: its part of mu^2, and what follows it, from
-    public numbers alone; and the advice that was taken. `before`: what the same run has released already. Errors: as
+    public numbers alone; and the advice that was taken. `before`: what the same run has released already. `ahead`: gets
+    the survey's plan before what follows it is advised on, which the plan says in `stage_of` alone. Errors: as
     `plan_of`; no delta; what no survey is for."""
     if not request.delta:
         raise UsageError(
@@ -243,6 +252,7 @@ def advised_with_survey(
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
     unadvised = replace(request, iterations=request.releases)  # how training will go says nothing about its survey
     first = stage_plan(_stated(unadvised, facts)[0], survey.stage)
+    ahead(first)
     plan, advice = _stated(request, replace(facts, before=(*before, first.derived.mechanism)))
     source = replace(plan.learning, survey=survey, weights=() if stated is None else parsed(stated, draft.target))
     longest = source.longest(first.divisor, noise_of(first))

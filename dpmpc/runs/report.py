@@ -123,7 +123,7 @@ def add_figures(report: dict[str, Any], figures: Figures) -> None:
     """Puts the model's figures into a report, and what they warn of."""
     report["figures"] = figures.to_json()
     way = spoken("<<class_weight=balanced>>")
-    way = BALANCING if way == python_spelling("class_weight", "balanced") else way
+    way = python_spelling("class_weight", '"balanced"') if way == python_spelling("class_weight", "balanced") else way
     report["warnings"] += [text.replace(BALANCING, way) for text in figures.warnings]
 
 

@@ -215,9 +215,11 @@ def release(
     draft = on_advised_basis(request, asking.draft, asking.sizes)
     if too_loud(request, draft, asking.sizes):
         raise UsageError(silence(draft, asking.sizes))
-    whole, advice = advised_with_survey(request, draft, asking.sizes, asking.table.source, asking.part)
     # the parties of a run that is all here are processes of their own, and all its owners come
-    asked, plan = whole.learning.survey, replace(whole.first, role="apart", min_owners=None)
+    here = partial(replace, role="apart", min_owners=None)
+    name, part, ahead = asking.table.source, asking.part, lambda first: work_out(here(first))
+    whole, advice = advised_with_survey(request, draft, asking.sizes, name, part, ahead=ahead)
+    asked, plan = whole.learning.survey, here(whole.first)
     assert asked is not None
     work_out(plan)
     for warning in warned_of(request, advice, draft, asking.sizes):

@@ -21,7 +21,7 @@ from dpmpc.statistics.intervals import Number, hidden
 
 Floats = NDArray[np.float64]
 Kind = Literal["two", "several", "number"]
-BALANCING = 'class_weight="balanced"'  # as Python writes it: other surfaces put their own words there
+BALANCING = "balanced class weights"  # in files that all sites have; each surface puts its own words there
 GROUPS = 10  # of a plain calibration: records by predicted probability, as many in each
 
 

@@ -12,10 +12,11 @@ import pytest
 from dpmpc.cli.describe import command as describe_command
 from dpmpc.cli.main import group as dpmpc_command
 from dpmpc.data import CsvFile
+from dpmpc.data.calendars import clock_time
 from dpmpc.data.intake import Intake, explore
 from dpmpc.data.loading import opened
 from dpmpc.data.oddities import IDENTIFIER
-from dpmpc.data.spelling import Spelling, clock_time
+from dpmpc.data.spelling import Spelling
 from dpmpc.errors import RecordError
 from tests.data.abroad import ABROAD, Export
 from tests.data.test_intake import accounted_for, run

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from dpmpc.data import CsvFile
+from dpmpc.data.calendars import clock_time
 from dpmpc.data.loading import opened
-from dpmpc.data.spelling import Spelling, clock_time
+from dpmpc.data.spelling import Spelling
 from tests.data.test_abroad import looked_at
 from tests.data.test_other_countries import N, explored, noted, table
 

@@ -1,14 +1,17 @@
 """Columns of new records that a model does not read are named, in one line."""
 
+import datetime
 from pathlib import Path
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 
 from dpmpc.cli.main import group
 from dpmpc.data import CsvFile, load
 from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.data.spelling import Spelling
+from dpmpc.errors import RecordError
 from dpmpc.learning.model import write_model
 from dpmpc.learning.predict import predict
 
@@ -44,7 +47,14 @@ def test_records_with_the_models_columns_alone_have_no_such_line(tmp_path: Path)
 def test_records_without_target_are_predicted_and_not_scored(tmp_path: Path) -> None:
     run, new = model(tmp_path), tmp_path / "new.csv"
     new.write_text("caf\u00e9,x,y\n1,0.5,yes\n0,-1,no\n0,1,Summe\n", encoding="utf-8")
-    found = predict(run, CsvFile(new), spelling=Spelling(misfits="zero"))
+    found = predict(run, CsvFile(new))
     assert found.n == 3 and found.score == ("accuracy", 1.0) and found.base == 0.5
-    new.write_text("caf\u00e9,x,y\n1,0.5,?\n", encoding="utf-8")
-    assert predict(run, CsvFile(new), spelling=Spelling(misfits="zero")).score is None
+    assert found.line == "accuracy on 2 of 3 records: 1.0000; always saying the commonest class has 0.5000"
+    for gone in ("?", "later"):
+        new.write_text(f"caf\u00e9,x,y\n1,0.5,{gone}\n", encoding="utf-8")
+        found = predict(run, CsvFile(new))
+        assert found.score is None and found.line == "no figure: not one of 1 record has a 'y' that the model knows"
+        with pytest.raises(RecordError, match="is yes or no; a record has"):
+            predict(run, CsvFile(new), spelling=Spelling(misfits="ask"))
+    frame = {"caf\u00e9": [1, 0], "x": [0.5, -1], "y": [datetime.date(2024, 1, 1)] * 2}
+    assert predict(run, frame).line == "no figure: not one of 2 records has a 'y' that the model knows"

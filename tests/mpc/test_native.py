@@ -589,11 +589,11 @@ def test_processes_with_other_or_slow_kernels_are_named_with_the_factor() -> Non
     assert compared({"party 0": here, "party 1": here, "owner 0": None}) == compared({"party 0": slow}) == ""
     assert compared({"party 0": here, "party 1": Kernels(here.names, dict.fromkeys(here.pace, 5.9))}) == ""
     assert compared({"party 1": slow, "party 0": here, "owner 3": busy}).startswith(
-        "warning: party 1 computes with NumPy, and took 12.0 times as long; owner 3 took 3.5 times as long with the "
-        "same kernels as party 0, with AVX2, VAES, in a test of some milliseconds; the slowest party is the speed "
-        "of all"
+        "warning: party 1 computes with NumPy, and took 10.0 to 12.0 times as long, by the kind of work; owner 3 took "
+        "1.0 to 3.5 times as long, by the kind of work, with the same kernels; party 0 is the fastest, with AVX2, "
+        "VAES, in a test of some milliseconds; the slowest party is the speed of all"
     )
-    install, busy_or_slow = "install dpmpc from its wheel", "something else ran there meanwhile, or its processor is "
+    install, busy_or_slow = "install dpmpc from its wheel", "its processor is slower, or was shared"
     for named, other, says, not_said in (("owner 3", busy, busy_or_slow, install), ("x", slow, install, busy_or_slow)):
         line = compared({"party 0": here, named: other})
         assert says in line and not_said not in line, line

@@ -1,12 +1,13 @@
 """A line of a ledger of which a value is of another kind is no line, so that it counts as one that was torn."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dpmpc.errors import UsageError
-from dpmpc.privacy.entry import GENESIS, RELEASE, Line, packed, parsed
+from dpmpc.privacy.entry import ATTEMPT, ELSEWHERE, GENESIS, RELEASE, Entry, Line, packed, parsed
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
@@ -61,3 +62,22 @@ def test_the_largest_and_smallest_sizes_are_accounted(law: str, discrete: bool, 
     except UsageError:
         return
     assert spent >= 0
+
+
+@pytest.mark.parametrize("kind", [RELEASE, ATTEMPT, ELSEWHERE])
+@pytest.mark.parametrize("part", ["", 'part "1"'])
+def test_a_line_of_another_release_says_all_that_one_made_field_by_field_says(kind: str, part: str) -> None:
+    """What lines of a run share is written out once; what is a release's own is not among it."""
+    price = replace(entry(0, run='a "run"'), token="ab", part=part, prices=(("owner", Sensitivity.flat(2.0)),))
+    own: list[tuple[int, tuple[int, ...] | None, tuple[int, ...]]] = [(0, None, ()), (7, (0, 2), (1,)), (8, (), ())]
+    for release, present, lost in own:
+        due = replace(price, release=release, present=present, lost=lost)
+        made = price.of(release, present, lost)
+        again = made.of(release, present, lost)
+        assert (made, made.to_json(), hash(made)) == (due, due.to_json(), hash(due)) and made.lost == due.lost
+        assert price.release == 0 and replace(made, token="cd").token == "cd"
+        for each in (due, made, again, Entry.from_json(json.loads(json.dumps(made.to_json())))):
+            line = Line(kind, each, GENESIS, True, 'b"y', (2,) if kind == ELSEWHERE else ())
+            found = parsed(packed(line))
+            assert found == replace(line, entry=due) and found.entry.lost == lost
+    assert b'"token":"cd"' in packed(Line(kind, replace(price.of(1, None, ()), token="cd"), GENESIS, False, None))

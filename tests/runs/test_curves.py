@@ -10,7 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from dpmpc import train
+from dpmpc.aggregation.party.party import work_out
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first
+from dpmpc.circuits.gaussian import _plan_gaussian
+from dpmpc.circuits.sampler import noise_program
 from dpmpc.cli.main import group
 from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.errors import UsageError
@@ -19,7 +23,7 @@ from dpmpc.learning.predict import predict
 from dpmpc.learning.survey_columns import ANY
 from dpmpc.privacy import gaussian
 from dpmpc.runs import adviser
-from dpmpc.runs.planning import plan_with_survey
+from dpmpc.runs.planning import advised_with_survey, plan_with_survey
 from dpmpc.runs.request import Request
 from dpmpc.runs.trained import Trained
 
@@ -102,6 +106,30 @@ def test_a_run_with_a_survey_is_rehearsed_once_and_its_budget_solved_once(monkey
     fixed = plan_with_survey(replace(request, iterations=plan.releases + 3), draft, (500, 500), "sites")
     assert replace(fixed.first, stage_of="") == replace(plan.first, stage_of="")
     assert fixed.releases != plan.releases
+
+
+def test_tables_and_programs_of_a_survey_are_made_before_what_follows_it_is_advised_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    draft = Schema((Numeric("x", *ANY),), Labels("y", ("1",), ("0",)))
+    request = Request(owner_sizes=(500, 500), schema="s.json", epsilon=1.27, delta=1e-6, parties=3, run_id="ahead")
+    heard, rehearsed = list[str](), adviser.rehearsed
+
+    def ahead(first: Plan) -> None:
+        heard.append("a plan")
+        work_out(first.to_text())
+
+    def made() -> list[int]:
+        return [known.cache_info().misses for known in (_plan_gaussian, noise_program)]
+
+    monkeypatch.setattr(adviser, "rehearsed", lambda known: heard.append("advice") or rehearsed(known))
+    plan, _ = advised_with_survey(request, draft, (500, 500), "sites", ahead=ahead)
+    assert heard == ["a plan", "advice"]
+    before = made()
+    work_out(plan.first.to_text())
+    assert made() == before
+    work_out(replace(plan.first, epsilon=0.3).to_text())  # another promise: another table, another program
+    assert all(now > then for now, then in zip(made(), before, strict=True))
 
 
 def test_a_run_is_rehearsed_once_before_its_survey_and_once_after(

@@ -16,16 +16,18 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.data import CsvFile, Schema, load
 from dpmpc.data.loading import opened
+from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
 from dpmpc.learning.model import read_model
 from dpmpc.learning.task import TASKS
+from dpmpc.privacy.account import account_folder
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.privacy.stored_parts import by_place
 from dpmpc.runs import forecast, start
 from dpmpc.runs.figure_lines import read_lines
 from dpmpc.runs.forecast import LOUDEST, off_by
-from dpmpc.runs.parting import ids_of, rows_of
+from dpmpc.runs.parting import check_parts, ids_of, rows_of
 from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import Request
 from dpmpc.runs.status import read_status
@@ -138,6 +140,9 @@ def test_a_death_before_the_evaluation_is_carried_on_and_another_file_is_refused
     replace(other, run_id="again").write(tmp_path / "again.json")
     ends = sites(tmp_path / "again.json", tmp_path / "again", records, wait=2.0)  # for the one that is refused
     assert "since an earlier run" in str(ends[1]) and all(ends)
+    with opened(CsvFile(records[1])) as (table, _):
+        request = Request(csv=str(records[1]), planned=True, evaluate=False)
+        assert said_before(request, other, 1, table) == str(ends[1]).removeprefix("as owner 1: ")
     for name in "012":
         assert not [e for e in merge(read_ledgers(tmp_path / "again" / name)) if e.run.startswith("again")]
 
@@ -166,12 +171,31 @@ def parts(plan: Plan, file: Path, ids: str | None = "id", owner: int = 0) -> tup
     parted, request = plan.source.parted(plan.data_id), Request(csv=str(file), ids=ids, planned=True, evaluate=False)
     assert parted is not None
     with opened(CsvFile(file)) as (table, _):
-        names = np.array(ids_of(table, "id"))
-        trained, held = (
-            rows_of(request, plan, parted, parted.assignment.label(part), owner, table) for part in (TRAINING, HELD_OUT)
-        )
+        names, before = np.array(ids_of(table, "id")), said_before(request, plan, owner, table)
+        try:
+            trained, held = (
+                rows_of(request, plan, parted, parted.assignment.label(part), owner, table)
+                for part in (TRAINING, HELD_OUT)
+            )
+        except UsageError as error:
+            assert before and before.split(";")[0] == str(error).split(";")[0]
+            raise
+    assert not before
     assert (trained ^ held).all() and held.sum() == parted.sizes[HELD_OUT][owner]
     return set(names[trained]), set(names[held])
+
+
+def said_before(request: Request, plan: Plan, owner: int, table: Table) -> str:
+    """What a trial before the day says of the parts, without a word to the account."""
+    folder = account_folder()
+    kept = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    try:
+        check_parts(request, plan, owner, table)
+    except UsageError as error:
+        return str(error)
+    finally:
+        assert kept == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return ""
 
 
 def test_records_keep_their_part_as_others_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,7 @@ from dpmpc.noise.pool import CAPACITY, fills
 from dpmpc.privacy.budget import reserved
 from dpmpc.privacy.heads import Memory
 from dpmpc.privacy.ledger import Ledger
+from dpmpc.processes.logs import heard
 from dpmpc.processes.memory import peak_memory
 from dpmpc.processes.status import LEFT_OUT, Status, status_path
 from dpmpc.processes.worker import Emit, Log
@@ -260,6 +261,7 @@ async def _release_all(steps: ReleaseSteps, step: Step, tolerates_loss: bool, em
         holder.tolerate_loss()
     gate.announce(holder.bytes_sent + gate.bytes_sent)
     emit("begin", phase="releasing")
+    debugs = heard("debug")
     begin = time.perf_counter()
     for number in range(first, plan.releases):
         try:
@@ -270,7 +272,8 @@ async def _release_all(steps: ReleaseSteps, step: Step, tolerates_loss: bool, em
         else:
             steps.publish(number, opened)
         emit("release", done=number + 1)
-        log(f"debug: release {number} opened")
+        if debugs:
+            log(f"debug: release {number} opened")
     online = time.perf_counter() - begin
     steps.end(left)
     log(f"{left} releases opened in {online:.3f} s")

@@ -7,7 +7,6 @@ that, by `Traffic`, so that an opening that goes around these tools is in the tr
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from typing import Protocol
 
 from dpmpc.aggregation.party.owner_gate import OwnerGate
@@ -71,7 +70,8 @@ class ReleaseSteps:
         self.plan, self.attempt, self.holder, self.gate, self.source = plan, attempt, holder, gate, noise
         self._ledger, self._transcript, self._opened, self._traffic = ledger, transcript, opened, traffic
         self._observe, self._log = observe, log
-        self._price = entry_of(plan, attempt, attempt.first_release)
+        self._price = entry_of(plan, attempt, attempt.first_release, token=gate.token.hex())
+        self._stands = has_barrier(plan)
         self._judge = holder if isinstance(holder, Judges) else None
         self.rounds = 0  # of openings, and of checks of owners
         self._present: dict[int, Presence] = {}  # of releases that are under way, where owners may be missing
@@ -151,7 +151,7 @@ class ReleaseSteps:
         """The barrier: returns when all parties have said, for this attempt and release, that every owner's share is
         there. Nobody has sent a share of the opening before, so no input follows from one. One round, but where
         owners were agreed on or checked, which is as good. Errors: PeerError where parties say different things."""
-        if not has_barrier(self.plan):
+        if not self._stands:
             return
         rounds = self.holder.rounds
         await self.holder.stand(share, SAID.pack(self.gate.token, release), OPENING + release)
@@ -165,7 +165,7 @@ class ReleaseSteps:
     def spend(self, release: int) -> None:
         """Write the ledger line; it is on disk when this returns. Errors: UsageError for one beyond the budget."""
         present, lost = self._present.get(release), tuple(sorted(self._lost))
-        line = self._ledger.append(replace(self._price, release=release, present=present, lost=lost))
+        line = self._ledger.append(self._price.of(release, present, lost))
         self._transcript.note("ledger", release=release, line=line)
         self._observe("ledger", release, self.holder, self.gate)
 
@@ -180,17 +180,18 @@ class ReleaseSteps:
         self._opened.append(release, opened)
         self._observe("open", release, self.holder, self.gate)
         self._transcript.note("open", release=release, digest=digest(opened))
-        self._transcript.note("traffic", **self._traffic.take(self.holder.connections(), channel))
-        self._transcript.flush()
         return opened
 
     def publish(self, release: int, opened: Ints) -> None:
-        """Send the opened vector to the owners, with the bytes sent so far."""
+        """Send the opened vector to the owners, with the bytes sent so far. They wait for it: the transcript of the
+        opening is written after that, and a party that is killed meanwhile lacks its end, as one killed before does."""
         self._next = release + 1
         self.gate.publish(
             release, opened, self.holder.bytes_sent + self.gate.bytes_sent, self._present.pop(release, None)
         )
         self._observe("publish", release, self.holder, self.gate)
+        self._transcript.note("traffic", **self._traffic.take(self.holder.connections(), OPENING + release))
+        self._transcript.flush()
 
     async def skip(self, release: int) -> None:
         """The release is lost: no line is written and nothing opened, now or later. Its noise vector is thrown away."""

@@ -118,7 +118,7 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
         """The owners that a release needs at least."""
         return self.owners if self.min_owners is None else self.min_owners
 
-    @property
+    @cached_property
     def dropouts(self) -> bool:
         """Whether a release may do without some owners."""
         return self.fewest < self.owners
@@ -128,7 +128,7 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
         """Whether parties check owners; a release then says whose vectors are in it."""
         return self.check_owners != "no"
 
-    @property
+    @cached_property
     def names_owners(self) -> bool:
         """Whether a release says whose vectors are in it."""
         return self.dropouts or self.checks_owners

@@ -4,6 +4,7 @@ connections."""
 import struct
 from collections.abc import Iterable
 from dataclasses import astuple
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -100,10 +101,11 @@ def columns_of(dimension: int) -> list[tuple[int, int]]:
     return [(begin, min(begin + BLOCK_WORDS, dimension)) for begin in range(0, dimension, BLOCK_WORDS)]
 
 
-def pieces_of(first: int, end: int, dimension: int) -> list[Piece]:
+@lru_cache(maxsize=8)
+def pieces_of(first: int, end: int, dimension: int) -> tuple[Piece, ...]:
     """The frames of owners first .. end - 1, in order: their blocks, each by its columns."""
     columns = columns_of(dimension)
-    return [Piece(*owners, *column) for owners in blocks_of(first, end, dimension) for column in columns]
+    return tuple(Piece(*owners, *column) for owners in blocks_of(first, end, dimension) for column in columns)
 
 
 def result_bytes(dimension: int) -> int:

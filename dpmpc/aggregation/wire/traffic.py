@@ -8,21 +8,22 @@ carry PRSS keys, are not looked at.
 import hashlib
 import struct
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.link import Connection, Payload
 
 _FRAME = struct.Struct("<qQ")
 
 
-@dataclass
 class _Flow:
-    frames: int = 0
-    size: int = 0
-    digest: Any = field(default_factory=hashlib.sha256)
+    """Frames of a channel, one way."""
+
+    __slots__ = ("digest", "frames", "size")
+
+    def __init__(self) -> None:
+        self.frames = self.size = 0
+        self.digest = hashlib.sha256()
 
 
 class Traffic:
@@ -43,20 +44,22 @@ class Traffic:
         flow = flows.get(key)
         if flow is None:
             flow = flows[key] = _Flow()
+        size = len(payload)
         flow.frames += 1
-        flow.size += len(payload)
-        flow.digest.update(_FRAME.pack(label, len(payload)))
+        flow.size += size
+        flow.digest.update(_FRAME.pack(label, size))
         flow.digest.update(payload)
 
     def take(self, parties: Mapping[Connection, int], channel: int) -> dict[str, Any]:
         """{"sent": {party: [frames, bytes, digest]}, "received": ...} of one channel; empty if it carried nothing."""
-        record: dict[str, Any] = {"channel": channel, "sent": {}, "received": {}}
+        sent: dict[str, Any] = {}
+        received: dict[str, Any] = {}
+        ways = ((channel, True), sent), ((channel, False), received)
         for peer, flows in self._flows.items():
-            for outgoing, way in ((True, "sent"), (False, "received")):
-                if (flow := flows.pop((channel, outgoing), None)) is not None:
-                    party = str(parties.get(peer, "nobody"))
-                    record[way][party] = [flow.frames, flow.size, flow.digest.hexdigest()]
-        return record
+            for key, records in ways:
+                if (flow := flows.pop(key, None)) is not None:
+                    records[str(parties.get(peer, "nobody"))] = [flow.frames, flow.size, flow.digest.hexdigest()]
+        return {"channel": channel, "sent": sent, "received": received}
 
     def channels(self) -> list[int]:
         """The channels that carried frames and were not taken yet."""

@@ -76,6 +76,8 @@ def payload_bytes(parties: int, threshold: int, words: int) -> tuple[int, ...]:
 def expanded(stream: Prg, words: int) -> Words:
     """The next `words` field elements of a stream, exactly uniform given uniform bits. In blocks, as the dealer draws
     them: where a word has to be drawn again depends on where blocks begin."""
+    if words <= _BLOCK:
+        return field.uniform(stream, (words,))
     result = np.empty(words, dtype=np.uint64)
     for start in range(0, words, _BLOCK):
         block = result[start : start + _BLOCK]

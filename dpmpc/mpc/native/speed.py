@@ -34,7 +34,11 @@ class Kernels:
     def slower_than(self, other: "Kernels") -> float:
         """How many times as long as the other's these take, for the kind of work in which they differ most; below 1
         where they are faster in all."""
-        return max(mine / other.pace[kind] for kind, mine in self.pace.items())
+        return max(self.times(other))
+
+    def times(self, other: "Kernels") -> list[float]:
+        """The same of each kind of work."""
+        return [mine / other.pace[kind] for kind, mine in self.pace.items()]
 
     def pack(self) -> bytes:
         """What another process is told."""
@@ -61,26 +65,27 @@ def compared(said: Mapping[str, Kernels | None]) -> str:
     first = min(known, key=lambda name: sum(known[name].pace.values()))
     best, found, others, slow = known[first], [], False, False
     for name, kernels in known.items():
-        times = kernels.slower_than(best)
+        each = kernels.times(best)
+        times = f"{min(each):.1f} to {max(each):.1f} times as long, by the kind of work"
         if kernels.names != best.names:
-            found.append(f"{name} computes with {kernels.names}, and took {times:.1f} times as long")
+            found.append(f"{name} computes with {kernels.names}, and took {times}")
             others = True
-        elif times >= _FAR:
-            found.append(f"{name} took {times:.1f} times as long with the same kernels")
+        elif max(each) >= _FAR:
+            found.append(f"{name} took {times}, with the same kernels")
             slow = True
     if not found:
         return ""
     install = "; install dpmpc from its wheel or with a compiler where kernels are others" if others else ""
-    why = "; with the same kernels something else ran there meanwhile, or its processor is slower" if slow else ""
+    why = "; with the same kernels its processor is slower, or was shared" if slow else ""
     return (
-        f"warning: {'; '.join(found)} as {first}, with {best.names}, in a test of some milliseconds; the slowest party "
-        f"is the speed of all{install}{why}"
+        f"warning: {'; '.join(found)}; {first} is the fastest, with {best.names}, in a test of some milliseconds; the "
+        f"slowest party is the speed of all{install}{why}"
     )
 
 
 @functools.lru_cache(maxsize=1)
 def kernels_in_use() -> Kernels:
-    """This process's. Cost: some milliseconds of measuring, once; on a busy machine it finds less than there is."""
+    """This process's. Cost: some milliseconds of measuring, once."""
     slots, stream = Slots(3 * _GATES + 2, 2, _WORDS), KeyStream(bytes(16))
     slots.state[...] = 1
     out, left, right = (np.arange(k * _GATES + 2, (k + 1) * _GATES + 2, dtype=np.int32) for k in range(3))
@@ -97,10 +102,10 @@ def kernels_in_use() -> Kernels:
 
 
 def _best(job: Callable[[], object]) -> float:
-    """Seconds of the quickest of a few."""
+    """Seconds of a processor that the quickest of a few took: not how long it waited for one."""
     best = float("inf")
     for _ in range(_TIMES):
-        begin = time.perf_counter()
+        begin = time.process_time_ns()
         job()
-        best = min(best, time.perf_counter() - begin)
+        best = min(best, max(time.process_time_ns() - begin, 1) / 1e9)
     return best

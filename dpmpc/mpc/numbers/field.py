@@ -124,7 +124,8 @@ def from_int64(values: NDArray[np.int64]) -> Words:
 
 def to_int64(values: Words) -> NDArray[np.int64]:
     """Field elements as integers of least absolute value."""
-    return cast(NDArray[np.int64], in_pieces(_to_int64, values))
+    signed: NDArray[np.int64] = in_pieces(_to_int64, values)
+    return signed
 
 
 def _to_int64(values: Words) -> NDArray[np.int64]:

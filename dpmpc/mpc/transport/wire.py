@@ -274,15 +274,19 @@ class Peer(asyncio.BufferedProtocol):
                 break
             if end - at < HEADER.size:
                 break
-            if not self._begin(view[at : at + HEADER.size]):
+            if not self._begin(at, end):
                 return
             at += HEADER.size
-        if self.lost is None:
+            if not self._open_frame:  # all of it is here
+                at += self._size
+                self._deliver()
+        if self.lost is None and at < end:
             self._scratch[: end - at] = bytes(view[at:end])
             self._held = end - at
 
-    def _begin(self, raw: memoryview) -> bool:
-        magic, version, tag, label, size = HEADER.unpack(raw)
+    def _begin(self, at: int, end: int) -> bool:
+        """Read the header at byte `at` of the scratch buffer, and the payload if it ends by `end`; whether to go on."""
+        magic, version, tag, label, size = HEADER.unpack_from(self._scratch, at)
         if magic != MAGIC or version != VERSION:
             self._refuse(
                 f"it speaks another protocol (magic {magic:#x}, version {version}; here {MAGIC:#x}, {VERSION})"
@@ -291,21 +295,18 @@ class Peer(asyncio.BufferedProtocol):
             self._refuse("it does not greet first")
         elif tag != self._tag and self._greeted:
             self._refuse("it belongs to another run; give every process the same run id")
-        elif size > (most := self._most(label)):
+        elif size > (most := reasons.MOST_REASON if label in (ALIVE, REASON) else self._largest):
             self._refuse(f"it announced a frame of {size} bytes, above the {most} allowed")
         else:
             self.other_run = self.other_run or tag != self._tag
             self.other_stage = self.other_run and tag >> _STAGE == self._tag >> _STAGE
-            self._label, self._size, self._filled, self._open_frame = label, size, 0, True
-            self._payload = blank(min(size, _AWAITED if label in self._awaited else _FIRST))
-            self._greeted = True
+            self._label, self._size, self._filled, self._greeted = label, size, 0, True
+            at += HEADER.size
+            self._open_frame = size > end - at
+            most = _AWAITED if label in self._awaited else _FIRST
+            self._payload = blank(min(size, most)) if self._open_frame else self._scratch[at : at + size]
             return True
         return False
-
-    def _most(self, label: int) -> int:
-        if label in (ALIVE, REASON):
-            return reasons.MOST_REASON
-        return self._largest
 
     def _deliver(self) -> None:
         self._open_frame = False
