@@ -317,8 +317,7 @@ def _has_answers(run: Path) -> bool:
 
 def _about(run: Path) -> list[str]:
     """What a synthetic table says of itself."""
-    about: list[str] = loads((run / plain.ROWS).read_text(encoding="utf-8"))["about"]
-    return about
+    return list(loads((run / plain.ROWS).read_text(encoding="utf-8"))["about"])
 
 
 def _answers(facts: Facts) -> str:
