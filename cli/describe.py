@@ -37,6 +37,7 @@ _SPARKS = " ▁▂▃▄▅▆▇█"
 @source_options
 @click.option("--target", metavar="COLUMN", help="The column to predict: its classes are counted.")
 @setting_option("owners_column", help="The column that says who owns a record: no feature, and not in the schema.")
+@setting_option("task", help="What --schema is for, where the target does not tell: its numbers may be classes.")
 @click.option("--drop", metavar="COLUMN", multiple=True, help="A column to leave out; may be repeated.")
 @click.option(
     "--schema",
@@ -59,6 +60,7 @@ def command(
     spelling: "Spelling",
     target: str | None,
     owners_column: str | None,
+    task: str | None,
     drop: tuple[str, ...],
     schema_out: Path | None,
     html_out: Path | None,
@@ -108,7 +110,9 @@ def command(
     if schema_out is not None:
         if target is None:
             raise UsageError("a schema names the column to predict; got none; add --target COLUMN")
-        schema = schema_of(found.intake, target)
+        from dpmpc.learning.task import TASKS
+
+        schema = schema_of(found.intake, target, goal=None if task is None else TASKS[task])
         as_text = json.dumps(schema.to_json(), indent=2) + "\n" if schema_out.suffix == ".json" else None
         _write(schema_out, as_text or toml_of(schema, found.intake))
         click.echo(f'{schema_out}: a first schema, bounds "data"; {NOT_PUBLIC}', err=True)

@@ -110,6 +110,18 @@ def test_a_log_spells_settings_as_the_surface_it_was_opened_under() -> None:
     assert not os.environ.get(logs.SPELLING)
 
 
+def test_surfaces_that_leave_in_the_order_in_which_they_came_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(logs.SPELLING, "dpmpc.outer:spelling")
+    first, second = speaking(KIT), speaking(CLI)
+    first.__enter__()
+    second.__enter__()
+    assert os.environ[logs.SPELLING].split() == [CLI, KIT, "dpmpc.outer:spelling"]
+    first.__exit__(None, None, None)
+    assert os.environ[logs.SPELLING].split() == [CLI, "dpmpc.outer:spelling"]
+    second.__exit__(None, None, None)
+    assert os.environ[logs.SPELLING] == "dpmpc.outer:spelling"
+
+
 @pytest.mark.parametrize("surfaces", [[], [CLI], [CLI, KIT]])
 @pytest.mark.parametrize(
     "value", ["x", "[", "['a'", "[1]", "[['a']]", "'", "(" * 200, "f(", "f(a=b)", "f(**{})", "f(a=())", "\0"]

@@ -19,7 +19,8 @@ TIME = (
     rf"(?:(?:[T:] *| +|, *){_AT}(\d{{1,2}})(?:[:.]| ?h ?)(\d{{2}})(?:[:.](\d{{2}})(?:[.,]\d+)?)?"
     rf"(?: *([AaPp])\.? ?[Mm]\.?)?(?:{_CLOCK_WORD})?(?: ?(?:Z|UTC|MES?Z|[A-Z]{{2,4}}T|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
 )
-_YEAR = r"(\d{4}|\d{2})(?: ?(?:[rгрж]\.|года|року|roku))?"  # with the word for "year" that Slavic dates end in
+YEAR_WORD = r"(?: ?(?:[rгрж]\.|года|року|roku))?"  # for "year", in which Slavic dates end
+_YEAR = rf"(\d{{4}}|\d{{2}}){YEAR_WORD}"
 _TH = r"(?:st|nd|rd|th|er|º|°)?"
 
 WORD = r"([^\x00-@\[-\x60\{-\x7f]{2,12})"  # letters, and all that is not ASCII: `MONTHS` decides
@@ -51,6 +52,11 @@ SAID_CLOCKS = (
     r"^([01]\d|2[0-3])([0-5]\d)(:\d{2})? ?(?i:hrs?\.?|h|uhr)$",  # 1430hrs
 )
 BEFORE_DATE = rf"^(?i:{'|'.join(WORDS_BEFORE)})[.,]* +"
+
+
+def bare_date(text: str) -> str:
+    """A text as it is held against these patterns."""
+    return re.sub(BEFORE_DATE, "", turned(western(text, ".").strip()), count=1)
 
 
 def persian_days(year: int, month: int, day: int) -> int | None:

@@ -272,14 +272,19 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
         return
     assert isinstance(target, Range)
     value = value_sql(table, target.name)
-    bad, clipped = table.one(
+    there = f"FILTER (WHERE isfinite({value}))"
+    bad, low, high, clipped = table.one(
         f"count(*) FILTER (WHERE NOT isfinite({value}))",
+        *(f"{end}({value}) {there}" for end in ("min", "max")),
         f"count(*) FILTER (WHERE isfinite({value}) AND NOT ({value} BETWEEN {target.low!r} AND {target.high!r}))",
     )
     if bad:
         have = number_of(bad, "record has", "records have")
         text = f"{have} no finite number: {_examples(table, target.name, f'NOT isfinite({value})')}"
         found.append(_misfits(table, target.name, bad, text))
+    if low is not None and low == high and rows - bad > 1:
+        same = f"it is {low:g} in {number_of(rows - bad, 'record')}, all that fit"
+        found.append(Finding("warning", target.name, f"{same}; a model learns from targets that differ"))
     if clipped:
         found.append(Finding("note", target.name, f"{clipped} of {rows} values are outside the range"))
 

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from dpmpc.data.calendars import TIME, WORD
+from dpmpc.data.calendars import TIME, WORD, YEAR_WORD, bare_date
 from dpmpc.data.once import once
 from dpmpc.data.reading import literal
-from dpmpc.data.scripts import ENGLISH, IN_TWO, MONTHS, month_list, quick
+from dpmpc.data.scripts import ENGLISH, IN_TWO, MONTHS, WIDE_MINUS, month_list, quick
 from dpmpc.data.spelling import GAPS, NO_CENTS, Negative, Order, Spelling, composed, is_unit, stating
 from dpmpc.data.table import some
 from dpmpc.errors import number_of
@@ -57,14 +57,15 @@ FORMS = {
 }
 NAMED = {  # dates whose month is a word: one that is known, with a year of two digits; another
     "named short": (True, rf"\d{{1,2}}[-/. ]+{WORD}\.?[-/. ,]*\d{{2}}{TIME}"),
-    "named otherwise": (False, rf"\d{{1,2}}\.?[-/. ]*{WORD}\.?[-/. ,]*(?:1[89]|20)\d\d{TIME}"),
+    "named otherwise": (False, rf"\d{{1,2}}\.?[-/. ]*{WORD}\.?[-/. ,]*(?:1[89]|20)\d\d{YEAR_WORD}{TIME}"),
 }
 LIKELY_MISSING = (
-    "-", "--", "---", "\\n", ".", "..", "...", "nan", "nil", "#n/a", "#na", "#n/v", "#nv", "#n/d", "n.a.",
-    "n. a.", "k.a.", "k. a.", "<na>", "(null)", "not available", "missing", "n/d", "n.d.", "s.o.", "\u2013", "\u2014",
+    "-", "--", "---", *WIDE_MINUS, "\\n", ".", "..", "...", "nan", "nil", "#n/a", "#na", "#n/v", "#nv", "#n/d", "n.a.",
+    "n. a.", "k.a.", "k. a.", "<na>", "(null)", "not available", "missing", "n/d", "n.d.", "s.o.", "\u2014",
     "no data", "s/d", "sin datos", "b.d.", "b. d.", "neuvedeno", "nincs adat", "ei tietoa", "ingen data", "fehlt",
+    "b/d", "n.c.", "n/c", "bez danych", "nema podataka", "nav datu", "n\u0117ra duomen\u0173", "ei mitattu",
     "nicht verf\u00fcgbar", "non renseign\u00e9", "non disponible", "non disponibile", "no disponible",
-    "n\u00e3o dispon\u00edvel", "niet beschikbaar", "\u03b4/\u03c5", "\uff0d", "\u30fc",
+    "n\u00e3o dispon\u00edvel", "niet beschikbaar", "\u03b4/\u03c5", "\u30fc",
     "keine angabe", "uppgift saknas", "ikke oplyst", "brak danych", "n\u00e3o informado", "veri yok", "\u043d/\u0434",
     "\u043d.\u0434.", "\u043d\u0435\u0442 \u0434\u0430\u043d\u043d\u044b\u0445",
 )  # fmt: skip
@@ -78,7 +79,7 @@ FIGURES = quick(
     rf"(\P{{Nd}}{{2,14}}([23] )?)?({_CORE})(\P{{Nd}}{{1,14}}[23]?)?|"
     r"[^\pL\pN\s]{1,3}\pN[\pN.,' ]*[^\pL\pN]{0,2}|\pN[\pN.,' ]*[^\pL\pN\s.,']{1,2}"
     r"|(\pL[\pL\pM.]{0,9} ?)?\d+:\d+(:\d+)?( ?\pL[\pL\pM.]{0,9})?|\d+/\d+"
-    r"|[+-]?\pN+\x{b7}\pN+|\pN ?['\x{2019}\x{2032}] ?\pN[^\pL]{0,5}"
+    r"|\pN ?m ?\pN\pN|[+-]?\pN+\x{b7}\pN+|\pN ?['\x{2019}\x{2032}] ?\pN[^\pL]{0,5}"
     r"|\pN+ ?\pL{1,9}\.?([, ]+\pN+ ?\pL{1,9}\.?)+|(\pL[\pL\pM.]{0,9} ?){1,2}\pN+([.,' ]\pN+)+"
     r"|\pN+([.,]\pN+)? ?(±|\+/-|\+-|[x×*]) ?\pN+([.,]\pN+)?( ?\pL{1,5})?|\pN{1,3} ?[-/\x{2013}] ?\pN{1,3}( ?\pL{1,5})?"
     r"|\pL{1,4}\pN{1,3}[年년]\pN{1,2}[月월]\pN{1,2}[日일]?|[+-]?\pN+([.,]\pN+)? ?[(\[]\pN[^)\]]{0,20}[)\]]"
@@ -131,7 +132,7 @@ def named_sql(text: str, form: str) -> str:
 
 def months_in(texts: Iterable[str]) -> tuple[str, ...]:
     """The words of "named otherwise" among some texts, in small letters."""
-    found = (re.fullmatch(NAMED["named otherwise"][1], text, re.ASCII) for text in texts)
+    found = (re.fullmatch(NAMED["named otherwise"][1], bare_date(text), re.ASCII) for text in texts)
     words = (each[1].lower() for each in found if each)
     return tuple(sorted({word for word in words if word not in MONTHS}))
 
@@ -234,10 +235,11 @@ def proposed(stated: Spelling, columns: list[Forms]) -> tuple[Spelling, tuple[st
         result = replace(result, century=datetime.date.today().year - 99)
         asks.append("dates: years of two digits; <<century>> says of which hundred years")
     if any(c.unnamed for c in columns):
-        words = sorted({word for c in columns if c.unnamed for word in c.months}) or ["..."]
+        words = sorted({word for c in columns if c.unnamed for word in c.months})
         said = some([f"{word} ({IN_TWO[word]})" if word in IN_TWO else word for word in words], 12)
-        way = stating(months=(f"{words[0]}=N",))
-        asks.append(f"dates: months have names that are not known, {said}; say which number each has: {way}")
+        way = stating(months=(f"{words[0] if words else 'WORD'}=N",))
+        known = f", {said}" if said else ""
+        asks.append(f"dates: months have names that are not known{known}; say which number each has: {way}")
     return replace(result, missing=(*stated.missing, *_words(columns))), tuple(asks)
 
 

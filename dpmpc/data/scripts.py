@@ -3,7 +3,7 @@
 import re
 
 ZEROS = "\uff10\u0660\u06f0\u0966\u09e6\u0e50"  # full-width, Arabic, Persian, Devanagari, Bengali, Thai
-_MINUS = "\u2212\u2013\u2010\u2011\ufe63\uff0d"  # what spreadsheets and word processors write before negative numbers
+WIDE_MINUS = "\u2212\u2013\u2010\u2011\ufe63\uff0d"  # as spreadsheets and word processors write it
 _SIGNS = {"\uff0e": ".", "\uff0c": ",", "\uff0f": "/", "\uff1a": ":", "\uff0b": "+", "\uff05": "%", "\uff08": "(",
           "\uff09": ")", "\u066a": "%", "\u3000": " ", "\u00b7": "\u066b", "\u2219": "\u066b"}  # fmt: skip
 # They have no width: directions of writing, byte order marks between files.
@@ -11,7 +11,7 @@ MARKS = "\u200b\u200e\u200f\u061c\ufeff\u2060\u202a\u202b\u202c\u202d\u202e\u206
 BLANKS = "\u00a0\u2007\u2009\u202f\u3000"  # spaces that are not ASCII
 ARABIC_POINT, ARABIC_COMMA = "\u066b", "\u066c"  # of decimals, as a raised point (36·7) is, and between thousands
 _DIGITS = {chr(ord(zero) + k): str(k) for zero in ZEROS for k in range(10)}
-_PLAIN = {**_DIGITS, **dict.fromkeys(_MINUS, "-"), **_SIGNS}
+_PLAIN = {**_DIGITS, **dict.fromkeys(WIDE_MINUS, "-"), **_SIGNS}
 FROM, TO = "".join(_PLAIN) + MARKS, "".join(_PLAIN.values())  # SQL's translate takes out what TO has nothing for
 _TABLE = str.maketrans(FROM[: len(TO)], TO, MARKS)
 

@@ -14,17 +14,17 @@ from dataclasses import asdict, replace
 from typing import Any, Literal, get_args
 
 from dpmpc.data.calendars import (
-    BEFORE_DATE,
     DATE_PATTERNS,
     OURS,
     WORD,
     YEARS,
     Calendar,
+    bare_date,
     month_of,
     persian_days,
     time_of,
 )
-from dpmpc.data.scripts import BLANKS, ERAS, FIRST, MARKS, MONTHS_OF, turned, western
+from dpmpc.data.scripts import BLANKS, ERAS, FIRST, MARKS, MONTHS_OF, western
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 
@@ -269,7 +269,7 @@ class Spelling:
     def days(self, text: str) -> float | None:
         """The days from 1970-01-01 to the date that a text spells, with a part of a day for its time, as it is written
         (an offset from UTC does not count); None if it spells none."""
-        plain = re.sub(BEFORE_DATE, "", turned(western(composed(bare(text)), ".").strip()), count=1)
+        plain = bare_date(composed(bare(text)))
         for order in self.date_orders:
             pattern, names = DATE_PATTERNS[order]
             found = re.fullmatch(pattern, plain, re.ASCII)

@@ -27,6 +27,8 @@ LEVEL, JSON, SPELLING = "DPMPC_LOG_LEVEL", "DPMPC_LOG_JSON", "DPMPC_LOG_SPELLING
 _OWN = "dpmpc."  # no other package spells settings
 _ROLES = ("party: ", "owner: ")  # of a process that is both
 _WARNINGS = ("refused ", "waiting for ")
+_entered: list[str] = []  # surfaces of this process, the innermost first
+_outer: list[str] = []  # those of the process that started it
 
 
 def choose(level: str | None, as_json: bool) -> None:
@@ -41,12 +43,19 @@ def choose(level: str | None, as_json: bool) -> None:
 def speaking(surface: str) -> Iterator[None]:
     """Logs that are opened meanwhile, here and in processes that start meanwhile, spell settings as the function
     "module:function" of this package does. What it leaves marked is for the surface around it."""
-    before = os.environ.get(SPELLING, "")
-    os.environ[SPELLING] = " ".join(dict.fromkeys((surface, *before.split())))
+    if not _entered:
+        _outer[:] = os.environ.get(SPELLING, "").split()
+    _entered.insert(0, surface)
+    _tell_surfaces()
     try:
         yield
-    finally:
-        os.environ[SPELLING] = before
+    finally:  # sites in threads of one process do not leave in the order in which they came
+        _entered.remove(surface)
+        _tell_surfaces()
+
+
+def _tell_surfaces() -> None:
+    os.environ[SPELLING] = " ".join(dict.fromkeys((*_entered, *_outer)))
 
 
 def _surfaces() -> list[str]:

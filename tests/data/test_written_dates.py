@@ -5,13 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from dpmpc.cli.main import group
 from dpmpc.cli.settings import spelling as options
 from dpmpc.data.derive import spelled_otherwise
+from dpmpc.data.forms import missing_sql, months_in
 from dpmpc.data.intake import explore, look
 from dpmpc.data.loading import opened
 from dpmpc.data.reading import days_sql
-from dpmpc.data.schema import Date, Schema, column_of_bounds, read_bounds
+from dpmpc.data.schema import Classes, Date, Range, Schema, column_of_bounds, read_bounds
 from dpmpc.data.scripts import _MONTHS, IN_TWO, MONTHS
 from dpmpc.data.spelling import Spelling
 from dpmpc.data.written import written
@@ -91,6 +94,22 @@ def test_names_of_months_that_are_not_known_are_asked_for_and_stop_a_run() -> No
         with opened({"day": days, "y": np.arange(60) % 2}, spelling=stated) as (table, _):
             found, _plain = look(table, target="y")
             assert found["day"].kind == "date" and found["day"].unread == 0 and not spelled_otherwise(found)
+    assert months_in(("wt. 5 Listopada 2024 r.", "5. Lip 1999 10:30", "3 maja 2024")) == ("lip", "listopada")
     doses = np.array([f"{1 + k % 9} tabl {5 * k}" for k in range(60)], dtype=object)
     with opened({"dose": doses, "y": np.arange(60) % 2}) as (table, _):
         assert not spelled_otherwise(look(table, target="y")[0])
+
+
+def test_a_dash_alone_and_words_of_offices_look_like_missing() -> None:
+    texts = ["-", "\u2212", "\u2013", "\u2010", "b/d", "N.C.", "a", "1", "+"]
+    with opened({"t": np.array(texts, dtype=object), "k": np.arange(len(texts))}) as (table, _):
+        found = [row[0] for row in table.rows(missing_sql(table.text("t")), 'ORDER BY "k"')]
+    assert found == [True] * 6 + [False] * 3
+
+
+def test_a_draft_takes_a_task_where_numbers_may_be_classes(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,y\n" + "".join(f"{k % 7},{k % 3}\n" for k in range(30)))
+    for task, kind in (("softmax", Classes), ("ridge", Range)):
+        asked = ["describe", tmp_path / "x.csv", "--target", "y", "--task", task, "--schema", tmp_path / "s.toml"]
+        found = CliRunner().invoke(group, [str(word) for word in asked])
+        assert found.exit_code == 0 and isinstance(Schema.read(tmp_path / "s.toml").target, kind), found.output
