@@ -9,6 +9,7 @@ from typing import Any, Literal
 from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.holding import as_they_stand
 from dpmpc.data.mapping import Counts, complete
+from dpmpc.data.once import selected
 from dpmpc.data.planned import other_sizes
 from dpmpc.data.reading import literal
 from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed
@@ -163,7 +164,7 @@ def _numbers(table: Table, columns: Sequence[Column], rows: int) -> dict[str, tu
         low, high = (", ".join(literal(repr(ends[name][end])) for name in each.names) for end in (0, 1))
         within = f"v BETWEEN CAST([{low}][c + 1] AS DOUBLE) AND CAST([{high}][c + 1] AS DOUBLE)"
         tests = ("isnan(v)", "isinf(v)", f"isfinite(v) AND NOT ({within})")
-        values = f"(SELECT {COLUMN} AS c, {value_sql(each.table, each.name)} AS v FROM {each.relation})"
+        values = selected(f"{COLUMN} AS c, {value_sql(each.table, each.name)} AS v", each.relation)
         asked = ", ".join(f"count(*) FILTER (WHERE {test})" for test in tests)
         for c, missing, bad, clipped in table.rows(f"c, {asked}", "GROUP BY c", values):
             found[each.names[c]] = missing, bad, clipped
@@ -272,14 +273,19 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
         return
     assert isinstance(target, Range)
     value = value_sql(table, target.name)
-    bad, clipped = table.one(
+    there = f"FILTER (WHERE isfinite({value}))"
+    bad, low, high, clipped = table.one(
         f"count(*) FILTER (WHERE NOT isfinite({value}))",
+        *(f"{end}({value}) {there}" for end in ("min", "max")),
         f"count(*) FILTER (WHERE isfinite({value}) AND NOT ({value} BETWEEN {target.low!r} AND {target.high!r}))",
     )
     if bad:
         have = number_of(bad, "record has", "records have")
         text = f"{have} no finite number: {_examples(table, target.name, f'NOT isfinite({value})')}"
         found.append(_misfits(table, target.name, bad, text))
+    if low is not None and low == high and rows - bad > 1:
+        same = f"it is {low:g} in {number_of(rows - bad, 'record')}, all that fit"
+        found.append(Finding("warning", target.name, f"{same}; a model learns from targets that differ"))
     if clipped:
         found.append(Finding("note", target.name, f"{clipped} of {rows} values are outside the range"))
 

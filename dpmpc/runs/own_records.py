@@ -131,6 +131,8 @@ def tell(dataset: Dataset, plan: Plan, job: OwnersJob, log: Log, emit: Emit) -> 
     alike = one_value(dataset.schema.target, dataset.ends, dataset.records.n - dataset.misfits)
     if alike and not held_here and not plan.released:  # else it was said before the survey
         emit("stage", text=f"warning: {alike}")
+    if held_here and job.begins:  # of each column it was said as the run began
+        return
     for counts in dataset.counts:
         if counts.warning is not None:
             emit("stage", text=f"warning: {counts.warning}")

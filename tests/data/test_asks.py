@@ -1,11 +1,21 @@
 """What fields alone do not tell is asked, and of each column it is said how to change what becomes of it."""
 
+from datetime import date
+from typing import Any
+
 import pytest
 
+from dpmpc.data.check import check
+from dpmpc.data.describe import Described
+from dpmpc.data.draft import column_of
 from dpmpc.data.forms import FORMS, NAMED, NEGATIVE, Forms, proposed
+from dpmpc.data.hashing import BUCKETS, bucket
+from dpmpc.data.loading import opened
 from dpmpc.data.looked import Kind, Looked
+from dpmpc.data.schema import Date, Numeric, Range, Schema, Surveyed
 from dpmpc.data.spelling import Spelling
 from dpmpc.errors import spelt
+from dpmpc.runs.summary import _who
 
 
 def column(*, points: int = 0, units: dict[str, int] | None = None, **counts: int) -> Forms:
@@ -52,3 +62,50 @@ def test_each_column_has_the_setting_or_line_that_changes_what_becomes_of_it(kin
     values = (("a", 5), ("b", 5)) if kind == "category" else ()
     found = Looked("c", "VARCHAR", kind, "feature", 10, 0, 2, values=values, listed=True)
     assert spelt(found.change) == line and found.does
+
+
+def test_dates_become_days_and_times_the_part_of_a_day() -> None:
+    day, time = (
+        Looked("c", "VARCHAR", kind, "feature", 10, 0, 2, least=18_300.0, greatest=19_000.0)
+        for kind in ("date", "time")
+    )
+    assert column_of(day, hashed=True) == Date("c", date(2020, 1, 1), date(2023, 1, 1))
+    assert column_of(time, hashed=True).features == ("c hour",)
+
+
+def test_what_is_published_of_texts_is_a_number_that_two_records_share() -> None:
+    found = Looked(
+        "c", "VARCHAR", "category", "feature", 10, 0, 3, values=(("icu", 5), ("er", 4), ("rare", 1)), listed=True
+    )
+    column = column_of(found, hashed=True)
+    assert isinstance(column, Surveyed) and set(column.kept) == {bucket("c", text, BUCKETS) for text in ("icu", "er")}
+    assert not any(text in str(column) for text in ("icu", "er'", "rare"))
+
+
+def test_a_run_says_which_columns_it_leaves_out_by_their_reason() -> None:
+    report: dict[str, Any] = {
+        "data": "x.csv", "owners": 2, "owner_sizes": [5, 5], "parties": 3, "threshold": 1, "engine": "clear",
+        "iterations": 2, "method": "gradient", "dimension": 1, "learning": {}, "privacy": {"neighbours": "record"},
+        "columns": {"used": {"a": 1}, "left_out": {"id": "as asked", "b": "nothing stood out", "c": "as asked"}},
+    }  # fmt: skip
+    assert [said for what, said in _who(report) if what == "left out"] == ["id, c: as asked", "b: nothing stood out"]
+
+
+def test_a_quantity_that_is_one_number_is_warned_of() -> None:
+    schema = Schema((Numeric("x", 0.0, 1.0),), Range("y", 0.0, 9.0))
+    alike = "it is 7 in 2 records, all that fit"
+    for values, said in (([7, 7, None], alike), ([7, 6, None], ""), ([7, None, None], "")):
+        with opened({"x": [0.0, 0.5, 1.0], "y": values}, spelling=Spelling(misfits="zero")) as (table, _):
+            found = [each for each in check(schema, table).found if "all that fit" in each.text]
+        assert bool(found) == bool(said) and all(said in each.text and each.severity == "warning" for each in found)
+
+
+def test_all_that_was_found_of_a_column_is_there_as_json() -> None:
+    found = Looked(
+        "c", "VARCHAR", "number", "feature", 10, 2, 6, unread=1, least=1.0, greatest=9.0, odd=("x",), why="numbers"
+    )
+    assert Described(found, (("1", 7),), ("odd",)).to_json() == {
+        "name": "c", "kind": "number", "role": "feature", "type": "VARCHAR", "missing": 2, "not_read": 1, "distinct": 6,
+        "least": 1.0, "greatest": 9.0, "values": {"1": 7}, "used": True, "why": "numbers", "notes": ["odd"],
+        "does": "a number; not read, so missing: 1 field", "change": "drop=['c']",
+    }  # fmt: skip

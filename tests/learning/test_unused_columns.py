@@ -23,6 +23,7 @@ def model(folder: Path) -> Path:
     path = folder / "train.csv"
     path.write_text("id,x,caf\u00e9,y\n1,0.5,1,yes\n2,-0.5,0,no\n", encoding="utf-8")
     data = load(CsvFile(path), schema=SCHEMA, drop=("id",), test_fraction=0.0)
+    assert data.columns == {"used": {"x": 1, "caf\u00e9": 1}, "left_out": {"id": "as asked"}}
     write_model(folder / "model.npz", np.array([1.0, 0.0, 0.0]), data, "r")
     return folder
 
