@@ -9,6 +9,7 @@ from typing import Any, Literal
 from dpmpc.data.hashing import bucket_sql
 from dpmpc.data.holding import as_they_stand
 from dpmpc.data.mapping import Counts, complete
+from dpmpc.data.once import selected
 from dpmpc.data.planned import other_sizes
 from dpmpc.data.reading import literal
 from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed
@@ -163,7 +164,7 @@ def _numbers(table: Table, columns: Sequence[Column], rows: int) -> dict[str, tu
         low, high = (", ".join(literal(repr(ends[name][end])) for name in each.names) for end in (0, 1))
         within = f"v BETWEEN CAST([{low}][c + 1] AS DOUBLE) AND CAST([{high}][c + 1] AS DOUBLE)"
         tests = ("isnan(v)", "isinf(v)", f"isfinite(v) AND NOT ({within})")
-        values = f"(SELECT {COLUMN} AS c, {value_sql(each.table, each.name)} AS v FROM {each.relation})"
+        values = selected(f"{COLUMN} AS c, {value_sql(each.table, each.name)} AS v", each.relation)
         asked = ", ".join(f"count(*) FILTER (WHERE {test})" for test in tests)
         for c, missing, bad, clipped in table.rows(f"c, {asked}", "GROUP BY c", values):
             found[each.names[c]] = missing, bad, clipped

@@ -9,7 +9,7 @@ import numpy as np
 from dpmpc.data.holding import held
 from dpmpc.data.intake import Intake, explore
 from dpmpc.data.looked import Looked
-from dpmpc.data.once import once
+from dpmpc.data.once import once, selected
 from dpmpc.data.reading import literal
 from dpmpc.data.table import Table
 from dpmpc.data.together import COLUMN, SMALL, alike
@@ -124,7 +124,7 @@ def _histograms(table: Table, columns: Sequence[Looked]) -> dict[str, tuple[tupl
             value = some.table.days(some.name) if dates else some.table.number(some.name)
             ends = ([repr(end(kinds[name])) for name in some.names] for end in (_low, _half))
             low, half = (f"CAST([{', '.join(map(literal, each))}][{COLUMN} + 1] AS DOUBLE)" for each in ends)
-            values = f"(SELECT {COLUMN} AS c, {value} AS v, {low} AS low, {half} AS half FROM {some.relation})"
+            values = selected(f"{COLUMN} AS c, {value} AS v, {low} AS low, {half} AS half", some.relation)
             place = _place("v", "low", "half")
             for c, at, count in table.rows(f"c, {place}, count(*)", "WHERE isfinite(v) GROUP BY 1, 2", values):
                 found[some.names[c]][at] = count

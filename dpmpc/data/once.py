@@ -31,6 +31,12 @@ def worked_out(select: str, relation: str) -> tuple[str, str]:
     return select, relation
 
 
+def selected(select: str, relation: str) -> str:
+    """The relation of what is selected from another, in which `once` holds too."""
+    select, relation = worked_out(select, relation)
+    return f"(SELECT {select} FROM {relation})"
+
+
 def bound(sql: str) -> str:
     """The same in one expression, which may stand within a lambda."""
     sql, named = _named(sql)

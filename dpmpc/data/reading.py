@@ -1,14 +1,14 @@
 """SQL for what a text reads as: a number, or a date in days. The same as `data.spelling` says in Python."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from dpmpc.data.calendars import BEFORE_DATE, CLOCK, DATE_PATTERNS, OURS, PERSIAN_EPOCH, SAID_CLOCKS, YEARS
-from dpmpc.data.once import let
+from dpmpc.data.once import let, once
 from dpmpc.data.scripts import (
     ARABIC_COMMA,
     ARABIC_POINT,
-    ENGLISH,
     ENGLISH_LIST,
     ERAS,
     FIRST,
@@ -20,8 +20,6 @@ from dpmpc.data.scripts import (
     month_list,
 )
 from dpmpc.data.spelling import GAPS, Spelling
-
-_FOREIGN = ("era", "tháng")  # orders of dates that have letters which are not ASCII
 
 # What stands for a value within an expression; no column of records has such a name, and one that had it would be read
 # in its place.
@@ -111,39 +109,24 @@ def _digits(text: str, spelling: Spelling) -> str:
 
 
 def without_before_sql(text: str) -> str:
-    """SQL for a text without a day of the week before it, if it is one of a date."""
-    return f"CASE WHEN {_led(text)} THEN regexp_replace({text}, {literal(BEFORE_DATE)}, '') ELSE {text} END"
-
-
-def _led(text: str) -> str:
-    """SQL for whether a text may begin with a word that stands before a date: a look at two letters is cheap."""
-    return f"lower(left({text}, 2)) IN ({', '.join(sorted({literal(word[:2]) for word in WORDS_BEFORE}))})"
+    """SQL for a text without a day of the week before it, if it is one of a date: a look at two letters is cheap."""
+    two = ", ".join(sorted({word[:2] for word in WORDS_BEFORE}))  # of one text: a list of them is looked through slower
+    led = f"{text} > ':' AND contains({literal(two)}, lower(left({text}, 2)))"
+    return f"CASE WHEN {led} THEN regexp_replace({text}, {literal(BEFORE_DATE)}, '') ELSE {text} END"
 
 
 def days_sql(text: str, spelling: Spelling) -> str:
-    """SQL for the DOUBLE of days since 1970-01-01 of the date that a text spells, NULL where it spells none."""
-    months = ", ".join(literal(word) for word in ENGLISH if len(word) == 3)
-    eras = ", ".join(map(literal, ERAS))
-
-    def read(text: str, western: bool) -> str:
-        """Most texts are no dates, and a look at the first characters is cheap."""
-        ways = {
-            order: _days(text, order, spelling) for order in spelling.date_orders if western or order not in _FOREIGN
-        }
-        words, era = ways.pop("bdy"), ways.pop("era", "")
-        return (
-            f"CASE WHEN left({text}, 1) BETWEEN '0' AND '9' THEN coalesce({', '.join(ways.values())})"
-            f" WHEN lower(left({text}, 3)) IN ({months}) THEN {words}"
-            + (f" WHEN left({text}, 2) IN ({eras}) THEN {era}" if era else "")
-            + " END"
-        )
-
-    led = let(TEXT, _turned(_western(text, ".")), without_before_sql(TEXT))
-    other = let(TEXT, led, read(TEXT, western=True))
-    return (
-        f"CASE WHEN {_foreign(text)} OR {_led(text)} THEN CASE WHEN regexp_matches({text}, '\\pN') THEN {other} END"
-        f" ELSE {read(text, western=False)} END"
-    )
+    """SQL for the DOUBLE of days since 1970-01-01 of the date that a text spells, NULL where it spells none. What finds
+    the parts of a date differs with their order; what makes days of them stands there once for all orders, as DuckDB
+    takes longer to plan an expression than to work it out for some thousand texts."""
+    other = f"CASE WHEN regexp_matches({text}, '\\pN') THEN {_turned(_western(text, '.'))} END"
+    western = once(f"CASE WHEN {_foreign(text)} THEN {other} ELSE {text} END")
+    plain = once(without_before_sql(western))  # within a lambda DuckDB compiles patterns again for each 2,048 fields
+    # years of an era are ours, whatever calendar the others are of
+    groups = [spelling.date_orders] if not spelling.calendar else [spelling.date_orders[:-1], spelling.date_orders[-1:]]
+    calendars = (spelling.calendar, "")
+    ways = [_days(plain, orders, spelling, calendar) for orders, calendar in zip(groups, calendars, strict=False)]
+    return f"coalesce({', '.join(ways)})" if len(ways) > 1 else ways[0]
 
 
 def clock_sql(text: str) -> str:
@@ -174,31 +157,44 @@ def _clock(text: str) -> str:
     return text
 
 
-def _days(text: str, order: str, spelling: Spelling) -> str:
+def _days(text: str, orders: Sequence[str], spelling: Spelling, calendar: str) -> str:
+    """SQL for the days of the date that a text spells in one of some orders; NULL where it spells none. Most texts are
+    no dates, and a look at the first characters is cheap."""
+    ways = {order: _parts(text, order) for order in orders}
+    words, era = ways.pop("bdy", ""), ways.pop("era", "")
+    begun = [
+        (f"left({text}, 1) BETWEEN '0' AND '9'", f"coalesce({', '.join(ways.values())})" if ways else ""),
+        (f"contains({literal(ENGLISH_LIST)}, lower(left({text}, 3)))", words),
+        (f"contains({literal(', '.join(ERAS))}, left({text}, 2))", era),
+    ]
+    parts = " ".join(f"WHEN {begins} THEN {way}" for begins, way in begun if way)
+    short = "NULL"
+    if spelling.century is not None:
+        first, rest = spelling.century - spelling.century % 100, spelling.century % 100
+        two = f"CAST({PARTS}.y AS INTEGER)"
+        short = f"CAST({two} + {first} + CASE WHEN {two} < {rest} THEN 100 ELSE 0 END AS VARCHAR)"
+    year = f"CASE WHEN strlen({PARTS}.y) = 2 THEN {short} ELSE {PARTS}.y END"
+    named = f"left(split_part({literal(month_list(spelling.month_numbers))}, concat(',', lower({PARTS}.m), '='), 2), 2)"
+    month = f"CASE WHEN left({PARTS}.m, 1) BETWEEN '0' AND '9' THEN {PARTS}.m ELSE {named} END"
+    time = f"CASE WHEN {PARTS}.h = '' THEN 0 ELSE {_time()} END"
+    there = f"{PARTS}.y NOT IN ('', '0000')"
+    return let(PARTS, f"CASE {parts} END", f"CASE WHEN {there} THEN {_date(year, month, calendar)} + {time} END")
+
+
+def _parts(text: str, order: str) -> str:
+    """SQL for the parts of a date of this order, as texts: a STRUCT of all that `_days` asks for; NULL where the text
+    is none. A year of two digits lacks its century; one of an era, or of the Republic of China, has more."""
     pattern, names = DATE_PATTERNS[order]
-    listed = ", ".join(literal(name) for name in names)
-    part = f"regexp_extract({text}, {literal(f'^{pattern}$')}, [{listed}])"
+    found = f"regexp_extract({text}, {literal(f'^{pattern}$')}, [{', '.join(map(literal, names))}])"
     year = f"{PARTS}.y"
     if order == "era":
         base = " ".join(f"WHEN {literal(era)} THEN {first}" for era, first in ERAS.items())
         within = f"CASE WHEN {PARTS}.y = {literal(FIRST)} THEN 1 ELSE TRY_CAST({PARTS}.y AS INTEGER) END"
         year = f"CAST(CASE {PARTS}.e {base} END + {within} AS VARCHAR)"
-    elif order not in ("ymd", "roc"):
-        short = "NULL"
-        if spelling.century is not None:
-            first, rest = spelling.century - spelling.century % 100, spelling.century % 100
-            two = f"CAST({PARTS}.y AS INTEGER)"
-            short = f"CAST({two} + {first} + CASE WHEN {two} < {rest} THEN 100 ELSE 0 END AS VARCHAR)"
-        year = f"CASE WHEN strlen({PARTS}.y) = 2 THEN {short} ELSE {PARTS}.y END"
-    month = f"{PARTS}.m"
-    if order == "bdy":
-        month = f"(strpos({literal(ENGLISH_LIST)}, lower(left({PARTS}.m, 3))) + 2) // 3"
-    elif order in ("dby", "ybd"):
-        listed = literal(month_list(spelling.month_numbers))
-        month = f"left(split_part({listed}, concat(',', lower({PARTS}.m), '='), 2), 2)"
-    date = _date(year, month, spelling.calendar if order != "era" else "")
-    time = f"CASE WHEN {PARTS}.h = '' THEN 0 ELSE {_time()} END"
-    return let(PARTS, part, f"CASE WHEN {PARTS}.y NOT IN ('', '0000') THEN {date} + {time} END")
+    elif order == "roc":
+        year = f"lpad({PARTS}.y, 3, '0')"
+    others = ", ".join(f"{part} := {PARTS}.{part}" for part in ("m", "d", "h", "i", "s", "half"))
+    return let(PARTS, found, f"CASE WHEN {PARTS}.y <> '' THEN struct_pack(y := {year}, {others}) END")
 
 
 def _date(year: str, month: str, calendar: str) -> str:

@@ -66,7 +66,7 @@ ENGLISH = (
     "jan", "january", "feb", "february", "mar", "march", "apr", "april", "may", "jun", "june", "jul", "july", "aug",
     "august", "sep", "sept", "september", "oct", "october", "nov", "november", "dec", "december",
 )  # fmt: skip
-ENGLISH_LIST = "".join(word for word in ENGLISH if len(word) == 3)
+ENGLISH_LIST = ", ".join(word for word in ENGLISH if len(word) == 3)
 # English, German, French, Spanish, Catalan, Galician, Italian, Portuguese, Romanian, Dutch, Scandinavian and Icelandic,
 # Finnish, Estonian, Latvian, Lithuanian, Hungarian, Turkish, Albanian, Indonesian, Greek, Russian, Ukrainian,
 # Belarusian, Bulgarian, Macedonian, Serbian, Croatian, Slovenian, Czech, Slovak, Polish, Thai, Arabic and Hindi words.

@@ -21,7 +21,7 @@ from dpmpc.data.forms import (
     unit_sql,
     unmarked_sql,
 )
-from dpmpc.data.once import once
+from dpmpc.data.once import once, selected
 from dpmpc.data.reading import clock_sql, literal, western_sql, without_before_sql
 from dpmpc.data.scripts import LETTERS, ZEROS
 from dpmpc.data.table import Table
@@ -41,7 +41,7 @@ def different_texts(table: Table, name: str) -> str:
 
 
 def _read(table: Table, name: str, relation: str, along: str = "") -> str:
-    """The same of a relation of values; `along`: what else goes with each."""
+    """The same of a relation of values; `along`: what else goes with each, as c."""
     text, figureless = table.text(name), table[name].figureless
     value = days = "CAST(NULL AS DOUBLE)"
     if not (figureless or table.worded(name)):
@@ -49,13 +49,13 @@ def _read(table: Table, name: str, relation: str, along: str = "") -> str:
     number = f"CASE WHEN isfinite({_VALUE}) THEN {_VALUE} END AS n"
     day = f"CASE WHEN NOT coalesce(isfinite({_VALUE}), false) THEN {days} END AS d"
     values = f"(SELECT *, {value} AS {_VALUE} FROM {relation})"  # in one place: see `worked_out`
-    read = f"(SELECT {along}{TIMES} AS k, {text} AS t, {number}, {day} FROM {values})"
+    read = selected(f"{along}{TIMES} AS k, {text} AS t, {number}, {day}", values)
     if figureless:
         return f"(SELECT *, {', '.join(f'CAST(NULL AS VARCHAR) AS {each}' for each in 'oub')} FROM {read})"
-    foreign = without_before_sql(western_sql("t"))
+    foreign, carried = without_before_sql(once(western_sql("t"))), f"{'c, ' if along else ''}k, t, n, d"
     plain = f"CASE WHEN n IS NULL AND d IS NULL AND regexp_matches(t, '\\pN') THEN {foreign} END"
-    odd = f"(SELECT *, {plain} AS o FROM {read})"
-    return f"(SELECT *, {core_sql('u')} AS b FROM (SELECT *, {unmarked_sql('o')} AS u FROM {odd}))"
+    odd = f"(SELECT *, {unmarked_sql('o')} AS u FROM {selected(f'{carried}, {plain} AS o', read)})"
+    return selected(f"{carried}, o, u, {core_sql('u')} AS b", odd)
 
 
 def fields(condition: str) -> str:

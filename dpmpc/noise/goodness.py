@@ -5,6 +5,7 @@ returns a p-value, uniform on [0, 1] (or larger) for samples of the law. Touches
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ class Outcome:
     p_value: float
 
 
+@lru_cache(maxsize=64)  # what a test can see is found by the same test of narrower samples, up to twenty times
 def bins(law: ExactLaw, count: int, wanted: int = 64) -> tuple[Integers, Reals]:
     """(upper edges of all bins but the last, probabilities), each bin expecting 20 of `count` or more.
 

@@ -1,13 +1,14 @@
 """The noise that was found, and the same as scores: standard normal numbers if the noise has its law."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.privacy.exact import ExactLaw, Integers, Reals
-from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.law import LAWS, Law
 
 _LEAST = 1e-15  # a tail's probability, where doubles end
 
@@ -31,7 +32,7 @@ class Sample:
     @cached_property
     def exact(self) -> ExactLaw:
         """The claimed law."""
-        return LAWS[self.law].exact(self.scale, self.discrete)
+        return _exact(LAWS[self.law], self.scale, self.discrete)
 
     @cached_property
     def most_likely(self) -> float:
@@ -71,3 +72,8 @@ class Sample:
     def narrowed(self, factor: float) -> "Sample":
         """The same with `factor` times the noise."""
         return replace(self, noise=np.rint(factor * self.noise).astype(np.int64))
+
+
+@lru_cache(maxsize=64)  # one object for all samples of a claim: what is worked out of it is kept too
+def _exact(law: Law, scale: float, discrete: bool) -> ExactLaw:
+    return law.exact(scale, discrete)

@@ -35,7 +35,8 @@ def test_our_laws_pass(name: str) -> None:
 
 @pytest.mark.parametrize("name", METHODS.names())
 def test_our_methods_pass_and_come_near_their_claims(name: str) -> None:
-    assert 0.2 < check_method(name, trials=100) <= 1
+    trials = 100 if METHODS[name].repeats else 25  # of one release each vector is a whole fit
+    assert 0.2 < check_method(name, trials=trials) <= 1
 
 
 @pytest.mark.parametrize("name", TASKS.names())
