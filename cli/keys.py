@@ -90,7 +90,8 @@ def sign(requested: tuple[Path, ...], name: str | None, authority: Path, out: Pa
 
 def _site(kit: Path) -> tuple[str, Path, str]:
     """(the process of a kit, the folder of its keys, the site's name). Errors: it is no kit."""
-    from dpmpc.runs.kit import SITE, read_kit
+    from dpmpc.runs.kit import read_kit
+    from dpmpc.runs.site_file import SITE
 
     if not (kit / SITE).is_file():
         raise UsageError(

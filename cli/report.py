@@ -40,13 +40,15 @@ def command(run: Path, out: Path | None, ledgers: Path | None, curves: Path | No
     from dpmpc.dossier.page import write_page
     from dpmpc.errors import UsageError
     from dpmpc.learning.model import read_model
+    from dpmpc.runs.answer_files import ANSWERS
     from dpmpc.runs.folder import run_folder
-    from dpmpc.runs.stats import ANSWERS, reopened
 
     run = run_folder(run)
     path = out or run / "report.html"
     try:
         if of_a_party(run) and (run / ANSWERS).exists():
+            from dpmpc.runs.stats import reopened
+
             reopened(run).plot(path)
         else:
             write_page(facts_of(run, ledgers), path)

@@ -8,19 +8,21 @@ words, which may quote records, get into messages.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
 from dpmpc.data.csvfile import spooled, write_csv
 from dpmpc.data.engine import duckdb
+from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Column, Table
 from dpmpc.errors import RecordError, UsageError
 
 _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 _BOOLEAN, _FLOAT4 = 16, 700
 _USED = (_BOOLEAN, 18, 19, 20, 21, 23, 25, 26, _FLOAT4, 701, 1042, 1043, 1700, 2950)  # numbers, texts, uuid
+_FRACTIONS = (_FLOAT4, 701, 1700)
 _DATES = (1082, 1083, 1114, 1184, 1186, 1266)
 
 
@@ -48,9 +50,18 @@ def filtered_by(query: str | None) -> str:
 
 
 def open_database(
-    url: str, query: str, connection: duckdb.DuckDBPyConnection, folder: Path, *, empty: bool = False
+    url: str,
+    query: str,
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    *,
+    empty: bool = False,
+    spelling: Spelling = PLAIN,
+    names: Sequence[str] = (),
 ) -> Table:
     """The rows of a query, copied into `folder`. `url`: sqlite:///FILE, or postgresql://[HOST[:PORT]]/DATABASE.
+    `spelling`: of its texts; what the database has as a number is one whatever it says. `names`: what the columns are
+    called in it, if the query calls them otherwise.
 
     Errors: a database that is away or says no, a query that it cannot answer, no rows unless it may be `empty`, columns
     of one name.
@@ -64,9 +75,10 @@ def open_database(
         )
     try:
         if scheme == "sqlite":
-            columns = _sqlite(_file(unquote(rest.removeprefix("//").partition("?")[0])), query, path)
+            file = _file(unquote(rest.removeprefix("//").partition("?")[0]))
+            columns = _sqlite(file, query, path, spelling, names)
         elif scheme in ("postgresql", "postgres"):
-            columns = _postgresql(url, query, path)
+            columns = _postgresql(url, query, path, spelling, names)
         else:
             raise UsageError(
                 "<<database>> is sqlite:///FILE or postgresql://HOST/DATABASE; got another scheme; for other databases"
@@ -76,7 +88,8 @@ def open_database(
         raise UsageError(
             f"records need room on the disk while they are read; the query's rows: {error.strerror}; free some"
         ) from None
-    table = Table(f"the {scheme} query", columns, spooled(path, len(columns)), connection, parsed=True)
+    relation = spooled(path, len(columns))
+    table = Table(f"the {scheme} query", columns, relation, connection, parsed=True, spelling=spelling)
     if not empty and not table.rows("1", "LIMIT 1"):
         raise UsageError("a table needs records; the query has no rows; change <<sql>>")
     return table
@@ -101,7 +114,9 @@ def _file(name: str) -> Path:
     raise UsageError("a database must be there; <<database>> names no SQLite file; check the path")
 
 
-def _sqlite(file: Path, query: str, path: Path) -> tuple[Column, ...]:
+def _sqlite(
+    file: Path, query: str, path: Path, spelling: Spelling, called: Sequence[str]
+) -> tuple[Column, ...]:
     import sqlite3  # which few runs need
 
     try:
@@ -113,13 +128,14 @@ def _sqlite(file: Path, query: str, path: Path) -> tuple[Column, ...]:
     def rows(cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
         for row in cursor:
             bytes_in.update(k for k, value in enumerate(row) if isinstance(value, bytes))
-            yield row
+            yield tuple(v if not isinstance(v, float) else repr(v).replace(".", signs[k]) for k, v in enumerate(row))
 
     try:
         cursor = database.execute(query)
         if cursor.description is None:
             raise UsageError("<<sql>> is one SELECT; this one gives no rows; write a SELECT")
         names = [str(part[0]) for part in cursor.description]
+        signs = [spelling.of(name).decimal for name in [*called, *names[len(called) :]]]
         write_csv(rows(cursor), path)
     except sqlite3.OperationalError as error:
         rule = "<<sql>> must be a query that the database can answer"
@@ -131,7 +147,9 @@ def _sqlite(file: Path, query: str, path: Path) -> tuple[Column, ...]:
     return tuple(Column(name, f"c{k}", "BLOB" if k in bytes_in else "VARCHAR") for k, name in enumerate(names))
 
 
-def _postgresql(url: str, query: str, path: Path) -> tuple[Column, ...]:
+def _postgresql(
+    url: str, query: str, path: Path, spelling: Spelling, called: Sequence[str]
+) -> tuple[Column, ...]:
     try:
         import psycopg
         from psycopg.conninfo import make_conninfo
@@ -146,7 +164,7 @@ def _postgresql(url: str, query: str, path: Path) -> tuple[Column, ...]:
     try:
         options |= {"connect_timeout": "10", "application_name": "dpmpc"}
         with psycopg.connect(make_conninfo(target, **options)) as database:
-            return _copied(database, query, path)
+            return _copied(database, query, path, spelling, called)
     except psycopg.Error as error:
         raise UsageError(_refused(error)) from None
 
@@ -163,14 +181,17 @@ def _options(url: str) -> tuple[SplitResult, dict[str, str]]:
     return parts, options
 
 
-def _copied(database: Any, query: str, path: Path) -> tuple[Column, ...]:
+def _copied(
+    database: Any, query: str, path: Path, spelling: Spelling, called: Sequence[str]
+) -> tuple[Column, ...]:
     """Copies the query's rows as CSV, in one read-only snapshot; numbers as their shortest exact text."""
     database.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
     database.execute("SET LOCAL extra_float_digits = 1")
     described = database.execute(f"SELECT * FROM ({query}) AS records LIMIT 0".encode()).description or []
     names = [part.name for part in described]
+    signs = [spelling.of(name).decimal for name in [*called, *names[len(called) :]]]
     columns = tuple(
-        Column(name, _spelled(k, part.type_code), _type(part.type_code))
+        Column(name, _spelled(k, part.type_code, signs[k]), _type(part.type_code))
         for k, (name, part) in enumerate(zip(names, described, strict=True))
     )
     widened = ", ".join(f"c{k}::float8" if part.type_code == _FLOAT4 else f"c{k}" for k, part in enumerate(described))
@@ -189,7 +210,10 @@ def _type(oid: int) -> str:
     return "DATE" if oid in _DATES else "BLOB"
 
 
-def _spelled(k: int, oid: int) -> str:
+def _spelled(k: int, oid: int, sign: str) -> str:
+    """SQL for the text of a column: a number's has the decimal sign that its owner stated."""
+    if oid in _FRACTIONS and sign != ".":
+        return f"replace(c{k}, '.', '{sign}')"
     return f"CASE c{k} WHEN 't' THEN 'true' WHEN 'f' THEN 'false' END" if oid == _BOOLEAN else f"c{k}"
 
 

@@ -145,7 +145,7 @@ def open_source(source: Source, connection: Any, private: Path, spelling: Spelli
     elif isinstance(source, str | os.PathLike):
         table = open_files(os.fspath(source), connection, private, spelling)
     elif isinstance(source, Query):
-        table = replace(open_database(source.url, source.sql, connection, private), spelling=spelling)
+        table = open_database(source.url, source.sql, connection, private, spelling=spelling)
     else:
         table = replace(open_object(source, connection, private), spelling=spelling)
     if isinstance(source, CsvFile | Query | str | os.PathLike):

@@ -74,14 +74,17 @@ class Ranges:
             try:
                 low, high = self._between(begin, end)
                 begins, ends = self.first + low * STEP, min(self.n, self.first + high * STEP)
-                table = open_database(self.url, self._query(low, high), connection, private, empty=True)
-                self._check_rows(table, ends - begins)
                 names = [name for name, _ in self.columns]
+                table = open_database(
+                    self.url, self._query(low, high), connection, private, empty=True, spelling=self.spelling,
+                    names=names,
+                )  # fmt: skip
+                self._check_rows(table, ends - begins)
                 columns = tuple(replace(c, name=name) for c, name in zip(table.columns[:-1], names, strict=True))
                 relation = table.relation
                 if (begin, end) != (begins, ends):
                     relation = f"(SELECT * FROM {relation} LIMIT {end - begin} OFFSET {begin - begins})"
-                yield replace(table, columns=columns, relation=relation, spelling=self.spelling)
+                yield replace(table, columns=columns, relation=relation)
             finally:
                 connection.close()
 

@@ -23,15 +23,16 @@ from dpmpc.privacy.book import Book
 from dpmpc.privacy.composition import PARTS, Spent, run_of, spent
 from dpmpc.privacy.ledgers import ledgers_below, merge, read_ledger
 from dpmpc.processes.provenance import software
+from dpmpc.runs.answer_files import RELEASES
+from dpmpc.runs.folder import request_path
 from dpmpc.runs.history import Row, read_history
-from dpmpc.runs.kit import SITE, SiteFile
-from dpmpc.runs.launcher import request_path
 from dpmpc.runs.report import read_report
-from dpmpc.runs.stats import RELEASES
+from dpmpc.runs.site_file import SITE, SiteFile
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.source import SURVEY
+from dpmpc.verify.run_files import read_records
 from dpmpc.verify.shipped import SENT, Sent, sent_to
-from dpmpc.verify.verification import verify_structure
+from dpmpc.verify.structure import structure_of
 
 _SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", SENT, "ledger_*.jsonl", "party_*.transcript.jsonl",
            "survey/plan.json", "survey/schema.json", "survey/ledger_*.jsonl",
@@ -115,7 +116,8 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
     if not plan_path(made[-1]).is_file():
         read_report(run)  # says what is missing where there is no run at all
         raise UsageError(f"a report needs the run's plan.json; {run} has none; name the directory that train wrote")
-    plan = Plan.read(plan_path(made[-1]))
+    plans = [Plan.read(plan_path(each)) for each in made]
+    plan = plans[-1]
     trained = isinstance(plan.source, Learning)
     report = read_report(run) if trained else _of_vectors(made[-1], plan)
     evidence, written = _evidence(run, plan, made)
@@ -132,7 +134,7 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
         written=written,
         seen=[i for i in range(plan.parties) if transcript_path(made[-1], i).exists()],
         sent=sent_to(run, plan, KINDS),
-        budget=_budget(plan, ledgers or run.resolve().parent, [Plan.read(plan_path(each)).run_id for each in made]),
+        budget=_budget(plan, ledgers or run.resolve().parent, [each.run_id for each in plans]),
         schema=_schema(run),
         digests=[
             (path.relative_to(run).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest())
@@ -212,7 +214,7 @@ def _evidence(run: Path, plan: Plan, made: Sequence[Path]) -> tuple[dict[str, di
             ) from None
     if not plan.parties or not list(made[-1].glob("party_*.transcript.jsonl")):
         return {}, False
-    each = [verify_structure(folder).evidence[0].to_json() for folder in made]
+    each = [structure_of(read_records(folder)).to_json() for folder in made]
     checks = [check for one in each for check in one["checks"]]
     return {"structure": {**each[-1], "holds": all(one["holds"] for one in each), "checks": checks}}, False
 

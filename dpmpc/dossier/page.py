@@ -11,10 +11,10 @@ from dpmpc.dossier.facts import KINDS, Facts
 from dpmpc.errors import as_written
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import Spent
+from dpmpc.runs.answer_files import ANSWERS, ASKED_FIRST
 from dpmpc.runs.chart import averaging_begins, costs_of, curves_of
 from dpmpc.runs.curve_charts import charts
 from dpmpc.runs.figure_page import figures_part, grid
-from dpmpc.runs.stats import ANSWERS, ASKED_FIRST, reopened
 from dpmpc.runs.summary import features_of
 from dpmpc.runs.svg import bars, duration
 
@@ -317,12 +317,13 @@ def _has_answers(run: Path) -> bool:
 
 def _about(run: Path) -> list[str]:
     """What a synthetic table says of itself."""
-    about: list[str] = loads((run / plain.ROWS).read_text(encoding="utf-8"))["about"]
-    return about
+    return list(loads((run / plain.ROWS).read_text(encoding="utf-8"))["about"])
 
 
 def _answers(facts: Facts) -> str:
     """What was asked, alone or before training, of all records."""
+    from dpmpc.runs.stats import reopened  # which few pages need
+
     return f'<div class="wide">{reopened(facts.run).part()}</div>'
 
 

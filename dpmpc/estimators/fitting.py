@@ -145,10 +145,10 @@ def fit_records(estimator: Any, given: Given) -> Fitted:
     Errors: as `plan_of`; a budget that does not suffice; PeerError.
     """
     request = request_for(estimator, given)
-    with _folder(estimator, str(request.run_id)) as (out, books):
-        schema, before, request = _preprocessing(estimator, request, given, out, books)
+    with _folder(estimator, str(request.run_id)) as (out, books), contextlib.ExitStack() as survey:
+        schema, before, request = _preprocessing(estimator, request, given, out, books, survey)
         features = rows(schema, given.columns, spelling=estimator.spelling or PLAIN)
-        fitted = _learned(request, schema, before, features, given, out, books)
+        fitted = _learned(request, schema, before, features, given, out, books, survey)
     fits, total = spent_on(estimator.account, fitted.plan)
     warn(fits, total, fitted.plan)
     return replace(fitted, spent=total, columns=_accounted(given, fitted.schema))
@@ -184,9 +184,10 @@ class _Books:
 
 
 def _preprocessing(
-    estimator: Any, request: Request, given: Given, out: Path, books: _Books
+    estimator: Any, request: Request, given: Given, out: Path, books: _Books, until: contextlib.ExitStack
 ) -> tuple[Schema, tuple[Mechanism, ...], Request]:
-    """The schema of the records, what finding it has released, and the request with the weights of classes."""
+    """The schema of the records, what finding it has released, and the request with the weights of classes. `until`:
+    its parties are gone at the end of this stack."""
     found = None
     if wanted(request) and (estimator.schema is None or request.preprocessing is not None):
         target = given.target or Range(TARGET, *ANY)
@@ -213,8 +214,9 @@ def _preprocessing(
 
             folder = out / SURVEY
             found = release(
-                request, asking, folder, check=check, budget=books.budget, account=books.account, tell=expect
-            )
+                request, asking, folder, check=check, budget=books.budget, account=books.account, tell=expect,
+                until=until,
+            )  # fmt: skip
     schema = modelled(given.read_off().on(request.basis), given.task) if found is None else found[1]
     if found is not None and not given.robust:
         schema = msgspec.structs.replace(schema, bounds="data")
@@ -255,7 +257,9 @@ def _learned(
     given: Given,
     out: Path,
     books: _Books,
+    survey: contextlib.ExitStack,
 ) -> Fitted:
+    """`survey`: the end of what came before."""
     y = zeroed(X, given.scaled(schema))  # a target that is missing, where that was stated to count as a zero vector
     records, sizes = sorted_by_owner(X, y, given.split, given.weights), given.sizes
     facts = facts_of_schema(str(request.data_id), schema, sizes, before)
@@ -263,6 +267,7 @@ def _learned(
     plan = plan_of(request, facts, work_out)
     for text in () if advice is None or before else advice.marked:  # those of a survey were told before it
         expect(text)
+    survey.close()
     books.check(out, plan)
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
     learner = Learner(plan.learning, plan.releases, records, sizes, noise)

@@ -21,6 +21,11 @@ _FILES = ("*.json", "party_*.jsonl", "*.log", "*.bin", "history.csv", "model.npz
           "evaluation/*.tmp")  # fmt: skip
 
 
+def request_path(out: Path) -> Path:
+    """Where a run keeps the request it was started with, for --resume."""
+    return out / "request.json"
+
+
 def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
     """Makes the run directory, and clears away what a run left that failed before its first release. Errors: it holds
     another run and neither --overwrite nor --resume is given, or it cannot be written."""

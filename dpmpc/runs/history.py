@@ -11,7 +11,7 @@ from dpmpc.aggregation.wire.transcript import whole_lines
 from dpmpc.errors import as_written
 from dpmpc.lazy import dataclass
 from dpmpc.learning.method import Learning
-from dpmpc.runs.plain import figure_name, score_name
+from dpmpc.learning.task import TASKS
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Row:
 
     `seconds`: the iteration without its evaluation. `bytes`: what all processes sent in it, headers included.
     `owners`: how many were in it, where some may be missing or fail their checks; None: all. `failed`: the numbers of
-    those that failed, with spaces between; empty for none. `figure`: what does not flatter (`plain.figure_name`).
+    those that failed, with spaces between; empty for none. `figure`: what does not flatter (`figure_name`).
     """
 
     iteration: int
@@ -34,6 +34,16 @@ class Row:
     owners: int | None = None
     failed: str = ""
     figure: float | None = None
+
+
+def figure_name(learning: Learning) -> str:
+    """The figure that is looked at while a model is learned, which says more than a score does."""
+    return TASKS[learning.task].figure
+
+
+def score_name(learning: Learning) -> str:
+    """What a test score is: accuracy, or mse of the target scaled to [-1, 1]."""
+    return TASKS[learning.task].score
 
 
 OUTSIDE = "_outside_guarantee"  # what the names of such columns end in

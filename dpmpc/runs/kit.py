@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
@@ -23,29 +22,15 @@ from dpmpc.folders import make_folder
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.credentials import make_authority, remember_sites
 from dpmpc.runs import kit_texts
+from dpmpc.runs.answer_files import ASKED_FIRST
 from dpmpc.runs.consortium import Consortium, Site
 from dpmpc.runs.parting import ids_wanted
-from dpmpc.runs.stats import ASKED_FIRST
+from dpmpc.runs.site_file import SITE, SiteFile
 from dpmpc.synthesis.source import Synthesis
 
 _KITS = "kits go into a folder that can be written"
-SITE = "site.toml"
 LIMITS = "limits.toml"
 KEYS = "keys"
-
-
-class SiteFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The file `site.toml` of a kit: which process of which plan is started where. `plan`: SHA-256 of plan.json."""
-
-    name: str
-    role: Annotated[str, msgspec.Meta(pattern=r"^(party|owner|site)[0-9]{1,6}$")]
-    plan: str
-    addresses: list[str]
-    tls: bool
-    wait: float
-    stall: float
-    listen: str | None = None
-    threads: int | None = None
 
 
 @dataclass(frozen=True)

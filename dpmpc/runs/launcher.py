@@ -7,17 +7,12 @@ from pathlib import Path
 from dpmpc.aggregation.party.resume import check_new
 from dpmpc.errors import PeerError
 from dpmpc.mpc.transport.heartbeat import STALL
-from dpmpc.runs.folder import alone, prepare
+from dpmpc.runs.folder import alone, prepare, request_path
 from dpmpc.runs.job import OwnersJob
 from dpmpc.runs.owner_process import Progress, run_owners
 from dpmpc.runs.request import Request
 
 WAIT = 60.0
-
-
-def request_path(out: Path) -> Path:
-    """Where a run keeps the request it was started with, for --resume."""
-    return out / "request.json"
 
 
 def train(

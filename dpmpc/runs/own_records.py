@@ -43,7 +43,7 @@ def surveyed(
     job: OwnersJob, emit: Emit, while_read: contextlib.ExitStack, whole: WholeRun
 ) -> tuple[OwnersJob, tuple[Mechanism, ...], OpenTable | None]:
     """The job with the schema of its survey, what that released, and the records as it has read them, open as long as
-    `while_read`; the job as it was, if it has none."""
+    `while_read`, at whose end its parties are gone too; the job as it was, if it has none."""
     request = job.request
     if job.addresses is not None or job.plan is not None or job.owner is not None or not wanted(request):
         return job, (), None
@@ -53,7 +53,7 @@ def surveyed(
         emit("stage", text="surveying the records")
         records = while_read.enter_context(open_records(request, job.out, request.kept))
         check, tell = partial(keep_both, whole, job), lambda text: emit("stage", text=text)
-        found = survey(request, records, job.out, job.wait, check, budget_of(job), tell)
+        found = survey(request, records, job.out, job.wait, check, budget_of(job), tell, while_read)
     if found is None:
         while_read.close()
         return job, (), None

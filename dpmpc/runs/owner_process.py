@@ -49,10 +49,10 @@ from dpmpc.runs.before_release import (
 from dpmpc.runs.chart import draw
 from dpmpc.runs.evaluating import evaluate, held_sizes, inside, plainly
 from dpmpc.runs.forecast import forecast, too_few, why_not
-from dpmpc.runs.history import History, Row, read_history
+from dpmpc.runs.history import History, Row, figure_name, read_history
 from dpmpc.runs.job import OPENED, OwnersJob, whole_plan
 from dpmpc.runs.own_records import records_and_plan, surveyed, tell
-from dpmpc.runs.plain import Evaluator, figure_name, ordinary, unclipped
+from dpmpc.runs.plain import Evaluator, ordinary, unclipped
 from dpmpc.runs.report import Costs, add_figures, build_report, read_report, write_report
 from dpmpc.runs.resume import note_attempt, presence_anywhere, resume
 from dpmpc.runs.sites import SitesHere

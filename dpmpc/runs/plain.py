@@ -15,6 +15,7 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.erm_blocks import objective, off, right, scores, solve
 from dpmpc.learning.method import Floats, Learning
 from dpmpc.learning.task import TASKS
+from dpmpc.runs.history import figure_name, score_name
 from dpmpc.runs.named_records import load_records, source_named
 from dpmpc.runs.request import Request
 from dpmpc.runs.surveying import owners_of_records
@@ -147,13 +148,3 @@ def _told(dataset: Dataset, part: Records) -> Records:
     """Those records of a part that have a target."""
     there = dataset.fits(part)
     return part if there is None else Records(part.X[there], part.y[there])
-
-
-def figure_name(learning: Learning) -> str:
-    """The figure that is looked at while a model is learned, which says more than a score does."""
-    return TASKS[learning.task].figure
-
-
-def score_name(learning: Learning) -> str:
-    """What a test score is: accuracy, or mse of the target scaled to [-1, 1]."""
-    return TASKS[learning.task].score

@@ -22,9 +22,10 @@ from dpmpc.privacy.account import ENVIRONMENT
 from dpmpc.processes.supervisor import Job, run_jobs
 from dpmpc.processes.worker import Emit, Log
 from dpmpc.runs.joining import Joining, join
-from dpmpc.runs.kit import KEYS, SITE, Kit, read_kit, rewrite_site
+from dpmpc.runs.kit import KEYS, Kit, read_kit, rewrite_site
 from dpmpc.runs.named_records import described_schema
 from dpmpc.runs.parting import ids_wanted
+from dpmpc.runs.site_file import SITE
 from dpmpc.runs.stages import coming
 from dpmpc.statistics.columns import Bucketed, Category, Quantity
 from dpmpc.statistics.study import Study

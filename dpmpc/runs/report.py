@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmpc.aggregation.plan.asked import Attempt, Presence
 from dpmpc.aggregation.plan.check_figures import owners_section, security_section
@@ -20,9 +20,11 @@ from dpmpc.learning.method import Learning
 from dpmpc.mpc.contract.levels import transfers_k
 from dpmpc.processes.logs import spoken
 from dpmpc.processes.provenance import software
-from dpmpc.runs.adviser import Advice
-from dpmpc.runs.plain import Evaluator
 from dpmpc.statistics.figures import BALANCING, Figures
+
+if TYPE_CHECKING:
+    from dpmpc.runs.adviser import Advice
+    from dpmpc.runs.plain import Evaluator
 
 SCHEMA = "dpmpc.report/1"
 
@@ -44,9 +46,9 @@ def build_report(
     plan: Plan,
     attempt: Attempt,
     learner: Learner,
-    evaluator: Evaluator | None,
+    evaluator: "Evaluator | None",
     costs: Costs,
-    advice: Advice | None = None,
+    advice: "Advice | None" = None,
     presence: Mapping[int, Presence] | None = None,
     names: Sequence[str] = (),
     columns: Mapping[str, Any] | None = None,
@@ -144,14 +146,14 @@ def _lost(party: int) -> str:
     return f"party {party} left the run after noise was made; the others opened the sums without it"
 
 
-def _advice(plan: Plan, advice: Advice) -> dict[str, Any]:
+def _advice(plan: Plan, advice: "Advice") -> dict[str, Any]:
     """`followed`: whether the plan is the adviser's, or only what it expects of one that was asked for."""
     taken = privacy_section(plan)["survey_share"]
     said = {"followed": advice.followed, "survey_share": taken, "warnings": _warnings(advice)}
     return advice.to_json() | said
 
 
-def _warnings(advice: Advice) -> list[str]:
+def _warnings(advice: "Advice") -> list[str]:
     """The adviser's warnings with settings as the surface has them that made the run."""
     return [spoken(text) for text in advice.marked]
 
@@ -160,7 +162,7 @@ def _new(texts: Sequence[str], known: Sequence[str]) -> list[str]:
     return [text for text in texts if text not in known]
 
 
-def _utility(learner: Learner, evaluator: Evaluator) -> dict[str, Any]:
+def _utility(learner: Learner, evaluator: "Evaluator") -> dict[str, Any]:
     model = learner.model
     loss, score = evaluator.objective(model), f"test_{evaluator.score_name}"
     plain = evaluator.figures(evaluator.optimum)

@@ -30,11 +30,12 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
+from dpmpc.runs.answer_files import ANSWERS
 from dpmpc.runs.before_release import check_budget
 from dpmpc.runs.delivering import deliver_answers, deliver_figures, deliver_model, keep_answers
-from dpmpc.runs.folder import make_private, opened_nothing, prepare
+from dpmpc.runs.folder import make_private, opened_nothing, prepare, request_path
 from dpmpc.runs.job import OPENED, OWN_LEDGER, SAID, OwnersJob, StageJob, whole_plan
-from dpmpc.runs.launcher import request_path, train
+from dpmpc.runs.launcher import train
 from dpmpc.runs.owner_process import Progress, run_owners
 from dpmpc.runs.parting import check_alone, check_named
 from dpmpc.runs.placement import Placement
@@ -55,7 +56,6 @@ from dpmpc.runs.stages import (
     whole_of,
     write_whole,
 )
-from dpmpc.runs.stats import ANSWERS
 from dpmpc.statistics.tables import Tables
 
 

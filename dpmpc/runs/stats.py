@@ -37,6 +37,7 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.runs.answer_files import ANSWERS, RELEASES
 from dpmpc.runs.questions import asked_of, check_read, tell_of, warn_of
 from dpmpc.runs.stages import MINE, OPENED
 from dpmpc.settings import declared, said
@@ -52,9 +53,6 @@ from dpmpc.statistics.study import QUESTIONS
 from dpmpc.statistics.tables import STEP, Tables
 from dpmpc.synthesis.asking import single
 
-ANSWERS = "answers.html"
-ASKED_FIRST = f"{QUESTIONS}/{ANSWERS}"  # of a run that trained after them
-RELEASES = ("first", "second")  # of a synthetic table, in its folder
 _FORMS = ("answers.txt", "answers.md", "answers.csv", "answers.json", ANSWERS)
 
 

@@ -14,10 +14,10 @@ from dpmpc.lazy import dataclass
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import ledgers_below, merge, parts, read_ledgers
 from dpmpc.processes.status import State, read_state
+from dpmpc.runs.answer_files import ANSWERS, ASKED_FIRST
 from dpmpc.runs.figure_lines import FIGURES
 from dpmpc.runs.folder import run_folder
 from dpmpc.runs.job import WHOLE
-from dpmpc.runs.stats import ANSWERS, ASKED_FIRST
 
 
 @dataclass(frozen=True)

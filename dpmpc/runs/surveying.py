@@ -8,6 +8,7 @@ none ends a run. The classes of a label are read off the records, by a rule that
 record changed they are the same, or the run ends with an error before anything is released.
 """
 
+import contextlib
 import json
 import secrets
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ import numpy as np
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.aggregator import WAIT, Aggregator
+from dpmpc.aggregation.owner.ending import Ending
 from dpmpc.aggregation.owner.local_parties import Choose, work_out
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of, sum_of
@@ -97,9 +99,10 @@ def survey(
     check: Callable[[Plan, Plan], None] = lambda survey, training: None,
     budget: Budget | None = None,
     tell: Callable[[str], None] = lambda text: None,
+    until: contextlib.ExitStack | None = None,
 ) -> Surveyed | None:
     """Surveys the records that the request names and writes out/survey/schema.json. `tell`: what is warned of, before
-    anything is spent.
+    anything is spent. `until`: as of `release`.
 
     None if the budget is too small for it or bounds leave nothing open, and none was asked for by name.
     `check` may refuse its plan and one of the training after it, of a usual number of features.
@@ -135,7 +138,7 @@ def survey(
             check_room(sum(map(len, rows)), d, request.precision, memory, records.private)
         check(plan, training)
 
-    found = release(request, asking, out / SURVEY, wait, checked, budget, account, tell)
+    found = release(request, asking, out / SURVEY, wait, checked, budget, account, tell, until)
     if found is None:
         return None
     plan, schema, request = found
@@ -207,9 +210,11 @@ def release(
     budget: Budget | None = None,
     account: Choose = lambda plan: None,
     tell: Callable[[str], None] = lambda text: None,
+    until: contextlib.ExitStack | None = None,
 ) -> tuple[Plan, Schema, Request] | None:
     """The plan of the survey, the schema that its one release led to, and the request with the weights of classes that
-    it counted; `folder` has its files. None and errors: as `survey`."""
+    it counted; `folder` has its files. `until`: its parties are gone at the end of this stack, by default at once. None
+    and errors: as `survey`."""
     if not surveyed_first(request, asking.draft, asking.sizes, complete=False):
         return None
     draft = on_advised_basis(request, asking.draft, asking.sizes)
@@ -225,9 +230,13 @@ def release(
     for warning in warned_of(request, advice, draft, asking.sizes):
         tell(f"warning: {warning}")
     check(plan, whole)
-    with Aggregator.of_plan(plan, out=folder, wait=wait, budget=budget, account=account) as aggregator:
+    with contextlib.ExitStack() as ending:
+        made = Aggregator.of_plan(plan, out=folder, wait=wait, budget=budget, account=account)
+        aggregator = ending.enter_context(made)
         release = aggregator.open(asked.questions.means(asking.table, asking.owner_of, asking.sizes))
-        aggregator.finish()
+        ending.enter_context(Ending(aggregator))
+        if until is not None:
+            until.push(ending.pop_all())
     opened = sum_of(plan, release.total, release.present)
     if asked.balanced:
         weights = asked.weights(opened)

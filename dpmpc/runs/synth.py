@@ -20,8 +20,9 @@ from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder, said_path
 from dpmpc.lazy import dataclass
 from dpmpc.processes.room import free_memory
+from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.questions import check_spelled
-from dpmpc.runs.stats import RELEASES, Statistics, kept_of
+from dpmpc.runs.stats import Statistics, kept_of
 from dpmpc.runs.synth_columns import public_columns, surveyed_columns, touched_at_most
 from dpmpc.runs.synth_releases import Kept, Releases
 from dpmpc.statistics.columns import Bucketed

@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpmpc.aggregation.party.release import SKIPPED
 from dpmpc.aggregation.plan.asked import Attempt as PlanAttempt
 from dpmpc.aggregation.plan.barrier import has_barrier
 from dpmpc.aggregation.plan.owner_bounds import REJECTED
-from dpmpc.aggregation.wire.transcript import ABORT, CHECKED, STAND
+from dpmpc.aggregation.wire.transcript import ABORT, CHECKED, SKIPPED, STAND
 from dpmpc.errors import as_written, number_of
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.security import Checks

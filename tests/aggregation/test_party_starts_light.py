@@ -41,6 +41,16 @@ def test_a_party_that_joins_has_the_whole_library_and_loads_no_engine_of_records
     assert done.stdout.split("\n") == ["", "True", ""]
 
 
+def test_a_report_is_made_without_what_runs_and_reads_records() -> None:
+    code = (
+        "import sys, dpmpc.cli.report, dpmpc.dossier.facts, dpmpc.dossier.page, dpmpc.learning.model;"
+        "unwanted = ['runs.owner_process', 'runs.consortium', 'runs.stats', 'aggregation.party.party', 'data.loading'];"
+        "print(*sorted({f'dpmpc.{name}' for name in unwanted} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
 def test_a_site_answers_questions_without_a_package_of_statistics() -> None:
     code = (
         "import sys, numpy as np;"

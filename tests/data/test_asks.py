@@ -10,11 +10,12 @@ from dpmpc.data.describe import Described
 from dpmpc.data.draft import column_of
 from dpmpc.data.forms import FORMS, NAMED, NEGATIVE, Forms, proposed
 from dpmpc.data.hashing import BUCKETS, bucket
-from dpmpc.data.loading import opened
+from dpmpc.data.loading import load, opened
 from dpmpc.data.looked import Kind, Looked
 from dpmpc.data.schema import Date, Numeric, Range, Schema, Surveyed
 from dpmpc.data.spelling import Spelling
 from dpmpc.errors import spelt
+from dpmpc.runs.named_records import with_spelling
 from dpmpc.runs.summary import _who
 
 
@@ -46,6 +47,18 @@ def test_what_fields_do_not_tell_is_asked(found: Forms, asked: str, reads: Spell
     spelling, asks = proposed(Spelling(), [found])
     assert asked in spelt("; ".join(asks)) and bool(asks) == bool(asked)
     assert reads is None or spelling == reads
+
+
+def test_a_fiftieth_of_the_fields_that_is_spelled_otherwise_stops_a_run() -> None:
+    assert column(comma=2, points=98).otherwise and not column(comma=1, points=99).otherwise
+
+
+def test_an_owner_whose_numbers_are_spelled_otherwise_than_it_stated_is_warned() -> None:
+    schema = Schema((Numeric("x", 0.0, 1.0),), Range("y", 0.0, 9.0))
+    with opened({"x": [f"0,{k}5" for k in range(30)], "y": list(range(30))}) as (table, _):
+        found = with_spelling(check(schema, table), table).found
+    (text,) = [each.text for each in found if each.severity == "warning" and "as they were stated" in each.text]
+    assert "(x)" in text and "decimal=','" in text
 
 
 @pytest.mark.parametrize(
@@ -80,6 +93,12 @@ def test_what_is_published_of_texts_is_a_number_that_two_records_share() -> None
     column = column_of(found, hashed=True)
     assert isinstance(column, Surveyed) and set(column.kept) == {bucket("c", text, BUCKETS) for text in ("icu", "er")}
     assert not any(text in str(column) for text in ("icu", "er'", "rare"))
+
+
+def test_texts_that_are_read_off_records_are_published_as_numbers_alone() -> None:
+    records = {"c": ["icu", "er"] * 10, "x": list(range(20)), "y": [0, 1, 1, 0] * 5}
+    found = load(records, target="y", test_fraction=0.0).feature_names
+    assert {f"c#{bucket('c', text, BUCKETS)}" for text in ("icu", "er")} < set(found) and "icu" not in str(found)
 
 
 def test_a_run_says_which_columns_it_leaves_out_by_their_reason() -> None:

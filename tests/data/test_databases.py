@@ -1,13 +1,17 @@
 """Databases that tests are lent: nothing of one table is there for the next."""
 
+import contextlib
 import os
+import sqlite3
 from pathlib import Path
 
 import duckdb
+import pytest
 
 from dpmpc.data import CsvFile
 from dpmpc.data.holding import held
-from dpmpc.data.loading import opened
+from dpmpc.data.loading import Query, opened
+from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import connect
 from tests import databases
 
@@ -54,3 +58,15 @@ def test_a_database_with_anything_left_is_not_lent_again(tmp_path: Path) -> None
         connect(tmp_path, 1 << 28).close()  # another limit is another database
         assert counts == [3, 0]
     assert duckdb.connect is before
+
+
+@pytest.mark.parametrize("spelling", [Spelling(), Spelling(",", "."), Spelling(",", other_decimal=("v",))], ids=str)
+def test_what_a_database_has_as_a_number_is_one_in_any_spelling(spelling: Spelling, tmp_path: Path) -> None:
+    """Each field by itself: 1.234 is no 1234, and texts beside it are read as stated."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as base, base:
+        base.execute("CREATE TABLE t (v)")
+        base.executemany("INSERT INTO t VALUES (?)", [(v,) for v in (1.234, -2.5e-7, 1234, "1.234", "0,5", None)])
+    with opened(Query(f"sqlite:///{tmp_path / 'a.db'}", "SELECT v FROM t"), spelling=spelling) as (table, _):
+        found = [row[0] for row in table.rows(table.number("v"))]
+        own = table.spelling.of("v")
+        assert found == [1.234, -2.5e-7, 1234.0, own.number("1.234"), own.number("0,5"), None]

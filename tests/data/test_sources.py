@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pytest
 
-from dpmpc.data import CsvFile, Dataset, Query, Schema, files, load
+from dpmpc.data import CsvFile, Dataset, Query, Schema, Spelling, files, load
 from dpmpc.data.database import filtered_by, open_database
 from dpmpc.data.files import check_unchanged, file_digest
 from dpmpc.data.holding import held
@@ -255,7 +255,7 @@ def test_postgresql(tmp_path: Path, expected: tuple[Any, Any], monkeypatch: pyte
                 cursor.executemany(f"INSERT INTO t VALUES ({', '.join(['%s'] * 10)})", rows)
         data = loaded(Query(server.url, "SELECT * FROM t"))
         assert np.array_equal(data.X, expected[0]) and np.array_equal(data.y, expected[1])
-        with opened(Query(server.url, 'SELECT y, "Born" FROM t')) as (table, _):
+        with opened(Query(server.url, 'SELECT y, "Born" FROM t'), spelling=Spelling(",", ".")) as (table, _):
             assert table.one(f"min({table.number('Born')})")[0] == float(np.float32(0.1))
         check_refusals(server, monkeypatch)
 

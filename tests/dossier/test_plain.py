@@ -19,7 +19,7 @@ from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
 from dpmpc.dossier.words import not_promised, who_sees
 from dpmpc.errors import UsageError
-from dpmpc.runs.kit import SiteFile
+from dpmpc.runs.site_file import SiteFile
 from dpmpc.verify.shipped import Sent
 from tests.runs import run, small
 

@@ -177,8 +177,12 @@ def test_few_parts_take_larger_batches() -> None:
     assert BATCH < max(batches_of(SHARING, SAMPLER, 10**6, 3, 1)) <= 10**5
     assert max(batches_of(SHARING, SAMPLER, much, 3, 1)) > 3 * BATCH
     assert max(batches_of(SHARING, SAMPLER, much, 5, 2)) <= BATCH >= max(batches_of(SHARING, FIXED, much, 3, 1))
-    assert max(batches_of(CHECKED, SAMPLER, 10**6, 3, 1)) <= 1 << 16 < 3 * BATCH
-    assert max(batches_of(CHECKED, SAMPLER, much, 3, 1)) > 3 * BATCH >= max(batches_of(CHECKED, SAMPLER, much, 5, 2))
+    for count in (1, 10**5, 5 * (3 << 16) - 1):
+        assert max(batches_of(CHECKED, SAMPLER, count, 3, 1)) <= 1 << 16 < 3 * BATCH
+    for count in (5 * (3 << 16), 10**6, much):  # none between: a first draw in such batches takes longer
+        assert 3 * BATCH < min(batches_of(CHECKED, SAMPLER, count, 3, 1))
+        assert max(batches_of(CHECKED, SAMPLER, count, 3, 1)) <= 3 << 16
+    assert max(batches_of(CHECKED, SAMPLER, much, 5, 2)) <= BATCH
 
 
 def test_a_draw_costs_its_batches() -> None:

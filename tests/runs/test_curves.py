@@ -2,14 +2,17 @@
 
 import csv
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from dpmpc import train
+from dpmpc.aggregation.owner.ending import Ending
 from dpmpc.aggregation.party.party import work_out
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first
@@ -22,7 +25,7 @@ from dpmpc.learning.additive import Additive
 from dpmpc.learning.predict import predict
 from dpmpc.learning.survey_columns import ANY
 from dpmpc.privacy import gaussian
-from dpmpc.runs import adviser
+from dpmpc.runs import adviser, own_records, owner_process
 from dpmpc.runs.planning import advised_with_survey, plan_with_survey
 from dpmpc.runs.request import Request
 from dpmpc.runs.trained import Trained
@@ -144,6 +147,24 @@ def test_a_run_is_rehearsed_once_before_its_survey_and_once_after(
           progress=lambda event: told.append(event.get("text", "")))  # fmt: skip
     assert len(asked) == 2 and len({known.spent for known in asked}) == 1 and asked[0].spent > 0
     assert sum("noise will swamp the signal" in text for text in told) == 1
+
+
+def test_records_are_loaded_while_the_parties_of_the_survey_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are gone before anything of the training is reserved or spent."""
+    said, begin, end = list[str](), Ending.__enter__, Ending.__exit__
+
+    def told(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given, **named: said.append(what) or function(*given, **named)
+
+    monkeypatch.setattr(Ending, "__enter__", told("parties part", begin))
+    monkeypatch.setattr(Ending, "__exit__", told("parties are gone", end))
+    monkeypatch.setattr(own_records, "load", told("records", own_records.load))
+    monkeypatch.setattr(owner_process, "keep_whole", told("reserved", owner_process.keep_whole))
+    train(tmp_path / "run", csv=str(records(tmp_path / "r.csv")), target="sick", owners=3, epsilon=1.0, delta=1e-5,
+          iterations=2, positive="yes", preprocessing="survey", evaluate=False)  # fmt: skip
+    assert said == ["parties part", "records", "parties are gone", "reserved"]
 
 
 def test_a_plan_for_sites_fixes_the_most_coordinates_before_its_survey() -> None:

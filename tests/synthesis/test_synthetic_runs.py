@@ -20,8 +20,9 @@ from dpmpc.data.schema import checked_bounds
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.ledgers import read_ledgers
+from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.stages import settled_plan
-from dpmpc.runs.stats import RELEASES, noise_of, reopened
+from dpmpc.runs.stats import noise_of, reopened
 from dpmpc.runs.synth_made import made_from
 from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.statistics.cells import Records

@@ -17,7 +17,7 @@ from dpmpc.aggregation.plan.owner_bounds import REJECTED, channel_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.traffic import Traffic
-from dpmpc.aggregation.wire.transcript import CHECKED, STAND, Opened, Transcript, digest
+from dpmpc.aggregation.wire.transcript import CHECKED, SKIPPED, STAND, Opened, Transcript, digest
 from dpmpc.errors import OwnerError
 from dpmpc.mpc.contract.backend import Holder, Share
 from dpmpc.mpc.contract.owner_checks import Inspects, OwnerTest
@@ -25,7 +25,6 @@ from dpmpc.mpc.contract.security import Judges
 from dpmpc.mpc.transport.channels import BARRIER, OPENING
 from dpmpc.privacy.ledger import Ledger
 
-SKIPPED = "skipped"  # an event: a release that nobody makes
 Observer = Callable[[str, int, Holder[Share], OwnerGate], None]  # (stage that has just ended, release, ...)
 
 

@@ -20,6 +20,7 @@ from dpmpc.errors import UsageError
 
 CHECKED = "checked"  # the event of a batch whose check held
 STAND = "stand"  # the event of a barrier: all parties have all inputs
+SKIPPED = "skipped"  # the event of a release that nobody makes
 ABORT = "abort"  # the event of a failed check
 _RECORD = struct.Struct("<4sIQ")  # magic, dimension, release
 _MAGIC = b"dpr2"

@@ -32,8 +32,10 @@ MOST_PARTS = 10  # of a share: a check keeps the operands of every AND, in all p
 AT_ONCE = 2  # batches in the making: what they keep for their checks takes memory, and each is a try of a cheat's
 MOST_ATTEMPTS = 1 << 10  # of a run: each is a try more
 _CHECKS = 2.5  # times as long as without checks; measured 2.3..2.6
-_FEW_PARTS_BATCH = 1 << 16  # samples of a batch at least, where a share has two parts
-_TIMES = 16  # that a larger batch is made in a draw: what it keeps is written to fresh memory at first, which costs
+# Samples of a batch where a share has two parts: these, or LARGER_BATCH. Between them an array that is kept is below
+# what the allocator asks the kernel for by itself, in huge pages (`keep_freed_blocks`): a first draw takes longer.
+_FEW_PARTS_BATCH = 1 << 16
+_TIMES = 5  # that a larger batch is made in a draw: what it keeps is written to fresh memory at first, which costs
 _KEPT = 3  # words of each AND, part and lane that are kept: operands and result
 
 
@@ -108,7 +110,7 @@ class Checked(Sharing):
     def batch_samples(self, sampler: Sampler, count: int, parties: int, threshold: int) -> int:
         if not larger_batches(sampler, parties, threshold):
             return BATCH
-        return min(LARGER_BATCH, max(_FEW_PARTS_BATCH, count // _TIMES))
+        return LARGER_BATCH if count >= _TIMES * LARGER_BATCH else _FEW_PARTS_BATCH
 
     def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
         return exact(sampler)

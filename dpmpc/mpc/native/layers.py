@@ -29,7 +29,7 @@ _NOTHING = np.zeros(0, dtype=np.int32)
 def on_line(whole: Words, size: int) -> Words:
     """So many words of `whole`, which has a line's more, that begin with a cache line: registers are taken and put in
     one piece."""
-    start = -whole.ctypes.data // 8 % LINE
+    start = -whole.__array_interface__["data"][0] // 8 % LINE
     return whole[start : start + size]
 
 
