@@ -60,22 +60,23 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
         yield f"| {' | '.join(row)} |"
 
 
-def trees() -> dict[Path, ast.Module]:
-    """Every source, parsed; links are not followed."""
+def nodes() -> dict[Path, list[ast.ClassDef | ast.Call]]:
+    """The classes and calls of every source, which is walked once; links are not followed."""
     found = {}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             if not any(parent.is_symlink() for parent in path.parents if ROOT in parent.parents):
-                found[path.relative_to(ROOT)] = ast.parse(path.read_text(encoding="utf-8"))
+                tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                found[path.relative_to(ROOT)] = [node for node in tree if isinstance(node, (ast.ClassDef, ast.Call))]
     return found
 
 
-def classes(sources: Iterable[ast.Module]) -> set[str]:
+def classes(sources: Iterable[Sequence[ast.ClassDef | ast.Call]]) -> set[str]:
     """The names of the classes that derive from DpmpcError."""
     bases = {
         node.name: {ast.unparse(base).rpartition(".")[2] for base in node.bases}
-        for tree in sources
-        for node in ast.walk(tree)
+        for source in sources
+        for node in source
         if isinstance(node, ast.ClassDef)
     }
     known = set(BASES)
@@ -109,23 +110,24 @@ def _piece(part: ast.expr) -> str:
     return "{" + (names[0] if simple and names else "…") + "}"
 
 
+def _last(node: ast.expr) -> str:
+    """The last of the names of `a.b.c`; empty for all else."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def raised() -> dict[str, list[Message]]:
     """The messages by area, each once."""
-    sources = trees()
+    sources = nodes()
     known = classes(sources.values())
     found: dict[str, set[Message]] = {}
-    for path, tree in sources.items():
+    for path, source in sources.items():
         area = AREAS.get(path.parts[1] if path.parts[0] == "dpmpc" else path.parts[0], "Elsewhere")
-        for node in ast.walk(tree):
-            if (
-                not isinstance(node, ast.Call)
-                or ast.unparse(node.func).rpartition(".")[2] not in known
-                or not node.args
-            ):
+        for node in source:
+            if isinstance(node, ast.ClassDef) or not node.args or (kind := _last(node.func)) not in known:
                 continue
             text = text_of(node.args[0])
             if text is not None and text.strip("{…} "):
-                found.setdefault(area, set()).add(_message(text, ast.unparse(node.func).rpartition(".")[2]))
+                found.setdefault(area, set()).add(_message(text, kind))
     order = list(dict.fromkeys([*AREAS.values(), "Elsewhere"]))
     return {area: sorted(found[area]) for area in order if area in found}
 
