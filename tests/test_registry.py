@@ -137,7 +137,7 @@ def decided(node: ast.AST) -> list[ast.expr | None]:
         case ast.keyword(arg="default" | "choices"):
             return [node.value]
         case ast.Assign():
-            return [] if [ast.unparse(target) for target in node.targets] == ["name"] else [node.value]
+            return [] if [getattr(target, "id", None) for target in node.targets] == ["name"] else [node.value]
         case ast.AnnAssign():
             return [node.value]
         case ast.BoolOp():
@@ -146,11 +146,16 @@ def decided(node: ast.AST) -> list[ast.expr | None]:
             return [node.body, node.orelse]
         case ast.Return():
             return [node.value]
-        case ast.Subscript() if ast.unparse(node.value).split(".")[-1] in ("Literal", "LAWS", "BACKENDS", "METHODS"):
+        case ast.Subscript() if last(node.value) in ("Literal", "LAWS", "BACKENDS", "METHODS"):
             return [node.slice]
-        case ast.Call() if ast.unparse(node.func).endswith("Choice"):
+        case ast.Call() if last(node.func).endswith("Choice"):
             return list(node.args)
     return []
+
+
+def last(node: ast.expr) -> str:
+    """The last of the names of `a.b.c`; empty for all else."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def names_in(source: str) -> list[tuple[int, str]]:
