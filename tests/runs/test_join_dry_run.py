@@ -8,12 +8,13 @@ import pytest
 from machines import together
 from runs import dpmpc, own_addresses
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.transport.credentials import make_request, sign_request
 from dpmpc.privacy.account import account_folder
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.joining import Joining, try_out
 from dpmpc.runs.kit import write_kits
+from dpmpc.runs.trying import Trial
 
 NAMES = ("akh", "charite", "insel")
 TOML = """
@@ -118,6 +119,15 @@ def test_who_is_not_there_is_named_with_its_address_by_the_command(tmp_path: Pat
         assert f"{name} (party {j}) (127." in last and f"{name} (party {j}): has not called" in last, last
         assert f"{name} (owner {j}): has not called" in last
     assert "akh" not in last and not (kit / "run").exists()
+
+
+def test_a_site_that_reaches_all_waits_for_who_calls_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def reached(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr(Trial, "_reach", reached)
+    with pytest.raises(PeerError, match=r"charite \(party 1\): has not called"):
+        trial(kits(tmp_path)[0], [], 0.1)()
 
 
 def test_a_request_is_signed_by_the_sites_own_name(tmp_path: Path) -> None:
