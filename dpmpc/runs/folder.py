@@ -34,13 +34,13 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
         if not (out / "plan.json").is_file():
             raise UsageError(
                 f"<<resume>> needs a directory that an interrupted run left; {out} has no plan.json; start a new run "
-                "there without <<resume>>"
+                "without <<resume>>, with <<overwrite>> where a survey was made there"
             )
         return
     if held and not overwrite and not _failed_early(out):
+        on = f", or carry on with <<resume={out}>>" if (out / "plan.json").is_file() else ""
         raise UsageError(
-            f"<<out>> must be a new or empty directory; {out} is not; name another, or add <<overwrite>>, or carry on "
-            f"with <<resume={out}>>"
+            f"<<out>> must be a new or empty directory; {out} is not; name another, or add <<overwrite>>{on}"
         )
     if held:
         if not out.is_dir() or (not (out / "plan.json").exists() and not (out / "owners.log").exists()):

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from dpmpc.aggregation.party.resume import check_new
+from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.errors import PeerError
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.runs.folder import alone, prepare, request_path
@@ -55,6 +56,7 @@ def train(
         try:
             run_owners(job, out / "owners.log", progress)
         except PeerError as error:
-            raise type(error)(
-                f"{error.message}; finished iterations are in history.csv, carry on with <<resume>>"
-            ) from None
+            way = "finished iterations are in history.csv, carry on with <<resume>>"
+            if not plan_path(out).exists():  # training had not begun, though a survey may be spent
+                way = "there is nothing to carry on with yet; start a new run, with <<overwrite>> or another <<out>>"
+            raise type(error)(f"{error.message}; {way}") from None

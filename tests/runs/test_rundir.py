@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
+from dpmpc.runs import launcher
 from dpmpc.runs.folder import alone, prepare
-from tests.runs import dpmpc, own_addresses
+from dpmpc.runs.job import OwnersJob
+from dpmpc.runs.owner_process import Progress
+from tests.runs import dpmpc, own_addresses, small
 
 SMALL = ["train", "--data", "synthetic", "--max-rows", "60", "--dimension", "2", "--owners", "2", "--delta", "1e-3"]
 SMALL += ["--no-evaluate", "--iterations", "2", "-M", "3"]
@@ -81,3 +84,31 @@ def test_a_run_in_progress_is_left_alone(tmp_path: Path, more: list[str]) -> Non
         os.close(descriptor)
     with alone(out):  # free again
         pass
+
+
+@pytest.mark.parametrize("planned", [False, True])
+def test_a_run_that_ends_before_training_was_planned_is_not_said_to_be_carried_on(
+    planned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A party of its survey has left: there is no plan to carry on with, and what was surveyed is not cleared away."""
+    out = tmp_path / "run"
+
+    def fails(job: OwnersJob, path: Path, progress: Progress) -> None:
+        path.touch()
+        (out / "survey").mkdir()
+        if planned:
+            (out / "plan.json").touch()
+        raise PeerError("party 1 has left")
+
+    monkeypatch.setattr(launcher, "run_owners", fails)
+    with pytest.raises(PeerError) as ended:
+        launcher.train(small(), out)
+    assert ("carry on with resume" in str(ended.value)) == planned
+    assert ("start a new run, with overwrite" in str(ended.value)) != planned
+    with pytest.raises(UsageError) as again:
+        prepare(out, overwrite=False, resume=False)
+    assert ("carry on with" in str(again.value)) == planned
+    if not planned:
+        with pytest.raises(UsageError, match="with overwrite where a survey was made there"):
+            prepare(out, overwrite=False, resume=True)
+    prepare(out, overwrite=True, resume=False)
