@@ -308,6 +308,9 @@ class Spelling:
         stated = (each.rpartition("=") for each in self.months)
         return {**MONTHS_OF[self.calendar], **{word: int(number) for word, _, number in stated}}
 
+    def __repr__(self) -> str:
+        return f"Spelling({', '.join(f'{name}={value!r}' for name, value in self.options().items())})"
+
     def options(self) -> dict[str, Any]:
         """What differs from the default, by the setting's name."""
         plain = asdict(PLAIN)
