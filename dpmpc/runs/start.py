@@ -254,6 +254,7 @@ def _party_job(plan: Plan, where: Placement, index: int, stage: StageJob | None)
         tolerates_loss=True,
         says=marks(whole_plan(plan, stage)),
         followed=bool(plan.source.schedule.after if stage is None else stage.whole.source.schedule.before),
+        begins=begins(where) if stage is None else stage.begins,
     )
 
 
