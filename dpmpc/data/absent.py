@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmpc.data.reading import literal
+from dpmpc.data.scripts import both_small
 from dpmpc.data.spelling import MISSING, Spelling, bare, composed
 from dpmpc.data.table import Column, Table, quoted
 
@@ -119,7 +120,7 @@ def _without(table: Table, column: Column, stated: list[tuple[str, str]]) -> Col
     if column.kind not in ("text", "number") or column.type == "BOOLEAN":
         return column
     codes = ", ".join(f"{value!r}::DOUBLE" for value in _numbers(stated, column.name, table.spelling))
-    words = ", ".join(literal(word.lower()) for of, word in stated if of == column.name)
+    words = ", ".join(literal(each) for of, word in stated if of == column.name for each in both_small(word))
     tests = [f"{table.number(column.name)} IN ({codes})"] if codes else []
     if words and column.kind == "text":
         tests.append(f"lower({table.text(column.name)}) IN ({words})")

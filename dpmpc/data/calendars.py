@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from dpmpc.data.scripts import ENGLISH, ERAS, FIRST, WORDS_BEFORE, turned, western
+from dpmpc.data.scripts import ENGLISH, ERAS, FIRST, WORDS_BEFORE, small, turned, western
 
 Calendar = Literal["", "buddhist", "persian", "minguo"]
 # The years of each calendar that are read, as of the years 1800 to 2253 or so; what is meant by others is not known.
@@ -97,4 +97,4 @@ def clock_time(text: str) -> float | None:
 
 def month_of(text: str, months: dict[str, int]) -> int:
     """A number, as it stands or of a word; 0 for no month. Errors: ValueError."""
-    return int(text) if text.isdigit() else months.get(text.lower(), 0)
+    return int(text) if text.isdigit() else months.get(small(text), 0)

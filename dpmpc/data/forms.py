@@ -12,7 +12,7 @@ from dataclasses import replace
 from dpmpc.data.calendars import TIME, WORD, YEAR_WORD, bare_date
 from dpmpc.data.once import once
 from dpmpc.data.reading import literal
-from dpmpc.data.scripts import ENGLISH, IN_TWO, MONTHS, WIDE_MINUS, month_list, quick
+from dpmpc.data.scripts import ENGLISH, IN_TWO, MONTHS, WIDE_MINUS, month_list, quick, small
 from dpmpc.data.spelling import GAPS, NO_CENTS, Negative, Order, Spelling, composed, is_unit, stating
 from dpmpc.data.table import some
 from dpmpc.errors import number_of
@@ -135,7 +135,7 @@ def named_sql(text: str, form: str) -> str:
 def months_in(texts: Iterable[str]) -> tuple[str, ...]:
     """The words of "named otherwise" among some texts, in small letters."""
     found = (re.fullmatch(NAMED["named otherwise"][1], bare_date(text), re.ASCII) for text in texts)
-    words = (each[1].lower() for each in found if each)
+    words = (small(each[1]) for each in found if each)
     return tuple(sorted({word for word in words if word not in MONTHS}))
 
 

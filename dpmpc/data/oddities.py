@@ -26,6 +26,7 @@ from dpmpc.data.calendars import Calendar
 from dpmpc.data.edges import TOTAL
 from dpmpc.data.few import listed
 from dpmpc.data.reading import literal
+from dpmpc.data.scripts import small
 from dpmpc.data.spelling import MISSING, Spelling, is_number, stating
 from dpmpc.data.table import Table, some
 from dpmpc.data.texts import figures_of, points_of
@@ -172,7 +173,7 @@ def _totals(
         return (), False
     listed = {c.name: c.values for c in columns if c.listed and table[c.name].kind == "text"}
     held = {
-        name: sum(count for word, count in values if TOTAL.fullmatch(word.lower())) for name, values in listed.items()
+        name: sum(count for word, count in values if TOTAL.fullmatch(small(word))) for name, values in listed.items()
     }
     if rest := [name for name in texts if name not in held]:
         called = [f"regexp_full_match(lower({table.text(name)}), {literal(TOTAL.pattern)})" for name in rest]

@@ -129,9 +129,22 @@ _ARABIC = (
 _HINDI = ("जनवरी फरवरी मार्च अप्रैल मई जून जुलाई अगस्त सितंबर अक्टूबर नवंबर दिसंबर",)
 MONTHS = {word: k for k, words in enumerate(_MONTHS, 1) for word in words.split()}
 MONTHS |= {word: k for words in (*_THAI, *_ARABIC, *_HINDI) for k, word in enumerate(words.split(), 1)}
+MONTHS |= {word.replace("ς", "σ"): k for word, k in MONTHS.items()}  # in capitals, ΜΆΙΟΣ
 PERSIAN = "فروردین اردیبهشت خرداد تیر مرداد شهریور مهر آبان آذر دی بهمن اسفند"  # of the Persian calendar, not of ours
 MONTHS_OF = dict.fromkeys(("", "buddhist", "minguo"), MONTHS)
 MONTHS_OF |= {"persian": {word: k for k, word in enumerate(PERSIAN.split(), 1)}}
+
+
+def small(text: str) -> str:
+    """The text in small letters as DuckDB's `lower` writes them, whatever stands beside a letter: Python ends a Greek
+    word with another sigma, and a Turkish İ becomes two characters."""
+    return text.replace("Σ", "σ").replace("İ", "i").lower()
+
+
+def both_small(word: str) -> tuple[str, ...]:
+    """The word in small letters, with either sigma at the end of a Greek one: it stands in capitals elsewhere."""
+    even = small(word).replace("ς", "σ")
+    return tuple(dict.fromkeys((even, re.sub(r"σ\b", "ς", even))))
 
 
 def month_list(months: dict[str, int]) -> str:

@@ -24,7 +24,7 @@ from dpmpc.data.calendars import (
     persian_days,
     time_of,
 )
-from dpmpc.data.scripts import BLANKS, ERAS, FIRST, MARKS, MONTHS_OF, western
+from dpmpc.data.scripts import BLANKS, ERAS, FIRST, MARKS, MONTHS_OF, both_small, small, western
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 
@@ -144,7 +144,7 @@ class Spelling:
                 raise UsageError(f"<<{name}>> counts lines, none or more; got {lines}; correct it")
         for name in ("missing", "kept"):
             words = (composed(word if "=" in word else bare(word)) for word in getattr(self, name))
-            words = (word if "=" in word else word.lower() for word in words)
+            words = (word if "=" in word else small(word) for word in words)
             object.__setattr__(self, name, tuple(dict.fromkeys(words)))
         if odd := next(
             (word for word in self.kept if word.rpartition("=")[2].strip().lower() not in MISSING[1:]), None
@@ -154,7 +154,7 @@ class Spelling:
                 f"{', '.join(MISSING[1:])}; got {odd!r}; leave it out"
             )
         object.__setattr__(self, "units", tuple(dict.fromkeys(composed(unit.strip()) for unit in self.units)))
-        months = (composed(bare(each)).lower() for each in self.months)
+        months = (small(composed(bare(each))) for each in self.months)
         object.__setattr__(self, "months", tuple(dict.fromkeys(months)))
         if odd := next((each for each in self.months if not re.fullmatch(rf"{WORD}=(0?[1-9]|1[0-2])", each)), None):
             raise UsageError(f"<<months>> has words with numbers of months, such as listopada=11; got {odd!r}; mend it")
@@ -189,12 +189,15 @@ class Spelling:
 
     def is_missing(self, text: str | None, column: str = "") -> bool:
         """Whether a text of a column without space around it means that there is no value."""
-        return text is None or composed(text).lower() in self.markers(column)
+        return text is None or small(composed(text)) in self.markers(column)
 
     def markers(self, column: str) -> tuple[str, ...]:
         """The words of a column, in small letters, that mean that there is no value."""
         kept = {word.rpartition("=")[2].strip().lower() for word in self.kept if _says_of(word, column)}
-        return (*(word for word in MISSING if word not in kept), *map(str.lower, self.missing))
+        return (
+            *(word for word in MISSING if word not in kept),
+            *(each for word in self.missing for each in both_small(word)),
+        )
 
     def number(self, text: str) -> float | None:
         """The finite number that a text spells; None if it spells none."""
@@ -306,7 +309,8 @@ class Spelling:
     def month_numbers(self) -> dict[str, int]:
         """The number of each month by its name."""
         stated = (each.rpartition("=") for each in self.months)
-        return {**MONTHS_OF[self.calendar], **{word: int(number) for word, _, number in stated}}
+        ours = {each: int(number) for word, _, number in stated for each in both_small(word)}
+        return {**MONTHS_OF[self.calendar], **ours}
 
     def __repr__(self) -> str:
         return f"Spelling({', '.join(f'{name}={value!r}' for name, value in self.options().items())})"

@@ -16,6 +16,7 @@ from dpmpc.data.calendars import clock_time
 from dpmpc.data.intake import Intake, explore
 from dpmpc.data.loading import opened
 from dpmpc.data.oddities import IDENTIFIER
+from dpmpc.data.scripts import small
 from dpmpc.data.spelling import Spelling
 from dpmpc.errors import RecordError
 from tests.data.abroad import ABROAD, Export
@@ -194,3 +195,41 @@ def test_a_word_for_the_zone_of_a_time_is_read_over_as_an_offset_is(tmp_path: Pa
     assert [Spelling().days(text) for text in texts] == [*texts.values()]
     with opened({"d": np.array([*texts], dtype=object), "k": np.arange(len(texts))}) as (found, _):
         assert [row[0] for row in found.rows(found.days("d"), 'ORDER BY "k"')] == [*texts.values()]
+
+
+def test_capitals_of_every_script_become_the_same_small_letters_in_python_as_in_a_query(tmp_path: Path) -> None:
+    letters = [chr(k) for k in range(1, 0x20000) if chr(k).isalpha()] + ["ΑΎΓΟΥΣΤΟΣ", "ΣΑΣ ΣΑΣ", "BİLİNMİYOR"]
+    path = table(tmp_path, v=lambda k: k)
+    with opened(CsvFile(path)) as (found, _):
+        ((lowered,),) = found.connection.execute(
+            "SELECT list_transform(?::VARCHAR[], lambda x: lower(x))", [letters]
+        ).fetchall()
+    assert lowered == [small(each) for each in letters]
+
+
+@pytest.mark.parametrize(
+    ("fields", "stated"),
+    [
+        (("BİLİNMİYOR", "Bilinmiyor"), ("bilinmiyor", "BİLİNMİYOR", "v=BİLİNMİYOR")),
+        (("ΆΓΝΩΣΤΟΣ", "Άγνωστος"), ("άγνωστος", "ΆΓΝΩΣΤΟΣ", "v=ΆΓΝΩΣΤΟΣ", "v=Άγνωστος")),
+    ],
+)
+def test_words_for_missing_are_those_in_capitals_too(
+    fields: tuple[str, ...], stated: tuple[str, ...], tmp_path: Path
+) -> None:
+    cells = (*fields, "1.5", "2.5")
+    path = table(tmp_path, v=lambda k: cells[k % 4], w=lambda k: k)
+    for word in stated:
+        with opened(CsvFile(path), spelling=Spelling(missing=(word,))) as (found, _):
+            column = explore(found)[0]["v"]
+        assert column.kind == "number" and column.present == N // 2, word
+        if "=" not in word:
+            assert all(Spelling(missing=(word,)).is_missing(each) for each in fields)
+
+
+@pytest.mark.parametrize("month", ["ΑΎΓΟΥΣΤΟΣ", "Αύγουστος", "HAZİRAN", "haziran", "MAYIS"])
+def test_months_in_capitals_are_read_in_python_as_in_a_query(month: str, tmp_path: Path) -> None:
+    path = table(tmp_path, v=lambda k: f"{k % 28 + 1} {month} 2024", w=lambda k: k)
+    with opened(CsvFile(path)) as (found, _):
+        assert explore(found)[0]["v"].kind == "date"
+    assert Spelling().days(f"3 {month} 2024") is not None
