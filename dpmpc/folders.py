@@ -11,7 +11,9 @@ OUT = "<<out>> must be a directory that can be written"
 
 
 def said_path(path: Path | str, name: str) -> Path:
-    """The path that the setting of this name says. Errors: it is empty, which would be the current folder."""
+    """The path that the setting of this name says. Errors: it is none, or empty, which would be the current folder."""
+    if not isinstance(path, str | os.PathLike):  # a frame, say
+        raise UsageError(f"<<{name}>> names a file or a folder; it is of type {type(path).__name__}; name one")
     if not os.fspath(path):
         raise UsageError(EMPTY.format(name=name))
     return Path(path)

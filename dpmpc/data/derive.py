@@ -276,7 +276,7 @@ def classes_of(table: Table, asked: Asked) -> Classes:
         what = f"one record alone has {some(rare, 3)}" if rare else f"it has {len(seen)}"
         raise RecordError(
             f"a target has 2 to {MOST_CLASSES} classes, each in two records at least; of '{name}' {what}; correct it, "
-            "state the classes in a schema, or choose <<task=ridge>> for a quantity"
+            "state its <<classes>> without a schema or in one, or choose <<task=ridge>> for a quantity"
         )
     return Classes(name, tuple(seen))
 
@@ -305,13 +305,12 @@ def survey(table: Table, names: Sequence[str]) -> dict[str, Seen]:
 
 
 def has_classes(table: Table, asked: Asked) -> bool:
-    """Whether a target is for softmax regression: it is asked for, or texts are more than two that records share."""
+    """Whether a target is for softmax regression: it is asked for, or texts are more than two."""
     if asked.kind is not None or asked.positive is not None:
         return asked.kind == "several"
     if not _no_numbers(table, asked.target):
         return False
-    seen = _values(table, asked.target)
-    return 2 < len(seen) <= MOST_CLASSES and min(seen.values()) > 1
+    return 2 < len(_values(table, asked.target)) <= MOST_CLASSES
 
 
 def is_quantity(table: Table, asked: Asked) -> bool:

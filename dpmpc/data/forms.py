@@ -106,10 +106,12 @@ def missing_sql(text: str) -> str:
 
 
 def unmarked_sql(text: str) -> str:
-    """SQL for a number without what marks it as negative: a minus after it, or parentheses around it."""
-    trailing = literal(rf"^(\d|\d[\d.,{_GAP}{_TICK}]*?\d)[{_GAP}]*-$")
-    bare = f"regexp_replace(regexp_replace({text}, '^\\(([\\d.,].*)\\)$', '\\1'), {trailing}, '\\1')"
-    return f"CASE WHEN ends_with({text}, '-') OR ends_with({text}, ')') THEN {bare} ELSE {text} END"
+    """SQL for a number without what marks it as negative: a minus after it, with a unit or without, or parentheses
+    around it."""
+    minus = literal(rf"(\d)[{_GAP}]*-(?:[{_GAP}]+({_AFTER})|(\p{{Sc}}))?$")  # 5,20-, 5,20- EUR
+    owed = f"WHEN ends_with({text}, ')') THEN regexp_replace({text}, '^\\(([\\d.,].*)\\)$', '\\1')"
+    below = f"WHEN contains({text}, '-') THEN regexp_replace({text}, {minus}, '\\1\\2\\3')"
+    return f"CASE {owed} {below} ELSE {text} END"
 
 
 def code_sql(text: str) -> str:

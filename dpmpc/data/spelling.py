@@ -312,6 +312,9 @@ class Spelling:
         ours = {each: int(number) for word, _, number in stated for each in both_small(word)}
         return {**MONTHS_OF[self.calendar], **ours}
 
+    def __repr__(self) -> str:
+        return f"Spelling({', '.join(f'{name}={value!r}' for name, value in self.options().items())})"
+
     def options(self) -> dict[str, Any]:
         """What differs from the default, by the setting's name."""
         plain = asdict(PLAIN)

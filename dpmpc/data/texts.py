@@ -118,8 +118,8 @@ def _of_figures() -> Iterator[tuple[str, str]]:
     yield "digits", fields(f"n IS NOT NULL AND (NOT regexp_matches(t, '\\D') OR ({foreign.format('')}))")
     timed = "strlen(o) <> length(o) OR contains(lower(o), 'h') OR contains(o, ':') OR lower(left(o, 2)) = 'kl'"
     yield "times", fields(f"CASE WHEN {timed} THEN {clock_sql('o')} IS NOT NULL END")
-    for mark, sign in zip(NEGATIVE, ("-", ")"), strict=True):
-        yield mark, fields(f"u <> o AND u = b AND ends_with(o, '{sign}') AND {plain_sql('b')}")
+    for mark, marked in zip(NEGATIVE, ("NOT ends_with(o, ')')", "u = b AND ends_with(o, ')')"), strict=True):
+        yield mark, fields(f"u <> o AND {marked} AND {plain_sql('b')}")
     for form, pattern in FORMS.items():
         yield form, fields(f"regexp_full_match(b, {literal(pattern)})")
     for form in NAMED:

@@ -227,7 +227,7 @@ def _site(
         check=lambda made: lines,
         stall=where.stall,
         stage=stage,
-        begins=begins(where) if stage is None else stage.begins,
+        begins=party.begins,
     )
     run_owners(job, where.out / f"site_{index}.log", progress)
 
@@ -237,12 +237,10 @@ def _party_job(plan: Plan, where: Placement, index: int, stage: StageJob | None)
     addresses = where.endpoints(plan.parties)
     _make_ready(plan, where, index)
     plan.write(where.out / f"plan_{index}.json")
-    parties, owners = where.listening(index, addresses)
     return PartyJob(
         plan,
         index,
-        parties,
-        owners,
+        *where.listening(index, addresses),
         where.out,
         where.patience,
         attempt=plan.attempt,
@@ -254,6 +252,7 @@ def _party_job(plan: Plan, where: Placement, index: int, stage: StageJob | None)
         tolerates_loss=True,
         says=marks(whole_plan(plan, stage)),
         followed=bool(plan.source.schedule.after if stage is None else stage.whole.source.schedule.before),
+        begins=begins(where) if stage is None else stage.begins,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,6 +42,13 @@ def _nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> obje
 def test_an_empty_path_is_refused(call: str) -> None:
     with pytest.raises(UsageError, match=f"{call.split()[0]} names a file or a folder; it is empty; name one"):
         CALLS[call]()
+
+
+def test_a_frame_in_the_place_of_a_folder_is_refused() -> None:
+    frame: Any = {"a": [1, 2]}
+    for call in (lambda: dpmpc.train(frame, target="a"), lambda: dpmpc.stats("r.csv", ["count"], out=frame, owners=3)):
+        with pytest.raises(UsageError, match="out names a file or a folder; it is of type dict; name one"):
+            call()
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,15 @@ def test_marks_of_high_and_low_make_no_number_negative(tmp_path: Path) -> None:
     assert looked_at(owed).proposed.negative == "trailing"
 
 
+@pytest.mark.parametrize("form", ["{}- EUR", "{} - EUR", "{}-\u20ac", "EUR {}-", "{}-"])
+def test_a_minus_between_a_number_and_its_unit_is_proposed(tmp_path: Path, form: str) -> None:
+    path = table(tmp_path, v=lambda k: k, owed=lambda k: (form if k % 2 else form.replace("-", "")).format(f"{k}.5"))
+    asked = looked_at(path).proposed
+    assert asked.negative == "trailing"
+    with opened(CsvFile(path), spelling=asked) as (found, _):
+        assert explore(found)[0]["owed"].least == 0.5 - max(k for k in range(N) if k % 2) - 1
+
+
 @pytest.mark.parametrize("minus", "-\u2212\uff0d\u30fc")
 def test_results_with_plus_and_minus_are_values_in_any_script(minus: str, tmp_path: Path) -> None:
     plus = "\uff0b" if minus > "\u3000" else "+"

@@ -33,10 +33,12 @@ delta = 1e-4
 NAMES = ("akh", "charite", "insel")
 
 
-def kits(folder: Path) -> None:
+def kits(folder: Path, *, surveyed: bool = False) -> None:
     addresses = own_addresses(3)[1::2]
     parties = [f'[[parties]]\nname = "{n}"\naddress = "{a}"' for n, a in zip(NAMES, addresses, strict=True)]
-    (folder / "consortium.toml").write_text(TOML.format(parties="\n".join(parties)))
+    text = TOML.format(parties="\n".join(parties))
+    text = text.replace('preprocessing = "records"\n', "test_fraction = 0\n") if surveyed else text
+    (folder / "consortium.toml").write_text(text)
     made = dpmpc("kit", folder / "consortium.toml", "--out", folder / "kits")
     assert made.returncode == 0, made.stderr
 

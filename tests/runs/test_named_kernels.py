@@ -15,8 +15,9 @@ from dpmpc.mpc.native import choice
 
 @pytest.mark.skipif(choice.compiled is None, reason="all processes have the same kernels here")
 def test_a_party_and_an_owner_without_compiled_kernels_are_named_at_every_site(tmp_path: Path) -> None:
-    """charite and north are programs of their own that were told to go without; nobody else is named."""
-    kits(tmp_path)
+    """charite and north are programs of their own that were told to go without; nobody else is named. It is said once,
+    though the survey's parties meet and those of the training."""
+    kits(tmp_path, surveyed=True)
     records = tmp_path / "records.csv"
     records.write_text("age,ill\n" + "".join(f"{20 + k},{'yes' if k % 3 else 'no'}\n" for k in range(60)))
     sites = {name: tmp_path / "kits" / name for name in (*NAMES, "north")}
@@ -31,8 +32,9 @@ def test_a_party_and_an_owner_without_compiled_kernels_are_named_at_every_site(t
         said = [errors_of(process) for process in others] + [each.communicate(timeout=HANG)[1] for each in slow]
         assert [process.returncode for process in (*others, *slow)] == [0] * 4, said
     for i, name in enumerate(NAMES):
-        log = (sites[name] / "run" / f"party_{i}.log").read_text()
-        (line,) = [line for line in log.splitlines() if " computes with " in line]
+        run = sites[name] / "run"
+        logs = [(run / folder / f"party_{i}.log").read_text() for folder in ("survey", ".")]
+        (line,) = [line for log in logs for line in log.splitlines() if " computes with " in line]
         assert "charite (party 1) computes with NumPy, and took" in line, line
         assert "north (owner 0) computes with NumPy, and took" in line, line
         assert "the slowest party is the speed of all" in line

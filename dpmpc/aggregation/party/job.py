@@ -25,7 +25,7 @@ class PartyJob:
     machine know, and no other program on it. `tolerates_loss`: whether the run goes on without other parties where it
     can; on one machine, whoever started them ends it. `says`: of its plan, to those that have another (`fields.marks`).
     `followed`: whether another stage of the run follows, at whose
-    gate those that missed the end of this one get it.
+    gate those that missed the end of this one get it. `begins`: whether the run begins with this one.
     """
 
     plan: Plan
@@ -45,6 +45,7 @@ class PartyJob:
     secret: str = ""
     tolerates_loss: bool = False
     followed: bool = False
+    begins: bool = True
     says: str = ""
 
     def to_json(self) -> dict[str, Any]:

@@ -122,12 +122,13 @@ class PartyStart:
         return everything
 
     async def _draw(self) -> None:
-        """The attempt's token; and a word on the kernels of all processes, where those are on several machines."""
+        """The attempt's token; and a word on the kernels of all processes, once a run, where those are on several
+        machines."""
         mine = await asyncio.to_thread(kernels_in_use)
         self.gate.token, said = await drawn(self.holder, mine.pack())
         parties = {f"party {party}": Kernels.unpack(payload) for party, payload in sorted(said.items())}
         owners = {name: Kernels.unpack(payload) for name, payload in self.gate.kernels.items()}
-        if line := compared({f"party {self.job.index}": mine, **parties, **owners}):
+        if self.job.begins and (line := compared({f"party {self.job.index}": mine, **parties, **owners})):
             self.say(line)
 
     def _number(self, numbers: list[int], number: int) -> None:
