@@ -272,6 +272,8 @@ def test_a_plan_with_active_security_is_checked_and_bounded() -> None:
     one = max(stages.error for stages in counted(sampler, 4).stages)
     bound = CHECKED.undetected(sampler, [4], 3, 1)
     assert MOST_ATTEMPTS * AT_ONCE * float(one) <= bound < 2.0**-45
+    largest = max(stages.error for size in (65_536, 166_667, 196_608) for stages in counted(sampler, size).stages)
+    assert CHECKED.undetected(sampler, [166_667] * 6, 3, 1) >= MOST_ATTEMPTS * AT_ONCE * float(largest)  # of 983,040
     many = CHECKED.undetected(sampler, [49152] * (1 << 16), 3, 1)  # 2^31.6 samples
     assert bound < many < 2.0**-45
     with pytest.raises(

@@ -143,10 +143,14 @@ class Checked(Sharing):
         The first failed check ends an attempt, and AT_ONCE batches are under way at most. In the order in which they
         are first cheated in, any later one begins when the verdict on an earlier one has fallen, so the first wrong one
         to pass is among the first AT_ONCE (docs/active.md). The square of it for all later batches is room to spare.
-        MOST_ATTEMPTS attempts.
+        MOST_ATTEMPTS attempts. One that carries on has fewer samples, and perhaps larger batches: the error is that of
+        any batch that some number of samples up to all of them leads to.
         """
-        errors = (counted(sampler, size, parties, threshold).error for size in set(sizes))
-        return undetected_in(max(errors, default=Fraction(0)), len(sizes))
+        samples = sum(sizes)
+        if not samples:
+            return 0.0
+        largest = min(samples, self.batch_samples(sampler, samples, parties, threshold))
+        return undetected_in(counted(sampler, largest, parties, threshold).error, len(sizes))
 
     def undetected_owners(self, test: OwnerTest, releases: int, parties: int, threshold: int) -> float:
         """How likely a run believes a check of owners in which a party has cheated, at most: as `undetected`, one

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.program import Program
 from dpmpc.mpc.checked.coins import COIN
-from dpmpc.mpc.checked.fold import Stages
+from dpmpc.mpc.checked.fold import Stages, worst
 from dpmpc.mpc.checked.rounds import DIGEST
 from dpmpc.mpc.contract.lanes import words_for
 from dpmpc.mpc.native.gf64 import GF64
@@ -28,10 +28,11 @@ class CountingChecked(CountingBatch):
 
     @property
     def error(self) -> Fraction:
-        """How likely the batch passes with a wrong AND, at most. Where messages have several receivers, these may have
-        been told different things: the hash of what they hold is a polynomial of degree 2 in the first coin, too."""
+        """How likely the batch, or one of fewer lanes, passes with a wrong AND, at most. Where messages have several
+        receivers, these may have been told different things: the hash of what they hold is a polynomial of degree 2
+        in the first coin, too."""
         differing = Fraction(2 * (len(self.layout.receivers(0)) > 1), 1 << GF64.bits)
-        return sum((stages.error + differing for stages in self.stages), Fraction(0))
+        return sum((worst(stages.lengths[0]) + differing for stages in self.stages), Fraction(0))
 
     def _round(self, kind: str, size: int, receivers: int | None = None) -> None:
         """An exchange in which every party sends so many bytes to each other one, or to some of them."""
