@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 from unittest.mock import patch
 
 import dpmpc.processes.durable
-from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.party.party import serve as live
 from dpmpc.aggregation.party.release import ReleaseSteps
 from dpmpc.aggregation.plan.asked import plan_path
@@ -44,7 +43,6 @@ POINTS = (
     "share sent",  # the others can open, this party never does
     "opened, not kept",
     "kept, not published",
-    "published, not noted",  # owners have it, this party's transcript lacks it
     "published",
 )
 EVENT = "event "
@@ -170,12 +168,6 @@ def mortal(victim: int, point: str, release: int, directory: Path) -> None:
 
         patch.object(holder, "open", mortal_open).start()
 
-    tell = OwnerGate.publish
-
-    def mortal_tell(self: OwnerGate, number: int, *rest: Any) -> None:
-        tell(self, number, *rest)
-        reached(self.holder.party, number, "published, not noted")
-
     exchange = Channel.exchange
 
     def mortal_exchange(
@@ -186,7 +178,6 @@ def mortal(victim: int, point: str, release: int, directory: Path) -> None:
         return exchange(self, outgoing, incoming)
 
     patch.object(ReleaseSteps, "spend", mortal_spend).start()
-    patch.object(OwnerGate, "publish", mortal_tell).start()
     around_opening(SharingHolder)
     around_opening(TwoServersHolder)
     patch.object(Channel, "exchange", mortal_exchange).start()
