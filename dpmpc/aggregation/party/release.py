@@ -179,21 +179,18 @@ class ReleaseSteps:
         self._opened.append(release, opened)
         self._observe("open", release, self.holder, self.gate)
         self._transcript.note("open", release=release, digest=digest(opened))
+        self._transcript.note("traffic", **self._traffic.take(self.holder.connections(), channel))
+        self._transcript.flush()
         return opened
 
     def publish(self, release: int, opened: Ints) -> None:
-        """Send the opened vector to the owners, with the bytes sent so far. They wait for it: the transcript of the
-        opening is written after that, and a party that is killed meanwhile lacks its end, as one killed before does.
-        Errors: PeerError where an owner has just left; the transcript has it all."""
+        """Send the opened vector to the owners, with the bytes sent so far. The transcript has all of the opening by
+        then: who is killed meanwhile lacks nothing of it, and no owner that has just left keeps its frames out."""
         self._next = release + 1
-        try:
-            self.gate.publish(
-                release, opened, self.holder.bytes_sent + self.gate.bytes_sent, self._present.pop(release, None)
-            )
-            self._observe("publish", release, self.holder, self.gate)
-        finally:  # an opening without a record of its frames is held against this party
-            self._transcript.note("traffic", **self._traffic.take(self.holder.connections(), OPENING + release))
-            self._transcript.flush()
+        self.gate.publish(
+            release, opened, self.holder.bytes_sent + self.gate.bytes_sent, self._present.pop(release, None)
+        )
+        self._observe("publish", release, self.holder, self.gate)
 
     async def skip(self, release: int) -> None:
         """The release is lost: no line is written and nothing opened, now or later. Its noise vector is thrown away."""
