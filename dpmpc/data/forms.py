@@ -128,9 +128,9 @@ def plain_sql(text: str) -> str:
 def named_sql(text: str, form: str) -> str:
     """SQL for whether a text is one of NAMED."""
     known, pattern = NAMED[form]
-    word = f"lower(regexp_extract({text}, {literal(f'^{pattern}$')}, 1))"
-    listed = f"contains({literal(month_list(MONTHS))}, concat(',', {word}, '='))"
-    return f"CASE WHEN regexp_full_match({text}, {literal(pattern)}) THEN {'' if known else 'NOT '}{listed} END"
+    word = f"lower(regexp_extract({text}, {literal(f'^{pattern}$')}, 1))"  # empty where it is none
+    listed = literal(month_list(MONTHS) + ("" if known else ",="))
+    return f"{'' if known else 'NOT '}contains({listed}, concat(',', {word}, '='))"
 
 
 def months_in(texts: Iterable[str]) -> tuple[str, ...]:

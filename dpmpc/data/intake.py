@@ -17,7 +17,6 @@ from dpmpc.data.forms import BOTH, FORMS, NAMED, NEGATIVE, SOME, Forms, months_i
 from dpmpc.data.holding import held
 from dpmpc.data.looked import ALIKE, Kind, Looked, Role
 from dpmpc.data.oddities import CODE, IDENTIFIER, LIKELY_YEARS, dropping, fewer, oddities, years_of
-from dpmpc.data.once import selected
 from dpmpc.data.spelling import PLAIN, Spelling, canonical, is_number, stating
 from dpmpc.data.table import Table, some
 from dpmpc.data.texts import plain_forms
@@ -154,8 +153,7 @@ def _unmoved(table: Table, before: Intake | None) -> dict[str, Looked]:
             continue
         ways = [(each.missing(name), each.number(name), each.days(name)) for each in (then, table)]
         moved = [f"{old} IS DISTINCT FROM {new}" for old, new in zip(*ways, strict=True) if old != new]
-        read = selected(f"{' OR '.join(moved)} AS moved", table.relation)
-        if not moved or not table.rows("1", "WHERE moved LIMIT 1", read):
+        if not moved or not table.rows("1", f"WHERE {' OR '.join(moved)} LIMIT 1"):
             found[name] = column
     return found
 
