@@ -54,7 +54,7 @@ class _Option(click.Option):
         super().__init__(names, **settings)
 
     @property
-    def help(self) -> str:  # type: ignore[override]
+    def help(self) -> str:
         return self._said or _help_of(self._each)
 
     @help.setter
