@@ -3,7 +3,7 @@
 import ast
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -45,24 +45,44 @@ def flags_of(each: Declared) -> tuple[str, ...]:
     return each.setting.flags or ("--" + each.name.replace("_", "-"),)
 
 
-def option_of(each: Declared) -> click.Option:
-    """The option of a setting. None is "not said": the default stands in the help."""
+class _Option(click.Option):
+    """The option of a setting. Its help is made when somebody asks for it: it may name all methods, which are then
+    imported."""
+
+    def __init__(self, names: Sequence[str], each: Declared, **settings: Any) -> None:
+        self._each, self._said = each, ""
+        super().__init__(names, **settings)
+
+    @property
+    def help(self) -> str:
+        return self._said or _help_of(self._each)
+
+    @help.setter
+    def help(self, said: str | None) -> None:
+        self._said = said or ""
+
+
+def _help_of(each: Declared) -> str:
     help = each.setting.help
     if each.setting.details is not None:
         help += " " + ". ".join(f"{name}: {text}" for name, text in each.setting.details()) + "."
     default = None if isinstance(each.default, bool) or each.default in (None, "", ()) else each.default
     shown = each.setting.rule or (str(default) if default is not None else "")
-    help += f"  [default: {shown}]" if shown else ""
+    return help + (f"  [default: {shown}]" if shown else "")
+
+
+def option_of(each: Declared) -> click.Option:
+    """The option of a setting. None is "not said": the default stands in the help."""
     names, metavar = flags_of(each), each.setting.metavar
     if each.kind is bool:
         if each.default is False:
-            return click.Option((*names, each.name), is_flag=True, default=None, help=help)
+            return _Option((*names, each.name), each, is_flag=True, default=None)
         off = f"{names[0]}/--no-{names[0].removeprefix('--')}"
-        return click.Option((off, *names[1:], each.name), default=None, help=help)
+        return _Option((off, *names[1:], each.name), each, default=None)
     if each.kind == tuple[int, ...]:
-        return click.Option((*names, each.name), type=Sizes(), help=help)
+        return _Option((*names, each.name), each, type=Sizes())
     if each.kind == tuple[str, ...]:
-        return click.Option((*names, each.name), multiple=True, metavar=metavar, help=help)
+        return _Option((*names, each.name), each, multiple=True, metavar=metavar)
     more: dict[str, Any] = {"type": each.kind if each.kind in (int, float) else str}
     if each.choices:
         offered = [name for name in each.choices if name != "stated"]
@@ -72,7 +92,7 @@ def option_of(each: Declared) -> click.Option:
         more["type"], metavar = click.Choice(offered), None
     elif metavar == "PATH":
         more["type"], metavar = click.Path(), None
-    return click.Option((*names, each.name), metavar=metavar, help=help, **more)
+    return _Option((*names, each.name), each, metavar=metavar, **more)
 
 
 def options_of(*groups: type[Settings], without: Iterable[str] = ()) -> list[click.Option]:

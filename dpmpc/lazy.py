@@ -3,12 +3,13 @@
 import dataclasses
 import functools
 import operator
+import re
 import reprlib
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 
-__all__ = ["cached_property", "dataclass"]
+__all__ = ["cached_property", "dataclass", "regex"]
 T = TypeVar("T")
 C = TypeVar("C", bound=type[Any])
 
@@ -30,6 +31,23 @@ class cached_property(functools.cached_property[T]):
         if name not in values:
             values[name] = self.func(instance)
         return values[name]
+
+
+class _Regex:
+    """A regular expression: its text, and the methods of what is compiled when one of them is first asked for."""
+
+    def __init__(self, text: str, flags: int) -> None:
+        self.pattern, self._flags = text, flags
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(re.compile(self.pattern, self._flags), name)
+        setattr(self, name, value)
+        return value
+
+
+def regex(text: str, flags: int = 0) -> re.Pattern[str]:
+    """As `re.compile`, which takes some milliseconds for a long one: when the expression is first used."""
+    return cast("re.Pattern[str]", _Regex(text, flags))
 
 
 def _dataclass(

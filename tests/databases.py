@@ -11,8 +11,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, Self
 
-import duckdb
 import pytest
+
+from dpmpc.data.engine import duckdb
 
 _LEFT = "SELECT count(*) FROM (SELECT 1 FROM duckdb_tables() UNION ALL SELECT 1 FROM duckdb_views() WHERE NOT internal)"
 Kind = tuple[tuple[str, str], ...]

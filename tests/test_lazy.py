@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import itertools
 import pickle
+import re
 import subprocess
 import sys
 from typing import Any, ClassVar
@@ -136,3 +137,13 @@ def test_a_command_compiles_no_class_as_it_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0", "1"]
+
+
+def test_a_regular_expression_is_compiled_when_it_is_first_used() -> None:
+    broken = lazy.regex("(")
+    assert broken.pattern == "("
+    with pytest.raises(re.error):
+        broken.search("a")
+    found = lazy.regex("(A+)b", re.I)
+    assert [found.fullmatch(text) is not None for text in ("aAb", "b")] == [True, False]
+    assert found.groups == 1 and found.sub(r"\1", "aab") == "aa"

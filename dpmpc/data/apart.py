@@ -11,6 +11,7 @@ from dpmpc.data.reading import literal
 from dpmpc.data.scripts import western
 from dpmpc.data.spelling import is_number, is_unit, stating
 from dpmpc.data.table import Table, some
+from dpmpc.lazy import regex
 
 if TYPE_CHECKING:
     from dpmpc.data.looked import Looked
@@ -27,10 +28,10 @@ _MOST_CODES = 6
 _GAP = 5  # times the widest gap between other values: so far are codes from these
 # What is below or above what can be measured, by a sign before it or a word after it, and what is not quite so: ~2.4.
 LIMIT_WORDS = ("未満", "以下", "超", "以上", "미만", "이하", "초과", "이상")
-LIMIT = re.compile(rf"(<=?|>=?|[≤≥≦≧＜＞~≈])?\s*[\d.,]*\d\s*({'|'.join(LIMIT_WORDS)}|\D*)")
-_MARKED = re.compile(r"[\d.,]*\d\s*([*#!?†‡§])")  # a number that somebody marked
+LIMIT = regex(rf"(<=?|>=?|[≤≥≦≧＜＞~≈])?\s*[\d.,]*\d\s*({'|'.join(LIMIT_WORDS)}|\D*)")
+_MARKED = regex(r"[\d.,]*\d\s*([*#!?†‡§])")  # a number that somebody marked
 _WORD = r"( ?[^\W\d]{1,5})?"  # a unit: 120/80 mmHg
-_PAIR = re.compile(rf"\d{{2,3}}{_WORD} ?[/／] ?\d{{2,3}}{_WORD}|\d{{1,3}}{_WORD} ?[xX×] ?\d{{1,3}}{_WORD}")
+_PAIR = regex(rf"\d{{2,3}}{_WORD} ?[/／] ?\d{{2,3}}{_WORD}|\d{{1,3}}{_WORD} ?[xX×] ?\d{{1,3}}{_WORD}")
 _D, _M = "(0[1-9]|[12]\\d|3[01])", "(0[1-9]|1[0-2])"
 _DAYS = {
     8: {"yyyymmdd": rf"(19|20)\d\d{_M}{_D}", "ddmmyyyy": rf"{_D}{_M}(19|20)\d\d", "mmddyyyy": rf"{_M}{_D}(19|20)\d\d"},
@@ -41,12 +42,12 @@ _DAYS = {
 _TIMES = 100  # different times of day: fewer numbers may be anything
 _LINES = 3  # columns with codes: more are said together
 # A date with a year of the Republic of China.
-_MINGUO = re.compile(r"(?:0?[5-9]\d|1[0-2]\d)[-/.年] ?(?:0?[1-9]|1[0-2])[-/.月] ?(?:0?[1-9]|[12]\d|3[01])[日.]?")
+_MINGUO = regex(r"(?:0?[5-9]\d|1[0-2]\d)[-/.年] ?(?:0?[1-9]|1[0-2])[-/.月] ?(?:0?[1-9]|[12]\d|3[01])[日.]?")
 # An age and a sex in one field: 39Y/F, 39 yrs/male, F/39.
 SEXES = frozenset("f m w h k ж м female male fem masc woman man women men frau mann femme homme mujer hombre".split())
-_AGED = re.compile(r"\d{1,3} ?([^\W\d]{0,6})\.? ?/ ?([^\W\d]{1,6})|([^\W\d]{1,6}) ?/ ?\d{1,3} ?([^\W\d]{0,6})\.?")
+_AGED = regex(r"\d{1,3} ?([^\W\d]{0,6})\.? ?/ ?([^\W\d]{1,6})|([^\W\d]{1,6}) ?/ ?\d{1,3} ?([^\W\d]{0,6})\.?")
 # A number with a raised point (36\u00b77), and feet with inches (5'3"): never a category, however few there are.
-_MEASURE = re.compile(r"[+-]?\d+\u00b7\d+|\d ?['\u2019\u2032] ?(\d\d?([.,]\d+)? ?(\"|\u201d|\u2033|''|\u2019\u2019)?)?")
+_MEASURE = regex(r"[+-]?\d+\u00b7\d+|\d ?['\u2019\u2032] ?(\d\d?([.,]\d+)? ?(\"|\u201d|\u2033|''|\u2019\u2019)?)?")
 
 
 def signed(text: str) -> tuple[tuple[str, ...], bool]:

@@ -18,6 +18,7 @@ from dpmpc.data.engine import duckdb
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Column, Table
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.lazy import regex
 
 _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 _BOOLEAN, _FLOAT4 = 16, 700
@@ -26,8 +27,8 @@ _FRACTIONS = (_FLOAT4, 701, 1700)
 _DATES = (1082, 1083, 1114, 1184, 1186, 1266)
 
 
-_LITERALS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.S)
-_FILTERS = re.compile(
+_LITERALS = regex(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.S)
+_FILTERS = regex(
     r"\b(where|having|limit|offset|fetch|tablesample|join|lateral|distinct|group\s+by|intersect|except|qualify)\b|"
     r"\b(?:from)\s+[\w.]+(?:\s+(?:as\s+)?\w+)?\s*(,)",
     re.I,

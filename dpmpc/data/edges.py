@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dpmpc.data.spelling import stating
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.lazy import regex
 
 SEPARATORS = (",", ";", "\t", "|")
 TOTALS = (
@@ -22,7 +23,7 @@ TOTALS = (
     "\u0438\u0442\u043e\u0433\u043e", "\u0432\u0441\u0435\u0433\u043e", "\u5408\u8ba1", "\u5408\u8a08",
     "\u603b\u8ba1", "\u7dcf\u8a08", "\u5c0f\u8ba1", "\ud569\uacc4", "\u0e23\u0e27\u0e21", "\u062c\u0645\u0639",
 )  # fmt: skip
-TOTAL = re.compile(rf"({'|'.join(re.escape(word) for word in dict.fromkeys(TOTALS))})[ :]*(\d[\d.,' ]*.*|\(.*\))?")
+TOTAL = regex(rf"({'|'.join(re.escape(word) for word in dict.fromkeys(TOTALS))})[ :]*(\d[\d.,' ]*.*|\(.*\))?")
 _TOP = 12  # lines, among which the one is that names the columns
 _LAST = 8  # lines at most that are proposed as no records
 _TAIL = 1 << 16  # bytes that are looked at for them

@@ -1,6 +1,7 @@
 """`duckdb` and `nanoarrow`, imported when something of them is first used: a party of a run, which has all the
 library's modules and reads no record, does without."""
 
+import contextlib
 import importlib
 import re
 from types import ModuleType
@@ -10,15 +11,26 @@ __all__ = ["duckdb", "explained", "nanoarrow"]
 
 
 class _Late(ModuleType):
+    """What the first of some modules has that there is and has it."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__(names[-1])
+        self._names = names
+
     def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module(self.__name__), name)
+        for module in self._names[:-1]:
+            with contextlib.suppress(ImportError, AttributeError):
+                return getattr(importlib.import_module(module), name)
+        return getattr(importlib.import_module(self._names[-1]), name)
 
 
 if TYPE_CHECKING:
     import duckdb
     import nanoarrow
 else:
-    duckdb, nanoarrow = _Late("duckdb"), _Late("nanoarrow")
+    # `_duckdb` is what `duckdb` has its connections and errors from; what that adds takes longer to import than a small
+    # file to read. Versions that call it otherwise have it in `duckdb` alone.
+    duckdb, nanoarrow = _Late("_duckdb", "duckdb"), _Late("nanoarrow")
 
 
 def interrupted(error: Exception) -> bool:

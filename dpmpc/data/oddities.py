@@ -32,11 +32,12 @@ from dpmpc.data.table import Table, some
 from dpmpc.data.texts import figures_of, points_of
 from dpmpc.data.together import asked_of
 from dpmpc.errors import number_of
+from dpmpc.lazy import regex
 
 if TYPE_CHECKING:
     from dpmpc.data.looked import Looked
 
-CODE = re.compile(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|code|ops)([^a-z]|$)", re.I)
+CODE = regex(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|code|ops)([^a-z]|$)", re.I)
 _OF_EACH = 10  # lines that are alike
 _ROWS_OF_TOTALS = 2  # more are a category of that name
 _LEAST = 20  # records: among fewer nothing is odd
@@ -53,7 +54,7 @@ SMALLEST, LARGEST = 2.0**-24, 2.0**40  # sizes of numbers that a survey knows
 # The years in which dates of today's files lie, of each calendar; lunar years of Islamic countries are later ones.
 LIKELY_YEARS: dict[Calendar, tuple[int, int]] = {"buddhist": (2400, 2650), "persian": (1250, 1420)}
 MARK = "\ufeff"  # of byte order, between files that were put together
-IDENTIFIER = re.compile(
+IDENTIFIER = regex(
     r"(^|[^a-z])(id|ids|nr|no|n[°º]|n\.º|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|fall"
     r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
     r"|account|konto|conto|compte|cuenta|conta|rekening|iban"

@@ -4,13 +4,15 @@ import re
 import secrets
 from collections import Counter
 
+from dpmpc.lazy import regex
+
 _SHORT = 100  # characters of an expression that may as well stand there twice
 # No text of a schema or a file can hold a mark: it is drawn anew in each process. A text that ended an expression's
 # mark early would leave its literal and become SQL.
 _SECRET = secrets.token_hex(16)
 _BEGIN, _END, _BETWEEN = f"/*{_SECRET}{{*/", f"/*}}{_SECRET}*/", f"/*|{_SECRET}*/"
 # Both marks begin with a slash: what is asked at each of a million characters takes longer than the rest.
-_INNERMOST = re.compile(
+_INNERMOST = regex(
     rf"{re.escape(_BEGIN)}((?:[^/]++|(?!{re.escape(_BEGIN)}|{re.escape(_END)})/)*+){re.escape(_END)}"
 )
 

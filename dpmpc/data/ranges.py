@@ -21,13 +21,13 @@ from dpmpc.data.scratch import scratch_folder
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.data.table import Table, connect, quoted
 from dpmpc.errors import UsageError
-from dpmpc.lazy import dataclass
+from dpmpc.lazy import dataclass, regex
 
 if TYPE_CHECKING:
     from dpmpc.data.engine import duckdb
 
 STEP = 1 << 14  # rows between two keys that are known
-_ORDERED = re.compile(r'\A(.*\S)\s+order\s+by\s+(\w+|"(?:[^"]|"")+")(?:\s+asc)?\s*\Z', re.I | re.S)
+_ORDERED = regex(r'\A(.*\S)\s+order\s+by\s+(\w+|"(?:[^"]|"")+")(?:\s+asc)?\s*\Z', re.I | re.S)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 import re
 
+from dpmpc.lazy import regex
+
 ZEROS = "\uff10\u0660\u06f0\u0966\u09e6\u0e50"  # full-width, Arabic, Persian, Devanagari, Bengali, Thai
 WIDE_MINUS = "\u2212\u2013\u2010\u2011\ufe63\uff0d"  # as spreadsheets and word processors write it
 _SIGNS = {"\uff0e": ".", "\uff0c": ",", "\uff0f": "/", "\uff1a": ":", "\uff0b": "+", "\uff05": "%", "\uff08": "(",
@@ -48,7 +50,7 @@ _TURNED = (
     (r"([日일])(\d)", r"\1 \2"),
     (r"([ก-๎]{1,2})\.([ก-๎])\.", r"\1\2"),
 )
-TURNED = tuple((re.compile(pattern, re.ASCII), other) for pattern, other in _TURNED)
+TURNED = tuple((regex(text, re.ASCII), other) for text, other in _TURNED)
 TURNS = (  # one is in each
     "[\u00a0\u2009\u202f\u5348\u00d6\uc624\u03bc\u0638\u0635\u0645\u6642\u65f6\uc2dc\u9ede\u70b9\u65e5\uc77c\u0e04\u0e1e\u0e22\u1edd]"
 )

@@ -15,14 +15,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from dpmpc.errors import UsageError
+from dpmpc.lazy import regex
 
 Value = TypeVar("Value")
-_PLACE = re.compile(r" - at `(?:key in )?\$?(.*)`$")
+_PLACE = regex(r" - at `(?:key in )?\$?(.*)`$")
 _KEYS = r"""(?:[\w-]+|"[^"\\]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"\\]*"|'[^']*'))*"""
-_STATES = re.compile(rf"\s*(\[+\s*{_KEYS}\s*\]+|{_KEYS}(?=\s*=))")  # a line of TOML: a table, or the key of a value
+_STATES = regex(rf"\s*(\[+\s*{_KEYS}\s*\]+|{_KEYS}(?=\s*=))")  # a line of TOML: a table, or the key of a value
 _BACK = 1000  # lines that a value is looked for to have
 _LARGEST = 64 << 20  # bytes; a schema of a million columns has as many
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_STEP = regex(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
 def read_written(path: Path, kind: type[Value], what: str) -> Value:

@@ -10,9 +10,11 @@ lists: how a torn line begins tells whether it may have been a release.
 import hashlib
 import json
 import math
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import field, replace
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from dpmpc.codec import loads
@@ -29,6 +31,11 @@ RELEASE, ATTEMPT, ELSEWHERE = "release", "attempt", "elsewhere"
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _MANY = 1 << 63  # more than there are of anything
 _KEPT = 4096  # mechanisms and sensitivities that are not made anew
+_OWN = {"v", "prev", "release", "salt", "torn", "by", "present", "lost", "parties"}
+# A release at which nobody was missing, after a whole line: (prev, release, what others of its run have too).
+_PLAIN = re.compile(
+    rb'\{"v":%d,"prev":"([0-9a-f]{64})","release":(0|[1-9][0-9]{0,17}),(.+),"salt":"[0-9a-f]{32}"\}' % FORMAT, re.S
+)
 _MARKS = tuple(f'["{kind}",{{'.encode() for kind in (ATTEMPT, ELSEWHERE))
 
 
@@ -170,7 +177,13 @@ def packed(line: Line) -> bytes:
 
 
 def parsed(line: bytes) -> Line | None:
-    """A line's parts, or None if it is not a whole line of a ledger."""
+    """A line's parts, or None if it is not a whole line of a ledger.
+
+    What most lines share with others of their run is read once (`_alike`): a tenth of the time. What is not exactly as
+    `packed` writes such a line is read as a whole.
+    """
+    if (own := _PLAIN.fullmatch(line)) is not None and (alike := _alike(own[3])) is not None:
+        return Line(RELEASE, alike.of(int(own[2]), None, ()), own[1].decode(), False, None)
     try:
         value = loads(line)
         kind, record = value if isinstance(value, list) else (RELEASE, value)
@@ -186,6 +199,17 @@ def parsed(line: bytes) -> Line | None:
         if type(prev) is not str or type(torn) is not bool or not isinstance(first, str | None):
             return None
         return Line(kind, Entry.from_json(record), prev, torn, first, parties)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, UsageError):
+        return None
+
+
+@lru_cache(maxsize=_KEPT)
+def _alike(shared: bytes) -> Entry | None:
+    """The release 0 of which lines have this in common; None where that is not certain: it is no object's inside by
+    itself, or has a name that a line has for itself."""
+    try:
+        record = loads(b"{%b}" % shared)
+        return None if _OWN & record.keys() else Entry.from_json({**record, "release": 0})
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, UsageError):
         return None
 

@@ -5,10 +5,10 @@ import os
 import sqlite3
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from dpmpc.data import CsvFile
+from dpmpc.data.engine import duckdb
 from dpmpc.data.holding import held
 from dpmpc.data.loading import Query, opened
 from dpmpc.data.spelling import Spelling

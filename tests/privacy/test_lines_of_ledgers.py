@@ -1,11 +1,14 @@
 """A line of a ledger of which a value is of another kind is no line, so that it counts as one that was torn."""
 
 import json
+import random
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+import dpmpc.privacy.entry as ledger_lines
 from dpmpc.errors import UsageError
 from dpmpc.privacy.entry import ATTEMPT, ELSEWHERE, GENESIS, RELEASE, Entry, Line, packed, parsed
 from dpmpc.privacy.law import LAWS
@@ -81,3 +84,41 @@ def test_a_line_of_another_release_says_all_that_one_made_field_by_field_says(ki
             found = parsed(packed(line))
             assert found == replace(line, entry=due) and found.entry.lost == lost
     assert b'"token":"cd"' in packed(Line(kind, replace(price.of(1, None, ()), token="cd"), GENESIS, False, None))
+
+
+def test_what_lines_share_is_read_once_and_no_line_is_read_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every line is held against what is made of it as a whole: lines of all kinds, each with parts cut out, put in or
+    doubled, numbers and signs changed, and members of other names put where all lines of a run are alike."""
+    draw = random.Random(5)
+    lines = [
+        packed(Line(kind, replace(entry(k), present=present, lost=lost, token=token), GENESIS, torn, first))
+        for k, kind in enumerate((RELEASE, RELEASE, RELEASE, RELEASE, RELEASE, ATTEMPT, ELSEWHERE))
+        for present, lost, torn, first, token in (
+            (None, (), False, None, ""), (None, (), False, None, "t"), ((0, 2), (), False, None, ""),
+            (None, (1,), False, None, ""), (None, (), True, None, ""), (None, (), False, "ab", ""),
+        )
+    ]  # fmt: skip
+    members = [b'"release":7', b'"prev":"x"', b'"v":6', b'"salt":""', b'"torn":true', b'"by":"c"', b'"present":[1]']
+    members += [b'"lost":[0]', b'"parties":[1]', b'"run":"other"', b'"more":1', b'"a":1},{"b":2', b'"a":"\\u00e9"']
+    for line in list(lines):
+        for member in members:
+            lines.append(line.replace(b',"salt"', b"," + member + b',"salt"'))
+            lines.append(line.replace(b'"run"', member + b',"run"'))
+    for _ in range(3000):
+        line = draw.choice(lines[:200])
+        at, other = draw.randrange(len(line)), draw.randrange(len(line))
+        low, high = min(at, other), max(at, other)
+        change = draw.randrange(4)
+        if change == 0:
+            lines.append(line[:at] + bytes([draw.choice(b'0123456789"{}[],:.-eabf \xc3')]) + line[at + 1 :])
+        elif change == 1:
+            lines.append(line[:low] + line[high:])
+        elif change == 2:
+            lines.append(line[:high] + line[low:])
+        else:
+            lines.append(line[:at] + b" " + line[at:])
+    found = [parsed(line) for line in lines]
+    read_once = sum(ledger_lines._PLAIN.fullmatch(line) is not None for line in lines)
+    monkeypatch.setattr(ledger_lines, "_PLAIN", re.compile(rb"(?!)"))
+    assert [parsed(line) for line in lines] == found
+    assert read_once > 500 and sum(line is not None for line in found) > 500
