@@ -36,8 +36,9 @@ def check_law(
     probabilities alone.
 
     `scale`: in grid steps. `count`: samples in the clear. `backends`: all, by default: processes on this machine draw
-    and open `drawn` samples with each, which follow the law, at the cost that was counted. A sampler with an arithmetic circuit (`OverField`, as that of
-    tables has) runs on all of them; one that is a Boolean program alone is refused where no bits are shared.
+    and open `drawn` samples with each, which follow the law, at the cost that was counted. A sampler with an arithmetic
+    circuit (`OverField`, as that of tables has) runs on all of them; one that is a Boolean program alone is refused
+    where no bits are shared.
     Errors: ConformanceError (a true law fails with probability below 1e-9 a sampler and backend). Cost: some seconds,
     and a few for each backend.
     """
