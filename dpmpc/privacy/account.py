@@ -43,7 +43,7 @@ from dpmpc.privacy.book import Book, LedgerError
 from dpmpc.privacy.entry import GENESIS, Entry, bare, digest_of
 from dpmpc.privacy.ledger import Ledger, sync_directory
 from dpmpc.privacy.ledgers import Reservation, read_ledger
-from dpmpc.processes.durable import write_whole
+from dpmpc.processes.durable import sync, write_all
 from dpmpc.processes.locks import is_held
 
 ENVIRONMENT = "DPMPC_ACCOUNT"
@@ -159,8 +159,9 @@ class Account:
 
     @contextlib.contextmanager
     def writing(self, data: str) -> Iterator["Writer"]:
-        """The file of this data set, for this process alone while inside. Errors: UsageError where it cannot be
-        written; LedgerError where it was changed."""
+        """The file of this data set, for this process alone while inside; what was written is on disk when this is
+        left. Others may write by then: parties that reserve one after the other wait for the disk together. Errors:
+        UsageError where it cannot be written; LedgerError where it was changed."""
         make_folder(self.folder, _RULE, _WAY, private=True)
         path = self.path(data)
         try:
@@ -172,7 +173,11 @@ class Account:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if created:
                 sync_directory(self.folder)
-            yield Writer(descriptor, self, data, _contents(path))
+            writer = Writer(descriptor, self, data, _contents(path))
+            try:
+                yield writer
+            finally:
+                writer.leave()
         finally:
             os.close(descriptor)
 
@@ -218,21 +223,41 @@ class Writer:
 
     def __init__(self, descriptor: int, account: Account, data: str, contents: _Contents) -> None:
         self._descriptor, self._account, self._data, self.contents = descriptor, account, data, contents
+        self._due = False  # whether something is written that may not be on disk
 
     def append(self, kind: str, record: Mapping[str, Any]) -> None:
-        """Writes a line; it is on disk when this returns."""
+        """Writes a line; it is on disk when the file is left (`Account.writing`), the parts of data at once."""
         contents = self.contents
         whole = {"v": FORMAT, "kind": kind, "prev": contents.head, **record}
         if contents.torn:
             whole["torn"] = True
         line = json.dumps(whole, separators=(",", ":"), allow_nan=False).encode()
         payload = (b"\n" if contents.open_line else b"") + line + b"\n"
-        try:
-            write_whole(self._descriptor, payload)
-        except OSError as error:
-            raise UsageError(f"{_RULE}; {self._account.folder}: {error.strerror}; make room, or {_WAY}") from None
+        self._due = True
+        with self._refusing():
+            write_all(self._descriptor, payload)
+            if kind == "assignment":  # who is in which part is written elsewhere too, by its key
+                self._sync()
         contents.head, contents.torn, contents.open_line = digest_of(line), False, False
         contents.take(line, loads(line))
+
+    def leave(self) -> None:
+        """Lets others write, and returns when all is on disk. Errors: UsageError where it cannot be."""
+        if self._due:
+            with self._refusing():
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+                self._sync()
+
+    def _sync(self) -> None:
+        sync(self._descriptor)
+        self._due = False
+
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(f"{_RULE}; {self._account.folder}: {error.strerror}; make room, or {_WAY}") from None
 
     def assignment(
         self, name: str, parts: Mapping[str, int], by: By = "record", made: Assignment | None = None
