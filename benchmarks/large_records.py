@@ -139,8 +139,8 @@ def own(rows: int, folder: Path, out: Path | None = None) -> None:
 
 
 def begun(words: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float, float]:
-    """(seconds until it says that it trains, seconds in all, processor seconds) of a `dpmpc train`. Errors: it fails, or
-    never says so."""
+    """(seconds until it says that it trains, seconds in all, processor seconds) of a `dpmpc train`. Errors: it fails,
+    or never says so."""
     before, begin, trains = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter(), None
     with subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
         assert run.stderr is not None
