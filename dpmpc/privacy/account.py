@@ -29,27 +29,25 @@ import os
 import secrets
 import sys
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import field, replace
-from functools import lru_cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from dpmpc.codec import loads
-from dpmpc.errors import UsageError, as_written
+from dpmpc.errors import UsageError
 from dpmpc.folders import check_folder, make_folder
 from dpmpc.lazy import dataclass
+from dpmpc.privacy.account_lines import FORMAT, Contents, Hold, contents_of
 from dpmpc.privacy.assignment import Assignment, By
 from dpmpc.privacy.book import Book, LedgerError
 from dpmpc.privacy.entry import GENESIS, Entry, bare, digest_of
 from dpmpc.privacy.ledger import Ledger, sync_directory
 from dpmpc.privacy.ledgers import Reservation, read_ledger
-from dpmpc.processes.durable import write_whole
+from dpmpc.processes.durable import sync, write_all
 from dpmpc.processes.locks import is_held
 
 ENVIRONMENT = "DPMPC_ACCOUNT"
-FORMAT = 1
 _RULE = "what is spent on named data is written to an account, and before anything is spent"
-_REMEMBERED = 1 << 12  # lines, some MB
 _WAY = f"name another folder with <<account>>, or in {ENVIRONMENT}"
 State = Literal["there", "at work", "not kept", "missing", "older"]
 
@@ -70,64 +68,12 @@ def account_folder(
 
 
 @dataclass(frozen=True)
-class Hold:
-    """A reservation in an account. `ledger`: the digest of its first line; `name`: whose it is; `head`: its last line's
-    by then; `kept`: whether it was to stay where it is; `ended`: (head, releases with a line, token) when the attempt
-    was over."""
-
-    key: str
-    ledger: str
-    name: str
-    path: Path
-    head: str
-    reservation: Reservation
-    kept: bool
-    ended: tuple[str, tuple[int, ...], str] | None = None
-
-    def lines(self) -> list[Entry]:
-        """The releases that the attempt has spent, as it said when it ended."""
-        assert self.ended is not None
-        _, numbers, token = self.ended
-        return [replace(self.reservation.entry, release=number, token=token) for number in numbers]
-
-
-@dataclass(frozen=True)
 class Known:
     """A ledger that an account knows, and what of it counts."""
 
     path: Path
     state: State
     book: Book
-
-
-@dataclass
-class _Contents:
-    """What the file of one data id says."""
-
-    head: str = GENESIS
-    torn: bool = False  # the last line is
-    open_line: bool = False  # no newline ends it
-    holds: dict[str, Hold] = field(default_factory=dict)
-    heads: dict[str, set[str]] = field(default_factory=dict)  # of each ledger
-    assignments: list[tuple[str, Assignment]] = field(default_factory=list)
-
-    def take(self, line: bytes, record: Mapping[str, Any]) -> None:
-        """Adds what a line says, which is this record."""
-        kind = record["kind"]
-        if kind == "assignment":
-            own = {name: value for name, value in record.items() if name not in ("prev", "torn")}
-            self.assignments.append((str(record["name"]), Assignment.from_json(own)))
-            return
-        if kind == "reserved":
-            hold = _hold_of(line)
-            self.holds[hold.key] = hold
-            ledger, head = hold.ledger, hold.head
-        else:
-            hold = self.holds[record["key"]]
-            ledger, head = hold.ledger, str(record["head"])
-            ended = head, tuple(int(number) for number in record["spent"]), str(record["token"])
-            self.holds[hold.key] = replace(hold, ended=ended)
-        self.heads.setdefault(ledger, set()).add(head)
 
 
 @dataclass(frozen=True)
@@ -159,8 +105,9 @@ class Account:
 
     @contextlib.contextmanager
     def writing(self, data: str) -> Iterator["Writer"]:
-        """The file of this data set, for this process alone while inside. Errors: UsageError where it cannot be
-        written; LedgerError where it was changed."""
+        """The file of this data set, for this process alone while inside; what was written is on disk when this is
+        left. Others may write by then: parties that reserve one after the other wait for the disk together. Errors:
+        UsageError where it cannot be written; LedgerError where it was changed."""
         make_folder(self.folder, _RULE, _WAY, private=True)
         path = self.path(data)
         try:
@@ -172,7 +119,11 @@ class Account:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if created:
                 sync_directory(self.folder)
-            yield Writer(descriptor, self, data, _contents(path))
+            writer = Writer(descriptor, self, data, contents_of(path))
+            try:
+                yield writer
+            finally:
+                writer.leave()
         finally:
             os.close(descriptor)
 
@@ -189,7 +140,7 @@ class Account:
 
     def assignments(self, data: str) -> dict[str, Assignment]:
         """The stored assignments of this data set, by name."""
-        return dict(_contents(self.path(data)).assignments)
+        return dict(contents_of(self.path(data)).assignments)
 
     def known(self, data: str, found: Mapping[str, Path] | None = None) -> list[Known]:
         """Every ledger that has spent on this data set, and what of it counts. `found`: where ledgers are by now, by
@@ -197,12 +148,12 @@ class Account:
 
         A ledger that is not to stay goes after the account says what it held: where one is missing, and the account
         has grown since it was read, it is read anew."""
-        contents = _contents(self.path(data))
+        contents = contents_of(self.path(data))
         while True:
             known, head = _known(contents, found or {}), contents.head
             if all(each.state != "missing" for each in known):
                 return known
-            contents = _contents(self.path(data))
+            contents = contents_of(self.path(data))
             if contents.head == head:
                 return known
 
@@ -216,23 +167,43 @@ class Account:
 class Writer:
     """The account's file of one data set, held alone."""
 
-    def __init__(self, descriptor: int, account: Account, data: str, contents: _Contents) -> None:
+    def __init__(self, descriptor: int, account: Account, data: str, contents: Contents) -> None:
         self._descriptor, self._account, self._data, self.contents = descriptor, account, data, contents
+        self._due = False  # whether something is written that may not be on disk
 
     def append(self, kind: str, record: Mapping[str, Any]) -> None:
-        """Writes a line; it is on disk when this returns."""
+        """Writes a line; it is on disk when the file is left (`Account.writing`), the parts of data at once."""
         contents = self.contents
         whole = {"v": FORMAT, "kind": kind, "prev": contents.head, **record}
         if contents.torn:
             whole["torn"] = True
         line = json.dumps(whole, separators=(",", ":"), allow_nan=False).encode()
         payload = (b"\n" if contents.open_line else b"") + line + b"\n"
-        try:
-            write_whole(self._descriptor, payload)
-        except OSError as error:
-            raise UsageError(f"{_RULE}; {self._account.folder}: {error.strerror}; make room, or {_WAY}") from None
+        self._due = True
+        with self._refusing():
+            write_all(self._descriptor, payload)
+            if kind == "assignment":  # who is in which part is written elsewhere too, by its key
+                self._sync()
         contents.head, contents.torn, contents.open_line = digest_of(line), False, False
         contents.take(line, loads(line))
+
+    def leave(self) -> None:
+        """Lets others write, and returns when all is on disk. Errors: UsageError where it cannot be."""
+        if self._due:
+            with self._refusing():
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+                self._sync()
+
+    def _sync(self) -> None:
+        sync(self._descriptor)
+        self._due = False
+
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(f"{_RULE}; {self._account.folder}: {error.strerror}; make room, or {_WAY}") from None
 
     def assignment(
         self, name: str, parts: Mapping[str, int], by: By = "record", made: Assignment | None = None
@@ -297,58 +268,7 @@ class Writer:
         self.append("ended", {"key": key, "head": book.head, "spent": [line.release for line in lines], "token": token})
 
 
-def _contents(path: Path) -> _Contents:
-    """What a file says; nothing where there is none. Errors: LedgerError at the first line that does not chain."""
-    contents = _Contents()
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return contents
-    except OSError as error:
-        raise UsageError(f"an account must be readable; {path}: {error.strerror}; name another <<account>>") from None
-    lines = data.split(b"\n")
-    contents.open_line = bool(lines[-1])
-    for number, line in enumerate(lines if lines[-1] else lines[:-1], 1):
-        record, digest = _parsed(line)
-        said = (None, False) if record is None else (record.get("prev"), record.get("torn", False))
-        if said != (None if record is None else contents.head, contents.torn):
-            raise LedgerError(
-                f"line {number} of account {path} does not follow from the line before it: a line was changed, removed "
-                "or inserted; restore the file"
-            )
-        if record is not None:
-            with as_written(f"line {number} of account {path}", "restore the file"):
-                contents.take(line, record)
-        contents.head, contents.torn = digest, record is None
-    return contents
-
-
-@lru_cache(maxsize=_REMEMBERED)  # a process reads its account several times, and every line but the last ones again
-def _parsed(line: bytes) -> tuple[Mapping[str, Any] | None, str]:
-    """(what a line says, None where it is torn; its digest)."""
-    try:
-        record = loads(line)
-    except ValueError:
-        record = None
-    return (record if isinstance(record, dict) and record.get("v") == FORMAT else None), digest_of(line)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _hold_of(line: bytes) -> Hold:
-    record, _ = _parsed(line)
-    assert record is not None
-    entry = _entry_of(json.dumps(record["entry"]))
-    reservation = Reservation(entry, record["first"], record["end"], by=record["name"], whole=bool(record.get("whole")))
-    path = Path(record["path"])
-    return Hold(record["key"], record["ledger"], record["name"], path, record["head"], reservation, record["kept"])
-
-
-@lru_cache(maxsize=_REMEMBERED)  # the parties of a run reserve the same, each in a line of its own
-def _entry_of(text: str) -> Entry:
-    return Entry.from_json(loads(text))
-
-
-def _known(contents: _Contents, found: Mapping[str, Path], only: Container[str] | None = None) -> list[Known]:
+def _known(contents: Contents, found: Mapping[str, Path], only: Container[str] | None = None) -> list[Known]:
     """What counts of each ledger, or `only` of those with these identities: the others are not read."""
     ledgers: dict[str, list[Hold]] = {}
     for hold in contents.holds.values():

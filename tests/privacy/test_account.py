@@ -16,6 +16,7 @@ import pytest
 
 from dpmpc.errors import UsageError
 from dpmpc.privacy import account as accounts
+from dpmpc.privacy import account_lines
 from dpmpc.privacy.account import Account, account_folder
 from dpmpc.privacy.assignment import Assignment, apart
 from dpmpc.privacy.book import Book, LedgerError
@@ -150,10 +151,10 @@ def test_each_line_is_parsed_once_and_an_attempt_without_a_budget_opens_the_file
     monkeypatch.setattr(Account, "writing", noted)
     for run in "abc":
         opened.clear()
-        accounts._parsed.cache_clear()
+        account_lines._parsed.cache_clear()
         spend(account, tmp_path / run / "ledger_0.jsonl", run)
         assert opened == [DATA, DATA]
-        assert accounts._parsed.cache_info().misses == 2 * "abc".index(run) + 1  # its own first line, when it ends
+        assert account_lines._parsed.cache_info().misses == 2 * "abc".index(run) + 1  # its own first line, when it ends
     path = account.path(DATA)
     whole = path.read_bytes()
     assert counted(account) == sorted(3 * [*range(RELEASES)])
