@@ -11,6 +11,7 @@ _SHORT = 100  # characters of an expression that may as well stand there twice
 # mark early would leave its literal and become SQL.
 _SECRET = secrets.token_hex(16)
 _BEGIN, _END = f"/*{_SECRET}{{*/", f"/*}}{_SECRET}*/"
+_FROM = f"/*{_SECRET}from*/"  # between what is selected and what follows the relation
 # Both marks begin with a slash: what is asked at each of a million characters takes longer than the rest.
 _INNERMOST = regex(
     rf"{re.escape(_BEGIN)}((?:[^/]++|(?!{re.escape(_BEGIN)}|{re.escape(_END)})/)*+){re.escape(_END)}"
@@ -37,6 +38,13 @@ def selected(select: str, relation: str) -> str:
     """The relation of what is selected from another, in which `once` holds too."""
     select, relation = worked_out(select, relation)
     return f"(SELECT {select} FROM {relation})"
+
+
+def query(select: str, relation: str, tail: str = "") -> str:
+    """What is selected from a relation, in which `once` holds; in what follows FROM too."""
+    both, relation = worked_out(f"{select}{_FROM}{tail}", relation)
+    select, tail = both.split(_FROM)
+    return f"SELECT {select} FROM {relation} {tail}"
 
 
 def bound(sql: str) -> str:
