@@ -8,7 +8,14 @@ from typing import Any
 
 from dpmpc.benchmarks import tables
 
-_STAGES = {"scan": "scan of all columns", "look": "look", "survey": "a survey's vectors", "load": "loading"}
+_STAGES = {
+    "scan": "scan of all columns",
+    "look": "look",
+    "survey": "a survey's vectors",
+    "load": "loading",
+    "before": "`dpmpc train` until its first release begins",
+    "train": "`dpmpc train --method output` in all",
+}
 _COLUMNS = {"seconds": 2, "times": 1, "processor": 2, "processor_times": 1}  # and their digits
 
 
@@ -30,9 +37,11 @@ def own(path: Path) -> str:
     """What reading records of one's own takes, by stage, and a whole run."""
     found = json.loads(path.read_text(encoding="utf-8"))
     rows = [["", "Parquet, s", "processor s", "CSV, s", "processor s"]]
-    for stage, called in {**_STAGES, "train": "`dpmpc train --method output` in all"}.items():
-        took = [found[kind].get(stage) for kind in ("parquet", "csv")]
-        rows.append([called, *(f"{t[key]:.1f}" if t else "" for t in took for key in ("seconds", "processor"))])
+    for stage, called in _STAGES.items():
+        took = [found[kind].get(stage, {}) for kind in ("parquet", "csv")]
+        if any(took):
+            each = [f"{t[key]:.1f}" if key in t else "" for t in took for key in ("seconds", "processor")]
+            rows.append([called, *each])
     return f"{_when(found)}, {found['rows']:,} records:\n\n{tables.markdown(rows)}"
 
 

@@ -1,5 +1,6 @@
 """Numbers that a query of DuckDB gives, as NumPy's arrays."""
 
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,7 @@ def streamed(
         if len(found[0]):
             yield found
         return
+    importlib.import_module("duckdb")  # which gives connections `sql`
     with nanoarrow.ArrayStream(connection.sql(query)) as stream:
         for part in stream:
             yield [_values(part.child(k)) for k in range(width)]

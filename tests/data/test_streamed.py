@@ -1,5 +1,7 @@
 """How a query's numbers come: at once where few are known to be, else some at a time; and how often it is planned."""
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -51,3 +53,14 @@ def test_what_stands_in_a_question_several_times_is_planned_once(monkeypatch: py
         sql = table.text("t")
         found = table.one(f"count({sql})", f"min({sql})", f"max(length({sql}))")
     assert found == (3, "1,5", 3) and asked[-1].count("nfc_normalize") == sql.count("nfc_normalize") == 1
+
+
+def test_what_is_given_some_at_a_time_needs_nothing_that_others_have_imported() -> None:
+    code = (
+        "import sys; from pathlib import Path; from tempfile import mkdtemp;"
+        "from dpmpc.data.streamed import ONE, streamed; from dpmpc.data.table import connect;"
+        "connection = connect(Path(mkdtemp()), None); query = f'SELECT i::DOUBLE AS x FROM range({ONE + 1}) t(i)';"
+        "print(sum(len(part[0]) for part in streamed(connection, query, 1, None)) - ONE)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
