@@ -112,7 +112,8 @@ def published(found: Results, many: Results) -> str:
     rows.append(
         ["Franzese et al. 2025, 16 parties, another trust model", "one sample", f"{1 / PUBLISHED[16]:.2f} s, 11.6 MB",
          f"n = 16, t = 7, by `shamir` (load {many.machine['load'][0]:.0f}): "
-         f"{seconds(1 / far.values['samples_a_second'])}, {far.counts['bytes_a_sample']:,.0f} bytes a party; n = 3: {seconds(1 / fastest)}, "
+         f"{seconds(1 / far.values['samples_a_second'])}, "
+         f"{far.counts['bytes_a_sample']:,.0f} bytes a party; n = 3: {seconds(1 / fastest)}, "
          f"{few.counts['bytes_a_sample']:,.0f} bytes a party"]
     )  # fmt: skip
     for law, theirs in (("laplace", "1,330 (ODO), 2,886 (Ostack)"), ("gaussian", "6,589 (ODO), 11,411 (Ostack)")):
