@@ -17,6 +17,8 @@ from dpmpc.data.loading import opened
 from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import Table, value_sql
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 N = 3000
 WORDS = {
     "plain": ["a", "b", "c d", ""],
