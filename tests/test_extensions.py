@@ -53,7 +53,8 @@ PROGRAM = """
 from dpmpc.extend import check_backend, check_law, check_method, check_source, check_task
 from my_dpmpc.source import Halves
 if __name__ == "__main__":
-    ran = check_law("double-laplace", scale=20.0, backends=("shamir", "mpyc", "ot"))  # two digits, four at 1,000
+    # two digits, four at 1,000; of 200 samples a digit that is lost, or a third or three times the scale, always fails
+    ran = check_law("double-laplace", scale=20.0, backends=("shamir", "mpyc", "ot"), drawn=200)
     assert ran == {"tables": ("shamir", "mpyc", "ot"), "two-heaps": ("ot",)}, ran
     assert check_backend("boxed", (3,)) == 1
     assert 0.5 < check_method("centroid") <= 1

@@ -1,6 +1,7 @@
 """The different values of a column. Those of a column of texts that has few are asked for once, and whatever is worked
 out of them then needs no other reading of the records."""
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 
@@ -89,12 +90,10 @@ def listed(table: Table, name: str) -> str | None:
 def listed_together(table: Table, names: Sequence[str], sql: str) -> str:
     """The same as `sql` of several columns that have few, each with the number of its COLUMN."""
     rows = [(c, text, count) for c, name in enumerate(names) for text, count in few(table, name) or ()]
-    columns = ", ".join(str(c) for c, _, _ in rows)
-    texts = ", ".join("NULL" if text is None else literal(text) for _, text, _ in rows)
-    counts = ", ".join(str(count) for _, _, count in rows)
-    return (
-        f"(SELECT unnest(CAST([{columns}] AS INTEGER[])) AS {COLUMN}, unnest(CAST([{texts}] AS VARCHAR[])) AS {sql},"
-        f" unnest(CAST([{counts}] AS BIGINT[])) AS {TIMES})"
+    columns, texts, counts = (literal(json.dumps(part, ensure_ascii=False)) for part in zip(*rows, strict=True))
+    return (  # each list is one literal: DuckDB takes 40 us to plan a literal
+        f"(SELECT unnest(CAST({columns} AS INTEGER[])) AS {COLUMN}, unnest(CAST(CAST({texts} AS JSON) AS VARCHAR[])) AS"
+        f" {sql}, unnest(CAST({counts} AS BIGINT[])) AS {TIMES})"
     )
 
 

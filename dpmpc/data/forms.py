@@ -69,6 +69,7 @@ LIKELY_MISSING = (
     "keine angabe", "uppgift saknas", "ikke oplyst", "brak danych", "n\u00e3o informado", "veri yok", "\u043d/\u0434",
     "\u043d.\u0434.", "\u043d\u0435\u0442 \u0434\u0430\u043d\u043d\u044b\u0445",
 )  # fmt: skip
+_LINES = "\n".join(("", *LIKELY_MISSING, ""))  # no text has a line end
 # A date, a time, a number with decimals or groups of digits, between words; one letter before it is a code's: K35.8.
 _CORE = (
     rf"\d{{1,4}}[./-] ?\d{{1,2}}[./-] ?\d{{1,4}}|\d{{1,2}}[:.]\d\d(:\d\d)?"
@@ -99,16 +100,16 @@ _PLAIN = rf"[+-]?[.,]?\d[\d.,{_GAP}{_TICK}]*"
 def missing_sql(text: str) -> str:
     """SQL for whether a text looks like a word for "missing": one of LIKELY_MISSING, a spreadsheet's error, or a code
     of SAS or Stata (.a, .A to .z, ._)."""
-    listed = ", ".join(map(literal, LIKELY_MISSING))
+    listed = f"contains({literal(_LINES)}, concat(chr(10), lower({text}), chr(10)))"  # plans as one, not as a word each
     error = f"starts_with({text}, '#') AND regexp_full_match({text}, '#[\\p{{Lu}}\u00a1/]+0?[!?]|###+')"
     code = f"starts_with({text}, '.') AND regexp_full_match({text}, '\\.[A-Za-z_]')"
-    return f"(strlen({text}) < 24 AND (lower({text}) IN ({listed}) OR {error} OR {code}))"
+    return f"(strlen({text}) < 24 AND ({listed} OR {error} OR {code}))"
 
 
 def unmarked_sql(text: str) -> str:
     """SQL for a number without what marks it as negative: a minus after it, with a unit or without, or parentheses
     around it."""
-    minus = literal(rf"(\d)[{_GAP}]*-(?:[{_GAP}]+({_AFTER})|(\p{{Sc}}))?$")  # 5,20-, 5,20- EUR
+    minus = literal(quick(rf"(\d)[{_GAP}]*-(?:[{_GAP}]+({_AFTER})|(\p{{Sc}}))?$"))  # 5,20-, 5,20- EUR
     owed = f"WHEN ends_with({text}, ')') THEN regexp_replace({text}, '^\\(([\\d.,].*)\\)$', '\\1')"
     below = f"WHEN contains({text}, '-') THEN regexp_replace({text}, {minus}, '\\1\\2\\3')"
     return f"CASE {owed} {below} ELSE {text} END"
@@ -127,9 +128,9 @@ def plain_sql(text: str) -> str:
 def named_sql(text: str, form: str) -> str:
     """SQL for whether a text is one of NAMED."""
     known, pattern = NAMED[form]
-    word = f"lower(regexp_extract({text}, {literal(f'^{pattern}$')}, 1))"
-    listed = f"contains({literal(month_list(MONTHS))}, concat(',', {word}, '='))"
-    return f"CASE WHEN regexp_full_match({text}, {literal(pattern)}) THEN {'' if known else 'NOT '}{listed} END"
+    word = f"lower(regexp_extract({text}, {literal(f'^{pattern}$')}, 1))"  # empty where it is none
+    listed = literal(month_list(MONTHS) + ("" if known else ",="))
+    return f"{'' if known else 'NOT '}contains({listed}, concat(',', {word}, '='))"
 
 
 def months_in(texts: Iterable[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ _SHORT = 100  # characters of an expression that may as well stand there twice
 # No text of a schema or a file can hold a mark: it is drawn anew in each process. A text that ended an expression's
 # mark early would leave its literal and become SQL.
 _SECRET = secrets.token_hex(16)
-_BEGIN, _END = f"/*{_SECRET}{{*/", f"/*}}{_SECRET}*/"
+_BEGIN, _END, _BETWEEN = f"/*{_SECRET}{{*/", f"/*}}{_SECRET}*/", f"/*|{_SECRET}*/"
 # Both marks begin with a slash: what is asked at each of a million characters takes longer than the rest.
 _INNERMOST = regex(
     rf"{re.escape(_BEGIN)}((?:[^/]++|(?!{re.escape(_BEGIN)}|{re.escape(_END)})/)*+){re.escape(_END)}"
@@ -37,6 +37,13 @@ def selected(select: str, relation: str) -> str:
     """The relation of what is selected from another, in which `once` holds too."""
     select, relation = worked_out(select, relation)
     return f"(SELECT {select} FROM {relation})"
+
+
+def asked(select: str, relation: str, tail: str = "") -> str:
+    """The query SELECT select FROM relation tail, in which `once` holds: what stands in both is worked out once too."""
+    both, relation = worked_out(f"{select}{_BETWEEN}{tail}", relation)
+    select, tail = both.split(_BETWEEN)
+    return f"SELECT {select} FROM {relation} {tail}"
 
 
 def bound(sql: str) -> str:

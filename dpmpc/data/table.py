@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.engine import duckdb, explained, interrupted
-from dpmpc.data.once import once, worked_out
+from dpmpc.data.once import asked, once
 from dpmpc.data.reading import clock_sql, days_sql, literal, number_sql
 from dpmpc.data.scripts import BLANKS, MARKS
 from dpmpc.data.spelling import PLAIN, Spelling, composed, is_number
@@ -201,8 +201,7 @@ class Table:
 
     def rows(self, select: str, tail: str = "", relation: str | None = None) -> list[tuple[Any, ...]]:
         """All rows of SELECT select FROM the table tail, for small results. Errors: the source cannot be read."""
-        select, relation = worked_out(select, relation or self.relation)
-        return self.run(f"SELECT {select} FROM {relation} {tail}")
+        return self.run(asked(select, relation or self.relation, tail))
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
         """The rows that a query over this table's relation gives. Errors: the source cannot be read."""
@@ -224,12 +223,12 @@ class Table:
         """The values of expressions (DOUBLE or INTEGER, never NULL) for every row in order, some at a time. Errors:
         the source cannot be read, or has changed when all was read."""
         select = ", ".join(f"{expression} AS e{k}" for k, expression in enumerate(expressions))
-        select, relation = worked_out(select, self.relation)
+        query = asked(select, self.relation, tail)
         if self.repair is not None:
             self.n  # noqa: B018  reads everything once, so that what needs repair is repaired before the first block
         known = self.n if "n" in vars(self) or not self.parsed else None
         with self.reading():
-            yield from streamed(self.connection, f"SELECT {select} FROM {relation} {tail}", len(expressions), known)
+            yield from streamed(self.connection, query, len(expressions), known)
         self.unchanged()
 
     @contextlib.contextmanager

@@ -52,12 +52,17 @@ def alike(table: Table, names: Sequence[str], rows: int, tail: str = "") -> Iter
         for begin in range(0, len(each), at_once):
             some = tuple(each[begin : begin + at_once])
             column = replace(table[some[0]], sql=_VALUE, value=_READ if table[some[0]].value else "")
-            parts = [f"unnest([{', '.join(table[name].sql for name in some)}]) AS {_VALUE}"]
-            if column.value:
-                parts.append(f"unnest([{', '.join(table[name].value for name in some)}]) AS {_READ}")
-            parts.append(f"unnest(range({len(some)})) AS {COLUMN}")
-            one = replace(table, columns=(column,))
-            yield Alike(some, one, f"(SELECT {', '.join(parts)} FROM {relation})")
+            yield Alike(some, replace(table, columns=(column,)), fields_of(table, some, relation))
+
+
+def fields_of(table: Table, names: Sequence[str], relation: str, first: int = 0) -> str:
+    """The relation of all fields of some columns that are spelled alike, each with the number of its COLUMN: the first
+    one's is `first`."""
+    parts = [f"unnest([{', '.join(table[name].sql for name in names)}]) AS {_VALUE}"]
+    if table[names[0]].value:
+        parts.append(f"unnest([{', '.join(table[name].value for name in names)}]) AS {_READ}")
+    parts.append(f"unnest(range({first}, {first + len(names)})) AS {COLUMN}")
+    return f"(SELECT {', '.join(parts)} FROM {relation})"
 
 
 def spelled(table: Table, name: str) -> object:

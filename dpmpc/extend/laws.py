@@ -17,12 +17,16 @@ from dpmpc.privacy.sensitivity import Sensitivity
 
 FALSE_ALARM = 1e-9  # of one sampler
 MOST_STEPS = 1 << 22  # of a law that is summed term by term
-DRAWN = 400  # by parties, with every backend
+DRAWN, LEAST = 400, 100  # by parties, with every backend
 _CDF = 1e-8  # what `ExactLaw.cdf` may be off by
 
 
 def check_law(
-    name: str, scale: float = 1000.0, count: int = 20_000, backends: Sequence[str] | None = None
+    name: str,
+    scale: float = 1000.0,
+    count: int = 20_000,
+    backends: Sequence[str] | None = None,
+    drawn: int = DRAWN,
 ) -> dict[str, tuple[str, ...]]:
     """The backends that each sampler of the law called `name` runs on, by sampler.
 
@@ -31,15 +35,17 @@ def check_law(
     the scale and the scale, the price `Law.spending` is at least what the exact law loses, computed from its
     probabilities alone.
 
-    `scale`: in grid steps. `backends`: all, by default: processes on this machine draw and open 400 samples with each,
-    which follow the law, at the cost that was counted. A sampler with an arithmetic circuit (`OverField`, as that of
-    tables has) runs on all of them; one that is a Boolean program alone is refused where no bits are shared.
+    `scale`: in grid steps. `count`: samples in the clear. `backends`: all, by default: processes on this machine draw
+    and open `drawn` samples with each, which follow the law, at the cost that was counted. A sampler with an arithmetic
+    circuit (`OverField`, as that of tables has) runs on all of them; one that is a Boolean program alone is refused
+    where no bits are shared.
     Errors: ConformanceError (a true law fails with probability below 1e-9 a sampler and backend). Cost: some seconds,
     and a few for each backend.
     """
     ran: dict[str, tuple[str, ...]] = {}
     law = LAWS[name]
     hold(law.name == name, f"a law's name is that of its entry; it is {law.name!r} under {name!r}")
+    hold(drawn >= LEAST, f"what parties draw is held against the law from {LEAST} samples on; got {drawn}")
     hold(law.norm in (1, 2), "a law's norm is 1 or 2")
     hold(bool(law.samplers), "a law has a sampler")
     for sampler_name in law.samplers:
@@ -53,16 +59,16 @@ def check_law(
         found = chi_square(values, exact).p_value
         hold(found > FALSE_ALARM, f"{sampler_name}: samples follow `exact`; chi-square gives p = {found:.2g}")
         wanted = BACKENDS.names() if backends is None else backends
-        ran[sampler_name] = tuple(each for each in wanted if _check_drawn(name, sampler_name, scale, each))
+        ran[sampler_name] = tuple(each for each in wanted if _check_drawn(name, sampler_name, scale, each, drawn))
     _check_price(name, scale)
     return ran
 
 
-def _check_drawn(name: str, sampler_name: str, scale: float, backend: str) -> bool:
+def _check_drawn(name: str, sampler_name: str, scale: float, backend: str, drawn: int) -> bool:
     """Whether the backend draws the sampler. Errors: ConformanceError where it should, or draws something else."""
     parties = next(n for n in (3, 2, 5) if BACKENDS[backend].threshold(n) >= 0)
     try:
-        report, _ = sample(name, scale, DRAWN, parties=parties, backend=backend, sampler=sampler_name, opened=True)
+        report, _ = sample(name, scale, drawn, parties=parties, backend=backend, sampler=sampler_name, opened=True)
     except UsageError as error:
         over_field = is_over_field(LAWS[name].sampler(sampler_name, scale))
         hold(not over_field, f"{sampler_name}: a sampler with an arithmetic circuit runs on {backend}; {error.message}")
