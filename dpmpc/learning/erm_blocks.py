@@ -331,8 +331,8 @@ class _Streamed:
 
 
 def _bent(curvature: Floats, step: Floats, change: Floats) -> Floats:
-    """The curvature (d, d), positive definite, with the change of the gradient (d,) along the step that was made (Broyden,
-    Fletcher, Goldfarb, Shanno); as it is where rounding leaves nothing of that."""
+    """The curvature (d, d), positive definite, with the change of the gradient (d,) along the step that was made
+    (Broyden, Fletcher, Goldfarb, Shanno); as it is where rounding leaves nothing of that."""
     along, rise = curvature @ step, float(change @ step)
     if not rise > 0:
         return curvature
