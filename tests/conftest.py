@@ -66,12 +66,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         bytecode.write(session.config)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
     """What the tests are, and what they have imported, is looked through by no collection of garbage: each would take a
-    fifth of a second for it, and a listener with TLS asks for some hundred."""
-    gc.collect()
-    gc.freeze()
+    fifth of a second for it, and a listener with TLS asks for some hundred. Nor while it comes to be."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_unconfigure() -> None:

@@ -23,6 +23,7 @@ opened sums, so adaptivity is that of `gaussian` (the bound holds conditionally 
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +80,7 @@ def amplification(norm: float) -> float:
     return 2.0 / logistic_spread(norm)
 
 
+@lru_cache(maxsize=64)  # an iterate's owners, and its opened mean, ask for the same
 def _level(r: float) -> float:
     """The x = r sin phi that maximises sigma(x)^2 (1 - x^2/r^2), whose logarithm is strictly concave.
 

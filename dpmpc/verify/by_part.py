@@ -66,12 +66,13 @@ def mean_by_part(sample: Sample) -> Check:
     from scipy.special import bdtrc, log_ndtr
 
     grid = Grid.of(sample.noise.shape)
-    z = np.abs(grid.sums(sample.normal))
+    z = grid.sums(sample.normal)
+    np.abs(z, out=z)
     largest = grid.extremes(z, largest=True)
     shares = 2 * math.log(2) - np.log(grid.weights)  # two tails, half of ALPHA
     p_mean = np.exp(np.minimum(0.0, shares + log_ndtr(-largest / np.sqrt(grid.sizes))))
-    signs = [np.rint(grid.sums((sign * sample.noise > 0).astype(np.float64))) for sign in (1, -1)]
-    alike = np.maximum(*signs)
+    signs = [grid.sums((sign * sample.noise > 0).astype(np.float64)) for sign in (1, -1)]
+    alike = np.maximum(signs[0], signs[1], out=signs[0])
     most = grid.extremes(alike, largest=True)
     p_sign = np.minimum(1.0, np.exp(shares) * bdtrc(most - 1, grid.sizes.astype(np.int64), 0.5))
     by_signs = bool(p_sign.min() < p_mean.min())

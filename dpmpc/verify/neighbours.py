@@ -54,7 +54,8 @@ def _releases_before(kind: str, scores: Reals) -> Found:
     """By coordinates, over all parts of releases and coordinates."""
     products = scores[1:] * scores[:-1]
     grid = Grid.of(products.shape)
-    sums = np.abs(grid.sums(products))
+    sums = grid.sums(products)
+    np.abs(sums, out=sums)
     largest = grid.extremes(sums, largest=True)
     log_p = _log_tail(largest, grid.sizes) - np.log(grid.weights) + math.log(2 * _FAMILIES)
     at = np.unravel_index(int(log_p.argmin()), log_p.shape)

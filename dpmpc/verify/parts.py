@@ -74,17 +74,23 @@ class Parts:
 
     def sums(self, values: Reals) -> Reals:
         """(parts, ...) sums of `values` (n, ...) along the first axis."""
-        found = [values.sum(axis=0, keepdims=True)]
-        if self.n > 1:
-            found.append(values)
+        found = np.empty((sum(group.count for group in self.groups), *values.shape[1:]))
+        found[0] = values.sum(axis=0)
+        if self.n == 1:
+            return found
+        end = 1 + self.n
+        found[1:end] = values
         for k in self.periods:
             whole = self.n - self.n % k
-            every = values[:whole].reshape(-1, k, *values.shape[1:]).sum(axis=0)
+            every = found[end : end + k]
+            np.add.reduce(values[:whole].reshape(-1, k, *values.shape[1:]), axis=0, out=every)
             every[: self.n - whole] += values[whole:]
-            found.append(every)
+            end += k
         total = np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(values, axis=0)])
-        found += [total[starts + size] - total[starts] for size, starts in self.stretches]
-        return np.concatenate(found)
+        for size, starts in self.stretches:
+            np.subtract(total[starts + size], total[starts], out=found[end : end + len(starts)])
+            end += len(starts)
+        return found
 
     def name(self, part: int) -> str:
         """Which part this is, in words."""
@@ -124,8 +130,9 @@ class Grid:
         return Grid(Parts("release", shape[0]), Parts("coordinate", shape[1], _FEWER))
 
     def sums(self, values: Reals) -> Reals:
-        """(parts of releases, parts of coordinates) sums of values (K, d)."""
-        return np.ascontiguousarray(self.coordinates.sums(np.ascontiguousarray(self.releases.sums(values).T)).T)
+        """(parts of releases, parts of coordinates) sums of values (K, d). The parts of releases, of which there are
+        more, stand together in memory: `extremes` goes along them first."""
+        return self.coordinates.sums(np.ascontiguousarray(self.releases.sums(values).T)).T
 
     @cached_property
     def sizes(self) -> Reals:

@@ -176,15 +176,15 @@ def _bits_by_part(sample: Sample, bits: int) -> tuple[float, str]:
     """(p-value, where) of the low bits' counts, binomial, by parts of releases and of coordinates."""
     from scipy.special import bdtrc
 
+    ones = [(sample.noise >> bit & 1).astype(np.bool_) for bit in range(bits)]
     best = (1.0, "none")
-    for bit in range(bits):
-        ones = (sample.noise >> bit & 1).astype(np.float64)
-        for axis, noun in ((0, "release"), (1, "coordinate")):
-            parts, across = Parts(noun, ones.shape[axis]), ones.shape[1 - axis]
-            sums = np.rint(parts.sums(ones.sum(axis=1 - axis)))
-            sizes = np.repeat([g.size * across for g in parts.groups], [g.count for g in parts.groups])
-            weights = np.repeat([g.weight for g in parts.groups], [g.count for g in parts.groups])
-            p = 8 * bits * bdtrc(np.maximum(sums, sizes - sums) - 1, sizes, 0.5) / weights
-            at = int(p.argmin())
-            best = min(best, (float(p[at]), f"bit {bit} in {parts.name(at)}"))
+    for axis, noun in ((0, "release"), (1, "coordinate")):
+        parts, across = Parts(noun, sample.noise.shape[axis]), sample.noise.shape[1 - axis]
+        each = np.stack([one.sum(axis=1 - axis) for one in ones], axis=1)
+        sums = parts.sums(each.astype(np.float64)).T  # (bits, parts), whole numbers
+        sizes = np.repeat([g.size * across for g in parts.groups], [g.count for g in parts.groups])
+        weights = np.repeat([g.weight for g in parts.groups], [g.count for g in parts.groups])
+        p = 8 * bits * bdtrc(np.maximum(sums, sizes - sums) - 1, sizes, 0.5) / weights
+        bit, at = np.unravel_index(int(p.argmin()), p.shape)
+        best = min(best, (float(p[bit, at]), f"bit {bit} in {parts.name(int(at))}"))
     return best

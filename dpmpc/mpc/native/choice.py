@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from dpmpc.errors import UsageError
 
 ENVIRONMENT = "DPMPC_NATIVE"
+TWINS = "NumPy"
+"""What `describe` calls the NumPy twins."""
 
 
 def choose(wanted: str) -> ModuleType | None:
@@ -54,5 +56,5 @@ def threads() -> int:
 def describe() -> str:
     """What is in use, for reports: `NumPy`, or `C (avx2, ...)` with the processor features it uses."""
     if compiled is None:
-        return "NumPy"
+        return TWINS
     return f"C ({', '.join(compiled.features()) or 'portable'})"

@@ -22,6 +22,10 @@ _PACES = struct.Struct("<3f")
 _MOST_NAMES = 120  # bytes
 MOST_SAID = _PACES.size + _MOST_NAMES
 _FAR = 3.0  # times; less is what a busy machine shows
+_WITHOUT = (  # measured: docs/native.md has the protocols
+    f"no process has compiled kernels: with {choice.TWINS} noise takes 2 to 150 times as long, by the protocol, as "
+    f"with kernels for AVX2 and AES; install dpmpc from its wheel or with a compiler; leave {choice.ENVIRONMENT} unset"
+)
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,8 @@ class Kernels:
 
 
 def compared(said: Mapping[str, Kernels | None]) -> str:
-    """One line on processes, by name, whose kernels are others than the fastest one's or far slower; empty where none
-    is. The slowest party is the speed of all."""
+    """One line on processes, by name, whose kernels are others than the fastest one's or far slower, or on all of
+    them where none has compiled ones; empty where there is nothing to say. The slowest party is the speed of all."""
     known = {name: kernels for name, kernels in said.items() if kernels is not None}
     if len(known) < 2:
         return ""
@@ -73,13 +77,14 @@ def compared(said: Mapping[str, Kernels | None]) -> str:
         elif max(each) >= _FAR:
             found.append(f"{name} took {times}, with the same kernels")
             slow = True
+    alike = _WITHOUT if {kernels.names for kernels in known.values()} == {choice.TWINS} else ""
     if not found:
-        return ""
+        return alike and f"warning: {alike}"
     install = "; install dpmpc from its wheel or with a compiler where kernels are others" if others else ""
     why = "; with the same kernels its processor is slower, or was shared" if slow else ""
     return (
         f"warning: {'; '.join(found)}; {first} is the fastest, with {best.names}, in a test of some milliseconds; the "
-        f"slowest party is the speed of all{install}{why}"
+        f"slowest party is the speed of all{install}{why}{alike and f'; {alike}'}"
     )
 
 
