@@ -111,7 +111,8 @@ def published(found: Results, many: Results) -> str:
     few = max(_gaussian(found), key=lambda r: r.values["samples_a_second"])
     rows.append(
         ["Franzese et al. 2025, 16 parties, another trust model", "one sample", f"{1 / PUBLISHED[16]:.2f} s, 11.6 MB",
-         f"n = 16, t = 7, by `shamir`: {seconds(1 / far.values['samples_a_second'])}, "
+         f"n = 16, t = 7, by `shamir` (load {many.machine['load'][0]:.0f}): "
+         f"{seconds(1 / far.values['samples_a_second'])}, "
          f"{far.counts['bytes_a_sample']:,.0f} bytes a party; n = 3: {seconds(1 / fastest)}, "
          f"{few.counts['bytes_a_sample']:,.0f} bytes a party"]
     )  # fmt: skip
@@ -125,13 +126,27 @@ def _gaussian(found: Results) -> list[Record]:
     return found.find("noise", parties=3, law="gaussian", sampler="discrete", backend=DEFAULT)
 
 
+def servers(found: Results) -> str:
+    """Two servers beside three parties in a few figures."""
+    rows = [["", "122 samples, once connected", "10,000 samples: a second", "bytes a sample that the busier one sends"]]
+    rows[0].append("a release, d = 122, m = 100")
+    for backend, n in two_servers.WHO:
+        key: dict[str, object] = {"backend": backend, "parties": n}
+        here = [r for r in found.find("noise", **key) if "network" not in r.key]
+        few, many = (next(r for r in here if r.key["count"] == count) for count in (122, 10_000))
+        row = [f"three parties, `{backend}`" if n > 2 else f"`{backend}`", seconds(few.seconds["draw"].median)]
+        row += [f"{many.values['samples_a_second']:,.0f}", f"{many.counts['bytes_a_sample']:,.0f}"]
+        rows.append([*row, seconds(_one(found, **key).seconds["total"].median)])
+    return tables.markdown(rows)
+
+
 def parties(found: Results) -> str:
     """The table against the number of parties."""
     return tables.markdown(parties_plot.rows(found.records))
 
 
 def ratios(found: Results) -> str:
-    """Rates of backends over each other, by number of parties on one machine."""
+    """Rates of backends over each other, by number of parties on one machine, by the clock (and by processor time)."""
     rates: dict[tuple[int, str], Record] = {
         (r.key["parties"], r.key["backend"]): r for r in found.find("parties", network="loopback")
     }
@@ -147,8 +162,10 @@ def _ratio_rows(rates: Mapping[tuple[int, str], Record], pairs: tuple[tuple[str,
         row = [str(n)]
         for a, b in pairs:
             both = (rates.get((n, a)), rates.get((n, b)))
-            faster, slower = (None if r is None else r.values["samples_a_second"] for r in both)
-            row.append("" if faster is None or slower is None else f"{faster / slower:.2f}")
+            clock = [r.values["samples_a_second"] for r in both if r is not None]
+            processor = [1 / r.values["cpu_us_a_sample"] for r in both if r is not None]
+            said = [f"{rate[0] / rate[1]:.2f}" for rate in (clock, processor) if len(rate) == 2]
+            row.append("{} ({})".format(*said) if said else "")
         one, other = rates[n, "shamir-checked"], rates[n, "shamir"]
         more = one.counts["bytes_a_sample"] / other.counts["bytes_a_sample"] - 1
         yield [*row, f"+{more:.2%}", f"{one.values['memory'] / 1e6:.0f} MB"]
@@ -163,6 +180,7 @@ PARTS: Mapping[str, Callable[..., str]] = {
     "targets": targets,
     "base": base,
     "published": published,
+    "servers": servers,
     "two-servers": two_servers.page,
     "parties": parties,
     "ratios": ratios,

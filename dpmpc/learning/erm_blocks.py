@@ -277,6 +277,7 @@ class _Streamed:
     norm: float = np.inf  # of the gradient when the curvature was asked for last
     curvature: Floats | None = None  # (1, d, d) as it was made last
     fresh: bool = False  # whether that was for the last step
+    last: tuple[Floats, Floats] | None = None  # theta and the gradient (d,) when the curvature was asked for last
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -300,10 +301,12 @@ class _Streamed:
         """(1, d, d) the mean of l'' x x^T, of all records or of a part of the tiles, plus lam I."""
         norm = float(np.linalg.norm(point.grad))
         well = norm * _WELL <= self.norm
+        last, self.last = self.last, (point.theta[0].copy(), point.grad[0].copy())
         self.norm, known = norm, self.curvature
-        if known is not None and well:
+        if known is not None and last is not None and well:
             self.fresh = False
-            return known
+            self.curvature = _bent(known[0], self.last[0] - last[0], self.last[1] - last[1])[None]
+            return self.curvature
         self.whole |= self.fresh and not well
         made = self._made(point.theta[0])
         self.curvature = made if bool(point.theta.any()) else None  # at 0 it is far from that at the optimum
@@ -325,6 +328,15 @@ class _Streamed:
                 total += part
                 seen += tile.end - tile.begin
         return np.asarray((total / seen + self.lam * np.eye(d))[None], dtype=np.float64)
+
+
+def _bent(curvature: Floats, step: Floats, change: Floats) -> Floats:
+    """The curvature (d, d), positive definite, with the change of the gradient (d,) along the step that was made
+    (Broyden, Fletcher, Goldfarb, Shanno); as it is where rounding leaves nothing of that."""
+    along, rise = curvature @ step, float(change @ step)
+    if not rise > 0:
+        return curvature
+    return np.asarray(curvature - np.outer(along, along) / (step @ along) + np.outer(change, change) / rise)
 
 
 def _sums(coefficients: Floats, X: Floats, cuts: Ints) -> Floats:

@@ -294,3 +294,27 @@ def test_records_loaded_in_an_order_are_those_that_are_arranged_afterwards(tmp_p
     again = arranged(plain.records, np.concatenate([order, rest]), tmp_path)
     assert there.training == len(order) and plain.training == 8
     assert there.records.X.tobytes() == again.X.tobytes() and there.records.y.tobytes() == again.y.tobytes()
+
+
+def test_steps_that_were_made_tell_of_the_curvature_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes over the records to one optimum, with what steps tell and without; to the same point."""
+    monkeypatch.setattr("dpmpc.learning.erm_blocks._STREAMED", 1)
+    rng, (n, d) = np.random.default_rng(3), (60_000, 30)
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.2)
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
+    y = np.where(X @ rng.standard_normal(d) + rng.logistic(size=n) / 4 > 0, 1.0, -1.0)
+    passes, valued = list[int](), erm_blocks._Streamed.at
+
+    def passed(self: Any, theta: Any) -> Any:
+        passes[-1] += 1
+        return valued(self, theta)
+
+    monkeypatch.setattr(erm_blocks._Streamed, "at", passed)
+    passes.append(0)
+    told = solve(LOGISTIC, in_memory(X, y), 1e-3)
+    monkeypatch.setattr(erm_blocks, "_bent", lambda curvature, step, change: curvature)
+    passes.append(0)
+    untold = solve(LOGISTIC, in_memory(X, y), 1e-3)
+    assert max(told.gradient_norm, untold.gradient_norm) < 1e-10
+    assert np.linalg.norm(told.theta - untold.theta) < 2e-7
+    assert passes[0] < passes[1], passes

@@ -17,6 +17,8 @@ from dpmpc.data.loading import opened
 from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import Table, value_sql
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 N = 3000
 WORDS = {
     "plain": ["a", "b", "c d", ""],
@@ -213,7 +215,9 @@ ODD = (
 )
 
 
-@pytest.mark.parametrize("odd", ODD, ids=ascii)
+@pytest.mark.parametrize(
+    "odd", [odd if k % 3 == 0 else pytest.param(odd, marks=pytest.mark.slow) for k, odd in enumerate(ODD)], ids=ascii
+)
 def test_numbers_that_the_parser_reads_are_those_of_their_texts(odd: str, tmp_path: Path) -> None:
     """Whatever one field is, at the top or far down: the same columns, kinds and bits, and with a sign in the header
     that DuckDB would take for a part of a number."""

@@ -13,6 +13,8 @@ from dpmpc.data.mapping import Mapping, complete
 from dpmpc.data.schema import Categorical, Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 LABELS = Labels("y", ("yes",), ("no",), "yes", "no")
 COLUMNS = (Numeric("age", 0.0, 100.0), Categorical("job", ("b", "a")), Numeric("s", -2.0, 2.0, scale="centred"))
 RULES = Schema(COLUMNS, LABELS, True, "fill", "public")

@@ -31,6 +31,8 @@ from tests.tables import cells_of, write
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
 from postgres_server import postgres_server, server_folder
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 N = 60
 SCHEMA = Schema.from_json(
     {
@@ -50,8 +52,7 @@ SCHEMA = Schema.from_json(
 
 def rows_of(seed: int = 1) -> list[dict[str, Any]]:
     """Integers, floats, decimals, booleans, texts and labels, all but the label sometimes missing."""
-    rng = np.random.default_rng(seed)
-    rows = []
+    rng, rows = np.random.default_rng(seed), []
     for _ in range(N):
         row: dict[str, Any] = {
             "y": int(rng.integers(2)),
@@ -455,8 +456,7 @@ def test_names_that_differ_in_case_only(tmp_path: Path) -> None:
 
 
 def test_the_spool_of_a_query_is_private_and_gone(tmp_path: Path) -> None:
-    query = as_sqlite(rows_of(), tmp_path)
-    connection = duckdb.connect()
+    query, connection = as_sqlite(rows_of(), tmp_path), duckdb.connect()
     table = open_database(query.url, query.sql, connection, tmp_path)
     assert table.n == N
     with opened(query, folder=tmp_path) as (_table, private):

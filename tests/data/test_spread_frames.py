@@ -17,6 +17,8 @@ from dpmpc.data.partitions import partitions_of
 from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 N, PARTS = 1200, 11
 
 

@@ -22,6 +22,8 @@ from dpmpc.data.table import Table, code_sql, value_sql
 from dpmpc.errors import RecordError, UsageError, public_text
 from tests.tables import csv_cells, write
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 
 def values_of(texts: list[str], folder: Path) -> Any:
     """(n,) what a CSV column of these texts is as numbers: NaN where missing, infinite where no number."""

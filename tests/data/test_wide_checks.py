@@ -31,7 +31,11 @@ def _schema(columns: int) -> Schema:
     return Schema(numbers, Labels("y", ("y",), ("n",)))
 
 
-@pytest.mark.parametrize("spelling", [Spelling(), Spelling(decimal=","), Spelling(missing=("x",))], ids=str)
+@pytest.mark.parametrize(
+    "spelling",
+    [Spelling(), pytest.param(Spelling(decimal=","), marks=pytest.mark.slow), Spelling(missing=("x",))],
+    ids=str,
+)
 def test_columns_are_held_against_a_schema_together_as_one_by_one(
     spelling: Spelling, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,7 +60,7 @@ def test_the_source_is_read_as_often_however_many_columns_it_has(
     asked, run = list[str](), Table.run
     monkeypatch.setattr(Table, "run", lambda self, query: (asked.append(query), run(self, query))[1])
     found = []
-    for columns in (60, 120):
+    for columns in (20, 40):
         with opened(_written(tmp_path / f"{columns}.csv", columns)) as (table, _):
             asked.clear()
             check.check(_schema(columns), table)

@@ -18,6 +18,8 @@ from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import Table
 from tests.runs import dpmpc
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 ODD = (
     "1",
     " 2",

@@ -21,6 +21,8 @@ from dpmpc.data.written import written
 from dpmpc.errors import UsageError, spelt
 from dpmpc.runs.consortium_file import RecordsPart
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 TABLE = """
 target = "y"
 positive = ["yes"]

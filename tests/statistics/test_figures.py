@@ -30,6 +30,8 @@ from dpmpc.statistics.intervals import Number
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 LABELS = Labels("y", ("yes",), ("no",))
 KINDS = Classes("y", ("a", "b", "c"))
 X = (Numeric("x", -3, 3), Numeric("z", -3, 3))

@@ -14,6 +14,8 @@ from dpmpc.data.schema import Labels, Schema, Surveyed
 from dpmpc.errors import RecordError
 from dpmpc.statistics.columns import Columns, Quantity
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 DECOMPOSED = "Me\u0301decine"  # the e and its accent as two characters, as some systems write it
 COMPOSED = "M\u00e9decine"
 BOUNDS: dict[str, Any] = {"sex": ["f", "m"], "ward": ["cardio", COMPOSED], "age": [18, 90], "seen": [0, 30000]}

@@ -21,6 +21,8 @@ from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import STEP, Tables
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 BOUNDS: dict[str, Any] = {"sex": ["F", "M"], "age": [18.0, 90.0], "died": ["no", "yes"]}
 ASKED = ["table1 by died", "median(age) by sex", {"what": "count", "where": {"age": [30, 50]}}]
 PROMISE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}

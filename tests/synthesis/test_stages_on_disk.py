@@ -29,6 +29,8 @@ from tests.aggregation.mutants import RECORDS, mutate, text_of, words_of
 from tests.aggregation.owners_losses import lost_by
 from tests.machines import sites
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 COLUMNS = Columns((
     Quantity("x", -1.0, 1.0, (-1.0, 0.0, 1.0)), category("c", ("a", "b", "d")),
     Quantity("y", 0.0, 50.0, (0.0, 10.0, 30.0, 50.0)), category("s", ("f", "m")),
