@@ -28,6 +28,7 @@ from dpmpc.mpc.native.layers import Deposit, Slots
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.replicated.executor import SharingExecutor
 from dpmpc.mpc.transport.channels import KEYS, KEYS_SAME, KEYS_SHOWN, exchange_label
+from dpmpc.processes.supervisor import run_here
 
 Tamper = Callable[[int, int, int, bytearray], bytearray | None]  # (sender, receiver, label, payload)
 
@@ -138,7 +139,7 @@ def play(
         "dpmpc.mpc.checked.session.secrets.token_bytes", seeds.bytes if seeds else secrets.token_bytes
     )
     with random, unittest.mock.patch.object(SharingExecutor, "layer", _going_on(tamper)):
-        return asyncio.run(everybody())
+        return run_here(everybody)
 
 
 def _going_on(tamper: Tamper) -> Any:

@@ -11,6 +11,7 @@ from dpmpc.mpc.numbers.field import subsets
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.parties.mesh import Channel
 from dpmpc.mpc.replicated.backend import SharingHolder
+from dpmpc.processes.supervisor import run_here
 
 Words = NDArray[np.uint64]
 Subset = tuple[int, ...]
@@ -35,7 +36,7 @@ class Network:
         async def everybody() -> list[T]:
             return list(await asyncio.gather(*(body(LocalSession(self, i)) for i in range(self.parties))))
 
-        return asyncio.run(everybody())
+        return run_here(everybody)
 
 
 class LocalSession:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.mpc.two_servers.backend import OtHolder
+from dpmpc.processes.supervisor import run_here
 
 Words = NDArray[np.uint64]
 T = TypeVar("T")
@@ -98,4 +99,4 @@ def together(
             for holder in two.holders:
                 holder.abandon()
 
-    return asyncio.run(run())
+    return run_here(run)

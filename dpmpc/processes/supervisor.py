@@ -341,11 +341,20 @@ async def _start(supervisor: Supervisor, jobs: Sequence[Job], preload: Sequence[
 def run_here(body: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """What the coroutine `body()` returns, run to its end on an event loop of its own.
 
-    In this thread if no loop runs in it, else (a notebook) in another, while this one waits.
+    In this thread if no loop runs in it, else (a notebook) in another, while this one waits. The loop's task returns
+    nothing: at its end asyncio gives Ctrl-C back, for which Python writes out that task and with it what it returns,
+    ten milliseconds an array, and nobody reads it.
     """
+    found: list[T] = []
+
+    async def main() -> None:
+        found.append(await body())
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(body())
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(lambda: asyncio.run(body())).result()
+        asyncio.run(main())
+    else:
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(lambda: asyncio.run(main())).result()
+    return found[0]

@@ -12,7 +12,7 @@ from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.transport.addresses import Endpoint, endpoint_of, inherited, waiting_socket
 from dpmpc.mpc.transport.dial import TcpLink
 from dpmpc.processes.cores import threads_for
-from dpmpc.processes.supervisor import Job, run_jobs
+from dpmpc.processes.supervisor import Job, run_here, run_jobs
 from dpmpc.processes.worker import Emit, Log
 
 T = TypeVar("T")
@@ -88,4 +88,4 @@ def party(
             holder.abandon()
             await asyncio.sleep(0)
 
-    return asyncio.run(main())
+    return run_here(main)
