@@ -33,7 +33,7 @@ Words = NDArray[np.uint64]
 Job = Callable[[], object]
 SIZES = (8, 512)  # words of a row: some hundred lanes, and 32,768
 _LEAST = 2e-3  # seconds that a measurement takes at least
-_SLOWER = 1.2
+SLOWER = 1.2
 Found = dict[int, dict[str, tuple[float, float]]]  # by words of a row and kernel: seconds in C, and of the twin
 
 
@@ -186,7 +186,7 @@ def main() -> int:
         found[words] = compare(words, arguments.repetitions)
         for name, (ours, twin) in found[words].items():
             print(f"| {name} | {words} | {1e6 * ours:,.1f} µs | {1e6 * twin:,.1f} µs | {twin / ours:.2f} |", flush=True)
-            slower += [name] * (ours > _SLOWER * twin)
+            slower += [name] * (ours > SLOWER * twin)
     print("slower than the twin: " + (", ".join(slower) or "none"))
     if arguments.json:
         families = {family: [name for name, _ in of(SIZES[0])] for family, of in FAMILIES.items()}

@@ -71,7 +71,8 @@ def main() -> None:
             new.append(measure(ROOT, arguments.d, arguments.m, disk))
     print(table(old, new))
     if arguments.json:
-        cell = {"against": arguments.against, "d": arguments.d, "m": arguments.m, "disk": "memory" if disk else "temporary folder"}
+        where = "memory" if disk else "temporary folder"
+        cell = {"against": arguments.against, "d": arguments.d, "m": arguments.m, "disk": where}
         result = {"machine": before, **cell, "old": old, "new": new}
         arguments.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 

@@ -1,8 +1,8 @@
 """What machine code does with words of vector registers: reads `objdump -d` of x86-64 and follows them.
 
-A vector register, a mask or a register's place on the stack is *told* if it may hold what was read from memory in a
-vector register; a general one if such a word was moved there, and so are flags made of it. Constants, what came from a
-general register that is not told, and arguments are not. A *move* takes a told word from a vector register or a mask to
+A vector register, a mask or a place on the stack is *told* if it may hold what a vector register read from memory, the
+stack too; a general register if such a word was moved there, and so are flags made of it. Constants, what came from a
+general register that is not told, and arguments in those are not. A *move* takes a told word from a vector register or a mask to
 a general register, to flags or to a place on the stack from which a general register takes it. A *use* is a conditional
 jump on told flags, an address made of a told register, a division of one, or a jump to one.
 
@@ -28,7 +28,6 @@ _NAMED = {  # general registers by all their names
     **_HALVES,
     **{f"r{k}{part}": f"r{k}" for k in range(8, 16) for part in ("", "d", "w", "b")},
 }
-_STACK = ("rsp", "rbp")
 _LOST = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")  # by a call
 _NO_FLAGS = re.compile(
     r"(?:mov|lea|push|pop|nop|mulx|rorx|shlx|shrx|sarx|pdep|pext|bswap|not[bwlq]?$|xchg|c[lwq]t[qdlo]|cqto|call|jmp|j|set"
@@ -82,6 +81,9 @@ class _Told:
         return len(self.names) > before
 
 
+_FRAME = "%frame"
+
+
 def functions(binary: Path) -> Iterator[tuple[str, list[Instruction]]]:
     """Every function of a shared library or an object file. Errors: CalledProcessError where objdump reads it not."""
     command = ["objdump", "-d", "--no-show-raw-insn", str(binary)]
@@ -122,7 +124,7 @@ def _registers(operand: str) -> list[str]:
 def _place(operand: str, size: int) -> set[str]:
     """Bytes of the stack that an address without an index names; none for other memory."""
     parts = _ADDRESS.match(operand)
-    if parts is None or "," in parts[2] or parts[2].lstrip("%") not in _STACK:
+    if parts is None or parts[2] not in ("%rsp", _FRAME):
         return set()
     first = int(parts[1] or "0", 16 if "0x" in (parts[1] or "") else 10)
     return {f"{parts[2]}{byte}" for byte in range(first, first + size)}
@@ -152,7 +154,9 @@ def _size(instruction: Instruction) -> int:
 
 
 def follow(body: list[Instruction]) -> Found:
-    """What is moved and used in a function."""
+    """What is moved and used in a function. Errors: AssertionError for a path that cannot be followed."""
+    if any(each.text.split() == ["mov", "%rsp,%rbp"] for each in body):  # else it is a register as others
+        body = [_framed(each) for each in body]
     at = {each.at: k for k, each in enumerate(body)}
     states: list[_Told | None] = [None] * len(body)
     states[0] = _Told({f"v{k}" for k in range(32)})  # arguments in vector registers are secrets
@@ -169,7 +173,20 @@ def follow(body: list[Instruction]) -> Found:
                 due.append(following)
             elif states[following].joined(told):  # type: ignore[union-attr]
                 due.append(following)
+    lost = [each.text for each, state in zip(body, states, strict=True) if state is None and not _fills(each)]
+    assert not lost, f"a jump that is not followed leads to {lost[0]}"
     return Found(tuple(moves[k] for k in sorted(moves)), tuple(uses[k] for k in sorted(uses)))
+
+
+def _framed(each: Instruction) -> Instruction:
+    """With the frame's pointer in addresses by a name of its own."""
+    operands = tuple(operand.replace("(%rbp)", f"({_FRAME})") for operand in each.operands)
+    return Instruction(each.at, each.name, operands, each.text)
+
+
+def _fills(each: Instruction) -> bool:
+    """Whether it stands between functions or loops for their alignment."""
+    return each.name.startswith("nop") or each.text.replace(" ", "") in ("xchg%ax,%ax", "data16", "cs")
 
 
 def _following(body: list[Instruction], k: int, at: dict[int, int]) -> Iterator[int]:
@@ -251,8 +268,8 @@ def _hears(source: str, each: Instruction, names: set[str], size: int) -> bool:
     """Whether an operand may hold a told word."""
     if "(" not in source:
         return bool(names & set(_registers(source)))
-    if "rip" in source or each.name.startswith("lea"):
-        return each.name.startswith("lea") and bool(names & set(_registers(source)))
-    if place := _place(source, size):
-        return bool(names & place)
-    return re.match(r"%[xyz]mm", each.operands[-1]) is not None  # memory that a vector register reads
+    if each.name.startswith("lea"):
+        return bool(names & set(_registers(source)))
+    if "rip" in source:
+        return False
+    return re.match(r"%[xyz]mm", each.operands[-1]) is not None or bool(names & _place(source, size))
