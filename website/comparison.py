@@ -22,16 +22,16 @@ def text(old: Results, new: Results) -> str:
     changed = [each for each in found.changes if each.ratio is None]
     cells = len({each.record.name for each in changed})
     said = [
-        f"{len(both)} cells are in both files, {len(found.only_old)} in the older one alone, {len(found.only_new)} in the "
-        f"newer one alone. {len(both) - cells} cells count the same in all, and of {counted:,} counts "
+        f"{len(both)} cells are in both files, {len(found.only_old)} in the older one alone, {len(found.only_new)} in "
+        f"the newer one alone. {len(both) - cells} cells count the same in all, and of {counted:,} counts "
         f"{counted - len(changed):,} are equal."
     ]
     if changed:
         said.append(tables.markdown([["of", "what is counted", "cells that differ", "by", "why"], *_changes(changed)]))
     if found.drift is not None:
         said.append(
-            f"Bare TCP, which no code of ours changes, took {found.drift:.2f} times as long in the newer file. Times as "
-            "fast, not net of that:"
+            f"Bare TCP, which no code of ours changes, took {found.drift:.2f} times as long in the newer file. Times "
+            "as fast, not net of that:"
         )
     said.append(tables.markdown([["of", "cells", "times as fast, median", "least", "most"], *_times(both)]))
     if not found.same_machine:

@@ -29,8 +29,8 @@ def _when(found: Mapping[str, Any]) -> str:
     if machine is None:
         return f"On {found['day']}, {found['cores']} cores, load {found['load']:.0f}"
     return (
-        f"On {machine['time'][:10]}, commit {machine['commit']}, {machine['processor']}, {machine['cores']} cores, load "
-        f"{machine['load'][0]:.0f}, kernels {machine['kernels']}"
+        f"On {machine['time'][:10]}, commit {machine['commit']}, {machine['processor']}, {machine['cores']} cores, "
+        f"load {machine['load'][0]:.0f}, kernels {machine['kernels']}"
     )
 
 

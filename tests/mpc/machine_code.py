@@ -1,10 +1,11 @@
 """What machine code does with words of vector registers: reads `objdump -d` of x86-64 and follows them.
 
 A vector register, a mask or a place on the stack is *told* if it may hold what a vector register read from memory, the
-stack too; a general register if such a word was moved there, and so are flags made of it. Constants, what came from a
-general register that is not told, and arguments in those are not. A *move* takes a told word from a vector register or a mask to
-a general register, to flags or to a place on the stack from which a general register takes it. A *use* is a conditional
-jump on told flags, an address made of a told register, a division of one, or a jump to one.
+stack too, but where a general register that is not told was saved. A general register is if such a word was moved
+there, and so are flags made of it. Constants, what came from a general register that is not told, and arguments in
+those are not. A *move* takes a told word from a vector register or a mask to a general register, to flags or to a place
+on the stack from which a general register takes it. A *use* is a conditional jump on told flags, an address made of a
+told register, a division of one, or a jump to one.
 
 Every path through a function is followed, until nothing new is told. What a called function gives back in general
 registers is not told. Words that a general register reads from memory that no stack pointer names are not told either.
@@ -70,15 +71,18 @@ class Found:
 
 @dataclass
 class _Told:
-    """What may hold a told word before an instruction: names of registers, `flags`, and bytes of the stack."""
+    """Before an instruction, what may hold a told word on some path: names of registers, `flags`, and bytes of the
+    stack. `saved`: bytes of the stack to which one word that is not told was saved from a register, on all paths."""
 
     names: set[str] = field(default_factory=set)
+    saved: set[str] = field(default_factory=set)
 
     def joined(self, other: "_Told") -> bool:
         """Takes in another path's; whether that was news."""
-        before = len(self.names)
+        before = len(self.names), len(self.saved)
         self.names |= other.names
-        return len(self.names) > before
+        self.saved &= other.saved
+        return (len(self.names), len(self.saved)) != before
 
 
 _FRAME = "%frame"
@@ -165,11 +169,11 @@ def follow(body: list[Instruction]) -> Found:
         k = due.pop()
         before = states[k]
         assert before is not None
-        told = _Told(set(before.names))
+        told = _Told(set(before.names), set(before.saved))
         _step(body[k], told, moves, uses)
         for following in _following(body, k, at):
             if states[following] is None:
-                states[following] = _Told(set(told.names))
+                states[following] = _Told(set(told.names), set(told.saved))
                 due.append(following)
             elif states[following].joined(told):  # type: ignore[union-attr]
                 due.append(following)
@@ -231,7 +235,7 @@ def _step(each: Instruction, told: _Told, moves: dict[int, str], uses: dict[int,
         sources.append(result)
     alike = len({register for operand in operands for register in _registers(operand)}) == 1
     cleared = alike and _CLEARS.match(name) and not any("(" in operand for operand in operands)
-    hears = not cleared and any(_hears(source, each, names, size) for source in sources)
+    hears = not cleared and any(_hears(source, each, told, size) for source in sources)
     if name.startswith(("cmov", "set", "adc", "sbb", "rcl", "rcr")):
         hears |= "flags" in names
     if _DIVIDES.match(name) or (_MULTIPLIES.match(name) and len(operands) == 1):
@@ -258,18 +262,25 @@ def _step(each: Instruction, told: _Told, moves: dict[int, str], uses: dict[int,
         names |= written
     else:
         names -= written
+    told.saved -= written
+    if name in ("mov", "vmovq") and not hears and operands[0].startswith("%") and "(" in result:
+        told.saved |= written
 
 
 def _is_register(operand: str) -> bool:
     return operand.startswith("%") and "(" not in operand and not _WIDE.match(operand.split("{")[0])
 
 
-def _hears(source: str, each: Instruction, names: set[str], size: int) -> bool:
+def _hears(source: str, each: Instruction, told: _Told, size: int) -> bool:
     """Whether an operand may hold a told word."""
+    names = told.names
     if "(" not in source:
         return bool(names & set(_registers(source)))
     if each.name.startswith("lea"):
         return bool(names & set(_registers(source)))
     if "rip" in source:
         return False
-    return re.match(r"%[xyz]mm", each.operands[-1]) is not None or bool(names & _place(source, size))
+    place = _place(source, size)
+    if re.match(r"%[xyz]mm", each.operands[-1]) and not (place and place <= told.saved):
+        return True
+    return bool(names & place)
