@@ -1,4 +1,4 @@
-"""Each kernel in plain C against its NumPy twin: processor time of one thread, by turns.
+"""Each kernel in plain C against its NumPy twin: processor time of all threads, by turns.
 
     python benchmarks/kernels.py [--repetitions 9] [--features avx2,aes,...] [--json FILE]
 
@@ -138,10 +138,10 @@ def jobs(words: int) -> Iterator[tuple[str, Job]]:
 
 
 def _seconds(job: Job, times: int) -> float:
-    begin = time.thread_time()
+    begin = time.process_time()
     for _ in range(times):
         job()
-    return (time.thread_time() - begin) / times
+    return (time.process_time() - begin) / times
 
 
 def compare(words: int, repetitions: int) -> dict[str, tuple[float, float]]:
