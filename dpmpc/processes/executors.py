@@ -70,18 +70,25 @@ def _end_with_starter() -> None:
 
 def _dask(address: str) -> Any:
     client = _module("distributed", "distributed").Client
+    needs = f"<<executor>> dask:ADDRESS needs a scheduler; {address}"
     try:
         found = client(address)
-        for worker in found.scheduler_info(n_workers=-1)["workers"]:
-            _check_way(worker)
-        executor = found.get_executor(pure=False)
     except (OSError, ValueError) as error:
-        raise UsageError(f"<<executor>> dask:ADDRESS needs a scheduler; {address}: {error}; start it first") from None
+        raise UsageError(f"{needs}: {error}; start it first") from None
     except TypeError:  # Dask's word for a tls:// without a context
         raise UsageError(
             f"<<executor>> dask:tls://HOST:PORT needs certificates; {address}: Dask is configured with none; set "
             "distributed.comm.tls in its configuration, or DASK_DISTRIBUTED__COMM__TLS__CA_FILE and its like"
         ) from None
+    try:
+        _check_listening(found)
+        executor = found.get_executor(pure=False)
+    except (OSError, ValueError) as error:
+        found.close()
+        raise UsageError(f"{needs}: {error}; start it first") from None
+    except BaseException:
+        found.close()
+        raise
     leave = executor.shutdown
 
     def shutdown(wait: bool = True, **more: Any) -> None:
@@ -91,6 +98,26 @@ def _dask(address: str) -> Any:
 
     executor.shutdown = shutdown
     return executor
+
+
+def _check_listening(client: Any) -> None:
+    """Errors: the scheduler, a worker or its nanny has or listens at an address that is neither of this machine nor of
+    TLS. Where they are called says nothing of that: Dask's own default is to listen at all addresses."""
+
+    def listening(dask_scheduler: Any = None, dask_worker: Any = None) -> list[str]:  # sent as it is, not by its name
+        return [each.listen_address for each in (dask_scheduler or dask_worker).listeners]
+
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    for worker in workers:
+        _check_way(worker)
+    found = {"the scheduler": client.run_on_scheduler(listening)}
+    found |= {f"worker {worker}": addresses for worker, addresses in client.run(listening).items()}
+    if nannies := [worker for worker, about in workers.items() if about.get("nanny")]:
+        asked = client.run(listening, workers=nannies, nanny=True)
+        found |= {f"the nanny of worker {worker}": addresses for worker, addresses in asked.items()}
+    for what, addresses in found.items():
+        for address in addresses:
+            _check_way(address, f"{what} listens at {address}, which")
 
 
 class _Ray(Executor):
@@ -156,13 +183,15 @@ def _is_here(address: str) -> bool:
         return False
 
 
-def _check_way(address: str) -> None:
-    """Errors: the address is neither of this machine nor of TLS."""
+def _check_way(address: str, what: str = "") -> None:
+    """Errors: the address is neither of this machine nor of TLS. `what`: who listens there."""
     kind, _, rest = address.rpartition("://")
     if kind != "tls" and not (_is_here(rest) and kind in ("", "tcp")):
+        start = "start it with --host 127.0.0.1, or with certificates"
+        way = start if what else "use dask:tls://HOST:PORT, or tcp://127.0.0.1:PORT"
         raise UsageError(
-            f"Dask's messages are pickles, which whoever can write them runs as code; {address} is neither tls:// nor "
-            "of this machine; use dask:tls://HOST:PORT, or tcp://127.0.0.1:PORT"
+            f"Dask's messages are pickles, which whoever can write them runs as code; {what or address} is neither "
+            f"tls:// nor of this machine{' alone' if what else ''}; {way}"
         )
 
 
