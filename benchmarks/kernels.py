@@ -1,6 +1,6 @@
-"""Each kernel in plain C against its NumPy twin: processor time of one thread, by turns.
+"""Each kernel in plain C against its NumPy twin: processor time of all threads, by turns.
 
-    python benchmarks/kernels.py [--repetitions 9] [--features avx2,aes,...]
+    python benchmarks/kernels.py [--repetitions 9] [--features avx2,aes,...] [--json FILE]
 
 A processor whose units no kernel knows takes plain C, which must not be slower than the twin. --features takes some
 units of this processor instead of none. Without AES units key streams are the cipher library's in both, and so is most
@@ -8,14 +8,18 @@ of columns and hashes. Ends with 1 if a kernel takes more than a fifth longer th
 """
 
 import argparse
+import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.benchmarks.machine import machine
 from dpmpc.circuits.program import Layer
 from dpmpc.mpc.native import aes, choice, layers, lifts, ot, planes
 from dpmpc.mpc.native.gf64 import GF64
@@ -29,7 +33,8 @@ Words = NDArray[np.uint64]
 Job = Callable[[], object]
 SIZES = (8, 512)  # words of a row: some hundred lanes, and 32,768
 _LEAST = 2e-3  # seconds that a measurement takes at least
-_SLOWER = 1.2
+SLOWER = 1.2
+Found = dict[int, dict[str, tuple[float, float]]]  # by words of a row and kernel: seconds in C, and of the twin
 
 
 def _draw(*shape: int) -> Words:
@@ -117,17 +122,26 @@ def _of_records(words: int) -> Iterator[tuple[str, Job]]:
     yield "keyed hashes", lambda: keyed_hashes(bytes(32), range(64 * words))
 
 
+FAMILIES: dict[str, Callable[[int], Iterator[tuple[str, Job]]]] = {
+    "layers of gates": _of_layers,
+    "transfers": _of_transfers,
+    "checks": _of_checks,
+    "F_p": _of_field,
+    "records": _of_records,
+}
+
+
 def jobs(words: int) -> Iterator[tuple[str, Job]]:
     """Every kernel's work on rows of so many words, by what is chosen now."""
-    for family in (_of_layers, _of_transfers, _of_checks, _of_field, _of_records):
+    for family in FAMILIES.values():
         yield from family(words)
 
 
 def _seconds(job: Job, times: int) -> float:
-    begin = time.thread_time()
+    begin = time.process_time()
     for _ in range(times):
         job()
-    return (time.thread_time() - begin) / times
+    return (time.process_time() - begin) / times
 
 
 def compare(words: int, repetitions: int) -> dict[str, tuple[float, float]]:
@@ -157,19 +171,27 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--repetitions", type=int, default=9)
     parser.add_argument("--features", default="")
+    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     if choice.compiled is None:
         print("nothing is compiled here", file=sys.stderr)
         return 1
     choice.compiled.restrict_to(tuple(name for name in arguments.features.split(",") if name))
+    before: dict[str, Any] = machine()
+    found: Found = {}
     print(choice.describe())
     print("| kernel | words a row | in C | NumPy twin | twin over C |\n| --- | --- | --- | --- | --- |")
     slower = []
     for words in SIZES:
-        for name, (ours, twin) in compare(words, arguments.repetitions).items():
+        found[words] = compare(words, arguments.repetitions)
+        for name, (ours, twin) in found[words].items():
             print(f"| {name} | {words} | {1e6 * ours:,.1f} µs | {1e6 * twin:,.1f} µs | {twin / ours:.2f} |", flush=True)
-            slower += [name] * (ours > _SLOWER * twin)
+            slower += [name] * (ours > SLOWER * twin)
     print("slower than the twin: " + (", ".join(slower) or "none"))
+    if arguments.json:
+        families = {family: [name for name, _ in of(SIZES[0])] for family, of in FAMILIES.items()}
+        result = {"machine": before, "repetitions": arguments.repetitions, "families": families, "seconds": found}
+        arguments.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 1 if slower else 0
 
 

@@ -13,14 +13,14 @@ that is opened the variance and the largest value in standard deviations.
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from dpmpc.benchmarks.startup import measured_here
 
 COUNTS = "122,10000,100000"
 SCALE = float(1 << 20)  # grid steps of ours
@@ -55,8 +55,7 @@ def measured(pythons: Mapping[str, str], counts: Sequence[int], repetitions: int
     draws: dict[str, Callable[[int, int], Row]] = {"dpmpc": ours}
     for name, python in pythons.items():
         draws[name] = lambda count, times, p=python, n=name: theirs(p, f"peer_{n}.py", count, times)  # type: ignore[misc]
-    found: dict[str, Any] = {"day": time.strftime("%Y-%m-%d", time.gmtime()), "cores": os.cpu_count()}
-    found |= {"load": round(os.getloadavg()[0], 1), "rows": []}
+    found: dict[str, Any] = {**measured_here(), "rows": []}
     for count in counts:
         for name, draw in draws.items():
             row = {"who": name, "count": count, **draw(count, repetitions)}

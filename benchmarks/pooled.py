@@ -1,11 +1,12 @@
 """One release with noise from the pool by this version against that of another commit: seconds of each part, by turns.
 
-    python benchmarks/pooled.py [--against COMMIT] [-d 122] [-m 100] [--repetitions 5] [--json FILE]
+    python benchmarks/pooled.py [--against COMMIT] [-d 122] [-m 100] [--repetitions 5] [--memory-disk]
+                                [--json FILE]
 
 Without --against the other one is 71173d3, checked out as `programs.py` does it. Each turn is a `dpmpc bench iteration`
 of both, in processes of their own; figures are medians over the turns of the medians over releases. The barrier, which
-71173d3 does not have, is in `open`: so a line is the total less that part. Run from the repository, with its
-environment.
+71173d3 does not have, is in `open`: so a line is the total less that part. With --memory-disk ledgers are in memory
+(/dev/shm), so that what is measured is the processor and not the disk. Run from the repository, with its environment.
 """
 
 import argparse
@@ -17,19 +18,21 @@ import sys
 import tempfile
 from pathlib import Path
 
+from dpmpc.benchmarks.machine import machine
 from dpmpc.benchmarks.programs import ROOT, WALKER, checkout
 
 _COMMAND = "import sys; from dpmpc.cli import main as m; sys.exit((getattr(m, 'program', None) or m.main)())"
 TOTAL, OPEN, REST = "total", "open", "total less open"
+MEMORY = Path("/dev/shm")
 Seconds = dict[str, float]
 
 
-def measure(tree: Path, dimension: int, owners: int) -> Seconds:
-    """Medians over releases of a release's parts, by the version in `tree`."""
-    with tempfile.TemporaryDirectory() as folder:
+def measure(tree: Path, dimension: int, owners: int, disk: Path | None = None) -> Seconds:
+    """Medians over releases of a release's parts, by the version in `tree`. `disk`: where its folders are."""
+    with tempfile.TemporaryDirectory(dir=disk) as folder:
         file = Path(folder) / "result.json"
         cell = ["-d", str(dimension), "-m", str(owners), "-M", "3", "--json", str(file)]
-        environment = {**os.environ, "PYTHONPATH": str(tree)}
+        environment = {**os.environ, "PYTHONPATH": str(tree), "TMPDIR": folder}
         command = [sys.executable, "-c", _COMMAND, "bench", "iteration", *cell]
         subprocess.run(command, env=environment, cwd=tree, check=True, stdout=subprocess.DEVNULL)
         record = next(r for r in json.loads(file.read_text(encoding="utf-8"))["records"] if r["kind"] == "iteration")
@@ -54,17 +57,24 @@ def main() -> None:
     parser.add_argument("-d", type=int, default=122)
     parser.add_argument("-m", type=int, default=100)
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--memory-disk", action="store_true", help=f"ledgers are in memory: folders in {MEMORY}")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    if arguments.memory_disk and not MEMORY.is_dir():
+        parser.error(f"--memory-disk needs {MEMORY}, a disk in memory; leave it out, and set TMPDIR to one")
+    disk, before = MEMORY if arguments.memory_disk else None, machine()
     old: list[Seconds] = []
     new: list[Seconds] = []
     with checkout(arguments.against) as tree:
         for _ in range(arguments.repetitions):
-            old.append(measure(tree, arguments.d, arguments.m))
-            new.append(measure(ROOT, arguments.d, arguments.m))
+            old.append(measure(tree, arguments.d, arguments.m, disk))
+            new.append(measure(ROOT, arguments.d, arguments.m, disk))
     print(table(old, new))
     if arguments.json:
-        arguments.json.write_text(json.dumps({"old": old, "new": new}, indent=1) + "\n", encoding="utf-8")
+        where = "memory" if disk else "temporary folder"
+        cell = {"against": arguments.against, "d": arguments.d, "m": arguments.m, "disk": where}
+        result = {"machine": before, **cell, "old": old, "new": new}
+        arguments.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

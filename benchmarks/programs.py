@@ -201,6 +201,11 @@ def lines(name: str, result: dict[str, Any]) -> list[str]:
     return shown
 
 
+def cases(found: dict[str, Any]) -> dict[str, Any]:
+    """The cases of a result file; the machine, which newer files have, is none."""
+    return {name: result for name, result in found.items() if name != "machine"}
+
+
 def table(results: dict[str, Any]) -> str:
     """The cases of a result file in Markdown: ratios of pairs that ran one after the other, and what is counted."""
     rows = [
@@ -208,7 +213,7 @@ def table(results: dict[str, Any]) -> str:
         "| rounds | bytes a sample | MB a party |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for name, result in results.items():
+    for name, result in cases(results).items():
         old, new, count = result["old"], result["new"], result["case"]["count"]
         each = ", ".join(f"{ratio:.2f}" for ratio in result["ratios"]["cpu"])
         figures = [
@@ -246,9 +251,12 @@ def main() -> None:
     walked = [name for name, case in CASES.items() if "backend" not in case]
     names = arguments.cases.split(",") if arguments.cases else walked if arguments.against == WALKER else list(CASES)
     features = None if arguments.features is None else [name for name in arguments.features.split(",") if name]
+    from dpmpc.benchmarks.machine import machine
+
+    before = machine()
     results = compare(names, arguments.repetitions, arguments.against, features)
     if arguments.json:
-        arguments.json.write_text(json.dumps(results, indent=1) + "\n")
+        arguments.json.write_text(json.dumps({"machine": before, **results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

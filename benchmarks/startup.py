@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dpmpc.benchmarks.machine import machine
 from dpmpc.benchmarks.programs import ROOT, checkout
 
 IMPORT = "import numpy"
@@ -148,8 +149,9 @@ def ratios(repetitions: int, trees: tuple[Path, Path], engines: Sequence[str] = 
 
 
 def measured_here() -> Row:
-    """The day, how busy this machine is, and its cores: for a result file."""
-    return {"day": time.strftime("%Y-%m-%d"), "load": os.getloadavg()[0], "cores": os.cpu_count()}
+    """The day, how busy this machine is, and what it is: for a result file."""
+    here = machine()
+    return {"day": here["time"][:10], "load": here["load"][0], "cores": here["cores"], "machine": here}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -10,7 +10,7 @@ from dpmpc.benchmarks.parties import PUBLISHED
 from dpmpc.benchmarks.plot import seconds
 from dpmpc.benchmarks.result_file import Record, Results
 from dpmpc.mpc.contract.backend import DEFAULT
-from website import waiting
+from website import comparison, waiting
 
 _BUSY = 2.0  # load before a measurement from which on other work took part of its time
 _SIZE = {**BASE, "dimension": 122, "owners": 100, "parties": 3}  # the release that is split and compared
@@ -169,6 +169,11 @@ def _ratio_rows(rates: Mapping[tuple[int, str], Record], pairs: tuple[tuple[str,
         one, other = rates[n, "shamir-checked"], rates[n, "shamir"]
         more = one.counts["bytes_a_sample"] / other.counts["bytes_a_sample"] - 1
         yield [*row, f"+{more:.2%}", f"{one.values['memory'] / 1e6:.0f} MB"]
+
+
+def compared(old: Results, new: Results) -> str:
+    """An older version's file beside this one's."""
+    return "\n\n".join((f"Before: {where(old)}", f"Now: {where(new)}", comparison.text(old, new)))
 
 
 PARTS: Mapping[str, Callable[..., str]] = {

@@ -1,12 +1,16 @@
-"""Parts of pages on what people wait for, from the files that `benchmarks/startup.py` and `large_records.py`
-write, and beside other packages, from that of `benchmarks/peers.py`."""
+"""Parts of pages from the files of programs in `benchmarks/` that have shapes of their own: what people wait for
+(`startup.py`, `large_records.py`), other packages (`peers.py`), kernels (`kernels.py`), and versions by turns
+(`programs.py`, `pooled.py`)."""
 
 import json
+import statistics
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dpmpc.benchmarks import tables
+from dpmpc.benchmarks import kernels as timed
+from dpmpc.benchmarks import pooled as turns_of_releases
+from dpmpc.benchmarks import programs, tables
 
 _STAGES = {
     "scan": "scan of all columns",
@@ -20,7 +24,14 @@ _COLUMNS = {"seconds": 2, "times": 1, "processor": 2, "processor_times": 1}  # a
 
 
 def _when(found: Mapping[str, Any]) -> str:
-    return f"On {found['day']}, {found['cores']} cores, load {found['load']:.0f}"
+    """Older files do not name the machine."""
+    machine = found.get("machine")
+    if machine is None:
+        return f"On {found['day']}, {found['cores']} cores, load {found['load']:.0f}"
+    return (
+        f"On {machine['time'][:10]}, commit {machine['commit']}, {machine['processor']}, {machine['cores']} cores, "
+        f"load {machine['load'][0]:.0f}, kernels {machine['kernels']}"
+    )
 
 
 def commands(path: Path) -> str:
@@ -65,4 +76,48 @@ def peers(path: Path) -> str:
     return f"{_when(found)}:\n\n{tables.markdown(rows)}"
 
 
-PARTS: Mapping[str, Callable[[Path], str]] = {"commands": commands, "own": own, "peers": peers}
+def kernels(path: Path) -> str:
+    """Each kernel's twin over the kernel, by family."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    sizes = list(found["seconds"])
+    head = f"NumPy twin's time over the kernel's, rows of {' / of '.join(sizes)} words"
+    rows, slower = [["kernels of", head]], list[str]()
+    for family, names in found["families"].items():
+        said = []
+        for name in names:
+            ratios = [twin / ours for ours, twin in (found["seconds"][size][name] for size in sizes)]
+            said.append(f"{name} {' / '.join(f'{r:.1f}' if r < 10 else f'{r:.0f}' for r in ratios)}")
+            slower += [name] * (min(ratios) < 1 / timed.SLOWER)
+        rows.append([family, "; ".join(said)])
+    which = f"Slower than the twin: {', '.join(slower)}." if slower else "None is slower than its twin."
+    return f"{_when(found)}, medians of {found['repetitions']}:\n\n{tables.markdown(rows)}\n\n{which}"
+
+
+def turns(path: Path) -> str:
+    """Noise of two versions by turns."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    shown = programs.table(found)
+    return f"{_when(found)}:\n\n{shown}" if "machine" in found else shown
+
+
+def pooled(path: Path) -> str:
+    """A release with noise from the pool by two versions, by turns."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    old, new, rest = found["old"], found["new"], turns_of_releases.REST
+    of = {part: statistics.median(b[part] / a[part] for a, b in zip(old, new, strict=True)) for part in (rest, "total")}
+    where = "in memory" if found["disk"] == "memory" else "in the folder for temporary files"
+    return (
+        f"{_when(found)}, d = {found['d']}, {found['m']} owners, ledgers {where}, {len(old)} turns. A release takes "
+        f"{of['total']:.2f} of what it took at {found['against']}. Without the part in which parties open, where the "
+        f"barrier is, it takes {of[rest]:.2f}:\n\n{turns_of_releases.table(old, new)}"
+    )
+
+
+PARTS: Mapping[str, Callable[[Path], str]] = {
+    "commands": commands,
+    "own": own,
+    "peers": peers,
+    "kernels": kernels,
+    "turns": turns,
+    "pooled": pooled,
+}

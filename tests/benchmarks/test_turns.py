@@ -12,7 +12,7 @@ from dpmpc.noise.draw import count_draw
 from dpmpc.privacy.law import LAWS
 
 ROOT = Path(__file__).parents[2]
-RESULTS = json.loads((ROOT / "benchmarks" / "results" / "turns-avx2.json").read_text(encoding="utf-8"))
+RESULTS = programs.cases(json.loads((ROOT / "benchmarks/results/turns-avx2.json").read_text(encoding="utf-8")))
 
 
 def test_the_page_shows_the_committed_ratios() -> None:

@@ -1,10 +1,11 @@
 """What machine code does with words of vector registers: reads `objdump -d` of x86-64 and follows them.
 
-A vector register, a mask or a register's place on the stack is *told* if it may hold what was read from memory in a
-vector register; a general one if such a word was moved there, and so are flags made of it. Constants, what came from a
-general register that is not told, and arguments are not. A *move* takes a told word from a vector register or a mask to
-a general register, to flags or to a place on the stack from which a general register takes it. A *use* is a conditional
-jump on told flags, an address made of a told register, a division of one, or a jump to one.
+A vector register, a mask or a place on the stack is *told* if it may hold what a vector register read from memory, the
+stack too, but where a general register that is not told was saved. A general register is if such a word was moved
+there, and so are flags made of it. Constants, what came from a general register that is not told, and arguments in
+those are not. A *move* takes a told word from a vector register or a mask to a general register, to flags or to a place
+on the stack from which a general register takes it. A *use* is a conditional jump on told flags, an address made of a
+told register, a division of one, or a jump to one.
 
 Every path through a function is followed, until nothing new is told. What a called function gives back in general
 registers is not told. Words that a general register reads from memory that no stack pointer names are not told either.
@@ -28,7 +29,6 @@ _NAMED = {  # general registers by all their names
     **_HALVES,
     **{f"r{k}{part}": f"r{k}" for k in range(8, 16) for part in ("", "d", "w", "b")},
 }
-_STACK = ("rsp", "rbp")
 _LOST = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")  # by a call
 _NO_FLAGS = re.compile(
     r"(?:mov|lea|push|pop|nop|mulx|rorx|shlx|shrx|sarx|pdep|pext|bswap|not[bwlq]?$|xchg|c[lwq]t[qdlo]|cqto|call|jmp|j|set"
@@ -71,15 +71,21 @@ class Found:
 
 @dataclass
 class _Told:
-    """What may hold a told word before an instruction: names of registers, `flags`, and bytes of the stack."""
+    """Before an instruction, what may hold a told word on some path: names of registers, `flags`, and bytes of the
+    stack. `saved`: bytes of the stack to which one word that is not told was saved from a register, on all paths."""
 
     names: set[str] = field(default_factory=set)
+    saved: set[str] = field(default_factory=set)
 
     def joined(self, other: "_Told") -> bool:
         """Takes in another path's; whether that was news."""
-        before = len(self.names)
+        before = len(self.names), len(self.saved)
         self.names |= other.names
-        return len(self.names) > before
+        self.saved &= other.saved
+        return (len(self.names), len(self.saved)) != before
+
+
+_FRAME = "%frame"
 
 
 def functions(binary: Path) -> Iterator[tuple[str, list[Instruction]]]:
@@ -122,7 +128,7 @@ def _registers(operand: str) -> list[str]:
 def _place(operand: str, size: int) -> set[str]:
     """Bytes of the stack that an address without an index names; none for other memory."""
     parts = _ADDRESS.match(operand)
-    if parts is None or "," in parts[2] or parts[2].lstrip("%") not in _STACK:
+    if parts is None or parts[2] not in ("%rsp", _FRAME):
         return set()
     first = int(parts[1] or "0", 16 if "0x" in (parts[1] or "") else 10)
     return {f"{parts[2]}{byte}" for byte in range(first, first + size)}
@@ -152,7 +158,9 @@ def _size(instruction: Instruction) -> int:
 
 
 def follow(body: list[Instruction]) -> Found:
-    """What is moved and used in a function."""
+    """What is moved and used in a function. Errors: AssertionError for a path that cannot be followed."""
+    if any(each.text.split() == ["mov", "%rsp,%rbp"] for each in body):  # else it is a register as others
+        body = [_framed(each) for each in body]
     at = {each.at: k for k, each in enumerate(body)}
     states: list[_Told | None] = [None] * len(body)
     states[0] = _Told({f"v{k}" for k in range(32)})  # arguments in vector registers are secrets
@@ -161,15 +169,28 @@ def follow(body: list[Instruction]) -> Found:
         k = due.pop()
         before = states[k]
         assert before is not None
-        told = _Told(set(before.names))
+        told = _Told(set(before.names), set(before.saved))
         _step(body[k], told, moves, uses)
         for following in _following(body, k, at):
             if states[following] is None:
-                states[following] = _Told(set(told.names))
+                states[following] = _Told(set(told.names), set(told.saved))
                 due.append(following)
             elif states[following].joined(told):  # type: ignore[union-attr]
                 due.append(following)
+    lost = [each.text for each, state in zip(body, states, strict=True) if state is None and not _fills(each)]
+    assert not lost, f"a jump that is not followed leads to {lost[0]}"
     return Found(tuple(moves[k] for k in sorted(moves)), tuple(uses[k] for k in sorted(uses)))
+
+
+def _framed(each: Instruction) -> Instruction:
+    """With the frame's pointer in addresses by a name of its own."""
+    operands = tuple(operand.replace("(%rbp)", f"({_FRAME})") for operand in each.operands)
+    return Instruction(each.at, each.name, operands, each.text)
+
+
+def _fills(each: Instruction) -> bool:
+    """Whether it stands between functions or loops for their alignment."""
+    return each.name.startswith("nop") or each.text.replace(" ", "") in ("xchg%ax,%ax", "data16", "cs")
 
 
 def _following(body: list[Instruction], k: int, at: dict[int, int]) -> Iterator[int]:
@@ -214,7 +235,7 @@ def _step(each: Instruction, told: _Told, moves: dict[int, str], uses: dict[int,
         sources.append(result)
     alike = len({register for operand in operands for register in _registers(operand)}) == 1
     cleared = alike and _CLEARS.match(name) and not any("(" in operand for operand in operands)
-    hears = not cleared and any(_hears(source, each, names, size) for source in sources)
+    hears = not cleared and any(_hears(source, each, told, size) for source in sources)
     if name.startswith(("cmov", "set", "adc", "sbb", "rcl", "rcr")):
         hears |= "flags" in names
     if _DIVIDES.match(name) or (_MULTIPLIES.match(name) and len(operands) == 1):
@@ -241,18 +262,25 @@ def _step(each: Instruction, told: _Told, moves: dict[int, str], uses: dict[int,
         names |= written
     else:
         names -= written
+    told.saved -= written
+    if name in ("mov", "vmovq") and not hears and operands[0].startswith("%") and "(" in result:
+        told.saved |= written
 
 
 def _is_register(operand: str) -> bool:
     return operand.startswith("%") and "(" not in operand and not _WIDE.match(operand.split("{")[0])
 
 
-def _hears(source: str, each: Instruction, names: set[str], size: int) -> bool:
+def _hears(source: str, each: Instruction, told: _Told, size: int) -> bool:
     """Whether an operand may hold a told word."""
+    names = told.names
     if "(" not in source:
         return bool(names & set(_registers(source)))
-    if "rip" in source or each.name.startswith("lea"):
-        return each.name.startswith("lea") and bool(names & set(_registers(source)))
-    if place := _place(source, size):
-        return bool(names & place)
-    return re.match(r"%[xyz]mm", each.operands[-1]) is not None  # memory that a vector register reads
+    if each.name.startswith("lea"):
+        return bool(names & set(_registers(source)))
+    if "rip" in source:
+        return False
+    place = _place(source, size)
+    if re.match(r"%[xyz]mm", each.operands[-1]) and not (place and place <= told.saved):
+        return True
+    return bool(names & place)
