@@ -16,6 +16,7 @@ Joined = tuple[bytes | NDArray[np.uint8], Words]
 
 _AT_ONCE = 1 << 16  # texts
 _AHEAD = 4  # as many times so many texts for each core, at most
+_FEW = 1 << 13  # texts: fewer take no longer than threads to start
 
 
 def keyed_hashes(key: bytes, texts: Iterable[object]) -> Words:
@@ -35,7 +36,8 @@ def keyed_hashes(key: bytes, texts: Iterable[object]) -> Words:
     found, many = [np.zeros(0, dtype=np.uint64)], threads_for(1)
     with ThreadPoolExecutor(many) as pool:
         while some := list(islice(pieces, _AHEAD * many)):
-            found += pool.map(hashed, some) if len(some) > 1 else [hashed(some[0])]
+            few = len(some) == 1 or sum(len(ends) for _, ends in some) < _FEW
+            found += map(hashed, some) if few else pool.map(hashed, some)
     return np.concatenate(found)
 
 
