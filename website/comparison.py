@@ -53,8 +53,12 @@ def _changes(changed: Iterable[Change]) -> Iterator[list[str]]:
     groups: dict[tuple[str, str], list[Change]] = {}
     for each in changed:
         groups.setdefault((_kind(each.record), each.name), []).append(each)
+    alike: dict[tuple[str, ...], list[str]] = {}  # what is counted, by all else that a row says
     for (kind, name), of in groups.items():
-        yield [kind, name.replace("_", " "), str(len(of)), _by([(c.old, c.new) for c in of]), _why(of[0].record, name)]
+        row = kind, str(len(of)), _by([(c.old, c.new) for c in of]), _why(of[0].record, name)
+        alike.setdefault(row, []).append(name.replace("_", " "))
+    for (kind, number, by, why), names in alike.items():
+        yield [kind, ", ".join(names), number, by, why]
 
 
 def _by(pairs: list[tuple[Any, Any]]) -> str:
@@ -71,6 +75,8 @@ def _by(pairs: list[tuple[Any, Any]]) -> str:
 def _why(record: Record, name: str) -> str:
     """What this version counts otherwise than d7b2672 did."""
     two, noise = record.key.get("backend") in TWO, record.kind == "noise" or name.startswith("noise")
+    if record.key.get("backend") == "mpyc":
+        return "frames of this package's links"
     if noise:
         return "the check of transfers" if two else "larger batches"
     return "servers promise their shares" if two else "the barrier"

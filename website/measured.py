@@ -189,6 +189,7 @@ PARTS: Mapping[str, Callable[..., str]] = {
     "two-servers": two_servers.page,
     "parties": parties,
     "ratios": ratios,
+    "compared": compared,
     **waiting.PARTS,
 }
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dpmpc.benchmarks import kernels, programs, result_file
+from dpmpc.benchmarks import kernels, programs
 from dpmpc.benchmarks.quartiles import Figure
 from dpmpc.benchmarks.result_file import Record, Results, write_json
 from website import measured
@@ -90,7 +90,7 @@ def test_two_files_side_by_side(tmp_path: Path) -> None:
              _noise("sharing", 3, 10, 26, 88.0, 1.0), _noise("sharing", 3, 100, 273, 86.0, 1.5),
              _release(10, 2, 2.0, 1.5), _release(20, 2, 2.0, 1.5)]  # fmt: skip
     old = _file(tmp_path / "old.json", before, commit="old")
-    said = measured.compared(*map(result_file.read, [old, _file(tmp_path / "new.json", after)]))
+    said = measured.part("compared", [old, _file(tmp_path / "new.json", after)])
     assert "Before: dpmpc 0, commit old, 2026-01-02." in said and "Now: dpmpc 0, commit abc, 2026-01-02." in said
     assert "6 cells are in both files, 1 in the older one alone, 0 in the newer one alone." in said
     assert "1 cells count the same in all, and of 16 counts 9 are equal." in said
@@ -102,6 +102,6 @@ def test_two_files_side_by_side(tmp_path: Path) -> None:
     assert "| noise, `ot`, n = 2 | 2 | 2.50 | 2.00 | 3.00 |" in said
     assert "| a release, `sharing`, n = 3 | 2 | 2.50 | 2.00 | 3.00 |" in said and "different machines" not in said
     elsewhere = _file(tmp_path / "new.json", after, processor="Q")
-    assert "different machines" in measured.compared(*map(result_file.read, [old, elsewhere]))
-    same = measured.compared(*map(result_file.read, [old, old]))
+    assert "different machines" in measured.part("compared", [old, elsewhere])
+    same = measured.part("compared", [old, old])
     assert "7 cells count the same in all" in same and "what is counted" not in same
