@@ -1,14 +1,14 @@
 """An owner whose records workers read: seconds and bytes of a pass over Parquet partitions, beside one release.
 
-    python benchmarks/executed_owner.py --rows 10000000 --workers 1,2 [--columns 20] [--copies 10] [--passes 3]
+    python benchmarks/executed_owner.py --rows 10000000 --workers 1,2 [--copies 10] [--passes 3] [--json FILE]
 
 Each copy is the same rows once more, by other names of the same files: 10^8 records take the disk of 10^7.
 
 The workers are those of a Dask cluster on this machine, processes of one thread each, and every pass reads the
 partitions anew. Bytes are those of tasks and of answers, as they are pickled; memory is the largest of a worker's. One
 release is a noisy sum of the gradient's length among three parties on this machine, whose noise is ready. Prints JSON
-lines; other work on the machine raises the seconds, and hardly
-those of the workers' processors.
+lines, and writes them with the machine's name to FILE, of which docs/howto/cluster.md is written. Other work on the
+machine raises the seconds, and hardly those of the workers' processors.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.benchmarks.machine import machine
 from dpmpc.folders import make_folder
 
 PARTS = 16
@@ -142,16 +143,22 @@ def main() -> None:
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.folder or Path(temporary)
         make_folder(folder, "--folder must be one that can be written")
         write(folder, asked.rows, asked.columns, asked.copies)
         size = sum(path.stat().st_size for path in folder.iterdir())
-        print(json.dumps({"parquet_GB": round(size / 1e9, 2), "partitions": PARTS * asked.copies}), flush=True)
+        found = {"machine": machine(), "parquet_GB": round(size / 1e9, 2), "partitions": len(list(folder.iterdir()))}
+        found["workers"] = rows = list[dict[str, Any]]()
         for workers in map(int, asked.workers.split(",")):
-            print(json.dumps(measured(folder, asked.columns, workers, asked.passes)), flush=True)
-    print(json.dumps(one_release(asked.columns + 1)), flush=True)
+            rows.append(measured(folder, asked.columns, workers, asked.passes))
+            print(json.dumps(rows[-1]), flush=True)
+    found |= one_release(asked.columns + 1)
+    print(json.dumps({name: value for name, value in found.items() if name != "workers"}), flush=True)
+    if asked.json is not None:
+        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

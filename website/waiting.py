@@ -1,6 +1,6 @@
 """Parts of pages from the files of programs in `benchmarks/` that have shapes of their own: what people wait for
-(`startup.py`, `large_records.py`), other packages (`peers.py`), kernels (`kernels.py`), and versions by turns
-(`programs.py`, `pooled.py`)."""
+(`startup.py`, `large_records.py`), workers of a cluster (`executed_owner.py`), other packages (`peers.py`), kernels
+(`kernels.py`), and versions by turns (`programs.py`, `pooled.py`)."""
 
 import json
 import statistics
@@ -113,7 +113,30 @@ def pooled(path: Path) -> str:
     )
 
 
+_PASS = {  # a pass of workers over an owner's partitions
+    "pass_processor_s": ("a pass, seconds of the workers' processors", ".1f"),
+    "pass_s": ("a pass, seconds of the clock", ".1f"),
+    "bytes_out": ("bytes from the owner to workers, a pass", ",.0f"),
+    "bytes_back": ("bytes from workers to the owner, a pass", ",.0f"),
+    "worker_MB": ("memory of a worker at its peak, MB", ".0f"),
+}
+
+
+def cluster(path: Path) -> str:
+    """A pass over an owner's partitions by workers of a cluster, beside one release."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    by = sorted(found["workers"], key=lambda row: row["workers"])
+    rows = [["", *(f"{row['workers']} worker{'s' if row['workers'] > 1 else ''}" for row in by)]]
+    rows += [[called, *(format(row[key], digits) for row in by)] for key, (called, digits) in _PASS.items()]
+    return (
+        f"{_when(found)}: {by[0]['rows']:,} records of {by[0]['columns']} numbers, in {found['partitions']} Parquet "
+        f"files of {found['parquet_GB']} GB together. One release of d = {found['dimension']}, its noise ready, takes "
+        f"{found['release_s']:.4f} s.\n\n{tables.markdown(rows)}"
+    )
+
+
 PARTS: Mapping[str, Callable[[Path], str]] = {
+    "cluster": cluster,
     "commands": commands,
     "own": own,
     "peers": peers,

@@ -105,3 +105,15 @@ def test_two_files_side_by_side(tmp_path: Path) -> None:
     assert "different machines" in measured.part("compared", [old, elsewhere])
     same = measured.part("compared", [old, old])
     assert "7 cells count the same in all" in same and "what is counted" not in same
+
+
+def test_a_pass_of_a_clusters_workers(tmp_path: Path) -> None:
+    one = {"rows": 10**8, "columns": 20, "workers": 1, "pass_s": 102.84, "pass_processor_s": 61.7,
+           "bytes_out": 2585454, "bytes_back": 2515072, "worker_MB": 267}  # fmt: skip
+    two = {**one, "workers": 2, "pass_s": 143.5, "worker_MB": 273}
+    found = {"parquet_GB": 8.0, "partitions": 160, "release_s": 0.0071, "dimension": 21, "workers": [two, one]}
+    said = measured.part("cluster", [_written(tmp_path / "c.json", found)])
+    assert said.startswith(f"{WHEN}: 100,000,000 records of 20 numbers, in 160 Parquet files of 8.0 GB together. One")
+    assert "|  | 1 worker | 2 workers |" in said and "of d = 21, its noise ready, takes 0.0071 s." in said
+    assert "| a pass, seconds of the clock | 102.8 | 143.5 |" in said
+    assert "| bytes from the owner to workers, a pass | 2,585,454 | 2,585,454 |" in said
