@@ -42,6 +42,7 @@ def parquet(rows: int, columns: int, memory: str, folder: Path) -> None:
                 f"COPY (SELECT {features}, CASE WHEN random() < 0.5 THEN 'yes' ELSE 'no' END AS outcome"
                 f" FROM range({rows})) TO '{path}' (COMPRESSION lz4, ROW_GROUP_SIZE 122880)"
             )
+            os.sync()  # an owner's records lie on its disk; what is still to be written would slow their reading
         for precision in ("double", "single") if owner == 0 else ("double",):
             worker = [sys.executable, __file__, "worker", str(path), str(columns), memory, precision, str(folder)]
             print(owner, precision, json.loads(subprocess.run(worker, check=True, capture_output=True).stdout))
@@ -115,6 +116,7 @@ def own(rows: int, folder: Path, out: Path | None = None) -> None:
     duckdb.execute("SELECT setseed(0.25)").fetchall()
     duckdb.sql(f"COPY (SELECT {', '.join(numbers + texts)}, {rest} FROM range({rows})) TO '{folder}/own.parquet'")
     duckdb.sql(f"COPY (SELECT * FROM '{folder}/own.parquet') TO '{folder}/own.csv' (HEADER)")
+    os.sync()
     environment = {**os.environ, "DPMPC_ACCOUNT": str(folder / "account")}
     least = min(timed([sys.executable, "-c", IMPORT], environment)[1] for _ in range(3))
     result: dict[str, Any] = {**measured_here(), "rows": rows}

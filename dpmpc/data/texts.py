@@ -201,10 +201,12 @@ def counts_of(
                 found[each.names[c]][str(word)] = int(count)
     for name in names:
         if name not in found:
-            tail = "GROUP BY 1 HAVING t IS NOT NULL ORDER BY 2 DESC, 1"
-            asked = f"{said(table, name)} AS t, CAST(sum({TIMES}) AS BIGINT)"
-            rows = table.rows(asked, tail + (f" LIMIT {most}" if most else ""), different(table, name))
-            found[name] = {str(word): int(count) for word, count in rows}
+            # no HAVING t IS NOT NULL: DuckDB would work out t of every record for it, not of each different value
+            tail = "GROUP BY 1 ORDER BY 2 DESC, 1" + (f" LIMIT {most + 1}" if most else "")
+            rows = table.rows(f"{said(table, name)} AS t, CAST(sum({TIMES}) AS BIGINT)", tail, different(table, name))
+            found[name] = {str(word): int(count) for word, count in rows if word is not None}
+            if most and len(found[name]) > most:
+                found[name].popitem()
     return found
 
 

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmpc.data.holding import held
 from dpmpc.data.intake import explore
 from dpmpc.data.loading import opened
 from dpmpc.data.table import Table
+from dpmpc.data.texts import counts_of
 
 
 def test_ten_times_as_many_columns_take_a_query_more_for_sixteen(
@@ -37,3 +39,22 @@ def test_ten_times_as_many_columns_take_a_query_more_for_sixteen(
             assert len(found.columns) == 5 * each
         queries.append(len(asked))
     assert queries[1] - queries[0] <= 360 // 16, queries  # a query a column would be 360 more
+
+
+def test_what_is_said_of_a_value_is_worked_out_once_a_different_value(tmp_path: Path) -> None:
+    """Of a large table too, whose database would rather ask every record whether there is anything to say."""
+    path, worked_out = tmp_path / "records.csv", list[float]()
+    rows = [f"{k % 5},{'' if k % 7 == 0 else k % 1000}" for k in range(21_000)]
+    path.write_text("\n".join(["few,many", *rows]) + "\n", encoding="utf-8")
+
+    def said(value: float) -> str | None:
+        worked_out.append(value)
+        return None if value == 3 else f"{value:g}"
+
+    with opened(path) as (table, _):
+        plain = held(table, table.names)
+        plain.connection.create_function("said", said, [float], str, null_handling="special")
+        found = counts_of(plain, ["few", "many"], lambda one, name: f"said({one[name].sql})", most=4)
+    assert found["few"] == dict.fromkeys(("0", "1", "2", "4"), 4200)
+    assert found["many"] == dict.fromkeys(("0", "1", "10", "100"), 18)
+    assert len(worked_out) == 5 + 1000
