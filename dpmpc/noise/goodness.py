@@ -102,8 +102,8 @@ def least_autocorrelation(sums: Reals, n: int, lags: Integers) -> tuple[int, flo
     if flat.size > 4 * _FIRST:
         largest = np.sort(np.argpartition(flat, -_FIRST)[-_FIRST:])
         log_p = autocorrelation_tail(flat[largest], n, at[largest])
-        others = _chernoff(flat[largest].min(), np.float64(n))[0]
-        if log_p.min() < others - 1e-6:  # more than the rounding of both
+        others = _chernoff(flat[largest].min(keepdims=True), np.array([float(n)]))[0]
+        if log_p.min() < others[0] - 1e-6:  # more than the rounding of both
             return int(largest[log_p.argmin()]), float(log_p.min())
     log_p = autocorrelation_tail(flat, n, at)
     return int(log_p.argmin()), float(log_p.min())
@@ -165,10 +165,10 @@ def repeats(samples: Integers, law: ExactLaw) -> Outcome:
     pairs = len(samples) ** 2 / 2
     length = max(1, math.ceil(math.log(1e-10 / pairs) / math.log(mode)))
     windows = np.lib.stride_tricks.sliding_window_view(samples, min(length, len(samples)))
-    factors = np.random.default_rng(1).integers(1, 1 << 62, windows.shape[1], dtype=np.int64) | 1
+    factors = np.random.default_rng(1).integers(1, 1 << 62, (windows.shape[1],), dtype=np.int64) | 1
     hashes, found = np.zeros(len(windows), dtype=np.int64), 0
-    for column, factor in zip(windows.T, factors, strict=True):
-        hashes += column * factor
+    for k, factor in enumerate(factors):
+        hashes += windows[:, k] * factor
     ordered = np.sort(hashes)  # takes less than finding their order, which is asked for where two are equal
     if (ordered[1:] == ordered[:-1]).any():
         order = np.argsort(hashes, kind="stable")
