@@ -11,6 +11,7 @@ sum of the S largest w_j times that (triangle inequality; attained by records th
 on top, is of each of the S vectors.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice, repeat
@@ -49,7 +50,7 @@ def person_sensitivity(
 
     def most_of(norm: str) -> float:
         greatest = sorted(((getattr(part, norm), owners) for part, owners in moved), reverse=True)
-        return float(sum(islice(chain.from_iterable(repeat(*one) for one in greatest), persons.owners)))
+        return math.fsum(islice(chain.from_iterable(repeat(*one) for one in greatest), persons.owners))
 
     l2 = most_of("l2")
     return Sensitivity(most_of("l1"), l2, most_of("linf"), {"loss": l2})
