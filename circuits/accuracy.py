@@ -33,7 +33,7 @@ def transform_error(law: Law, fraction_bits: int, subsets: int, angles: int) -> 
     largest = [c + unit for c in largest_coefficients(law)]
     function = INTERPOLATION_ERROR[law]
     function += (len(powers) * unit / 2) * (1 + powers[-1])  # rounded coefficients
-    function += sum(c * e for c, e in zip(largest, powers, strict=True))
+    function += math.fsum(c * e for c, e in zip(largest, powers, strict=True))
     function += PLACE_ERROR
     if law == "laplace":
         return function

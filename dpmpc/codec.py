@@ -18,6 +18,7 @@ import msgspec
 
 T = TypeVar("T")
 _SHOWN = 40  # characters of what was found, in an error
+_AS_THEY_ARE = frozenset((bool, int, float, str, type(None)))  # a plan has a number for each of its owners
 
 
 class MisfitError(ValueError):
@@ -69,6 +70,8 @@ def only_keys(value: Mapping[str, Any], known: Iterable[str], what: str) -> None
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in _AS_THEY_ARE:
+        return value
     if hasattr(value, "to_text"):
         return value.to_text()
     if hasattr(value, "to_json"):

@@ -54,12 +54,32 @@ def _different(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def farthest(layout: Layout, numbers: int = 9) -> dict[str, tuple[float, float, float]]:
     """(L1, L2, Linf) of the pair of vectors that lie farthest apart, and of the one that is farthest from zero."""
-    found = np.unique(vectors(layout, everybody(layout, numbers)), axis=0)  # records that look alike count once
-    pair = [0.0, 0.0, 0.0]
-    for k, row in enumerate(found):
-        away = np.abs(found[k:] - row)
-        here = away.sum(axis=1).max(), np.sqrt((away * away).sum(axis=1)).max(), away.max()
-        pair = [max(a, b) for a, b in zip(pair, here, strict=True)]
+    found = vectors(layout, everybody(layout, numbers))  # records that look alike count once
+    assert np.square(found).sum(axis=1).max() < 2.0**50  # numbers of steps: squares of lengths, too, are exact
     size = np.abs(found)
     zero = size.sum(axis=1).max(), np.sqrt((size * size).sum(axis=1)).max(), size.max()
-    return {"record": (pair[0], pair[1], pair[2]), "presence": (float(zero[0]), float(zero[1]), float(zero[2]))}
+    pair = _apart(found), _straight(found), float((found.max(axis=0) - found.min(axis=0)).max())
+    return {"record": pair, "presence": (float(zero[0]), float(zero[1]), float(zero[2]))}
+
+
+def _apart(rows: NDArray[np.float64]) -> float:
+    """The largest L1 distance of two rows. Rows that lie no farther from a middle than the rest of what was found
+    cannot be farther apart, and are not asked about."""
+    away = np.abs(rows - np.median(rows, axis=0)).sum(axis=1)
+    order = np.argsort(-away)
+    rows, away, found = rows[order], away[order], 0.0
+    for k, row in enumerate(rows):
+        end = int(np.searchsorted(-away, away[k] - found))  # the rows before it: away[k] + away > found
+        if end <= k:
+            break
+        found = max(found, float(np.abs(rows[k:end] - row).sum(axis=1).max()))
+    return found
+
+
+def _straight(rows: NDArray[np.float64]) -> float:
+    """The largest L2 distance of two rows of whole numbers."""
+    squares, found = np.square(rows).sum(axis=1), 0.0
+    for k in range(0, len(rows), 256):
+        apart = squares[k : k + 256, None] + squares - 2 * (rows[k : k + 256] @ rows.T)
+        found = max(found, float(apart.max()))
+    return float(np.sqrt(found))

@@ -1,6 +1,8 @@
-"""Columns of texts that have few spellings: what a text reads as is worked out once a spelling, not once a record."""
+"""What columns of texts read as: of those that have few spellings it is worked out once a spelling, not once a record;
+of others in a small table it is planned once for all that are spelled alike."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,9 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.data.few import few_of, figureless
+from dpmpc.data.once import bound, once
 from dpmpc.data.reading import literal
 from dpmpc.data.table import Block, Table
 from dpmpc.lazy import dataclass
+
+_FIELD = '"(v)"'  # a column's, where an expression stands for several columns
+_LONG = 500  # characters of an expression that takes longer to plan than a list does
+_FEW = 2048  # records, that DuckDB reads at once: of more it takes longer to work out a list's fields than to plan
+_SEVERAL, _AT_ONCE = 3, 256  # columns of a list
+Asked = Callable[[Table], Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -27,18 +36,17 @@ class Reader:
         return [values[block[0]] for values in self.values] if self.values else block
 
 
-def readers(table: Table, asked: Mapping[str, Callable[[Table], Sequence[str]]]) -> dict[str, Reader]:
+def readers(table: Table, asked: Mapping[str, Asked]) -> dict[str, Reader]:
     """Of each column, a reader of the expressions (as of `Table.blocks`) that `asked` makes over it and nothing else.
     Cost: for texts that lie ready, one reading of the column more. Errors: the source cannot be read."""
     found = few_of(table, list(asked))
     own = {name: [text for text, _ in texts if text is not None] for name, texts in found.items() if texts}
     made = _once_a_spelling(table, own, asked) if own else {}
-    return {name: made[name] if name in made else Reader(tuple(asked[name](table))) for name in asked}
+    made |= _others(table, [name for name in asked if name not in made], asked)
+    return {name: made[name] for name in asked}
 
 
-def _once_a_spelling(
-    table: Table, own: Mapping[str, list[str]], asked: Mapping[str, Callable[[Table], Sequence[str]]]
-) -> dict[str, Reader]:
+def _once_a_spelling(table: Table, own: Mapping[str, list[str]], asked: Mapping[str, Asked]) -> dict[str, Reader]:
     """Readers of columns that have these texts. One query has each expression once, for the texts of all columns: what
     it costs is to be parsed."""
     texts = sorted({text for each in own.values() for text in each})
@@ -62,6 +70,29 @@ def _once_a_spelling(
         place = _place(table[name].sql, ", ".join(map(literal, mine)))
         made[name] = Reader((place,), tuple(answered[each][rows] for each in wanted[name]))
     return made
+
+
+def _others(table: Table, names: Collection[str], asked: Mapping[str, Asked]) -> dict[str, Reader]:
+    """Readers of columns that have many spellings. Of few records what all columns' expressions have in common is asked
+    once, of a list of their fields: to plan it takes DuckDB longer than to work it out."""
+    own = {name: tuple(asked[name](table)) for name in names}
+    texts = [name for name in names if table[name].kind == "text" and not table[name].value]
+    if len(texts) > 1 and not table.parsed and table.n <= _FEW:
+        as_one = {name: asked[name](replace(table, columns=(replace(table[name], sql=_FIELD),))) for name in texts}
+        alike = defaultdict[object, list[tuple[str, int]]](list)
+        for name in texts:
+            for place, each in enumerate(as_one[name]):
+                if len(each) > _LONG:
+                    alike[table[name].type, each].append((name, place))
+        for some in alike.values():
+            for first in range(0, len(some), _AT_ONCE):
+                at_once = some[first : first + _AT_ONCE]
+                said = as_one[at_once[0][0]][at_once[0][1]]
+                fields = ", ".join(table[name].sql for name, _ in at_once)
+                listed = once(f"list_transform([{fields}], lambda {_FIELD}: {bound(said)})")
+                for k, (name, place) in enumerate(at_once if len(at_once) >= _SEVERAL else ()):
+                    own[name] = (*own[name][:place], f"{listed}[{k + 1}]", *own[name][place + 1 :])
+    return {name: Reader(own[name]) for name in names}
 
 
 def read_columns(table: Table, readers: Sequence[Reader], rows: int) -> Iterator[list[list[NDArray[Any]]]]:

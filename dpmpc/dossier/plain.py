@@ -67,7 +67,7 @@ def least(epsilon: Callable[[float], float], wrongly: float, pure: float | None 
         value = epsilon(delta)
         if math.isfinite(value):
             one = max(value, 0.0)
-            fails = delta * sum(math.exp(min(k * one, 700.0)) for k in range(count))
+            fails = delta * math.fsum(math.exp(min(k * one, 700.0)) for k in range(count))
             found.append(caught(count * one, min(fails, 1.0), wrongly))
     return min(found)
 

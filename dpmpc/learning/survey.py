@@ -120,7 +120,7 @@ class Survey(Source):
     def clip(self) -> float:
         """The largest norm of one record's vector: what an owner clips its mean to, to be safe from its own
         errors."""
-        return math.sqrt((1 + 2 * MOMENT**2) * sum(self.times(name) ** 2 for name in self.names))
+        return math.sqrt((1 + 2 * MOMENT**2) * math.fsum(self.times(name) ** 2 for name in self.names))
 
     @property
     def spread(self) -> float:
@@ -135,7 +135,7 @@ class Survey(Source):
     @property
     def _length(self) -> float:
         """The largest L1 norm of one record's vector."""
-        return (1 + 2 * MOMENT) * sum(map(self.times, self.names))
+        return (1 + 2 * MOMENT) * math.fsum(map(self.times, self.names))
 
     def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
         return of_means(self.sensitivity, self.clip, sizes, weights, dimension)

@@ -110,7 +110,7 @@ def log_delta(epsilon: float, mu: float) -> float:
         return math.log(math.exp(log_ndtr(-a)) - math.exp(-a * a / 2 - 0.5 * math.log(2 * math.pi)) * _mills(b))
     if mu < 0.5:
         half = mu / 2
-        difference = half * sum([w * _mills_slope(a + half * z) for z, w in _FROM_START])
+        difference = half * math.fsum([w * _mills_slope(a + half * z) for z, w in _FROM_START])
     else:
         difference = _mills(a) - _mills(b)
     return -a * a / 2 - 0.5 * math.log(2 * math.pi) + math.log(difference)

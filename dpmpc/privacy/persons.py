@@ -11,7 +11,10 @@ sum of the S largest w_j times that (triangle inequality; attained by records th
 on top, is of each of the S vectors.
 """
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain, islice, repeat
 
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import check_count
@@ -42,11 +45,12 @@ def person_sensitivity(
     for size in set(sizes):
         some, most = place[size] * persons.rows, whole[size]
         each[size] = Sensitivity(min(some.l1, most.l1), min(some.l2, most.l2), min(some.linf, most.linf))
-    w = owner_weights(sizes, weights)
-    moved = [each[size] * float(weight) for size, weight in zip(sizes, w, strict=True)]
+    weighted = Counter(zip(sizes, owner_weights(sizes, weights).tolist(), strict=True))  # many owners are alike
+    moved = [(each[size] * weight, owners) for (size, weight), owners in weighted.items()]
 
     def most_of(norm: str) -> float:
-        return float(sum(sorted((getattr(part, norm) for part in moved), reverse=True)[: persons.owners]))
+        greatest = sorted(((getattr(part, norm), owners) for part, owners in moved), reverse=True)
+        return math.fsum(islice(chain.from_iterable(repeat(*one) for one in greatest), persons.owners))
 
     l2 = most_of("l2")
     return Sensitivity(most_of("l1"), l2, most_of("linf"), {"loss": l2})

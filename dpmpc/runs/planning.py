@@ -160,7 +160,7 @@ def _circumstances(request: Request, facts: Facts) -> "Circumstances":
         weights=request.weights,
         neighbours=cast(Literal["record", "presence", "person", "owner"], request.neighbours),
         persons=Persons(request.person_rows, request.person_owners or len(facts.sizes)),
-        spent=sum(spending_of(mechanism).mu2 for mechanism in facts.before),
+        spent=math.fsum(spending_of(mechanism).mu2 for mechanism in facts.before),
     )
 
 
@@ -212,7 +212,7 @@ def left(request: Request, before: tuple[Mechanism, ...]) -> Request:
     """The request with what these releases of the same run leave of its epsilon."""
     if not before:
         return request
-    mu2 = mu_of_budget(request.epsilon, request.delta) ** 2 - sum(spending_of(each).mu2 for each in before)
+    mu2 = mu_of_budget(request.epsilon, request.delta) ** 2 - math.fsum(spending_of(each).mu2 for each in before)
     return replace(request, epsilon=epsilon_of_mu(math.sqrt(mu2), request.delta))
 
 

@@ -1,5 +1,6 @@
 """The figures of a model from the one opened release of `evaluate(MODEL)`: post-processing, at no further cost."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -175,7 +176,7 @@ def _mean(numbers: Sequence[Number], level: Level) -> Number:
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return NONE
-    noise = sum((number.noise or 0.0) ** 2 for number in numbers) / len(values) ** 2
+    noise = math.fsum((number.noise or 0.0) ** 2 for number in numbers) / len(values) ** 2
     mean = linear(float(np.mean(known)), noise, level).within(0.0, 1.0)
     return replace(mean, estimate=float(np.mean(np.clip(known, 0.0, 1.0))))
 

@@ -5,6 +5,7 @@ groups and cells. Widths go by the noise, and that by 1 / mu, so the mu that wou
 cells that would do follow from half the interval as it is.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -51,7 +52,7 @@ def expected(
     for query in tables.queries:
         widest: Expected | None = None
         blocks = list(dict.fromkeys(tables.blocks_of(query)))
-        spent = sum(shares[block] for block in blocks)
+        spent = math.fsum(shares[block] for block in blocks)
         for block in blocks:
             at = groups(block)
             deviation = opened.deviation(block)

@@ -6,6 +6,7 @@ beside it. The class that is said follows from a rule that is public and fixed b
 of the score, which is a probability of w- / (w- + w+) where classes were weighted with w- and w+.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from typing import Any, Literal
@@ -226,8 +227,8 @@ def _warnings(figures: Figures) -> Iterator[str]:
 def _total(cells: Iterator[Number]) -> float:
     """How many records a class was said of, 0 where that may be noise alone."""
     found = list(cells)
-    total = sum(number.estimate or 0.0 for number in found)
-    noise = sum((number.noise or 0.0) ** 2 for number in found) ** 0.5
+    total = math.fsum(number.estimate or 0.0 for number in found)
+    noise = math.hypot(*(number.noise or 0.0 for number in found))
     return total if total > 2.5 * noise else 0.0
 
 

@@ -129,7 +129,7 @@ class Layout:
     def shares(self, sizes: Sequence[int]) -> tuple[float, ...]:
         """The part of each block in the square of the whole L2 distance: of mu^2, of a Gaussian release."""
         squares = [part.l2**2 for part in self.distances(sizes)]
-        return tuple(part / (sum(squares) or 1.0) for part in squares)
+        return tuple(part / (math.fsum(squares) or 1.0) for part in squares)
 
     def encode(self, records: Records, owner: Ints | None = None, owners: int = 1) -> Ints:
         """(owners, dimension) the sum of the vectors of each owner's records, exactly. Secret.

@@ -4,6 +4,7 @@ Independent Gaussian noise with variances v1 and v2 on the same number: the mean
 sufficient statistic, with variance 1/(1/v1 + 1/v2). It is post-processing, at no cost.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,7 +38,7 @@ def pooled(releases: Sequence[Opened]) -> Opened:
         for block in opened.layout.blocks:
             blocks.setdefault(block, []).append(opened)
     each = {block: [max(opened.deviation(block), _EXACT) ** -2 for opened in some] for block, some in blocks.items()}
-    precision = [sum(parts) for parts in each.values()]
+    precision = [math.fsum(parts) for parts in each.values()]
     # scales are whole numbers; the noise is said in the unit in which the most precise block has the finest one
     sigma = (1 << FINEST) / max(precision) ** 0.5
     scales = tuple(max(1, round(sigma * part**0.5)) for part in precision)

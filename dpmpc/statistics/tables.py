@@ -93,8 +93,9 @@ class Tables(Source):
         for query in self.queries:
             blocks = tuple(dict.fromkeys(self.blocks_of(query)))
             each = [self.unit.distance(block.reach(1 << FINEST), sizes) * 0.5**FINEST for block in blocks]
-            whole = Distance(sum(d.l1 for d in each), sum(d.l2**2 for d in each) ** 0.5, max(d.linf for d in each))
-            found.append((str(query), whole, sum(shares[block] for block in blocks)))
+            l1, l2, linf = math.fsum(d.l1 for d in each), math.hypot(*(d.l2 for d in each)), max(d.linf for d in each)
+            whole = Distance(l1, l2, linf)
+            found.append((str(query), whole, math.fsum(shares[block] for block in blocks)))
         return tuple(found)
 
     @cached_property
@@ -146,7 +147,7 @@ class Tables(Source):
         """Every block has the zero vector for a record that is not there."""
         layout = self.layout
         each = [block.reach(scale).absent for block, scale in zip(layout.blocks, layout.scales, strict=True)]
-        l1, l2, linf = sum(d.l1 for d in each), math.hypot(*(d.l2 for d in each)), max(d.linf for d in each)
+        l1, l2, linf = math.fsum(d.l1 for d in each), math.hypot(*(d.l2 for d in each)), max(d.linf for d in each)
         spread = Sensitivity(l1 * STEP, l2 * STEP * (1 + 1e-12), linf * STEP, {"tables": l2 * STEP})
         return of_means(spread, self.clip, sizes, self._weights(weights), dimension)
 

@@ -11,6 +11,7 @@ Geiger and Goldszmidt 1997, tree-augmented naive Bayes): what is learnt about th
 then what the tables with the target say.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
@@ -72,7 +73,7 @@ def clique_tree(
         second = len(each) > 1
         if second and (min(each) <= least(child, parents[int(np.argmin(each))]) or not fits((*parents, child))):
             return -1.0
-        return sum(each)
+        return math.fsum(each)
 
     first = max(combinations(names, 2), key=lambda edge: of.get(frozenset(edge), 0.0), default=(names[0],))[0]
     found: list[Family] = [(first, ())]

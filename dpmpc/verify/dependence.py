@@ -74,9 +74,9 @@ def _at_distances(scores: Reals) -> tuple[float, int, int, int, float]:
             p = goodness.correlation_tail(float(r[lag, j]), k)
             best = min(best, (p, i, i + 1 + j, lag + 1, float(r[lag, j])))
         own[i] = sums[: k // 2, 0]
-    log_p = goodness.autocorrelation_tail(own, k, np.broadcast_to(np.arange(1, k // 2 + 1), own.shape))
-    i, lag = divmod(int(log_p.argmin()), k // 2)
-    return min(best, (2 * math.exp(float(log_p[i, lag])), i, i, lag + 1, float(own[i, lag]) / k))
+    at, log_p = goodness.least_autocorrelation(own, k, np.arange(1, k // 2 + 1))
+    i, lag = divmod(at, k // 2)
+    return min(best, (2 * math.exp(log_p), i, i, lag + 1, float(own[i, lag]) / k))
 
 
 def releases_check(sample: Sample) -> Check:

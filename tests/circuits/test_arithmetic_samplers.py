@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from alarms import FALSE_ALARM, alarms
+from alarms import FALSE_ALARM, NAMES, alarms
 from fieldnoise import discrete, field_noise
 from numpy.typing import NDArray
 from scipy.special import chdtrc
@@ -19,7 +19,7 @@ from dpmpc.mpc.shamir.backend import BATCH
 from dpmpc.noise import goodness
 from dpmpc.privacy.law import LAWS
 
-COUNT = 1 << 19
+COUNT = 1 << 18  # enough to see what is spoilt below, and 3 % of scale
 OFTEN = Deep(2, 8, 8)  # a quarter of all comparisons goes deep, and never too many of a group
 Integers = NDArray[np.int64]
 
@@ -42,7 +42,7 @@ CASES: list[tuple[str, float]] = [("gaussian", 700.0), ("gaussian", 123456.7), (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("deep", "count"), [(Deep(), COUNT), (OFTEN, COUNT // 8)])
+@pytest.mark.parametrize(("deep", "count"), [(Deep(), COUNT), (OFTEN, COUNT // 4)])
 @pytest.mark.parametrize(("law", "scale"), CASES)
 def test_samples_follow_the_exact_law_and_that_of_the_boolean_circuits(
     law: str, scale: float, deep: Deep, count: int
@@ -123,14 +123,15 @@ def a_low_bit_is_missing(patch: Patch) -> None:
 )
 def test_the_same_tests_reject_wrong_samplers(spoil: Callable[[Patch], None], monkeypatch: Patch) -> None:
     spoil(monkeypatch)
-    samples = field_noise("gaussian", 700.0, COUNT // 2, OFTEN)
-    assert alarms(samples, LAWS["gaussian"].exact(700.0, True))
+    samples = field_noise("gaussian", 700.0, COUNT, OFTEN)
+    law = LAWS["gaussian"].exact(700.0, True)
+    assert any(alarms(samples, law, (name,)) for name in NAMES)
 
 
 @pytest.mark.slow
 def test_a_draw_that_two_samples_share_keeps_every_law_and_is_seen_jointly(monkeypatch: Patch) -> None:
     """Why a group's joint law is what is bounded: each sample's own law is right, and only pairs show it."""
-    law, count, size = LAWS["gaussian"].exact(700.0, True), COUNT // 4, OFTEN.group
+    law, count, size = LAWS["gaussian"].exact(700.0, True), COUNT // 2, OFTEN.group
 
     def excess() -> tuple[float, float]:
         samples = field_noise("gaussian", 700.0, count, OFTEN)

@@ -240,18 +240,19 @@ SCALE = 23_456.75
 @pytest.fixture(scope="module")
 def samples() -> dict[Law, NDArray[np.int64]]:
     draws = {
-        law: [clear_noise(FixedPointSampler(law, SCALE), 62_500, Prg(b"law", k)) for k in range(16)] for law in BOTH
+        law: [clear_noise(FixedPointSampler(law, SCALE), 62_500, Prg(b"law", k)) for k in range(8)] for law in BOTH
     }
     return {law: np.concatenate(parts) for law, parts in draws.items()}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", BOTH)
-def test_a_million_samples_follow_the_law_and_no_other(samples: Any, law: Law) -> None:
-    """Each test has a false-alarm rate of 1e-9; the chi-square rejects a scale that is 1 % off, at this sample size."""
+def test_half_a_million_samples_follow_the_law_and_no_other(samples: Any, law: Law) -> None:
+    """Each test has a false-alarm rate of 1e-9. The chi-square rejects a scale that is 1.5 % off: its noncentrality is
+    176 at least, for the Laplace law 95, where a statistic of 73.6 is rejected: power 0.9999999, and 0.97."""
     assert alarms(samples[law], LAWS[law].exact(SCALE, False)) == {}
     assert np.abs(samples[law]).max() <= FixedPointSampler(law, SCALE).largest
-    for wrong in (0.99, 1.01):
+    for wrong in (0.985, 1.015):
         claimed = LAWS[law].exact(SCALE * wrong, False)
         assert goodness.chi_square(samples[law], claimed, 16).p_value < FALSE_ALARM
 
@@ -259,7 +260,7 @@ def test_a_million_samples_follow_the_law_and_no_other(samples: Any, law: Law) -
 @pytest.mark.slow
 def test_the_two_normals_of_a_pair_are_independent(samples: Any) -> None:
     law = LAWS["gaussian"].exact(SCALE, False)
-    first, second = samples["gaussian"].reshape(16, 2, -1).swapaxes(0, 1).reshape(2, -1)
+    first, second = samples["gaussian"].reshape(8, 2, -1).swapaxes(0, 1).reshape(2, -1)
     assert cross_independence(first, second, law).p_value > FALSE_ALARM
     # Also their squares: the radius is common, the angle must make up for it. z of the correlation, 6.1 for 1e-9.
     x, y = (first / SCALE) ** 2 - 1, (second / SCALE) ** 2 - 1

@@ -96,6 +96,29 @@ def test_all_columns_are_asked_in_one_query_and_none_has_another_ones_spellings(
             assert all(len(values) == {"a": 4, "b": 6}[name] for values in how.values)
 
 
+@pytest.mark.parametrize(("rows", "columns", "together"), [(1500, 5, True), (1500, 2, False), (2049, 3, False)])
+def test_columns_of_many_spellings_are_planned_once_and_read_as_each_by_itself(
+    tmp_path: Path, rows: int, columns: int, together: bool
+) -> None:
+    """Of few records and several columns; to the last bit."""
+    rng = np.random.default_rng(5)
+    names = ['a"b', "t", "list", "(v)", "e0"][:columns]
+    texts = {n: [TEXTS[k] for k in rng.integers(len(TEXTS), size=rows)] for n in names}
+    kept = {n: [t if k % 2 else f"{t} {k}" for k, t in enumerate(some)] for n, some in texts.items()}
+    with opened({n: np.array(some, dtype=object) for n, some in kept.items()}, folder=tmp_path) as (table, _):
+        both = {n: (lambda t, n=n: [value_sql(t, n, read="either"), bucket_sql(t, n, BUCKETS)]) for n in names}
+        made = readers(table, both)
+        one, query = (
+            tables.asked(", ".join(asked), table.relation, "").count("regexp_extract")
+            for asked in ([both["t"](table)[0]], [each for how in made.values() for each in how.expressions])
+        )
+        assert query == (one if together else one * columns) > 0
+        for name, how in made.items():
+            plain = [np.concatenate(parts) for parts in zip(*table.blocks(both[name](table)), strict=True)]
+            found = [np.concatenate(parts) for parts in zip(*table.blocks(how.expressions), strict=True)]
+            assert [each.tobytes() for each in plain] == [each.tobytes() for each in found]
+
+
 @pytest.mark.parametrize("many", [False, True])
 def test_different_values_are_those_of_all_records_and_few_are_asked_for_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: bool

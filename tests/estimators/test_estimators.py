@@ -28,7 +28,10 @@ from dpmpc.privacy.ledger import Ledger
 
 KINDS = (PrivateLogisticRegression, PrivateRidge, PrivateRegressor)
 # Most tests fit more than once, and are not about that.
-pytestmark = pytest.mark.filterwarnings(r"ignore:\d+ fits on :dpmpc.estimators.spending.PrivacyWarning")
+pytestmark = [
+    pytest.mark.filterwarnings(r"ignore:\d+ fits on :dpmpc.estimators.spending.PrivacyWarning"),
+    pytest.mark.usefixtures("small_tables"),
+]
 PUBLIC: dict[str, Any] = {"bounds": (-4.0, 4.0), "engine": "clear", "iterations": 3}
 
 # scikit-learn's checks that do not hold, each with its reason (docs/python.md). All others pass.

@@ -81,5 +81,7 @@ def test_every_column_of_an_export_is_read_by_an_estimator(export: Export, tmp_p
     assert all(used.get(name, 0) <= 6 for name in texts - read), used
     looks = "; ".join(str(warning.message) for warning in said)
     assert all(f"column '{name}' looks like {export.kinds[name]}" in looks for name in texts)
-    shares = model.predict_proba(frame)
+    with warnings.catch_warnings():  # of a column whose one bucket stood out by chance all other texts are unknown
+        warnings.filterwarnings("ignore", ".*none of those that stood out of the survey's noise", UserWarning)
+        shares = model.predict_proba(frame)
     assert shares.shape == (len(y), 2) and np.isfinite(shares).all() and np.ptp(shares[:, 1]) > 0

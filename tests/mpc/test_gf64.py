@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from twins import Remembering
 
 from dpmpc.circuits.program import Layer, program_of
 from dpmpc.mpc.native import choice
@@ -12,6 +13,7 @@ from dpmpc.mpc.native.layers import Deposit, Kept, Products, Slots, add_sources
 from tests.mpc.test_native import ALL, LEVELS, compiled_only, draw
 
 TWIN = BinaryField(64, 0x1B)
+KNOWN = Remembering(TWIN)
 RIGHTS = [[[0]], [[], [0, 1, 2], [1]], [[0, 1, 2, 3, 4, 5], [1], [], [4, 2], [0, 5], [3]]]
 
 
@@ -68,21 +70,21 @@ def test_kernels_give_what_their_twin_gives(level: tuple[str, ...]) -> None:
     try:
         for count in (0, 1, 7, 8, 29):
             assert (
-                GF64.multiply(draw(count), draw(1, count)[0]) == TWIN.multiply(draw(count), draw(1, count)[0])
+                GF64.multiply(draw(count), draw(1, count)[0]) == KNOWN.multiply(draw(count), draw(1, count)[0])
             ).all()
         for v in range(7):
             words = 3 * WIDE << v
             x, y, weights, factors = draw(2, words), draw(3, words)[1:], draw(words >> v), draw(4, 1 << v)[3]
-            assert (GF64.sums(x, y, v) == TWIN.sums(x, y, v)).all()
-            assert (GF64.sums(x, y, v, weights) == TWIN.sums(x, y, v, weights)).all()
+            assert (GF64.sums(x, y, v) == KNOWN.sums(x, y, v)).all()
+            assert (GF64.sums(x, y, v, weights) == KNOWN.sums(x, y, v, weights)).all()
             for rights in RIGHTS:
                 a, b = draw(len(rights), words), draw(len(rights) + 1, words)[1:]
-                found, due = (field.sums(a, b, v, None, rights) for field in (GF64, TWIN))
+                found, due = (field.sums(a, b, v, None, rights) for field in (GF64, KNOWN))
                 assert (found == due).all()
-                found, due = (field.sums(a, b, v, weights, rights) for field in (GF64, TWIN))
+                found, due = (field.sums(a, b, v, weights, rights) for field in (GF64, KNOWN))
                 assert (found == due).all()
-            assert (GF64.fold(x[0].copy(), factors) == TWIN.fold(x[0], factors)).all()
-            assert (GF64.claim(x[0], weights, 1 << v) == TWIN.claim(x[0], weights, 1 << v)).all()
+            assert (GF64.fold(x[0].copy(), factors) == KNOWN.fold(x[0], factors)).all()
+            assert (GF64.claim(x[0], weights, 1 << v) == KNOWN.claim(x[0], weights, 1 << v)).all()
         for columns in (0, 1, 3, 8, 21):
             rows, start = draw(5, columns), draw(6, 5)[0]
             found, due = start.copy(), start.copy()
@@ -90,12 +92,12 @@ def test_kernels_give_what_their_twin_gives(level: tuple[str, ...]) -> None:
             TWIN.weigh(rows, draw(7, columns)[0], due)
             assert (found == due).all() and (columns == 0 or (due != start).all())
         for following in (None, *range(7)):
-            due = TWIN.fold_bits(x, y, factors, weights, following)
+            due = KNOWN.fold_bits(x, y, factors, weights, following)
             found = GF64.fold_bits(x.copy(), y.copy(), factors, weights, following)
             assert all((a == b).all() for a, b in zip(found, due, strict=True))
         for rights in RIGHTS:
             a, b = draw(len(rights), words), draw(len(rights) + 1, words)[1:]
-            due = TWIN.fold_bits(a, b, factors, weights, 3, rights)
+            due = KNOWN.fold_bits(a, b, factors, weights, 3, rights)
             found = GF64.fold_bits(a.copy(), b.copy(), factors, weights, 3, rights)
             assert all((one == other).all() for one, other in zip(found, due, strict=True))
     finally:

@@ -1,6 +1,7 @@
 """Compiled kernels against their NumPy twins, bit for bit, on every kind of processor this one can pretend to be; what
 the extension refuses; which of the two is in use."""
 
+import functools
 import hashlib
 import os
 import subprocess
@@ -47,6 +48,11 @@ def level(request: pytest.FixtureRequest) -> Iterator[tuple[str, ...]]:
 
 
 def draw(*shape: int) -> NDArray[np.uint64]:
+    return drawn(shape).copy()
+
+
+@functools.cache
+def drawn(shape: tuple[int, ...]) -> NDArray[np.uint64]:
     return np.random.default_rng(list(shape)).integers(0, 1 << 64, shape, dtype=np.uint64)
 
 
@@ -298,50 +304,42 @@ def slots_of(slots: int, components: int, words: int, tile: int) -> Slots:
     return made
 
 
-@compiled_only
-@pytest.mark.parametrize(("n", "t", "party"), [(1, 0, 0), (3, 0, 1), (3, 1, 0), (3, 1, 2), (5, 2, 3)])
-@pytest.mark.parametrize("words", [0, 1, 8, 31, 32, 41, 70])
-def test_layers_equal_their_twin(
-    level: tuple[str, ...], n: int, t: int, party: int, words: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    layout = Layout.of(n, t)
+def run_layer(n: int, t: int, party: int, words: int, tile: int, seed: int) -> tuple[NDArray[np.uint64], ...]:
+    """All that a random layer leaves behind: results, every slot, a message, and a copy of what was deposited."""
+    layout, layer = Layout.of(n, t), random_layer(50, seed)
     components = len(layout.mine(party))
     target = layout.mine(party).index(layout.target(party))
     products, others = Products(layout.products(party), target), [k for k in range(components) if k != target]
+    slots, rows = slots_of(50, components, words, tile), draw(15, words)
+    masks = Masks(
+        [(k, rows ^ np.uint64(k)) for k in others[: seed + 1]],
+        [(k % components, rows >> np.uint64(k)) for k in range(components + seed)],
+    )
+    copy, message = draw(15, words), draw(15, words)
+    deposits = [
+        Deposit(layer.results, k, tuple(rows ^ np.uint64(j) for j in range(k % 4)), k % 2 == 0, None if k else copy)
+        for k in range(components)
+    ]
+    slots.run(layer, deposits, products, masks, message)
+    return slots.gather(layer.results), slots.gather(np.arange(50, dtype=np.int32)), message, copy
+
+
+@functools.cache
+def run_by_twin(*case: int) -> tuple[NDArray[np.uint64], ...]:
+    """The same by NumPy, once for all kinds of processor."""
+    with pytest.MonkeyPatch().context() as patched:
+        patched.setattr(choice, "compiled", None)
+        return run_layer(*case)
+
+
+@compiled_only
+@pytest.mark.parametrize(("n", "t", "party"), [(1, 0, 0), (3, 0, 1), (3, 1, 0), (3, 1, 2), (5, 2, 3)])
+@pytest.mark.parametrize("words", [0, 1, 8, 31, 32, 41, 70])
+def test_layers_equal_their_twin(level: tuple[str, ...], n: int, t: int, party: int, words: int) -> None:
     for tile in (8, 24, 32, 64):
         for seed in range(2):
-            layer = random_layer(50, seed)
-            compiled, rows = slots_of(50, components, words, tile), draw(15, words)
-            masks = Masks(
-                [(k, rows ^ np.uint64(k)) for k in others[: seed + 1]],
-                [(k % components, rows >> np.uint64(k)) for k in range(components + seed)],
-            )
-            copies = [draw(15, words), draw(15, words)]
-            deposits = [
-                [
-                    Deposit(
-                        layer.results,
-                        k,
-                        tuple(rows ^ np.uint64(j) for j in range(k % 4)),
-                        k % 2 == 0,
-                        None if k else copy,
-                    )
-                    for k in range(components)
-                ]
-                for copy in copies
-            ]
-            twin = slots_of(50, components, words, tile)
-            twin.state[:] = compiled.state
-            messages = [draw(15, words), draw(15, words)]
-            compiled.run(layer, deposits[0], products, masks, messages[0])
-            got = compiled.gather(layer.results)
-            with monkeypatch.context() as patched:
-                patched.setattr(choice, "compiled", None)
-                twin.run(layer, deposits[1], products, masks, messages[1])
-                assert (twin.gather(layer.results) == got).all()
-            assert (messages[0] == messages[1]).all() and (copies[0] == copies[1]).all()
-            everything = np.arange(50, dtype=np.int32)
-            assert (compiled.gather(everything) == twin.gather(everything)).all()
+            case = n, t, party, words, tile, seed
+            assert all((a == b).all() for a, b in zip(run_layer(*case), run_by_twin(*case), strict=True))
 
 
 @compiled_only
@@ -463,15 +461,26 @@ def test_layers_do_not_write_where_they_read() -> None:
 @compiled_only
 @pytest.mark.parametrize("k", [1, 2, 4, 8])
 def test_columns_of_transfers_equal_their_twin(level: tuple[str, ...], k: int) -> None:
-    keys = draw(128 // k << k, 2).view(np.uint8)
+    for found, due in zip(transfers(k, False), transfers_by_twin(k), strict=True):
+        assert all((a == b).all() for a, b in zip(found, due, strict=True))
+
+
+def transfers(k: int, twin: bool) -> list[tuple[NDArray[np.uint64], ...]]:
+    """Planes, and what was folded into them, of some stretches of columns."""
+    keys, done = draw(128 // k << k, 2).view(np.uint8), []
     masks = np.where(draw(128) & np.uint64(1), np.uint64(2**64 - 1), np.uint64(0))
     for words, position in ((1, 0), (5, (9 << 33) + 4), (33, 32), (70, 1 << 33)):
         fixes = draw(128 // k - 1, words)
         for more in ((draw(128 // k, words),), (draw(0), fixes, masks)):
-            found = [(draw(128, words), *(array.copy() for array in more)) for _ in range(2)]
-            ot.columns(ot.schedule_of(keys), k, position, *found[0])
-            ot.columns(keys.tobytes(), k, position, *found[1])
-            assert all((a == b).all() for a, b in zip(*found, strict=True))
+            arrays = draw(128, words), *(array.copy() for array in more)
+            ot.columns(keys.tobytes() if twin else ot.schedule_of(keys), k, position, *arrays)
+            done.append(arrays)
+    return done
+
+
+@functools.cache
+def transfers_by_twin(k: int) -> list[tuple[NDArray[np.uint64], ...]]:
+    return transfers(k, True)
 
 
 @compiled_only

@@ -1,11 +1,13 @@
 """Kernels mod 2^61 - 1 against their NumPy twins and against Python's integers, bit for bit, on every kind of processor
 this one can pretend to be; what the extension refuses."""
 
+import functools
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from twins import Remembering
 
 from dpmpc.mpc.native import choice
 from dpmpc.mpc.numbers import field
@@ -18,6 +20,7 @@ compiled_only = pytest.mark.skipif(choice.compiled is None, reason="nothing is c
 ALL = tuple(choice.compiled.features()) if choice.compiled is not None else ()
 LEVELS = [ALL[:k] for k in range(len(ALL) + 1)]
 COMPILED, TWIN = Mersenne(), Mersenne(compiled=False)
+KNOWN = Remembering(TWIN)
 SIZES = [0, 1, 7, 8, 9, 31, 33, 255, 256, 257, 600]
 
 
@@ -31,6 +34,11 @@ def level(request: pytest.FixtureRequest) -> Iterator[tuple[str, ...]]:
 
 def draw(*shape: int) -> Words:
     """Field elements, many of them at the ends: 0, 1, p - 1, and words whose halves are all ones."""
+    return drawn(shape).copy()
+
+
+@functools.cache
+def drawn(shape: tuple[int, ...]) -> Words:
     rng = np.random.default_rng(list(shape))
     words = rng.integers(0, P, shape, dtype=np.uint64)
     ends = np.array([0, 1, P - 1, (1 << 32) - 1, (1 << 31) - 1, P - (1 << 31), 1 << 60], dtype=np.uint64)
@@ -56,11 +64,11 @@ def test_sums_of_products_equal_their_twin(level: tuple[str, ...], columns: int)
         for scale, add in ((1, None), (-1, draw(*shape)), (P // 3, draw(*shape)), (P + 2, None)):
             for offset in (0, -1, P // 2):
                 into = np.empty(shape, dtype=np.uint64)
-                expected = TWIN.dot(x, y, scale, add, offset, np.empty(shape, dtype=np.uint64))
+                expected = KNOWN.dot(x, y, scale, add, offset)
                 assert same(COMPILED.dot(x, y, scale, add, offset), expected)
                 assert COMPILED.dot(x, y, scale, add, offset, into) is into and same(into, expected)
     strided = draw(2, 3, 2 * columns)[:, :, ::2]
-    assert same(COMPILED.dot(strided, strided), TWIN.dot(strided, strided))
+    assert same(COMPILED.dot(strided, strided), KNOWN.dot(strided, strided))
 
 
 @compiled_only
@@ -70,15 +78,15 @@ def test_matrices_totals_extractions_and_roots_equal_their_twins(level: tuple[st
     for terms in (1, 3, 4, 5, 31, 32, 33, 65, 200):
         public = rng.integers(-P + 1, P, (3, terms))
         public[0, :] = P - 1
-        assert same(COMPILED.matrix(public, draw(terms, columns)), TWIN.matrix(public, draw(terms, columns)))
+        assert same(COMPILED.matrix(public, draw(terms, columns)), KNOWN.matrix(public, draw(terms, columns)))
         small = rng.integers(-4096, 4096, (3, terms))
-        assert same(COMPILED.matrix(small, draw(terms, 1, columns)), TWIN.matrix(small, draw(terms, 1, columns)))
+        assert same(COMPILED.matrix(small, draw(terms, 1, columns)), KNOWN.matrix(small, draw(terms, 1, columns)))
     for rows in (1, 2, 7, 32):
         words = [draw(rows, columns, 1)[k, :, 0].copy() for k in range(rows)]
-        assert same(COMPILED.total(words), TWIN.total(words))
+        assert same(COMPILED.total(words), KNOWN.total(words))
         for out in (1, 17, 32):
-            assert same(COMPILED.extract(words, out), TWIN.extract(words, out))
-    assert same(COMPILED.inverse_root(draw(columns)), TWIN.inverse_root(draw(columns)))
+            assert same(COMPILED.extract(words, out), KNOWN.extract(words, out))
+    assert same(COMPILED.inverse_root(draw(columns)), KNOWN.inverse_root(draw(columns)))
 
 
 @compiled_only
@@ -86,34 +94,49 @@ def test_matrices_totals_extractions_and_roots_equal_their_twins(level: tuple[st
 def test_inner_products_and_sums_at_points_equal_their_twins(level: tuple[str, ...], columns: int) -> None:
     for v in (1, 2, 3, 6):
         u, w = draw(1 << v, columns), draw(1 << v, columns + 1)[:, :columns].copy()
-        assert same(COMPILED.points(u, w), TWIN.points(u, w))
-        assert COMPILED.inner(u, w) == TWIN.inner(u, w)
+        assert same(COMPILED.points(u, w), KNOWN.points(u, w))
+        assert COMPILED.inner(u, w) == KNOWN.inner(u, w)
     largest = np.full((64, columns), P - 1, dtype=np.uint64)
-    assert same(COMPILED.points(largest, largest), TWIN.points(largest, largest))
+    assert same(COMPILED.points(largest, largest), KNOWN.points(largest, largest))
     assert COMPILED.inner(largest, largest) == 64 * columns % P
+
+
+class ByTwins:
+    """What `field` gives where nothing is compiled."""
+
+    def __init__(self) -> None:
+        self.patch = pytest.MonkeyPatch()
+
+    def total(self, words: Words) -> Words:
+        with self.patch.context() as without:
+            without.setattr(choice, "compiled", None)
+            return field.total(words)
+
+    def continued(self, rows: int, signed: NDArray[np.int64], known: Words) -> Words:
+        into = np.zeros((rows, len(signed) + 5), dtype=np.uint64)
+        with self.patch.context() as without:
+            without.setattr(choice, "compiled", None)
+            field.continue_into(into, 3, signed, known)
+        return into
+
+
+BY_TWINS = Remembering(ByTwins())
 
 
 @compiled_only
 @pytest.mark.parametrize("columns", SIZES)
-def test_sums_of_rows_and_continued_polynomials_equal_their_twins(
-    level: tuple[str, ...], columns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sums_of_rows_and_continued_polynomials_equal_their_twins(level: tuple[str, ...], columns: int) -> None:
     signed = draw(columns).astype(np.int64) - np.int64(P // 2)
     for rows in (0, 1, 6, 7, 13, 100):
         words = np.full((rows, columns), P - 1, dtype=np.uint64) if rows == 13 else draw(rows, columns)
         found = field.total(words)
-        with monkeypatch.context() as without:
-            without.setattr(choice, "compiled", None)
-            assert same(found, field.total(words))
+        assert same(found, BY_TWINS.total(words))
         assert found.tolist() == [sum(map(int, column)) % P for column in words.T]
     for t, rows in ((0, 1), (0, 3), (1, 2), (2, 3), (3, 1), (15, 17), (32, 1), (33, 2)):
-        known, first = draw(t, columns), np.zeros((rows, columns + 5), dtype=np.uint64)
-        second = first.copy()
-        field.continue_into(first, 3, signed, known)
-        with monkeypatch.context() as without:
-            without.setattr(choice, "compiled", None)
-            field.continue_into(second, 3, signed, known)
-        assert same(first, second) and not first[:, :3].any() and not first[:, columns + 3 :].any()
+        known, into = draw(t, columns), np.zeros((rows, columns + 5), dtype=np.uint64)
+        field.continue_into(into, 3, signed, known)
+        assert same(into, BY_TWINS.continued(rows, signed, known))
+        assert not into[:, :3].any() and not into[:, columns + 3 :].any()
 
 
 def test_the_kernels_are_right_in_python_s_integers() -> None:

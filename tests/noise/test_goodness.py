@@ -113,6 +113,29 @@ def test_the_largest_correlation_has_an_honest_p_value() -> None:
         assert min(values) > 1e-9 and np.mean(np.array(values) < 0.5) < 0.75  # mean 0.4 .. 0.5; 5 standard deviations
 
 
+@pytest.mark.parametrize("n", [1200, 1201, 5040])
+def test_the_least_likely_autocorrelation_is_that_of_all(n: int) -> None:
+    """Also where it is not the largest: at lag n / 2, where every product is there twice, and at lags of short cycles.
+    And where the largest sums do not tell: all are alike, or the sixty-four largest are all of short cycles."""
+    lags = np.arange(1, n // 2 + 1)
+    base = np.abs(np.random.default_rng(n).normal(0, math.sqrt(n), len(lags)))
+    planted = [(), ((n // 2 - 1, 0.1),), ((n // 3 - 1, 0.3), (n // 2 - 2, 0.3)), ((n // 4 - 1, 0.7), (40, 0.69))]
+    for rows in (base, np.stack([base[::-1], base]), np.full(len(lags), 0.2 * n), np.zeros(len(lags))):
+        for few in planted:
+            sums = rows.copy()
+            for at, part in few:
+                sums[..., at] = part * n
+            tails = goodness.autocorrelation_tail(sums, n, np.broadcast_to(lags, sums.shape))
+            place, log_p = goodness.least_autocorrelation(sums, n, lags)
+            assert place == tails.argmin() and log_p == pytest.approx(float(tails.min()), rel=1e-9)
+    short = n // np.gcd(n, lags) <= 40
+    sums = np.where(short, 50.0 * n, base)
+    sums[0] = 49.99 * n
+    place, log_p = goodness.least_autocorrelation(sums, n, lags)
+    assert place == 0 and log_p == goodness.autocorrelation_tail(sums, n, lags).min()
+    assert short.sum() > 64 or n != 5040
+
+
 def test_an_empty_bin_counts() -> None:
     law = exact.from_pmf(0, np.full(10, 0.1))
     x = np.arange(9000) % 9

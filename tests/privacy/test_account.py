@@ -30,6 +30,7 @@ from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
 from dpmpc.privacy.unnamed import process_folder
 from dpmpc.processes import locks
+from tests.alone import alone
 
 TEN = Mechanism("gaussian", False, gaussian_scale(1.0, 1e-5, 0.5, 10), Sensitivity.flat(0.5), 3)
 DATA = "d" * 64  # ten releases of that on it are (1, 1e-5)-private
@@ -301,6 +302,10 @@ def crashes(attempt: Callable[[], None]) -> Iterator[tuple[int, str]]:
 def test_wherever_a_process_dies_what_it_opened_counts_and_never_more_than_it_reserved(
     tmp_path: Path, keeps: bool
 ) -> None:
+    alone(_dies_anywhere, tmp_path, keeps)
+
+
+def _dies_anywhere(tmp_path: Path, keeps: bool) -> None:
     deaths, exact = 0, 0
     for number, (at, how) in enumerate(crashes(lambda: _attempt(tmp_path, keeps))):
         deaths += 1

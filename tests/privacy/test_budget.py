@@ -32,11 +32,12 @@ from dpmpc.privacy.ledgers import (
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
 from dpmpc.processes.locks import is_held
-from tests.runs import HANG, wait_until
+from tests.alone import alone
+from tests.forked_commands import HANG
 
 HALF, OWNER = Sensitivity.flat(0.5), (("owner", Sensitivity.flat(20.0)),)
 FIFTY = Mechanism("gaussian", False, gaussian_scale(1.0, 1e-5, 0.5, 50), HALF, 3)  # 50 of them: (1, 1e-5)-private
-SPAWN = multiprocessing.get_context("spawn")
+FORK = multiprocessing.get_context("fork")
 
 
 def line(release: int, run: str = "a", **changes: object) -> Entry:
@@ -87,12 +88,16 @@ def _race(root: Path, run: str, barrier: Barrier, answer: Connection) -> None:
 
 @pytest.mark.slow
 def test_of_two_processes_that_start_at_once_one_gets_the_budget(tmp_path: Path) -> None:
+    alone(_races, tmp_path)
+
+
+def _races(tmp_path: Path) -> None:
     for attempt in range(2):
         root = tmp_path / str(attempt)
-        barrier, ends, processes = SPAWN.Barrier(2), [], []
+        barrier, ends, processes = FORK.Barrier(2), [], []
         for run in ("a", "b"):
-            mine, theirs = SPAWN.Pipe(duplex=False)
-            processes.append(SPAWN.Process(target=_race, args=(root, run, barrier, theirs)))
+            mine, theirs = FORK.Pipe(duplex=False)
+            processes.append(FORK.Process(target=_race, args=(root, run, barrier, theirs)))
             processes[-1].start()
             ends.append(mine)
         answers = sorted(end.recv() for end in ends)
@@ -114,9 +119,13 @@ def _hold(path: Path, root: Path, lines: int, answer: Connection) -> None:
 
 @pytest.mark.parametrize("lines", [0, 7])
 def test_a_killed_process_leaves_its_lines_and_no_reservation(tmp_path: Path, lines: int) -> None:
-    mine, theirs = SPAWN.Pipe(duplex=False)
+    alone(_killed, tmp_path, lines)
+
+
+def _killed(tmp_path: Path, lines: int) -> None:
+    mine, theirs = FORK.Pipe(duplex=False)
     path = tmp_path / "held" / "ledger_0.jsonl"
-    process = SPAWN.Process(target=_hold, args=(path, tmp_path, lines, theirs))
+    process = FORK.Process(target=_hold, args=(path, tmp_path, lines, theirs))
     process.start()
     assert mine.recv() == "held"
     assert is_held(path) and free(tmp_path) == 20  # its 30 are kept for it, written or not
@@ -129,9 +138,7 @@ def test_a_killed_process_leaves_its_lines_and_no_reservation(tmp_path: Path, li
     assert free(tmp_path) == 0 and not reservation_path(path).exists()
 
 
-def test_what_is_reserved_waits_for_no_disk_and_each_line_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_reserved_waits_for_no_disk_and_each_line_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counts while its writer lives. What a machine that failed leaves of it, which may be nothing, hinders none."""
     path, synced = tmp_path / "run" / "ledger_0.jsonl", list[int]()
     monkeypatch.setattr(os, "fsync", synced.append)
@@ -148,6 +155,8 @@ def test_what_is_reserved_waits_for_no_disk_and_each_line_does(
 
 
 def test_who_waits_for_the_account_has_its_ledger_on_disk_already(tmp_path: Path) -> None:
+    from tests.runs import wait_until  # whose imports the processes of other tests do not need
+
     account, path = Account(tmp_path / "account"), tmp_path / "ledger_0.jsonl"
 
     def reserve() -> None:

@@ -23,6 +23,7 @@ from dpmpc.privacy.ledgers import merge
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
 from dpmpc.privacy.spending import Spending
+from tests.alone import alone
 
 GAUSS = Mechanism("gaussian", False, scale=2.0, sensitivity=Sensitivity.flat(0.5), dimension=3)
 LAPLACE = Mechanism("laplace", False, scale=2.0, sensitivity=Sensitivity.flat(0.5), dimension=3)
@@ -221,9 +222,13 @@ def _write_for_ever(path: Path, announce: Connection) -> None:
 @pytest.mark.slow
 def test_killed_writers_never_lose_a_line_that_append_returned_for(tmp_path: Path) -> None:
     """A writer is killed 4 times at any moment: every line announced after `append` returned is in the ledger."""
+    alone(_killed, tmp_path)
+
+
+def _killed(tmp_path: Path) -> None:
     path = tmp_path / "ledger_0.jsonl"
     announced = 0
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     for round_ in range(4):
         reader, writer = context.Pipe(duplex=False)
         process = context.Process(target=_write_for_ever, args=(path, writer))

@@ -13,6 +13,7 @@ from dpmpc.privacy.budget import Budget, reserved
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import Reservation, ledgers_below, merge, parts, read_ledgers
 from dpmpc.privacy.whole import WholeRun, path_of
+from tests.alone import alone
 from tests.privacy.test_account import DATA, crashes, line
 
 STAGES = (("+survey", 1), ("", 6))  # of ten releases that are (1, 1e-5)-private
@@ -154,6 +155,10 @@ def test_one_of_two_processes_gets_all_its_stages_whichever_comes_first(tmp_path
 @pytest.mark.parametrize("named", [True, False])
 def test_wherever_a_process_dies_what_it_opened_counts_and_nothing_stays_reserved(tmp_path: Path, named: bool) -> None:
     """With an account, and with a folder of ledgers alone."""
+    alone(_dies_anywhere, tmp_path, named)
+
+
+def _dies_anywhere(tmp_path: Path, named: bool) -> None:
     account = Account(tmp_path / "account") if named else None
     budget = Budget(1.0, 1e-5, None if named else tmp_path / "runs", account)
     deaths = exact = 0

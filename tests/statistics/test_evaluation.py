@@ -111,7 +111,7 @@ def test_cells_cost_less_auc_than_noise_wherever_scores_lie(deviation: float, po
         model = Model.of(Schema(columns, Labels("y", ("1",), ("0",))), [each] * 9 + [middle])
         cells = Scores("m", model, model.edges(40))
         rng = np.random.default_rng(1)
-        n, apart = 400_000, 1.7
+        n, apart = 100_000, 1.7
         y = rng.random(n) < positives
         shape = (rng.normal(size=n) + apart * (y - positives)) / np.hypot(1, apart / 2)
         s = model.expected(None)[0] + deviation * shape

@@ -204,7 +204,7 @@ def share_of(plan: Plan, *mechanisms: Mechanism) -> float:
     """The part of the budget, of its squared mu, that a release by each of these takes; 0 without a delta."""
     if not mechanisms or not 0 < plan.delta < 1:
         return 0.0
-    return sum(spending_of(each).mu2 for each in mechanisms) / mu_of_budget(plan.epsilon, plan.delta) ** 2
+    return math.fsum(spending_of(each).mu2 for each in mechanisms) / mu_of_budget(plan.epsilon, plan.delta) ** 2
 
 
 def warnings_of(plan: Plan) -> list[str]:
