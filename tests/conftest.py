@@ -54,6 +54,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+WHOLE_RUNS = ("dossier", "estimators", "experiments", "runs", "statistics", "synthesis")  # folders of tests
 FOREVER = 1200.0  # seconds; no test takes a tenth of it, and one that waits for ever would keep all others waiting
 
 
@@ -118,6 +119,13 @@ def small_tables() -> Iterator[None]:
 
     with databases.kept():
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables_of_runs(request: pytest.FixtureRequest) -> None:
+    """Whole runs open small tables, most of them several: what a run says of them is the same from lent databases."""
+    if request.path.parent.name in WHOLE_RUNS:
+        request.getfixturevalue("small_tables")
 
 
 _made = iter(range(10**9))

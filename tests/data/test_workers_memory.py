@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.data import Schema
+from dpmpc.data import Schema, partitions, ranges
 from dpmpc.data.partitions import partitions_of
 from dpmpc.data.ranges import ranges_of
 from dpmpc.data.schema import Labels, Numeric
@@ -48,6 +48,22 @@ def test_the_engine_of_a_worker_has_a_quarter_of_it_and_one_thread(of: Any, memo
     with source.rows(0, 1000) as table:
         assert table.n == 1000
         assert table.connection.execute(_ASKED).fetchall() == wanted
+
+
+@pytest.mark.parametrize(("of", "module"), [(of_files, partitions), (of_a_database, ranges)])
+def test_and_so_has_the_look_that_finds_the_parts(
+    of: Any, module: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which an owner's own process takes, before there are workers."""
+    made, usual = list[tuple[int | None, int | None]](), module.connect
+
+    def noted(folder: Path | None, memory: int | None, threads: int | None = None) -> Any:
+        made.append((memory, threads))
+        return usual(folder, memory, threads)
+
+    monkeypatch.setattr(module, "connect", noted)
+    of(tmp_path, 1 << 30)
+    assert made == [(1 << 28, 1)]
 
 
 class Watching:
