@@ -19,8 +19,8 @@ from dpmpc.data.oddities import IDENTIFIER
 from dpmpc.data.scripts import small
 from dpmpc.data.spelling import Spelling
 from dpmpc.errors import RecordError
-from tests.data.abroad import ABROAD, Export
-from tests.data.test_intake import accounted_for, run
+from tests.data.abroad import ABROAD
+from tests.data.test_intake import run
 from tests.data.test_other_countries import N, noted, table
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -29,14 +29,6 @@ pytestmark = pytest.mark.usefixtures("small_tables")
 def looked_at(path: Path) -> Intake:
     with opened(CsvFile(path)) as (found, _):
         return explore(found, target="y")[0]
-
-
-@pytest.mark.parametrize(
-    "export", [*ABROAD[:2], *(pytest.param(each, marks=pytest.mark.slow) for each in ABROAD[2:])], ids=lambda e: e.name
-)
-def test_every_column_of_an_export_from_abroad_is_found(export: Export, tmp_path: Path) -> None:
-    with opened(CsvFile(export.write(tmp_path, 300)), guess=True) as (found, _):
-        accounted_for(explore(found, target=export.target)[0], export)
 
 
 def test_marks_of_high_and_low_make_no_number_negative(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
-"""A second look takes over what the first found of columns whose fields it reads alike, and finds what it would have
-found by itself. What reads as a number is found alike by SQL and by Python, whatever units stand in it."""
+"""A second look takes over what the first found of columns whose fields it reads alike; that it finds what it would
+have found by itself `test_intake` holds of whole exports. What reads as a number is found alike by SQL and by Python,
+whatever units stand in it."""
 
 import itertools
 from pathlib import Path
@@ -11,23 +12,8 @@ from dpmpc.data import CsvFile, intake
 from dpmpc.data.loading import opened
 from dpmpc.data.spelling import GAPS, Spelling
 from dpmpc.data.table import Table
-from tests.data.exports import EXPORTS, Export, random_export
 
 pytestmark = pytest.mark.usefixtures("small_tables")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("export", [*EXPORTS, *(random_export(seed) for seed in range(6))], ids=lambda e: e.name)
-def test_what_is_taken_over_is_what_would_be_found(
-    export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, found = export.write(tmp_path, 300, seed=3), []
-    monkeypatch.setattr("dpmpc.data.few.MOST", 4)  # so that columns have many texts
-    for most in (10**9, 0):
-        monkeypatch.setattr(intake, "ONCE", most)
-        with opened(CsvFile(path), guess=True) as (table, _):
-            found.append(intake.explore(table, target=export.target)[0])
-    assert found[0] == found[1]
 
 
 def test_a_column_of_many_texts_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from dpmpc.learning.erm_blocks import _Pulls
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.learning.model import Model
 
+pytestmark = pytest.mark.usefixtures("small_tables")
 needs_kernel = pytest.mark.skipif(rows.compiled() is None, reason="installed without a compiler")
 ODD = [0.0, -0.0, 1.0, -1.0, 2.5, 1e-300, 5e-324, -1e300, 1e300, 7.25, 3.0, np.nan, np.inf, -np.inf]
 
@@ -105,7 +106,7 @@ def test_the_kernel_and_numpy_make_the_same_rows(
         table: Any = _table(seed)
         if seed:  # as a file, whose texts have few spellings
             table = _parquet(table, tmp_path)
-        ways: list[dict[str, Any]] = [{"test_fraction": 0.0}, {"owners_column": "site"}, {"max_rows": 300}]
+        ways: list[dict[str, Any]] = [{"test_fraction": 0.0}, {"owners_column": "site", "max_rows": 300}]
         for how in ways:
             found = _loaded(table, schema, precision=precision, **how)
             monkeypatch.setattr(rows, "compiled", lambda: None)
@@ -206,6 +207,7 @@ def _with_memory(
 def test_neither_threads_nor_memory_nor_steps_decide_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = Schema(MIXED, Labels("label", ("yes",), ("no",)), True, basis="additive")
     table, found = _table(9, 5000), set()
+    monkeypatch.setattr("dpmpc.data.engine.duckdb.connect", duckdb.connect)  # with threads of its own
     for cores, memory, numbers in ((1, 1 << 30, 1 << 16), (3, 1 << 30, 1 << 12), (2, 1, 1 << 14), (2, 1 << 30, 64)):
         monkeypatch.setattr("dpmpc.data.filling.cores", lambda cores=cores: cores)
         monkeypatch.setattr("dpmpc.data.ahead.cores", lambda cores=cores: cores)

@@ -12,6 +12,8 @@ from dpmpc.data.spelling import Spelling
 from dpmpc.data.table import Table
 from tests.runs import dpmpc
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 FIELDS = ("1", " 2.5", "-0.1", "0.1", "1e400", "NA", "", "x", "1,5", "+3", "\uff17")
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -36,7 +37,7 @@ from dpmpc.statistics.columns import Category, Columns, Quantity
 from dpmpc.statistics.tables import Tables
 from tests.endurance.canary_search import NUMBERS, WORDS
 
-pytestmark = pytest.mark.slow  # workers are processes
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_tables")]  # workers are processes
 
 CANARY = re.compile("|".join(map(re.escape, (*WORDS, *NUMBERS))), re.I)
 N, D = 40_000, 11
@@ -80,7 +81,11 @@ def owner(source: Path, here: Workers, mine: Any = None, tiles: int = 1) -> Owne
 
 @pytest.mark.parametrize("precision", ["double", "single"])
 @pytest.mark.parametrize("held_out", [False, True])
-def test_sums_are_those_of_one_machine_to_the_last_bit(precision: Any, held_out: bool, partitions: Path) -> None:
+def test_sums_are_those_of_one_machine_to_the_last_bit(
+    precision: Any, held_out: bool, partitions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if precision == "double":
+        monkeypatch.setattr("dpmpc.data.engine.duckdb.connect", duckdb.connect)  # with threads of its own
     mine = np.random.default_rng(2).random(N) < 0.9 if held_out else None
     kept = np.arange(N) if mine is None else np.flatnonzero(mine)
     one = load(partitions, schema=SCHEMA, test_fraction=0.0, precision=precision,

@@ -32,7 +32,7 @@ from tests.learning.test_away import CANARY, Once, Products, workers
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
 from postgres_server import postgres_server, server_folder
 
-pytestmark = pytest.mark.slow  # workers are processes
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_tables")]  # workers are processes
 
 STEP, N, D = 1 << 12, 8_250, 2  # three ranges, the last short, of two tiles each
 SCHEMA = Schema(tuple(Numeric(f"x{k}", -2.0, 2.0) for k in range(D)), Labels("label", ("yes",), ("no",)), True)

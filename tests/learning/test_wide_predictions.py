@@ -14,6 +14,8 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.model import write_model
 from dpmpc.learning.predict import Predictions, predict
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 NUMBERS = ("1", " 2.5", "-0.1", "1e400", "NA", "", "x", "1,5", "+3", "\uff17", "1.234,5")
 DATES = ("2024-03-01", "01.02.2023", "", "n/a", "soon", "2031-12-24 10:00")
 WORDS = ("DE", " FR ", "NA", "", "Perú", "true", "7", "007")

@@ -20,6 +20,8 @@ from dpmpc.learning.losses import LOGISTIC
 from dpmpc.processes.elsewhere import TRIES, Workers
 from tests.endurance.canary_search import NUMBERS, WORDS
 
+pytestmark = pytest.mark.usefixtures("small_tables")
+
 CANARY = re.compile("|".join(map(re.escape, (*WORDS, *NUMBERS))), re.I)
 N, D, DRAWS = 40_000, 11, 400
 THETAS = np.zeros(D + 1), np.linspace(-2, 2, D + 1)
