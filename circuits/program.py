@@ -8,9 +8,8 @@ Every implementation draws the same randomness: the program's k-th random bit is
 number it had in the circuit, and bits that nothing depends on are not drawn.
 """
 
-import functools
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -156,12 +155,13 @@ def compile_graph(graph: Graph, outputs: NDArray[Any], masks: int = 0) -> Progra
     results = nodes_of(outputs)
     operands = _operands(graph, results)
     ands: dict[int, list[int]] = {}  # by layer
-    level: dict[int, int] = {}  # the layer from which on a node can be used
-    for node in sorted(operands):
-        level[node] = max((level[operand] for operand in operands[node]), default=0)
+    level = [0] * len(graph.operation)  # the layer from which on a node can be used
+    for node, pair in operands.items():
+        first = max([level[operand] for operand in pair]) if pair else 0
         if graph.operation[node] == "and":
-            ands.setdefault(level[node], []).append(node)
-            level[node] += 1
+            ands.setdefault(first, []).append(node)
+            first += 1
+        level[node] = first
     last = max((level[node] for node in results), default=0)
     order = _Order(graph, operands)
     steps = []
@@ -193,7 +193,7 @@ def computes(program: Program, graph: Graph, results: list[int]) -> bool:
             slots.update((slot, inputs["mask", bit, mask]) for slot, mask, bit in layer.masks.tolist())
             slots.update((slot, inputs["given", number, 0]) for slot, number in layer.given.tolist())
             for out, operands in layer.gates:
-                slots[out] = functools.reduce(graph.xor, [slots[operand] for operand in operands])
+                slots[out] = graph.xor_of([slots[operand] for operand in operands])
             pending = [(out, graph.and_(slots[left], slots[right])) for out, left, right in layer.ands.tolist()]
             if {out for out, _ in pending} & set(layer.ands[:, 1:].reshape(-1).tolist()):
                 return False
@@ -205,51 +205,51 @@ def computes(program: Program, graph: Graph, results: list[int]) -> bool:
 
 
 def _operands(graph: Graph, results: list[int]) -> dict[int, tuple[int, ...]]:
-    """The operands of every node on which results depend, single XORs drawn together."""
-    xor = [operation == "xor" for operation in graph.operation]
+    """The operands of every node on which results depend, single XORs drawn together; operands come first."""
+    kinds = graph.operation
     pairs = [
-        (left, right) if operation in ("xor", "and") else ()
-        for operation, left, right in zip(graph.operation, graph.left, graph.right, strict=True)
+        (left, right) if kind in ("xor", "and") else ()
+        for kind, left, right in zip(kinds, graph.left, graph.right, strict=True)
     ]
+    needed = _needed(results, pairs)
     uses, by_xor = [0] * len(pairs), [0] * len(pairs)
     for result in results:
         uses[result] += 1
-    needed = _needed(results, pairs.__getitem__)
     for node in needed:
         for operand in pairs[node]:
             uses[operand] += 1
-            by_xor[operand] += xor[node]
-    absorbed = [xor[node] and uses[node] == by_xor[node] == 1 for node in range(len(pairs))]
-    flat: list[tuple[int, ...] | dict[int, None]] = []
-    for node, pair in enumerate(pairs):
-        if xor[node] and node in needed:
-            odd: dict[int, None] = {}
-            for operand in pair:
-                parts = flat[operand] if absorbed[operand] else (operand,)
-                if not odd and isinstance(parts, dict):
-                    odd = parts  # read by this XOR alone: a chain of n takes n steps
-                    continue
-                for part in parts:
-                    if part in odd:
-                        del odd[part]  # twice is not at all
-                    else:
-                        odd[part] = None
-            flat.append(odd)
-        else:
-            flat.append(pair)
-    return {node: tuple(flat[node]) for node in _needed(results, flat.__getitem__)}
+            if kinds[node] == "xor":
+                by_xor[operand] += 1
+    flat: list[tuple[int, ...] | dict[int, None]] = [*pairs]
+    for node in needed:
+        if kinds[node] != "xor":
+            continue
+        odd: dict[int, None] = {}
+        for operand in pairs[node]:
+            absorbed = uses[operand] == by_xor[operand] == 1 and kinds[operand] == "xor"
+            parts = flat[operand] if absorbed else (operand,)
+            if not odd and isinstance(parts, dict):
+                odd = parts  # read by this XOR alone: a chain of n takes n steps
+                continue
+            for part in parts:
+                if part in odd:
+                    del odd[part]  # twice is not at all
+                else:
+                    odd[part] = None
+        flat[node] = odd
+    return {node: tuple(flat[node]) for node in _needed(results, flat)}
 
 
-def _needed(results: list[int], operands: Callable[[int], Iterable[int]]) -> set[int]:
-    """The nodes on which results depend."""
-    needed = set()
-    stack = list(results)
-    while stack:
-        node = stack.pop()
-        if node not in needed:
-            needed.add(node)
-            stack += operands(node)
-    return needed
+def _needed(results: list[int], operands: Sequence[Iterable[int]]) -> list[int]:
+    """The nodes on which results depend, in the graph's order."""
+    needed = bytearray(len(operands))
+    for result in results:
+        needed[result] = 1
+    for node in range(len(operands) - 1, -1, -1):  # operands come before what they are of
+        if needed[node]:
+            for operand in operands[node]:
+                needed[operand] = 1
+    return [node for node, is_needed in enumerate(needed) if is_needed]
 
 
 class _Order:
@@ -257,25 +257,27 @@ class _Order:
 
     def __init__(self, graph: Graph, operands: dict[int, tuple[int, ...]]) -> None:
         self._graph, self._operands = graph, operands
-        self._done = {0, 1}
+        self._done = bytearray(kind == "and" for kind in graph.operation)  # results of ANDs are there, or come later
+        self._done[:2] = b"\1\1"
 
     def before(self, roots: list[int]) -> tuple[list[int], list[int]]:
         """(inputs, XORs) that the roots need and that have not been given out yet."""
-        operation, done = self._graph.operation, self._done
+        kinds, operands, done = self._graph.operation, self._operands, self._done
         inputs: list[int] = []
         xors: list[int] = []
         for root in roots:
             stack = [root]
             while stack:
                 node = stack[-1]
-                missing = [o for o in reversed(self._operands[node]) if o not in done and operation[o] != "and"]
-                if node in done or operation[node] == "and":
+                if done[node]:
                     stack.pop()
-                elif operation[node] == "xor" and missing:
+                    continue
+                is_xor = kinds[node] == "xor"
+                if is_xor and (missing := [o for o in reversed(operands[node]) if not done[o]]):
                     stack += missing
                 else:
-                    (xors if operation[node] == "xor" else inputs).append(stack.pop())
-                    done.add(node)
+                    (xors if is_xor else inputs).append(stack.pop())
+                    done[node] = 1
         return inputs, xors
 
 
@@ -307,10 +309,11 @@ class _Allocation:
 
     def _read(self, node: int) -> list[int]:
         """The slots of a node's operands, for the last time it may be."""
-        slots = [self._slot[operand] for operand in self._operands[node]]
-        for operand, slot in zip(self._operands[node], slots, strict=True):
-            self._uses[operand] -= 1
-            if not self._uses[operand]:
+        operands, uses = self._operands[node], self._uses
+        slots = [self._slot[operand] for operand in operands]
+        for operand, slot in zip(operands, slots, strict=True):
+            uses[operand] -= 1
+            if not uses[operand]:
                 self._free.append(slot)
         return slots
 

@@ -8,6 +8,7 @@ of an integer. Forms are canonical: two wires are equal as functions of their le
 constants fold, and common subexpressions are found however they are written.
 """
 
+import functools
 import math
 from collections.abc import Coroutine
 from dataclasses import field
@@ -59,6 +60,14 @@ class Graph:
         found = self._by_form.get(form)
         return self._new("xor", a, b, form) if found is None else found
 
+    def xor_of(self, nodes: list[int]) -> int:
+        """The node of the XOR of all, by their forms alone: as `xor` of one after the other gives it."""
+        form = 0
+        for node in nodes:
+            form ^= self.form[node]
+        found = self._by_form.get(form)
+        return functools.reduce(self.xor, nodes) if found is None else found
+
     def and_(self, a: int, b: int) -> int:
         """The node of a AND b, without a gate where an operand is constant, or the other one or its complement."""
         if a > b:
@@ -82,6 +91,8 @@ class Wire:
         self.graph, self.node = graph, node
 
     def __xor__(self, other: "Wire | int") -> "Wire":
+        if other.__class__ is Wire:  # nearly always
+            return Wire(self.graph, self.graph.xor(self.node, other.node))
         if isinstance(other, np.ndarray):
             return NotImplemented  # the array goes through its elements
         return Wire(self.graph, self.graph.xor(self.node, node_of(other)))

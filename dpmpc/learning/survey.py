@@ -224,11 +224,14 @@ class Survey(Source):
 
     def means(self, table: "Table", owner: Ints, sizes: Sequence[int]) -> Iterator[Floats]:
         """As `Source.means`: one reading of the table for some owners at a time."""
+        from dpmpc.data.holding import held_where_few  # which brings a database; parties have no records
+
         at_once = max(1, _AT_ONCE // self.coordinates)
-        for first in range(0, len(sizes), at_once):
-            some = sizes[first : first + at_once]
-            total = np.zeros((len(some), self.coordinates))
-            yield self.mean_of(sum(self.sums(table, owner - first, len(some)), total), some)
+        with held_where_few(table, self.names) as own:
+            for first in range(0, len(sizes), at_once):
+                some = sizes[first : first + at_once]
+                total = np.zeros((len(some), self.coordinates))
+                yield self.mean_of(sum(self.sums(own, owner - first, len(some)), total), some)
 
     def sums(self, table: "Table", owner: Ints, owners: int) -> Iterator[Floats]:
         """As `Source.sums`; within a term, `_BLOCK` records are added up at once."""

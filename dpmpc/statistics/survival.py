@@ -189,9 +189,12 @@ def _nearest(u: Floats, moved: Floats, inverse: Floats) -> Floats:
     part at a time."""
     f, squares = np.zeros(len(moved)), np.einsum("ai,ij,aj->a", moved, inverse, moved)
     for _ in range(100):
+        before = f.copy()
         for a in np.flatnonzero(squares > 0):
             rest = u + f @ moved - f[a] * moved[a]
             f[a] = min(max(-float(moved[a] @ inverse @ rest) / float(squares[a]), 0.0), 1.0)
+        if np.array_equal(f, before):  # no more moves it
+            break
     return np.asarray(u + f @ moved)
 
 

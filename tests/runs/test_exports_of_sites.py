@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.plan.stages import after_first, noise_of
-from dpmpc.data import CsvFile
+from dpmpc.data import CsvFile, holding
 from dpmpc.data.loading import opened
 from dpmpc.data.schema import Labels, Schema
+from dpmpc.data.table import Table
+from dpmpc.learning.survey import Survey
 from dpmpc.runs.named_records import load_owner
 from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import Request
 from tests.data.abroad import ABROAD
-from tests.data.exports import EXPORTS, Export
+from tests.data.exports import EXPORTS, GERMAN, JAPANESE, Export
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 
@@ -44,6 +46,7 @@ def test_sites_with_the_habits_of_a_country_are_surveyed_and_read(export: Export
     for path in files:
         with opened(CsvFile(path), spelling=export.spelling) as (table, _):
             (mean,) = plan.first.source.means(table, np.zeros(EACH, dtype=np.int64), (EACH,))
+            assert not table.run("SELECT 1 FROM duckdb_tables() WHERE table_name = 'briefly'")
         total += mean[0] * EACH
     noise = np.random.default_rng(1).normal(0, noise_of(plan.first), len(total))
     after = after_first(plan, np.rint((total + noise) / plan.first.grid.step))
@@ -60,3 +63,25 @@ def test_sites_with_the_habits_of_a_country_are_surveyed_and_read(export: Export
         spread = np.asarray(data.X).std(axis=0)
         of = [k for k, name in enumerate(found.feature_names) if name in numbers]
         assert (spread[of] > 0).all()
+
+
+@pytest.mark.parametrize("export", [GERMAN, JAPANESE], ids=lambda e: e.name)
+def test_a_survey_of_few_records_holds_them_and_adds_up_the_same(
+    export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the last bit what it adds up of the file as it stands."""
+    file, names = export.write(tmp_path, 90), tuple(name for name in export.columns if name)
+    survey = Survey((), texts=names)
+    queries, run = list[str](), Table.run
+    monkeypatch.setattr(Table, "run", lambda self, query: queries.append(query) or run(self, query))
+
+    def means() -> tuple[bytes, int]:
+        queries.clear()
+        with opened(CsvFile(file), spelling=export.spelling) as (table, _):
+            (mean,) = survey.means(table, np.arange(90) // 45, (45, 45))
+        return mean.tobytes(), sum("CREATE OR REPLACE TEMP TABLE briefly" in query for query in queries)
+
+    held = means()
+    monkeypatch.setattr(holding, "_FEW", 89)
+    plain = means()
+    assert held[0] == plain[0] and held[1] > 0 == plain[1]
