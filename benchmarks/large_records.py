@@ -1,8 +1,8 @@
 """Loading and gradients at 10^7 records of 50 features from Parquet, within a given memory; what a person waits for
 before the first release on records of their own; and a CSV against an older version.
 
-    python benchmarks/large_records.py parquet --rows 10000000 --memory 2GB
-    python benchmarks/large_records.py own --rows 3000000
+    python benchmarks/large_records.py parquet --rows 10000000 --memory 2GB [--json FILE]
+    python benchmarks/large_records.py own --rows 3000000 [--json FILE]
     python benchmarks/large_records.py csv FILE.csv --target COLUMN --against CHECKOUT_OF_AN_OLDER_VERSION
 
 `own`: 15 columns of numbers, 5 of texts, owner and label, as Parquet and as CSV; each stage's processor seconds beside
@@ -30,10 +30,13 @@ OWNERS = 3
 NUMBERS, TEXTS = 15, 5  # columns of records of one's own
 
 
-def parquet(rows: int, columns: int, memory: str, folder: Path) -> None:
-    """Makes each owner's file and measures a process that loads it and works out gradients."""
+def parquet(rows: int, columns: int, memory: str, folder: Path, out: Path | None = None) -> None:
+    """Makes each owner's file and measures a process that loads it and works out gradients; `out`: a file for the
+    figures."""
     import duckdb
 
+    loads: list[dict[str, Any]] = []
+    result = {**measured_here(), "rows": rows, "columns": columns, "memory": memory, "loads": loads}
     for owner in range(OWNERS):
         path = folder / f"owner{owner}.parquet"
         if not path.exists():
@@ -45,7 +48,11 @@ def parquet(rows: int, columns: int, memory: str, folder: Path) -> None:
             os.sync()  # an owner's records lie on its disk; what is still to be written would slow their reading
         for precision in ("double", "single") if owner == 0 else ("double",):
             worker = [sys.executable, __file__, "worker", str(path), str(columns), memory, precision, str(folder)]
-            print(owner, precision, json.loads(subprocess.run(worker, check=True, capture_output=True).stdout))
+            found = json.loads(subprocess.run(worker, check=True, capture_output=True).stdout)
+            print(owner, precision, found, flush=True)
+            loads.append({"owner": owner, "precision": precision, **found})
+    if out is not None:
+        out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 def worker(path: str, columns: int, memory: str, precision: str, folder: str) -> None:
@@ -242,6 +249,7 @@ def main() -> None:
     one.add_argument("--columns", type=int, default=50)
     one.add_argument("--memory", default="2GB")
     one.add_argument("--folder", type=Path, default=None)
+    one.add_argument("--json", type=Path)
     three = commands.add_parser("own")
     three.add_argument("--rows", type=int, default=3_000_000)
     three.add_argument("--json", type=Path)
@@ -257,7 +265,7 @@ def main() -> None:
         if given.command == "own":
             own(given.rows, Path(temporary), given.json)
             return
-        parquet(given.rows, given.columns, given.memory, given.folder or Path(temporary))
+        parquet(given.rows, given.columns, given.memory, given.folder or Path(temporary), given.json)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,25 @@ def own(path: Path) -> str:
     return f"{_when(found)}, {found['rows']:,} records:\n\n{tables.markdown(rows)}"
 
 
+_LOADS = {  # of an owner's file that is read within a given memory
+    "precision": ("precision", "s"),
+    "load_s": ("load, s", ".1f"),
+    "load_cpu_s": ("of it processor, s", ".1f"),
+    "read_s": ("read blocks, s", ".2f"),
+    "gradient_s": ("gradient, s", ".2f"),
+    "ratio": ("gradient / read", ".2f"),
+    "peak_MB": ("peak, MB", ".0f"),
+}
+
+
+def loads(path: Path) -> str:
+    """What reading an owner's file within a given memory takes, and gradients over it."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    rows = [["owner", *(called for called, _ in _LOADS.values())]]
+    rows += [[str(row["owner"]), *(format(row[key], f) for key, (_, f) in _LOADS.items())] for row in found["loads"]]
+    return f"{_when(found)}, {found['rows']:,} records of {found['columns']} features:\n\n{tables.markdown(rows)}"
+
+
 _PEERS = {  # who computes, and what the law is
     "dpmpc": ("three parties, one may look", "discrete Gaussian, exact to its [certificate](noise.md)"),
     "spu": ("three by ABY3, one may look", "Box-Muller of uniforms, 18 bits of fraction"),
@@ -141,6 +160,7 @@ PARTS: Mapping[str, Callable[[Path], str]] = {
     "own": own,
     "peers": peers,
     "kernels": kernels,
+    "loads": loads,
     "turns": turns,
     "pooled": pooled,
 }
