@@ -57,6 +57,7 @@ def own(path: Path) -> str:
 
 
 _LOADS = {  # of an owner's file that is read within a given memory
+    "reading": ("read", "s"),
     "precision": ("precision", "s"),
     "load_s": ("load, s", ".1f"),
     "load_cpu_s": ("of it processor, s", ".1f"),
