@@ -26,6 +26,7 @@ from dpmpc.data.spelling import canonical
 from dpmpc.data.targets import Classes, Labels, Range, Scalar, SchemaError, Target
 from dpmpc.data.written import checked, json_schema, read_written
 from dpmpc.errors import UsageError
+from dpmpc.folders import write_file
 
 Kind = Literal["two", "several", "number"]  # of a target: two classes, more, or a quantity
 Bounds = Literal["public", "data", "survey"]
@@ -207,9 +208,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def write(self, path: Path) -> None:
         """Writes the JSON that `read` reads, whole or not at all."""
-        partial = path.with_suffix(".tmp")
-        partial.write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
-        partial.replace(path)
+        write_file(path, json.dumps(self.to_json(), indent=1) + "\n")
 
     @property
     def digest(self) -> str:

@@ -31,7 +31,7 @@ from dpmpc.data.persons import persons_of
 from dpmpc.data.scratch import in_scratch
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.folders import OUT, make_folder, said_path
+from dpmpc.folders import OUT, make_folder, replaced, said_path
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.privacy.account import Account, account_folder
@@ -306,7 +306,8 @@ def evaluate(
         make_folder(folder, OUT, private=True)
         if not (folder / "plan.json").exists():
             made.plan.write(folder / "plan.json")
-        np.save(folder / OPENED, total)
+        with replaced(folder / OPENED) as beside, beside.open("wb") as file:
+            np.save(file, total)
     figures = figures_of(made.tables, total / STEP, noise / STEP, sizes)
     return figures, section(made.plan)
 

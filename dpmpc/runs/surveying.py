@@ -48,7 +48,7 @@ from dpmpc.data.persons import drawn_apart, persons_of
 from dpmpc.data.schema import Numeric, Range, Target, read_bounds
 from dpmpc.data.table import Ints, Table
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, make_folder
+from dpmpc.folders import OUT, make_folder, write_file
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import names_of, stated
 from dpmpc.learning.survey_columns import ANY, SURVEY
@@ -271,7 +271,7 @@ def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> 
         if not (folder / "plan.json").exists():
             plan.write(folder / "plan.json")
         schema.write(path)
-        (folder / WEIGHTS).write_text(json.dumps(request.class_weight) + "\n", encoding="utf-8")
+        write_file(folder / WEIGHTS, json.dumps(request.class_weight) + "\n")
     mapped = replace(
         request, schema=str(path), target=None, drop=(), positive=None, classes=(), bounds=None, preprocessing=None,
         task=schema.task, without=request.dropped,
