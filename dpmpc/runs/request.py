@@ -1,5 +1,7 @@
 """What a user asks of a training run: one frozen value, checked when it is made. Touches no network and no file."""
 
+from dpmpc.run.here import Books
+from dpmpc.privacy.budget import Budget
 from dataclasses import replace
 from typing import Any
 
