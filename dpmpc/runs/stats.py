@@ -50,7 +50,7 @@ from dpmpc.statistics.page import as_html, as_part
 from dpmpc.statistics.pooled import pooled
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.study import QUESTIONS
-from dpmpc.statistics.tables import STEP, Tables
+from dpmpc.statistics.tables import STEP, Tables, asked_by
 from dpmpc.synthesis.asking import single
 
 _FORMS = ("answers.txt", "answers.md", "answers.csv", "answers.json", ANSWERS)
@@ -91,8 +91,7 @@ class Statistics:
     @property
     def tables(self) -> Tables:
         """The public questions."""
-        assert isinstance(self.plan.source, Tables)
-        return self.plan.source
+        return asked_by(self.plan.source)
 
     @cached_property
     def answers(self) -> tuple[Answer, ...]:
@@ -284,9 +283,7 @@ def reopened(out: Path | str, level: Level | None = None) -> Statistics:
         return replace(last, earlier=tuple(earlier)).asked(single(last.tables.columns))
     stage = folder / MINE
     plan = Plan.read(stage if stage.exists() else folder / "plan.json")
-    if not isinstance(plan.source, Tables):
-        kind = plan.source.KIND
-        raise UsageError(f"answers come from a release of tables; {folder} holds a run of {kind}; name another folder")
+    asked_by(plan.source)
     try:
         total = np.load(folder / OPENED, allow_pickle=False)
         then = json.loads((folder / "intervals.json").read_text(encoding="utf-8"))
@@ -393,6 +390,5 @@ def bounds_of(schema: Schema | None, tables: Tables) -> Bounds:
 
 def foreseen(plan: Plan, level: Level) -> tuple[Expected, ...]:
     """How far the plan's answers will be off."""
-    assert isinstance(plan.source, Tables)
     noise, level = noise_of(plan) / STEP, replace(level, answers=max(level.answers, 1))
-    return expected(plan.source, plan.sizes, noise, level, plan.counted)
+    return expected(asked_by(plan.source), plan.sizes, noise, level, plan.counted)
