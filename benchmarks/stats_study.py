@@ -24,12 +24,12 @@ from dpmpc.benchmarks.stats_coverage import ABOUT, Tally, lines_of, records_of, 
 from dpmpc.data.blocks import in_memory
 from dpmpc.data.schema import Schema
 from dpmpc.learning.learner import Learner
+from dpmpc.outcome import Level, Number
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.statistics.cells import Ints, Records
 from dpmpc.statistics.evaluated import figures_of, tables_of, totals
 from dpmpc.statistics.figures import Figures
 from dpmpc.statistics.held_out import GRAIN
-from dpmpc.statistics.intervals import Level, Number
 from dpmpc.statistics.study import Study
 from dpmpc.statistics.tables import STEP, Tables
 

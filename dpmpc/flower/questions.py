@@ -26,8 +26,8 @@ from dpmpc.flower.tables import asked_in, mean_of
 from dpmpc.flower.words import RECORD, needs_flower
 from dpmpc.folders import said_path
 from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.outcome import Level
 from dpmpc.runs.stats import Statistics
-from dpmpc.statistics.intervals import Level
 
 try:
     from flwr.app import Context, Message, RecordDict

@@ -20,10 +20,10 @@ from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import RecordError
 from dpmpc.flower.prepared import Prepared, written
+from dpmpc.outcome import Level
 from dpmpc.runs.questions import asked_of, check_read
 from dpmpc.runs.stats import bounds_of, foreseen, plan_of_tables
 from dpmpc.statistics.expected import refuse_hopeless
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables, asked_by
 

@@ -33,6 +33,7 @@ from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder, said_path
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.survey import Survey
+from dpmpc.outcome import Answer, Level
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
@@ -41,9 +42,7 @@ from dpmpc.runs.answer_files import ANSWERS, RELEASES
 from dpmpc.runs.questions import asked_of, check_read, tell_of, warn_of
 from dpmpc.runs.stages import MINE, OPENED
 from dpmpc.settings import declared, said
-from dpmpc.statistics.asking import Answer
 from dpmpc.statistics.expected import Expected, expected, lines, refuse_hopeless
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.output import as_csv, as_json, as_markdown, as_text, frame
 from dpmpc.statistics.page import as_html, as_part

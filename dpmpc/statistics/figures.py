@@ -18,7 +18,7 @@ from dpmpc.data.schema import Classes, Labels, Range, Target
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.softmax import predicted
-from dpmpc.statistics.intervals import Number, hidden
+from dpmpc.outcome import Number, hidden
 
 Floats = NDArray[np.float64]
 Kind = Literal["two", "several", "number"]

@@ -23,15 +23,15 @@ from dpmpc.errors import UsageError, number_of
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.of_schema import invented_of
 from dpmpc.learning.source import Invented, Piece, Source, of_means
+from dpmpc.outcome import Answer, Level
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
 from dpmpc.settings import only_known
 from dpmpc.statistics.answers import answer
-from dpmpc.statistics.asking import Answer, Asking
+from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Block, Counts, Distance, Part, width
 from dpmpc.statistics.cells import Field, Ints, Records, Values
 from dpmpc.statistics.columns import Bucketed, Category, Column, Columns, Quantity
 from dpmpc.statistics.compile import merged, parts_of
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.layout import FINEST, RECORD, Layout, Unit
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.query import Query, parse_all

@@ -10,11 +10,10 @@ from sklearn.metrics import balanced_accuracy_score, brier_score_loss, r2_score,
 from dpmpc.data.loading import opened
 from dpmpc.data.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.errors import UsageError
-from dpmpc.statistics.asking import Answer
+from dpmpc.outcome import Answer, Level
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.evaluation import auc, two_classes
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.scores import Model, Scores
 from dpmpc.statistics.tables import Tables
 

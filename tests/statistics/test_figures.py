@@ -20,13 +20,13 @@ from sklearn.metrics import (
 from dpmpc.data.loading import opened
 from dpmpc.data.mapping import Mapping
 from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema
+from dpmpc.outcome import Number
 from dpmpc.runs.figure_lines import figure_lines
 from dpmpc.runs.request import Request
 from dpmpc.statistics import figures
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.evaluated import NAME, figures_of, question
 from dpmpc.statistics.figures import Figures, corrected, plain, plain_one
-from dpmpc.statistics.intervals import Number
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables
 
