@@ -33,6 +33,7 @@ from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder, said_path
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.survey import Survey
+from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.outcome import Answer, Level
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
@@ -206,7 +207,7 @@ def stats(
     memory: int | None = None,
     spelling: Spelling = PLAIN,
     out: Path | str | None = None,
-    wait: float = 60.0,
+    wait: float = WAIT,
     tell: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> Statistics:

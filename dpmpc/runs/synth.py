@@ -19,6 +19,7 @@ from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder, said_path
 from dpmpc.lazy import dataclass
+from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.processes.room import free_memory
 from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.questions import check_spelled
@@ -141,7 +142,7 @@ def synth(
     memory: int | None = None,
     spelling: Spelling = PLAIN,
     out: Path | str | None = None,
-    wait: float = 60.0,
+    wait: float = WAIT,
     **settings: Any,
 ) -> Synthetic:
     """A synthetic table of several owners' records, from two releases of noisy tables with one copy of noise each.
