@@ -68,7 +68,7 @@ def test_names_that_texts_tell_are_there() -> None:
     root = PAGE.parents[1]
     files = [*(root / "dpmpc").rglob("*.py"), *(root / "docs").rglob("*.md")]
     told = {name for file in files for name in pattern.findall(file.read_text(encoding="utf-8"))}
-    assert "dpmpc.data.Spelling" in told
+    assert "dpmpc.intake.Spelling" in told
     missing = []
     for name in sorted(told):
         module, _, last = name.rpartition(".")

@@ -16,9 +16,9 @@ import msgspec
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.limits import AcceptFile, limits_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder
+from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.credentials import make_authority, remember_sites
 from dpmpc.runs import kit_texts

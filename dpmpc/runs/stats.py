@@ -20,23 +20,23 @@ from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
-from dpmpc.data.absent import keeping
-from dpmpc.data.holding import held
-from dpmpc.data.loading import Source, opened
-from dpmpc.data.mapping import owner_numbers
-from dpmpc.data.ownership import Kept, fitting
-from dpmpc.data.persons import persons_at
-from dpmpc.data.schema import Schema
-from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder, said_path
+from dpmpc.intake.missing import keeping
+from dpmpc.intake.spelling import PLAIN, Spelling
+from dpmpc.intake.staging import held
+from dpmpc.intake.table import Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.records.loading import Source, opened
+from dpmpc.records.mapping import owner_numbers
+from dpmpc.records.ownership import Kept, fitting
+from dpmpc.records.persons import persons_at
+from dpmpc.records.schema import Schema
 from dpmpc.runs.answer_files import ANSWERS, RELEASES
 from dpmpc.runs.questions import asked_of, check_read, tell_of, warn_of
 from dpmpc.runs.stages import MINE, OPENED
