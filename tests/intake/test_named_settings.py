@@ -22,7 +22,7 @@ from dpmpc.records.derive import Asked, looked
 from dpmpc.records.loading import CsvFile, opened
 from dpmpc.runs.joining import kit_spelling
 
-DATA = Path(__file__).parents[2] / "dpmpc" / "data"
+ROOMS = [Path(__file__).parents[2] / "dpmpc" / name for name in ("intake", "records")]
 COMMANDS = (check, describe, example, join, predict, stats, train)
 
 
@@ -33,7 +33,8 @@ def flags() -> set[str]:
 
 
 def test_each_setting_that_an_error_about_records_names_is_an_option() -> None:
-    named = {name for path in DATA.glob("*.py") for name in re.findall(r"<<([a-z_]+)[=>]", path.read_text("utf-8"))}
+    files = [path for room in ROOMS for path in room.glob("*.py")]
+    named = {name for path in files for name in re.findall(r"<<([a-z_]+)[=>]", path.read_text("utf-8"))}
     assert len(named) > 15 and {"encoding", "units", "owners_column"} - named == {"owners_column"}
     known = flags()
     assert {name for name in named - {"spelling"} if spelling(name, None) not in known} == set()
