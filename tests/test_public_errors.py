@@ -32,6 +32,7 @@ def trees(*folders: str) -> Iterator[tuple[str, ast.Module]]:
 # Of raises of public errors where records are read: all that they put into their texts, looked at one by one. Names of
 # columns, files and settings, what a schema or a user says, shapes and types; no value, no row.
 LOOKED_AT = {
+    "intake/__init__.py": "name | __name__",
     "records/__init__.py": "name | __name__",
     "intake/union.py": (
         "sources[0] | source | ', '.join(odd[:6]) | name | first.type.lower() | first_source | other.type.lower()"

@@ -28,6 +28,7 @@ from dpmpc.intake.staging import held
 from dpmpc.intake.table import Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.survey import Survey
+from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
@@ -208,7 +209,7 @@ def stats(
     memory: int | None = None,
     spelling: Spelling = PLAIN,
     out: Path | str | None = None,
-    wait: float = 60.0,
+    wait: float = WAIT,
     tell: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> Statistics:

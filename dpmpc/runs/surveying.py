@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from dpmpc.aggregation.owner.accounts import account_of
-from dpmpc.aggregation.owner.aggregator import WAIT, Aggregator
+from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.ending import Ending
 from dpmpc.aggregation.owner.local_parties import Choose, work_out
 from dpmpc.aggregation.plan.plan import Plan
@@ -34,6 +34,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import names_of, stated
 from dpmpc.learning.survey_columns import ANY, SURVEY
 from dpmpc.learning.task import TASKS, modelled
+from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records import Schema

@@ -17,6 +17,7 @@ from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
+from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.processes.room import free_memory
 from dpmpc.records.loading import Source, opened
 from dpmpc.records.schema import Schema
@@ -141,7 +142,7 @@ def synth(
     memory: int | None = None,
     spelling: Spelling = PLAIN,
     out: Path | str | None = None,
-    wait: float = 60.0,
+    wait: float = WAIT,
     **settings: Any,
 ) -> Synthetic:
     """A synthetic table of several owners' records, from two releases of noisy tables with one copy of noise each.
