@@ -14,7 +14,7 @@ from dpmpc.experiments.runner import _rewrite
 from dpmpc.flower import prepare
 from dpmpc.flower.sealing import Purpose
 from dpmpc.flower.seals import Seals
-from dpmpc.folders import OUT, make_folder
+from dpmpc.folders import OUT, make_folder, replaced, write_file
 from dpmpc.mpc.transport.credentials import make_authority
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.heads import Head, Memory
@@ -74,3 +74,15 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path, monk
         make_folder(tmp_path, OUT)
     wanted = f"--out must be a directory that can be written; {tmp_path}: Permission denied; name another"
     assert spelt(raised.value.message, lambda name, value: f"--{name}") == wanted
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    write_file(file, "old")
+    with pytest.raises(KeyError), replaced(file) as beside:
+        beside.write_text("half")
+        assert file.read_text() == "old"
+        raise KeyError
+    assert file.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == [file.name]
+    write_file(file, b"new")
+    assert file.read_bytes() == b"new" and [path.name for path in tmp_path.iterdir()] == [file.name]

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.folders import write_file
 from dpmpc.intake.spelling import canonical
 from dpmpc.intake.written import checked, json_schema, read_written
 from dpmpc.records.columns import Categorical, Column, Date, Numeric, Scale, Surveyed, with_knots
@@ -77,9 +78,9 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Categorical; "drop": training records with a missing value do not count (predictions are made for every row).
     `unknown`: columns of which nothing but the name is known; a survey tells, and no record is mapped before.
     `classes_read`: the list of the target's classes was read off records, and only the rest of the schema was not.
-    `basis` "additive": numbers have the functions of `records.spline_basis`, with knots as stated, as a survey finds
-    them, or evenly over the range; rows are divided by one number, `norm`, unless they are longer, so that a score
-    is a sum of one function a column. `task`: how the target is modelled; "" becomes the usual task of its kind.
+    `basis` "additive": numbers have the functions of `data.bends`, with knots as stated, as a survey finds them, or
+    evenly over the range; rows are divided by one number, `norm`, unless they are longer, so that a score is a sum
+    of one function a column. `task`: how the target is modelled; "" becomes the usual task of its kind.
     """
 
     columns: tuple[Column, ...]
@@ -207,9 +208,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def write(self, path: Path) -> None:
         """Writes the JSON that `read` reads, whole or not at all."""
-        partial = path.with_suffix(".tmp")
-        partial.write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
-        partial.replace(path)
+        write_file(path, json.dumps(self.to_json(), indent=1) + "\n")
 
     @property
     def digest(self) -> str:

@@ -16,6 +16,7 @@ from dpmpc.aggregation.plan.stages import noise_of
 from dpmpc.aggregation.wire.paths import opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.codec import loads
+from dpmpc.folders import write_file
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import with_figures, write_model
@@ -71,9 +72,7 @@ def deliver_figures(plan: Plan, out: Path) -> None:
         "evaluation": section(made),
         "warnings": list(figures.warnings),
     }
-    partial = out / "figures.tmp"
-    partial.write_text(json.dumps(found, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    partial.replace(out / FIGURES)
+    write_file(out / FIGURES, json.dumps(found, indent=2, allow_nan=False) + "\n")
     if (out / "model.npz").exists():
         with_figures(out / "model.npz", found["figures"])
     if (out / "report.json").exists():

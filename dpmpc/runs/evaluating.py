@@ -25,7 +25,7 @@ from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.folders import OUT, make_folder, said_path
+from dpmpc.folders import OUT, make_folder, replaced, said_path
 from dpmpc.intake.files import files_digest
 from dpmpc.intake.scratch import in_scratch
 from dpmpc.intake.table import Ints, Table
@@ -306,7 +306,8 @@ def evaluate(
         make_folder(folder, OUT, private=True)
         if not (folder / "plan.json").exists():
             made.plan.write(folder / "plan.json")
-        np.save(folder / OPENED, total)
+        with replaced(folder / OPENED) as beside, beside.open("wb") as file:
+            np.save(file, total)
     figures = figures_of(made.tables, total / STEP, noise / STEP, sizes)
     return figures, section(made.plan)
 

@@ -20,6 +20,7 @@ from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.errors import RecordError, SpentError, UsageError
+from dpmpc.folders import write_file
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import Table
@@ -189,7 +190,7 @@ def deliver(
         who = list(range(plan.owners) if present is None else present)
         said = {"run": plan.run_id, "source": plan.source.KIND, "owners": who}
         said |= plan.source.says(sum_of(plan, total, present))
-        (out / SAID).write_text(json.dumps(said, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        write_file(out / SAID, json.dumps(said, indent=1, allow_nan=False) + "\n")
     if costs is None:
         return
     report: dict[str, Any] = {
@@ -212,4 +213,4 @@ def deliver(
     }
     if plan.checks_owners:
         report["owner_checks"] = owners_section(plan)
-    (out / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    write_file(out / "report.json", json.dumps(report, indent=1) + "\n")

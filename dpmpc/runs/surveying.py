@@ -27,7 +27,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of, sum_of
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, make_folder
+from dpmpc.folders import OUT, make_folder, write_file
 from dpmpc.intake.profile import TableProfile
 from dpmpc.intake.table import Ints, Table
 from dpmpc.lazy import dataclass
@@ -271,7 +271,7 @@ def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> 
         if not (folder / "plan.json").exists():
             plan.write(folder / "plan.json")
         schema.write(path)
-        (folder / WEIGHTS).write_text(json.dumps(request.class_weight) + "\n", encoding="utf-8")
+        write_file(folder / WEIGHTS, json.dumps(request.class_weight) + "\n")
     mapped = replace(
         request, schema=str(path), target=None, drop=(), positive=None, classes=(), bounds=None, preprocessing=None,
         task=schema.task, without=request.dropped,
