@@ -16,9 +16,9 @@ import numpy as np
 
 from dpmpc.benchmarks.result_file import replace_rows
 from dpmpc.benchmarks.stats_models import Judged, judged
-from dpmpc.data.sets import find_file
 from dpmpc.outcome import Answer, Level, Number
 from dpmpc.privacy.gaussian import gaussian_scale
+from dpmpc.records.sets import find_file
 from dpmpc.statistics.cells import Field, Records, Values
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.scores import Model

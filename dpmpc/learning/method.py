@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.blocks import Records
-from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import Weighted, check_weights
@@ -28,12 +26,14 @@ from dpmpc.privacy.checks import check_count, check_positive
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_sensitivity
+from dpmpc.records.blocks import Records
+from dpmpc.records.schema import Schema
 from dpmpc.registry import Registry
 from dpmpc.settings import values_of
 
 if TYPE_CHECKING:
-    from dpmpc.data.check import Findings
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
+    from dpmpc.records.check import Findings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -117,7 +117,7 @@ class Learning(Descent, Source):
         return f"one model{target} that {does} ('{data}')"
 
     def held_against(self, table: "Table", schema: Schema | None, sizes: Sequence[int] = ()) -> "Findings":
-        from dpmpc.data.check import check
+        from dpmpc.records.check import check
 
         return check(described(schema), table, sizes)
 

@@ -3,9 +3,9 @@
 import itertools
 from collections.abc import Iterator
 
-from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.errors import UsageError
 from dpmpc.learning.source import Invented
+from dpmpc.records.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
 
 _TEXTS = ("made up", "so too")
 _DATES = ("2001-02-03", "2011-12-13", "2024-05-06")

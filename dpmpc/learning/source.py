@@ -24,11 +24,11 @@ from dpmpc.registry import Registry
 from dpmpc.settings import only_known
 
 if TYPE_CHECKING:
-    from dpmpc.data.check import Findings
-    from dpmpc.data.schema import Schema
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
     from dpmpc.learning.adaptive_clipping import ClippingBound
     from dpmpc.privacy.assignment import Parted
+    from dpmpc.records.check import Findings
+    from dpmpc.records.schema import Schema
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -173,7 +173,7 @@ class Source(ABC):
     def held_against(self, table: "Table", schema: "Schema | None", sizes: Sequence[int] = ()) -> "Findings":
         """What becomes of a table's records, for their owner's eyes: nothing is refused here, all is said. `schema`:
         of the records, or its draft, if the plan has one; `sizes`: how many records the owners have."""
-        from dpmpc.data.check import check_reads
+        from dpmpc.records.check import check_reads
 
         return check_reads(self.reads, table, sizes)
 

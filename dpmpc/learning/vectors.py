@@ -12,9 +12,9 @@ from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, owner_sensitivity
 
 if TYPE_CHECKING:
-    from dpmpc.data.check import Findings
-    from dpmpc.data.schema import Schema
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
+    from dpmpc.records.check import Findings
+    from dpmpc.records.schema import Schema
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.schema import Classes, Labels, Range, Schema
 from dpmpc.outcome import NONE, Level, Number
+from dpmpc.records.schema import Classes, Labels, Range, Schema
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Counts, Moments
 from dpmpc.statistics.cells import Ints, Records

@@ -21,9 +21,9 @@ from dpmpc.statistics.held_out import Evaluated
 from dpmpc.statistics.tables import Tables
 
 if TYPE_CHECKING:
-    from dpmpc.data.check import Findings
-    from dpmpc.data.schema import Schema
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
+    from dpmpc.records.check import Findings
+    from dpmpc.records.schema import Schema
 
 QUESTIONS = "questions"  # the name of the stage
 
@@ -101,7 +101,7 @@ class Study(Evaluated):
         return f"{asked}{super().comes_to}"
 
     def held_against(self, table: "Table", schema: "Schema | None", sizes: Sequence[int] = ()) -> "Findings":
-        from dpmpc.data.check import check
+        from dpmpc.records.check import check
 
         known = described(schema)
         mine = {*(column.name for column in known.columns), *known.unknown, known.target.name}

@@ -18,13 +18,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError, number_of
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.of_schema import invented_of
 from dpmpc.learning.source import Invented, Piece, Source, of_means
 from dpmpc.outcome import Answer, Level
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
+from dpmpc.records.schema import Schema
 from dpmpc.settings import only_known
 from dpmpc.statistics.answers import answer
 from dpmpc.statistics.asking import Asking
@@ -38,8 +38,8 @@ from dpmpc.statistics.query import Query, parse_all
 from dpmpc.statistics.scores import Model
 
 if TYPE_CHECKING:
-    from dpmpc.data.check import Findings
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
+    from dpmpc.records.check import Findings
 
 STEP = 0.5**FINEST  # of the vectors, in records
 _NUMBERS = 1 << 24  # of owners' vectors that are held at once
@@ -299,9 +299,9 @@ def asked_by(source: Source) -> Tables:
 
 def of_columns(columns: Columns, reads: Sequence[str], table: "Table", sizes: Sequence[int] = ()) -> "Findings":
     """As `Source.held_against`, of records of which these columns are counted."""
-    from dpmpc.data.absent import keeping
-    from dpmpc.data.check import check_columns, copies
-    from dpmpc.data.holding import held
+    from dpmpc.intake.missing import keeping
+    from dpmpc.intake.staging import held
+    from dpmpc.records.check import check_columns, copies
 
     names = [name for name in reads if table[name].name]
     mine = held(keeping(table, columns.listed), names) if names else table

@@ -28,9 +28,9 @@ from dpmpc.synthesis.table import structure
 from dpmpc.synthesis.values import check_digits, numbers_of
 
 if TYPE_CHECKING:
-    from dpmpc.data.check import Findings
-    from dpmpc.data.schema import Schema
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
+    from dpmpc.records.check import Findings
+    from dpmpc.records.schema import Schema
 
 SURVEY, FIRST = "survey", "first"  # the stages' names, and their folders'
 
