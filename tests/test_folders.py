@@ -9,7 +9,6 @@ import pytest
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.sites import Party
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.example import hospitals
 from dpmpc.errors import UsageError, spelt
 from dpmpc.experiments.runner import _rewrite
 from dpmpc.flower import prepare
@@ -20,6 +19,7 @@ from dpmpc.mpc.transport.credentials import make_authority
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.heads import Head, Memory
 from dpmpc.privacy.ledger import Ledger
+from dpmpc.records.example import hospitals
 from dpmpc.runs.folder import make_private
 
 PLAN = Plan.create(owners=3, dimension=2, clip=1.0, epsilon=1.0, delta=1e-5)

@@ -5,13 +5,13 @@ from html import escape
 from pathlib import Path
 
 from dpmpc.codec import loads
-from dpmpc.data.schema import Categorical, Classes, Date, Numeric, Range, Schema, Surveyed
 from dpmpc.dossier import plain, words
 from dpmpc.dossier.facts import KINDS, Facts
 from dpmpc.errors import as_written
 from dpmpc.folders import write_file
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import Spent
+from dpmpc.records.schema import Categorical, Classes, Date, Numeric, Range, Schema, Surveyed
 from dpmpc.runs.answer_files import ANSWERS, ASKED_FIRST
 from dpmpc.runs.chart import averaging_begins, costs_of, curves_of
 from dpmpc.runs.curve_charts import charts

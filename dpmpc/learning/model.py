@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from dpmpc.codec import loads
-from dpmpc.data import Dataset
-from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.folders import carried_on, replaced
 from dpmpc.lazy import dataclass
 from dpmpc.learning.additive import Additive
 from dpmpc.learning.method import Floats
+from dpmpc.records import Dataset
+from dpmpc.records.schema import Schema
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.absent import keeping
-from dpmpc.data.loading import Source, opened
-from dpmpc.data.schema import Schema
-from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder, replaced, said_path, write_file
+from dpmpc.intake.missing import keeping
+from dpmpc.intake.spelling import PLAIN, Spelling
+from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.processes.room import free_memory
+from dpmpc.records.loading import Source, opened
+from dpmpc.records.schema import Schema
 from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.stats import Statistics, kept_of
