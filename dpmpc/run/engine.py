@@ -40,7 +40,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Ended:
     """What became of a run's releases here, public. `attempt`: the one that ended; `last`: the last sum that was
     opened; `seconds`: of each release that was made now; `replayed`: how many were made before this process came;
     `costs`: of the parties; `lost`: those that left."""
@@ -54,9 +54,11 @@ class Outcome:
 
 
 class Sends(Protocol):
-    """The owners of a run that are played here. `doing`: what they do, for people."""
+    """The owners of a run that are played here."""
 
-    doing: str
+    @property
+    def doing(self) -> str:
+        """What they do while releases are made, for people."""
 
     def vectors(self) -> Any:
         """The next release's vectors, (owners, d), whole or in blocks. Secret."""
@@ -64,7 +66,7 @@ class Sends(Protocol):
     def takes(self, release: Release, made: Made | None) -> None:
         """A sum was opened, and is kept. `made`: None for one that was opened before this process came."""
 
-    def keeps(self, outcome: Outcome) -> None:
+    def keeps(self, outcome: Ended) -> None:
         """All are opened: writes down what comes of them."""
 
 
@@ -84,7 +86,7 @@ def run(
     emit: Callable[..., None] = nobody,
     opens: Opens | None = None,
     ends: contextlib.ExitStack | None = None,
-) -> Outcome:
+) -> Ended:
     """Makes the releases of a plan that are left, and returns what became of them. `since`: what earlier attempts left.
     `opens`: who opens the sums, by default whoever is `connected`. `ends`: the parties take leave while others go on,
     and are gone at the end of this stack.
@@ -111,6 +113,7 @@ def run(
             emit("stage", text=_noise_ahead(plan, here, since.attempt), phase="making noise")
             aggregator.wait_for_noise()
             sent = aggregator.session.bytes_before
+            emit("ready", sent=sent)
             emit("stage", text=records.doing, phase="releasing")
             while several := aggregator.catch_up():  # others go on meanwhile
                 for last in several:
@@ -119,9 +122,10 @@ def run(
                     records.takes(last, None)
                     taken, sent = taken + 1, max(sent, last.bytes_sent)
             _check_left(plan, aggregator.session.next, taken)
-            if (attempt := aggregator.session.attempt).number:
-                here.say(f"attempt {attempt.number} goes on with release {aggregator.session.next}; {taken} were opened before")
-            for number in range(aggregator.session.next, plan.releases):
+            attempt, first = aggregator.session.attempt, aggregator.session.next
+            if attempt.number:
+                here.say(f"attempt {attempt.number} goes on with release {first}; {taken} were opened before")
+            for number in range(first, plan.releases):
                 begin = time.perf_counter()
                 last = aggregator.open(records.vectors())
                 if kept is not None:
@@ -132,9 +136,9 @@ def run(
                 sent = last.bytes_sent
             assert last is not None
 
-            def outcome(costs: Sequence[PartyCost]) -> Outcome:
+            def outcome(costs: Sequence[PartyCost]) -> Ended:
                 session = aggregator.session
-                return Outcome(session.attempt, last, seconds, taken, costs, session.parties_lost)
+                return Ended(session.attempt, last, seconds, taken, costs, session.parties_lost)
 
             if ends is not None:
                 assert isinstance(aggregator, Aggregator)

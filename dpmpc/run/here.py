@@ -21,20 +21,26 @@ class Books:
 
     `said`: the account's folder, where one was stated. `budget`: what all releases on the data may spend, with the
     ledgers that count too. `callers`: whether the records are the caller's, whatever they are called. `keeps`: whether
-    the ledgers of the run stay where they are."""
+    the ledgers of the run stay where they are. `counts`: False for releases of nobody's records."""
 
     said: Path | str | None = None
     budget: Budget | None = None
     callers: bool = True
     keeps: bool = True
+    counts: bool = True
 
     def account(self, plan: Plan) -> Account | None:
         """The account that the releases of this plan count in; None for records that count nowhere."""
+        if not self.counts:
+            return None
         return account_of(plan, self.said, keeps=self.keeps, callers=self.callers)
 
     def limit(self, plan: Plan) -> Budget | None:
         """The budget, with what the plan's account remembers."""
         return held_against(self.budget, self.account(plan))
+
+
+NOWHERE = Books(counts=False)
 
 
 def budget_below(text: str | None, ledgers: Path | str | None, out: Path) -> Budget | None:

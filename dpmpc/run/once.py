@@ -5,9 +5,8 @@ that comes again finds in which of these states it is: what is over is read, wha
 what was only begun is made, and what is spent and was opened by nobody is lost, which an error says.
 """
 
-from dpmpc.errors import UsageError
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,9 @@ from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import sum_of
+from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder, replaced
-from dpmpc.run.engine import Made, Outcome, nobody, run
+from dpmpc.run.engine import Ended, Made, nobody, run
 from dpmpc.run.here import Here
 from dpmpc.run.resume import Since, begun_as, left, note_attempt, opened_anywhere, presence_anywhere
 
@@ -37,11 +37,29 @@ def is_over(plan: Plan, folder: Path) -> bool:
     return (folder / OPENED).is_file() and plan_path(folder).is_file() and Plan.read(plan_path(folder)) == plan
 
 
+def unfinished(folder: Path, last: str, *stages: str) -> None:
+    """Returns where a run can begin or go on in a folder: it is new, empty, or has a run that was cut short before it
+    wrote its `last` file. `stages`: the folders of its stages, of which one has the plan; () where the folder has it.
+    Errors: UsageError for another folder."""
+    parts = [folder / stage for stage in stages] or [folder]
+    begun = any(plan_path(part).is_file() for part in parts) and not (folder / last).exists()
+    strange = folder.is_dir() and any(not _of_nobody(path, stages) for path in folder.iterdir())
+    if (folder.exists() and not folder.is_dir()) or (strange and not begun):
+        raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
+
+
+def _of_nobody(path: Path, stages: Sequence[str]) -> bool:
+    """Whether a path is what a process leaves that dies before it has written its plan."""
+    if path.is_dir():
+        return path.name in stages and all(_of_nobody(each, ()) for each in path.iterdir())
+    return path.suffix == ".tmp"
+
+
 class Once:
     """The owners here in a run of one release (`engine.Sends`)."""
 
     def __init__(
-        self, vectors: Callable[[], Any], doing: str, keeps: Callable[[Outcome], None] = lambda outcome: None
+        self, vectors: Callable[[], Any], doing: str, keeps: Callable[[Ended], None] = lambda outcome: None
     ) -> None:
         self.vectors, self.doing, self.keeps = vectors, doing, keeps
 
@@ -52,7 +70,7 @@ class Once:
 def once(
     plan: Plan, vectors: Callable[[], Any], here: Here, doing: str = "making the release", *,
     emit: Callable[..., None] = nobody, ends: contextlib.ExitStack | None = None,
-) -> Outcome:  # fmt: skip
+) -> Ended:  # fmt: skip
     """What the one release of a plan opened: as the folder of `here` has it, or made now of `vectors`, which is called
     only then. `ends`: as of `engine.run`.
 
@@ -64,7 +82,7 @@ def once(
     if is_over(plan, out):
         known, present = opened_anywhere(out, plan), presence_anywhere(out, plan) if plan.names_owners else {}
         if 0 in known:
-            return Outcome(FIRST_ATTEMPT, Release(0, known[0], 0, present.get(0)), (), 1, (), ())
+            return Ended(FIRST_ATTEMPT, Release(0, known[0], 0, present.get(0)), (), 1, (), ())
     make_folder(out, OUT, private=True)
     since = begun(plan, out)
     keeps = lambda outcome: keep_sum(out, sum_of(plan, outcome.last.total, outcome.last.present).total)  # noqa: E731

@@ -10,9 +10,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
+from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.spending import entry_of, reservation_of, stages_of
+from dpmpc.aggregation.plan.spending import reservation_of, stages_of
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.budget import Budget, check_fits
@@ -34,11 +34,9 @@ class Reserve(Closing):
     `who`: of several processes that write there."""
 
     def __init__(self, books: Books, out: Path | None, who: str = "") -> None:
-        self._books, self._stack = books, contextlib.ExitStack()
-        if out is None:
-            out = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-")))
-        self._ledger = ledger_path(out, 0)
-        self._whole = self._stack.enter_context(WholeRun(path_of(out, who), f"stages{who}"))
+        self._books, self._out, self._who = books, out, who
+        self._whole: WholeRun | None = None  # what holds all stages, from when there are several
+        self._stack = contextlib.ExitStack()
 
     def keep(
         self, plan: Plan, before: Sequence[Plan] = (), after: Sequence[Plan] = (), spent: Spent = nothing
@@ -46,11 +44,17 @@ class Reserve(Closing):
         """Reserves the releases of a plan and of the stages before and after it, less those that are `spent`. Errors:
         UsageError where they do not fit into the budget with what others spent or reserved; nothing changes then."""
         limit = self._books.limit(plan)
-        if limit is not None:
-            coming = tuple(entry_of(each, FIRST_ATTEMPT, 0) for each in before if not spent(each))
-            check_budget(plan, Attempt(0, min(spent(plan), plan.releases)), limit, self._ledger, coming)
-        if before or after or self._whole.held:
-            self._whole.keep(stages_of([*before, plan, *after], spent), limit, self._books.account(plan))
+        if before or after or self._whole is not None:
+            self._held().keep(stages_of([*before, plan, *after], spent), limit, self._books.account(plan))
+        elif limit is not None:
+            ledger = ledger_path(self._out or Path(tempfile.gettempdir()), 0)
+            check_budget(plan, Attempt(0, min(spent(plan), plan.releases)), limit, ledger)
+
+    def _held(self) -> WholeRun:
+        if self._whole is None:
+            out = self._out or Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-")))
+            self._whole = self._stack.enter_context(WholeRun(path_of(out, self._who), f"stages{self._who}"))
+        return self._whole
 
     def close(self) -> None:
         self._stack.close()

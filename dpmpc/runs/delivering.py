@@ -22,11 +22,12 @@ from dpmpc.learning.method import Learning
 from dpmpc.learning.model import with_figures, write_model
 from dpmpc.records import Dataset, Schema
 from dpmpc.records.blocks import in_memory
+from dpmpc.run.once import OPENED
+from dpmpc.run.resume import presence_anywhere
 from dpmpc.runs.evaluating import section
 from dpmpc.runs.figure_lines import FIGURES
 from dpmpc.runs.report import add_figures, read_report, write_report
-from dpmpc.runs.resume import presence_anywhere
-from dpmpc.runs.stages import MINE, OPENED, PRESENT
+from dpmpc.runs.stages import MINE, PRESENT
 from dpmpc.runs.stats import statistics_of
 from dpmpc.runs.surveyed_away import found_nothing
 from dpmpc.statistics.evaluated import figures_of

@@ -22,7 +22,7 @@ from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.logs import speaking
-from dpmpc.runs.before_release import check_budget
+from dpmpc.run.reserve import check_budget
 from dpmpc.runs.consortium_file import file_spelling
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
 from dpmpc.runs.named_records import looked_at, open_records

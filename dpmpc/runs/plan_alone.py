@@ -12,8 +12,8 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError, number_of
 from dpmpc.learning.task import modelled
 from dpmpc.records.schema import Schema
+from dpmpc.run.forecast import forecast_of
 from dpmpc.runs.adviser import Advice
-from dpmpc.runs.before_release import forecast_of
 from dpmpc.runs.folder import prepare
 from dpmpc.runs.named_records import load, open_records
 from dpmpc.runs.placement import Placement

@@ -1,7 +1,5 @@
 """What a user asks of a training run: one frozen value, checked when it is made. Touches no network and no file."""
 
-from dpmpc.run.here import Books
-from dpmpc.privacy.budget import Budget
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +11,13 @@ from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.lazy import dataclass
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Method
 from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import LAWS, PURE_LAW, Law, law_of_sampler
 from dpmpc.records.memory import parse_memory
 from dpmpc.records.ownership import Kept
 from dpmpc.records.scikit import scikit_learn
+from dpmpc.run.here import Books
 from dpmpc.runs.settings import LearningSettings, Naming, OwnerSettings, RecordSettings
 
 _ITERATIONS = 50
@@ -54,6 +54,10 @@ class Request(
         """The columns that are no features because somebody said so; ids are none."""
         known = [name for name in dict.fromkeys((self.ids, self.person)) if name and name not in self.drop]
         return (*self.drop, *known)
+
+    def books(self, budget: Budget | None = None) -> Books:
+        """Where the releases of the run count, within a budget."""
+        return Books(self.account, budget, callers=self.source is not None)
 
     @property
     def among_others(self) -> "Request":

@@ -11,8 +11,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.owner.accounts import account_of
-from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.asked import Bounds, data_digest
 from dpmpc.aggregation.plan.grid import Ints
@@ -21,7 +19,7 @@ from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, make_folder, said_path, write_file
+from dpmpc.folders import said_path, write_file
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.staging import held
@@ -30,8 +28,6 @@ from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.outcome import Answer, Level
-from dpmpc.privacy.budget import Budget
-from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.loading import Source, opened
@@ -39,9 +35,12 @@ from dpmpc.records.mapping import owner_numbers
 from dpmpc.records.ownership import Kept, fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.schema import Schema
+from dpmpc.run.here import Books, Here, budget_alone
+from dpmpc.run.once import OPENED, keep_sum, once, unfinished
+from dpmpc.run.resume import begun_as
 from dpmpc.runs.answer_files import ANSWERS, RELEASES
 from dpmpc.runs.questions import asked_of, check_read, tell_of, warn_of
-from dpmpc.runs.stages import MINE, OPENED, keep_sum
+from dpmpc.runs.stages import MINE
 from dpmpc.settings import declared, said
 from dpmpc.statistics.expected import Expected, expected, lines, refuse_hopeless
 from dpmpc.statistics.opened import Opened
@@ -226,8 +225,8 @@ def stats(
     """
     level = Level(confidence, about, 0 if at_once else 1)
     folder = None if out is None else said_path(out, "out")
-    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
+    if folder is not None:
+        unfinished(folder, ANSWERS)
     public = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
     tables = asked_of(queries, public, bounds, models)
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
@@ -240,17 +239,12 @@ def stats(
         warn_of(models, plan.data_id)
         if hopeless == "refuse":
             refuse_hopeless(foreseen(plan, level), plan.epsilon, plan.delta)
-        counts = partial(account_of, said=account, keeps=folder is not None, callers=True)
-        limit = None if budget is None else Budget(*parse_budget(budget))
-        with Aggregator.of_plan(plan, out=folder, wait=wait, budget=limit, account=counts) as aggregator:
-            release = aggregator.open(tables.means(own, number, sizes))
-            aggregator.finish()
-            guarantee = str(aggregator.guarantee)
-    found = Statistics(plan, decode(plan, release.total) * sum(sizes), level, guarantee)
+        plan = plan if folder is None else begun_as(plan, folder)
+        here = Here(folder, Books(account, budget_alone(budget), keeps=folder is not None), wait=wait)
+        last = once(plan, partial(tables.means, own, number, sizes), here, plan.source.DOES).last
+    guarantee = str(promise_of(plan))
+    found = Statistics(plan, decode(plan, last.total) * sum(sizes), level, guarantee)
     if folder is not None:
-        make_folder(folder, OUT)
-        if not (folder / "plan.json").exists():
-            plan.write(folder / "plan.json")
         found.write(folder)
     return found
 
