@@ -3,7 +3,6 @@ them. Needs no Flower."""
 
 from pathlib import Path
 
-from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.encoding import as_blocks, encode
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.limits import Limits
@@ -17,6 +16,7 @@ from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.privacy.account import account_folder
 from dpmpc.privacy.heads import Head
+from dpmpc.run.here import Books
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Sealer:
 
     def _digests(self) -> list[bytes]:
         """Of the lines of this client's account for the plan's data."""
-        account = account_of(self._prepared.plan, self._account, callers=True)
+        account = Books(self._account).account(self._prepared.plan)
         assert account is not None
         return account.digests(self._prepared.plan.data_id)
 

@@ -8,7 +8,6 @@ made. It merges with a party's line of the same attempt, where both are at hand.
 import hashlib
 from pathlib import Path
 
-from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.limits import Limits
@@ -18,6 +17,7 @@ from dpmpc.flower.sealing import Purpose
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.ledger import Ledger
+from dpmpc.run.here import Books
 
 
 def clients_ledger(folder: Path, run_id: str) -> Path:
@@ -35,7 +35,7 @@ def spend(plan: Plan, purpose: Purpose, limits: Limits, account: Path | None) ->
     """A line for the release of this attempt, unless it has one. To be called by one process at a time. Errors:
     UsageError for a release that another attempt has spent, a budget that is passed, an account that cannot be written.
     """
-    counts = account_of(plan, account, callers=True)
+    counts = Books(account).account(plan)
     assert counts is not None
     path, token = clients_ledger(counts.folder, plan.run_id), purpose.token.hex()
     entries = Ledger.read(path).entries if path.exists() else ()

@@ -18,7 +18,7 @@ from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, make_folder, replaced
+from dpmpc.folders import OUT, make_folder, replaced, sweep_halves
 from dpmpc.run.engine import Ended, Made, nobody, run
 from dpmpc.run.here import Here
 from dpmpc.run.resume import Since, begun_as, left, note_attempt, opened_anywhere, presence_anywhere
@@ -46,6 +46,8 @@ def unfinished(folder: Path, last: str, *stages: str) -> None:
     strange = folder.is_dir() and any(not _of_nobody(path, stages) for path in folder.iterdir())
     if (folder.exists() and not folder.is_dir()) or (strange and not begun):
         raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
+    if folder.exists():
+        sweep_halves(folder)
 
 
 def _of_nobody(path: Path, stages: Sequence[str]) -> bool:

@@ -38,9 +38,7 @@ class Reserve(Closing):
         self._whole: WholeRun | None = None  # what holds all stages, from when there are several
         self._stack = contextlib.ExitStack()
 
-    def keep(
-        self, plan: Plan, before: Sequence[Plan] = (), after: Sequence[Plan] = (), spent: Spent = nothing
-    ) -> None:
+    def keep(self, plan: Plan, before: Sequence[Plan] = (), after: Sequence[Plan] = (), spent: Spent = nothing) -> None:
         """Reserves the releases of a plan and of the stages before and after it, less those that are `spent`. Errors:
         UsageError where they do not fit into the budget with what others spent or reserved; nothing changes then."""
         limit = self._books.limit(plan)

@@ -6,7 +6,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.fields import differing
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
@@ -22,6 +21,7 @@ from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.logs import speaking
+from dpmpc.run.here import Books
 from dpmpc.run.reserve import check_budget
 from dpmpc.runs.consortium_file import file_spelling
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
@@ -103,7 +103,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
             say(line)
         (where.limits or NO_LIMITS).check(plan)
         say("limits: this site takes part in such a plan")
-        if (account := account_of(plan, own.account, callers=request is not None)) is not None:
+        if (account := Books(own.account, callers=request is not None).account(plan)) is not None:
             account.check()
             say(f"account: what is spent is counted in {account.folder}")
         if check_room(plan, where, account):

@@ -10,7 +10,8 @@ from dpmpc.aggregation.party.resume import check_new
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import PeerError
-from dpmpc.folders import write_file
+from dpmpc.folders import sweep_halves, write_file
+from dpmpc.intake.scratch import sweep
 from dpmpc.learning.survey_columns import SURVEY
 from dpmpc.mpc.transport.heartbeat import STALL, WAIT
 from dpmpc.runs.folder import alone, prepare, request_path
@@ -44,6 +45,8 @@ def train(
         if overwrite and request.run_id is not None:
             check_new(sorted(out.glob("ledger_*.jsonl")), request.run_id)
         prepare(out, overwrite=overwrite, resume=resume)
+        sweep_halves(out)
+        sweep(out, fresh=0)
         name = request.run_id or _begun(out) or secrets.token_hex(8)  # stays that of the run, whatever happens to it
         request = replace(request, run_id=name)
         write_file(request_path(out), json.dumps(request.to_json()))

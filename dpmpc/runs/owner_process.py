@@ -231,8 +231,8 @@ def _keep(training: _Training, ended: Ended, advice: Advice | None, inside: bool
         report["baseline"] = None if beside is None else {"what": beside[0], "figures": beside[1].to_json()}
     if inside:
         _evaluate(training, report)
-    write_report(job.out / "report.json", report)
     draw(job.out, report)
+    write_report(job.out / "report.json", report)
 
 
 @dataclass(frozen=True)
