@@ -8,11 +8,11 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-from dpmpc.aggregation.owner.sites import WAIT
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.here import Here, ServerKeywords
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.data.loading import Source
 from dpmpc.data.spelling import PLAIN, Spelling
@@ -25,8 +25,8 @@ from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.tables import asked_in, mean_of
 from dpmpc.flower.words import RECORD, needs_flower
 from dpmpc.folders import said_path
-from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.runs.stats import Statistics
+from dpmpc.settings import keywords
 from dpmpc.statistics.intervals import Level
 
 try:
@@ -88,20 +88,18 @@ class PrivateAnswers(Sealing):
             raise error if isinstance(error, RecordError) else RecordError(error.message) from None
 
 
+@keywords(Here)
 def ask(
     grid: Grid,
     prepared: Prepared | Path | str,
     *,
-    out: Path | str | None = None,
     addresses: list[str] | None = None,
-    tls: Path | str | None = None,
     keys: Path | str | None = None,
     budget: tuple[float, float] | None = None,
     about: Literal["data", "population"] = "data",
     confidence: float = 0.95,
     timeout: float = 3600.0,
-    wait: float = WAIT,
-    stall: float = STALL,
+    **own: Unpack[ServerKeywords],
 ) -> Statistics:
     """The answers to the questions of a plan, of all clients that answer, in a ServerApp's main: as `dpmpc.stats`
     returns them. Which owners those are is in `present`.
@@ -116,9 +114,7 @@ def ask(
     """
     plan_and_keys = read_prepared(prepared)
     tables, plan = asked_in(plan_and_keys), plan_and_keys.plan
-    places = Places.of(
-        prepared, plan_and_keys, keys, out=out, addresses=addresses, tls=tls, budget=budget, wait=wait, stall=stall
-    )
+    places = Places.of(prepared, plan_and_keys, keys, budget, addresses, own)
     presence: dict[int, Sequence[int]] = {}
     with places.courier() as courier:
         try:

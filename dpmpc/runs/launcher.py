@@ -6,14 +6,13 @@ from pathlib import Path
 
 from dpmpc.aggregation.party.resume import check_new
 from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.here import WAIT
 from dpmpc.errors import PeerError
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.runs.folder import alone, prepare, request_path
 from dpmpc.runs.job import OwnersJob
 from dpmpc.runs.owner_process import Progress, run_owners
 from dpmpc.runs.request import Request
-
-WAIT = 60.0
 
 
 def train(

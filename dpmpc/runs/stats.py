@@ -4,19 +4,19 @@ import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.asked import Bounds, data_digest
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
@@ -33,8 +33,6 @@ from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder, said_path
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.survey import Survey
-from dpmpc.privacy.budget import Budget
-from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.runs.answer_files import ANSWERS, RELEASES
@@ -241,9 +239,8 @@ def stats(
         warn_of(models, plan.data_id)
         if hopeless == "refuse":
             refuse_hopeless(foreseen(plan, level), plan.epsilon, plan.delta)
-        counts = partial(account_of, said=account, keeps=folder is not None, callers=True)
-        limit = None if budget is None else Budget(*parse_budget(budget))
-        with Aggregator.of_plan(plan, out=folder, wait=wait, budget=limit, account=counts) as aggregator:
+        here = Here(out=folder, wait=wait, budget=budget, account=account)
+        with Aggregator.of_plan(plan, here, books=Books.of(here)) as aggregator:
             release = aggregator.open(tables.means(own, number, sizes))
             aggregator.finish()
             guarantee = str(aggregator.guarantee)
