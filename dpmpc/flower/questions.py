@@ -14,8 +14,6 @@ from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.here import Here, ServerKeywords
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
-from dpmpc.data.loading import Source
-from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import PeerError, RecordError, UsageError
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.messages import asking, read_replies
@@ -25,9 +23,11 @@ from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.tables import asked_in, mean_of
 from dpmpc.flower.words import RECORD, needs_flower
 from dpmpc.folders import said_path
+from dpmpc.intake.spelling import PLAIN, Spelling
+from dpmpc.outcome import Level
+from dpmpc.records.loading import Source
 from dpmpc.runs.stats import Statistics
 from dpmpc.settings import keywords
-from dpmpc.statistics.intervals import Level
 
 try:
     from flwr.app import Context, Message, RecordDict

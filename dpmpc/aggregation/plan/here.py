@@ -23,12 +23,9 @@ from dpmpc.mpc.transport.addresses import (
     owner_endpoints,
     parse_endpoints,
 )
-from dpmpc.mpc.transport.heartbeat import STALL, check_stall
+from dpmpc.mpc.transport.heartbeat import STALL, WAIT, WAIT_FOR_PEOPLE, check_stall
 from dpmpc.privacy.checks import check_count
 from dpmpc.settings import setting, within
-
-WAIT = 60.0  # seconds for processes of this machine to come
-WAIT_FOR_PEOPLE = 600.0  # seconds for processes that people start one by one
 
 
 def _index(name: str, value: str) -> None:
