@@ -3,10 +3,10 @@
 A wire has the label L for 0 and L XOR Delta for 1; the lowest bit of Delta is 1, so the lowest bits of the zero label
 and of the label that the evaluator holds are XOR shares of the wire's value. An AND takes two ciphertexts.
 Source: Zahur, Rosulek, Evans 2015. H(x, i, l) = E(k_i, s(x) XOR T_l) XOR s(x), with s(low, high) = (high, low XOR high)
-and E = AES (Guo et al. 2020: a key for each tweak). Halves of gates are numbered, and half i has the key k_i, block i of
-the key stream of a key that is fresh for every 2^18 gates at most. All lanes of a half share its key; lane l has the
-tweak T_l, block 2^62 + l of the stream. Nobody knew it when labels were fixed. Two gates that shared a key, or two lanes
-of one label without tweaks, would show Delta.
+and E = AES (Guo et al. 2020: a key for each tweak). Halves of gates are numbered, and half i has the key k_i, block i
+of the key stream of a key that is fresh for every 2^18 gates at most. All lanes of a half share its key; lane l has
+the tweak T_l, block 2^62 + l of the stream. Nobody knew it when labels were fixed. Two gates that shared a key, or two
+lanes of one label without tweaks, would show Delta.
 """
 
 import functools
