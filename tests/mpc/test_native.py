@@ -485,6 +485,14 @@ def transfers_by_twin(k: int) -> list[tuple[NDArray[np.uint64], ...]]:
 
 
 @compiled_only
+def test_a_build_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clone goes on, and its extension is the old one: the twins are used, and no call fails for its arguments."""
+    assert choice.choose("on") is choice.compiled
+    monkeypatch.setattr(choice, "KERNELS", choice.KERNELS + 1)
+    assert choice.choose("on") is None
+
+
+@compiled_only
 def test_hashes_of_transfers_equal_their_twin(level: tuple[str, ...]) -> None:
     key = draw(1, 2).view(np.uint8)
     for words in (1, 7, 8, 9, 40):
