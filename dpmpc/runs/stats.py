@@ -42,7 +42,8 @@ from dpmpc.runs.questions import asked_of, check_read, tell_of, warn_of
 from dpmpc.runs.stages import MINE, OPENED
 from dpmpc.settings import declared, said
 from dpmpc.statistics.asking import Answer
-from dpmpc.statistics.expected import Expected, expected, lines, refuse_hopeless
+from dpmpc.statistics.expected import expected, lines, refuse_hopeless
+from dpmpc.statistics.foresight import Expected
 from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.output import as_csv, as_json, as_markdown, as_text, frame

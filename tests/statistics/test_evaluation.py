@@ -13,8 +13,8 @@ from dpmpc.errors import UsageError
 from dpmpc.statistics.asking import Answer
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.columns import Columns
-from dpmpc.statistics.evaluation import auc, two_classes
 from dpmpc.statistics.intervals import Level
+from dpmpc.statistics.kinds.evaluation import auc, two_classes
 from dpmpc.statistics.scores import Model, Scores
 from dpmpc.statistics.tables import Tables
 
