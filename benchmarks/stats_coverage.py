@@ -16,8 +16,8 @@ import numpy as np
 
 from dpmpc.benchmarks.result_file import replace_rows
 from dpmpc.benchmarks.stats_models import Judged, judged
-from dpmpc.data.sets import find_file
 from dpmpc.privacy.gaussian import gaussian_scale
+from dpmpc.records.sets import find_file
 from dpmpc.statistics.asking import Answer
 from dpmpc.statistics.cells import Field, Records, Values
 from dpmpc.statistics.columns import Columns, Quantity

@@ -15,8 +15,8 @@ from dpmpc.errors import DpmpcError, Spelling, UsageError, number_of, reworded, 
 from dpmpc.processes.terminal import Column, Row, Style, Terminal
 
 if TYPE_CHECKING:
-    from dpmpc.data.check import Findings
-    from dpmpc.data.spelling import Spelling as Spelt
+    from dpmpc.intake.spelling import Spelling as Spelt
+    from dpmpc.records.check import Findings
 
 _MANY = 100  # columns: of more, those are shown of which there is something to say
 
@@ -46,9 +46,9 @@ def command(
     Example: dpmpc check --plan plan.json --csv mine.csv
     """
     from dpmpc.aggregation.plan.plan import Plan
-    from dpmpc.data.check import check, schema_in
-    from dpmpc.data.loading import opened
-    from dpmpc.data.planned import asks, holds_out, planned_sizes
+    from dpmpc.records.check import check, schema_in
+    from dpmpc.records.loading import opened
+    from dpmpc.records.planned import asks, holds_out, planned_sizes
     from dpmpc.runs.kit import owner_of_kit
     from dpmpc.runs.named_records import held_against, with_ids, with_spelling
     from dpmpc.runs.request import Request

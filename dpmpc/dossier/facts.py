@@ -13,9 +13,8 @@ from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.paths import transcript_path
 from dpmpc.codec import loads
-from dpmpc.data.schema import Schema
-from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError, as_written
+from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import read_model
@@ -23,6 +22,7 @@ from dpmpc.privacy.book import Book
 from dpmpc.privacy.composition import PARTS, Spent, run_of, spent
 from dpmpc.privacy.ledgers import ledgers_below, merge, read_ledger
 from dpmpc.processes.provenance import software
+from dpmpc.records.schema import Schema
 from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.folder import request_path
 from dpmpc.runs.history import Row, read_history

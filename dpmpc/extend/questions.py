@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.data.schema import checked_bounds
 from dpmpc.extend.failed import ConformanceError
 from dpmpc.privacy.gaussian import gaussian_scale
+from dpmpc.records.schema import checked_bounds
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.expected import expected, lines

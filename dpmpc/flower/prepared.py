@@ -13,7 +13,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import OVERHEAD, write_key
-from dpmpc.folders import make_folder
+from dpmpc.folders import make_folder, write_file
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.backend import BACKENDS
@@ -148,7 +148,7 @@ def written(plan: Plan, folder: Path | str) -> Prepared:
     folder = Path(folder)
     make_folder(folder, "the keys' folder must be one that can be written")
     prepared = Prepared(plan, tuple(write_key(key_path(folder, party)) for party in range(plan.parties)))
-    (folder / FILE).write_text(prepared.to_text(), encoding="utf-8")
+    write_file(folder / FILE, prepared.to_text())
     return prepared
 
 

@@ -10,16 +10,16 @@ import numpy as np
 
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.absent import keeping
-from dpmpc.data.holding import held
-from dpmpc.data.loading import Source, opened
-from dpmpc.data.ownership import Kept, fitting
-from dpmpc.data.persons import persons_at
-from dpmpc.data.planned import OTHER_SIZES, other_sizes
-from dpmpc.data.schema import Schema
-from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.flower.prepared import Prepared, written
+from dpmpc.intake.missing import keeping
+from dpmpc.intake.spelling import PLAIN, Spelling
+from dpmpc.intake.staging import held
+from dpmpc.records.loading import Source, opened
+from dpmpc.records.ownership import Kept, fitting
+from dpmpc.records.persons import persons_at
+from dpmpc.records.planned import OTHER_SIZES, other_sizes
+from dpmpc.records.schema import Schema
 from dpmpc.runs.questions import asked_of, check_read
 from dpmpc.runs.stats import bounds_of, foreseen, plan_of_tables
 from dpmpc.statistics.expected import refuse_hopeless

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import Weighted, check_weights
@@ -26,10 +25,11 @@ from dpmpc.privacy.checks import check_count, check_positive
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_sensitivity
+from dpmpc.records.blocks import Records
 from dpmpc.registry import Registry
 
 if TYPE_CHECKING:
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

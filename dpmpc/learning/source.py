@@ -24,7 +24,7 @@ from dpmpc.registry import Registry
 from dpmpc.settings import only_known
 
 if TYPE_CHECKING:
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
     from dpmpc.learning.adaptive_clipping import ClippingBound
     from dpmpc.privacy.assignment import Parted
 

@@ -16,9 +16,9 @@ import msgspec
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.limits import AcceptFile, limits_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
-from dpmpc.folders import make_folder
+from dpmpc.folders import make_folder, write_file
+from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.credentials import make_authority, remember_sites
 from dpmpc.runs import kit_texts
@@ -190,4 +190,4 @@ def _lines(value: msgspec.Struct) -> Iterable[str]:
 
 
 def _text(path: Path, parts: Iterable[str]) -> None:
-    path.write_text("".join(parts), encoding="utf-8")
+    write_file(path, "".join(parts))

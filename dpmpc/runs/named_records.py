@@ -8,25 +8,25 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data import CsvFile, Dataset, Partition, Query, Schema, load_dataset
-from dpmpc.data import load as load_source
-from dpmpc.data.absent import keeping
-from dpmpc.data.blocks import arranged
-from dpmpc.data.check import Finding, Findings, check, check_columns, copies, zeros_said
-from dpmpc.data.database import filtered_by
-from dpmpc.data.dataset import Split
-from dpmpc.data.derive import spelled_otherwise
-from dpmpc.data.holding import held
-from dpmpc.data.intake import look
-from dpmpc.data.loading import Arranging, OpenTable, Source, opened
-from dpmpc.data.memory import parse_memory
-from dpmpc.data.ownership import Kept, shares
-from dpmpc.data.persons import kept, said_of, without_person
-from dpmpc.data.planned import OTHER_SIZES, other_sizes
-from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError, number_of, spelt
+from dpmpc.intake.database import filtered_by
+from dpmpc.intake.missing import keeping
+from dpmpc.intake.profile import look
+from dpmpc.intake.staging import held
+from dpmpc.intake.table import Ints, Table
 from dpmpc.learning.method import Learning
 from dpmpc.learning.task import TASKS, modelled
+from dpmpc.records import CsvFile, Dataset, Partition, Query, Schema, load_dataset
+from dpmpc.records import load as load_source
+from dpmpc.records.blocks import arranged
+from dpmpc.records.check import Finding, Findings, check, check_columns, copies, zeros_said
+from dpmpc.records.dataset import Split
+from dpmpc.records.derive import spelled_otherwise
+from dpmpc.records.loading import Arranging, OpenTable, Source, opened
+from dpmpc.records.memory import parse_memory
+from dpmpc.records.ownership import Kept, shares
+from dpmpc.records.persons import kept, said_of, without_person
+from dpmpc.records.planned import OTHER_SIZES, other_sizes
 from dpmpc.runs.evaluating import splitting
 from dpmpc.runs.job import OwnersJob
 from dpmpc.runs.parting import check_ids, split_of

@@ -19,17 +19,18 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.transcript import Opened
-from dpmpc.data.absent import keeping
-from dpmpc.data.holding import held
-from dpmpc.data.mapping import targets_of
-from dpmpc.data.ownership import fitting
-from dpmpc.data.persons import persons_at
-from dpmpc.data.planned import OTHER_SIZES, other_sizes
-from dpmpc.data.table import Table
 from dpmpc.errors import RecordError, SpentError, UsageError
+from dpmpc.folders import write_file
+from dpmpc.intake.missing import keeping
+from dpmpc.intake.staging import held
+from dpmpc.intake.table import Table
 from dpmpc.privacy.assignment import Parted
 from dpmpc.processes.provenance import software
 from dpmpc.processes.worker import Log
+from dpmpc.records.mapping import targets_of
+from dpmpc.records.ownership import fitting
+from dpmpc.records.persons import persons_at
+from dpmpc.records.planned import OTHER_SIZES, other_sizes
 from dpmpc.runs.before_release import Emit, connected, forecast_of, own_ledger
 from dpmpc.runs.job import OPENED, SAID, OwnersJob, StageJob
 from dpmpc.runs.named_records import as_planned, fits_at_first
@@ -189,7 +190,7 @@ def deliver(
         who = list(range(plan.owners) if present is None else present)
         said = {"run": plan.run_id, "source": plan.source.KIND, "owners": who}
         said |= plan.source.says(sum_of(plan, total, present))
-        (out / SAID).write_text(json.dumps(said, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        write_file(out / SAID, json.dumps(said, indent=1, allow_nan=False) + "\n")
     if costs is None:
         return
     report: dict[str, Any] = {
@@ -212,4 +213,4 @@ def deliver(
     }
     if plan.checks_owners:
         report["owner_checks"] = owners_section(plan)
-    (out / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    write_file(out / "report.json", json.dumps(report, indent=1) + "\n")

@@ -7,16 +7,16 @@ from functools import partial
 
 from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data import Dataset
-from dpmpc.data.database import filtered_by
-from dpmpc.data.loading import OpenTable
-from dpmpc.data.mapping import one_value
-from dpmpc.data.persons import kept, said_of
-from dpmpc.data.table import some
 from dpmpc.errors import number_of
+from dpmpc.intake.database import filtered_by
+from dpmpc.intake.table import some
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.whole import WholeRun
 from dpmpc.processes.worker import Log
+from dpmpc.records import Dataset
+from dpmpc.records.loading import OpenTable
+from dpmpc.records.mapping import one_value
+from dpmpc.records.persons import kept, said_of
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.before_release import Emit, budget_of
 from dpmpc.runs.evaluating import all_of, training_part

@@ -25,7 +25,6 @@ from dpmpc.aggregation.plan.spending import held_against
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.aggregation.wire.transcript import Opened
-from dpmpc.data import Dataset
 from dpmpc.errors import DpmpcError, SpentError, UsageError, public_message
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
@@ -35,6 +34,7 @@ from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.logs import log_to
 from dpmpc.processes.status import Status, status_path
 from dpmpc.processes.worker import Log
+from dpmpc.records import Dataset
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.before_release import (
     Emit,

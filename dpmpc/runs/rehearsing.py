@@ -13,7 +13,6 @@ from typing import Any
 
 from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder
 from dpmpc.lazy import dataclass
@@ -21,6 +20,7 @@ from dpmpc.mpc.transport.credentials import make_credentials
 from dpmpc.privacy.account import ENVIRONMENT
 from dpmpc.processes.supervisor import Job, run_jobs
 from dpmpc.processes.worker import Emit, Log
+from dpmpc.records.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.runs.joining import Joining, join
 from dpmpc.runs.kit import KEYS, Kit, read_kit, rewrite_site
 from dpmpc.runs.named_records import described_schema

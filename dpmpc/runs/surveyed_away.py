@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.loading import NOTHING_STOOD_OUT
-from dpmpc.data.schema import Schema
 from dpmpc.learning.method import Learning
 from dpmpc.learning.survey_columns import SURVEY
+from dpmpc.records.loading import NOTHING_STOOD_OUT
+from dpmpc.records.schema import Schema
 from dpmpc.runs.job import WHOLE
 
 

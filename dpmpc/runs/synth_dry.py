@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.absent import keeping
-from dpmpc.data.loading import Source, opened
-from dpmpc.data.schema import Schema
-from dpmpc.data.spelling import PLAIN, Spelling
+from dpmpc.intake.missing import keeping
+from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.noise.forecast import forecast
 from dpmpc.processes.room import free_memory
+from dpmpc.records.loading import Source, opened
+from dpmpc.records.schema import Schema
 from dpmpc.runs.stats import kept_of
 from dpmpc.runs.synth import cuts_of, lines_of, named_columns
 from dpmpc.runs.synth_columns import public_columns

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.schema import Classes, Labels, Range, Schema
+from dpmpc.records.schema import Classes, Labels, Range, Schema
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Counts, Moments
 from dpmpc.statistics.cells import Ints, Records

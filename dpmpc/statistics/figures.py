@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.schema import Classes, Labels, Range, Target
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.softmax import predicted
+from dpmpc.records.schema import Classes, Labels, Range, Target
 from dpmpc.statistics.intervals import Number, hidden
 
 Floats = NDArray[np.float64]

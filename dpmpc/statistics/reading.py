@@ -5,7 +5,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from dpmpc.data.spelling import canonical
+from dpmpc.intake.spelling import canonical
 from dpmpc.lazy import dataclass
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.syntax import Token, Written

@@ -20,7 +20,7 @@ from dpmpc.statistics.held_out import Evaluated
 from dpmpc.statistics.tables import Tables
 
 if TYPE_CHECKING:
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
 
 QUESTIONS = "questions"  # the name of the stage
 

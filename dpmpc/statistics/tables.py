@@ -18,11 +18,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.source import Piece, Source, of_means
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
+from dpmpc.records.schema import Schema
 from dpmpc.settings import only_known
 from dpmpc.statistics.asking import Answer, Asking
 from dpmpc.statistics.blocks import Block, Counts, Distance, Part, width
@@ -38,7 +38,7 @@ from dpmpc.statistics.question import Query
 from dpmpc.statistics.scores import Model
 
 if TYPE_CHECKING:
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
 
 STEP = 0.5**FINEST  # of the vectors, in records
 _NUMBERS = 1 << 24  # of owners' vectors that are held at once

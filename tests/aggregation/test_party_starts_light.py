@@ -32,9 +32,9 @@ def test_a_party_loads_no_reader_of_records_and_no_package_of_statistics() -> No
 
 def test_a_party_that_joins_has_the_whole_library_and_loads_no_engine_of_records() -> None:
     code = (
-        "import sys, dpmpc.cli.join, dpmpc.runs.start, dpmpc.data.sets;"
+        "import sys, dpmpc.cli.join, dpmpc.runs.start, dpmpc.records.sets;"
         "loaded = lambda: {'duckdb', '_duckdb', 'nanoarrow', 'mpmath', 'scipy', 'sklearn'} & set(sys.modules);"
-        "print(*sorted(loaded())); from dpmpc.data.engine import duckdb; duckdb.Error; print(*sorted(loaded()))"
+        "print(*sorted(loaded())); from dpmpc.intake.engine import duckdb; duckdb.Error; print(*sorted(loaded()))"
     )
     assert said(code) in ("_duckdb", "duckdb")
 

@@ -24,13 +24,13 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli import main as cli
 from dpmpc.cli.check import command as check_command
 from dpmpc.cli.train_options import OPTIONS
-from dpmpc.data.planned import planned_sizes
-from dpmpc.data.schema import Classes, Labels
-from dpmpc.data.written import known_keys
 from dpmpc.errors import UsageError
+from dpmpc.intake.written import known_keys
 from dpmpc.mpc.transport import credentials
 from dpmpc.mpc.transport.credentials import make_request, sign_request
 from dpmpc.privacy.account import account_folder
+from dpmpc.records.planned import planned_sizes
+from dpmpc.records.schema import Classes, Labels
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_file import ConsortiumFile, editor_schema
 from dpmpc.runs.consortium_text import Founding, text_of

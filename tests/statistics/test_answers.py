@@ -9,8 +9,8 @@ import pytest
 from scipy.special import chdtrc, ndtri
 from sklearn.isotonic import isotonic_regression
 
-from dpmpc.data.loading import opened
 from dpmpc.errors import UsageError
+from dpmpc.records.loading import opened
 from dpmpc.statistics import intervals
 from dpmpc.statistics.asking import Answer
 from dpmpc.statistics.columns import Columns

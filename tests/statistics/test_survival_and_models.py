@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import optimize, stats
 
-from dpmpc.data.loading import opened
+from dpmpc.records.loading import opened
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.kinds.products import correlation

@@ -8,7 +8,6 @@ from typing import get_args
 from dpmpc.aggregation.plan.asked import Asked, Bounds
 from dpmpc.aggregation.plan.one_line import is_one_line, one_line
 from dpmpc.aggregation.plan.owner_bounds import check_owners_possible
-from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import Learning
 from dpmpc.learning.task import check_modelled
@@ -18,6 +17,7 @@ from dpmpc.mpc.transport.channels import MOST_RELEASES
 from dpmpc.privacy.checks import check_count
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.sensitivity import Weights
+from dpmpc.records.schema import Schema
 
 _PART = re.compile(r"(record|person):[0-9a-f]{16}/[A-Za-z_]\w*")
 

@@ -22,8 +22,8 @@ from dpmpc.aggregation.plan.guarantee import covers, ideal, reads_classes, units
 from dpmpc.aggregation.plan.of_vectors import VectorSettings
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
-from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
+from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import SOURCES
 from dpmpc.learning.vectors import Vectors

@@ -20,14 +20,15 @@ from dpmpc.aggregation.plan.of_vectors import plan_of_vectors
 from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.aggregation.plan.stages import check_stages, stage_plan
 from dpmpc.codec import MisfitError, loads, of_json, to_json
-from dpmpc.data.schema import Schema
-from dpmpc.data.written import text_of
 from dpmpc.errors import UsageError
+from dpmpc.folders import write_file
+from dpmpc.intake.written import text_of
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.method import Learning
 from dpmpc.learning.source import SOURCES, Source
 from dpmpc.mpc.contract.backend import BACKENDS, Resumes
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.records.schema import Schema
 from dpmpc.settings import declared
 
 VERSION = 9
@@ -199,10 +200,7 @@ class Plan(Asked):
 
     def write(self, path: Path | str) -> None:
         """Writes the plan whole or not at all."""
-        path = Path(path)
-        partial = path.with_suffix(".tmp")
-        partial.write_text(self.to_text(), encoding="utf-8")
-        partial.replace(path)
+        write_file(Path(path), self.to_text())
 
 
 def _with_schema(kind: str, source: Any, value: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
