@@ -22,6 +22,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first, noise_of, stage_plan
 from dpmpc.benchmarks.stats_coverage import ABOUT, Tally, lines_of, records_of, report
 from dpmpc.learning.learner import Learner
+from dpmpc.outcome import Level, Number
 from dpmpc.records.blocks import in_memory
 from dpmpc.records.schema import Schema
 from dpmpc.runs.consortium import read_consortium
@@ -29,7 +30,6 @@ from dpmpc.statistics.cells import Ints, Records
 from dpmpc.statistics.evaluated import figures_of, tables_of, totals
 from dpmpc.statistics.figures import Figures
 from dpmpc.statistics.held_out import GRAIN
-from dpmpc.statistics.intervals import Level, Number
 from dpmpc.statistics.study import Study
 from dpmpc.statistics.tables import STEP, Tables
 

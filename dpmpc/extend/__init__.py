@@ -40,6 +40,7 @@ from dpmpc.learning.settings import Descent
 from dpmpc.learning.source import SOURCES, Following, Schedule, Source, Stage, Sum, of_means
 from dpmpc.learning.task import TASKS, Task
 from dpmpc.mpc.contract.backend import BACKENDS, Backend, Counts, Dealer, Holder
+from dpmpc.outcome import Answer, Bars, Curves, Forest, Line, Number, Shape
 from dpmpc.privacy.exact import ExactLaw, from_pmf
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.mechanism import Mechanism
@@ -47,18 +48,17 @@ from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity
 from dpmpc.privacy.spending import Spending
 from dpmpc.records.blocks import Records
 from dpmpc.records.schema import Labels, Range, Schema, Target
-from dpmpc.statistics.asking import Answer, Asking, Line
+from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Part
 from dpmpc.statistics.cells import Axis
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.compile import axis_of, by_of, cells, scaled
-from dpmpc.statistics.intervals import Number, Pair, linear, quadratic, ratio, share
+from dpmpc.statistics.intervals import Pair, linear, quadratic, ratio, share
 from dpmpc.statistics.kind import QUESTION_KINDS, QuestionKind
 from dpmpc.statistics.options import Choice, Increasing, OfColumn, Option, Whole
 from dpmpc.statistics.question import Query
 from dpmpc.statistics.reading import Reading
 from dpmpc.statistics.scores import Model
-from dpmpc.statistics.shapes import Bars, Curves, Forest, Shape
 
 __all__ = [
     "BACKENDS",

@@ -11,7 +11,6 @@ from dpmpc.records.schema import checked_bounds
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.expected import expected, lines
-from dpmpc.statistics.kind import shapes_of
 from dpmpc.statistics.query import parse
 from dpmpc.statistics.tables import Tables
 
@@ -53,6 +52,5 @@ def check_question(asked: Sequence[str], bounds: Mapping[str, Any], seed: int = 
                     n = found.number
                     if n.estimate is not None and (n.low is None or n.high is None or not n.low <= n.high):
                         raise ConformanceError(f"an estimate has an interval; {line} has {n}")
-                shapes_of(answer)
         lines(expected(tables, _SIZES, sigma))
     return worst

@@ -111,6 +111,14 @@ def check_columns(
     return Findings(table.n, tuple(counts), tuple(found))
 
 
+def check_reads(names: Sequence[str], table: Table, sizes: Sequence[int] = ()) -> Findings:
+    """The same where no more is known of columns than that these are read: whether they are there."""
+    found = [Finding("refused", name, f"not in {table.source}") for name in names if name not in table]
+    if sizes and table.n not in (*sizes, sum(sizes)):
+        found.append(Finding("refused", "records", other_sizes(sizes, (table.n,))))
+    return Findings(table.n, (), (*found, *copies(table)))
+
+
 def _columns(columns: Sequence[Column], table: Table, rows: int, found: list[Finding]) -> list[Counts]:
     """What becomes of each column's values."""
     counts: list[Counts] = []

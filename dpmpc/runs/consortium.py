@@ -24,6 +24,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.learning.source import Source
 from dpmpc.learning.task import modelled
 from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
+from dpmpc.outcome import Level
 from dpmpc.records.schema import (
     Classes,
     Column,
@@ -44,7 +45,6 @@ from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.settings import declared
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.expected import refuse_hopeless
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.cuts import stated

@@ -59,16 +59,14 @@ def run_alone(job: OwnersJob, plan: Plan, log: Log, emit: Emit) -> None:
         raise UsageError(
             f"what reads records once makes one release; this plan of {plan.source.KIND} has {plan.releases}; plan one"
         )
-    asked = isinstance(plan.source, Tables)
-
     def keep(total: Ints, present: Presence | None, costs: list[PartyCost] | None) -> None:
         deliver(plan, total, present, job.out, time.time() - job.started, costs)
         if is_synthesis(job.out):
             made_from(job.out).write_rows(job.out)
             log("synthetic rows written")
 
-    run_once(job, plan, log, emit, "asking all questions at once" if asked else "making the release", keep)
-    log(f"{'answers' if asked else SAID} written")
+    run_once(job, plan, log, emit, plan.source.DOES, keep)
+    log(f"{plan.source.MAKES} written")
 
 
 def run_stage(job: OwnersJob, plan: Plan, stage: StageJob, log: Log, emit: Emit) -> None:
@@ -158,7 +156,7 @@ def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
 
 def _kept(plan: Plan, table: Table) -> Table:
     """The table, in which the words that are levels of the plan's categories are values."""
-    return keeping(table, plan.source.columns.listed) if isinstance(plan.source, Tables) else table
+    return keeping(table, plan.source.listed)
 
 
 def _parted(job: OwnersJob, plan: Plan) -> Parted | None:

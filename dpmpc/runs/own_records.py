@@ -36,7 +36,6 @@ from dpmpc.runs.planning import expectation, facts_of, plan_of, settled
 from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.surveying import earlier, survey, wanted
 from dpmpc.runs.whole_run import keep_both
-from dpmpc.synthesis.source import Synthesis
 
 
 def surveyed(
@@ -108,7 +107,7 @@ def own_records(job: OwnersJob, plan: Plan, emit: Emit) -> Iterator[OpenTable]:
         whole = plan if job.stage is None else job.stage.whole
         for line in looked_at(whole, request, records.table):
             emit("part", text=line)
-        if isinstance(whole.source, Synthesis) and request.spelling.misfits == "ask":
+        if whole.source.STRICT and request.spelling.misfits == "ask":
             check_spelled(records.table, whole.source.reads, "plan without them")
         found = records if request.kept is None else replace(records, table=kept(records.table, request.kept))
         if text := unplaced(request, whole, job.owner, found.table):

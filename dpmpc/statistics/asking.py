@@ -1,4 +1,4 @@
-"""A question on its way to an answer, and what an answer is: lines with labels, names and numbers."""
+"""A question on its way to an answer."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,35 +7,15 @@ import numpy as np
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
+from dpmpc.outcome import Answer, Level, Line, Number
 from dpmpc.statistics.blocks import Block, Counts
 from dpmpc.statistics.cells import Axis
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.compile import by_of
-from dpmpc.statistics.intervals import Floats, Level, Number
+from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.question import Query
 from dpmpc.statistics.scores import Model
-
-
-@dataclass(frozen=True)
-class Line:
-    """One number of an answer: the labels of its row, what it is, and the number."""
-
-    labels: tuple[str, ...]
-    statistic: str
-    number: Number
-
-
-@dataclass(frozen=True)
-class Answer:
-    """All numbers of a question. `headers`: what each label of a line is; `grouped`: whether the first is its `by`."""
-
-    question: str
-    headers: tuple[str, ...]
-    lines: tuple[Line, ...]
-    grouped: bool = False
-    notes: tuple[str, ...] = ()
-    what: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,4 +74,4 @@ class Asking:
         """The answer with these lines."""
         first = () if self.query.by is None else (self.query.by,)
         query = self.query
-        return Answer(str(query), (*first, *headers), tuple(lines), bool(first), notes, query.what)
+        return Answer(str(query), (*first, *headers), tuple(lines), bool(first), notes)

@@ -7,7 +7,7 @@ no list has is a level of its own.
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -183,6 +183,18 @@ class Columns:
     def listed(self) -> dict[str, tuple[str, ...]]:
         """The values that have a level of their own, of each category."""
         return {c.name: tuple(spelled for spelled, _ in c.codes) for c in self.columns if isinstance(c, Category)}
+
+    @property
+    def invented(self) -> Iterator[tuple[str, tuple[float, float] | list[str]]]:
+        """What made-up records hold: (column, what its values lie between, or are one of)."""
+        for column in self.columns:
+            match column:
+                case Quantity(name, low, high):
+                    yield name, (low, high)
+                case Category(name, _, codes):
+                    yield name, [spelled for spelled, _ in codes]
+                case Bucketed(name):
+                    yield name, [f"made up {k}" for k in range(8)]
 
     @property
     def open_lists(self) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpmpc.errors import UsageError
+from dpmpc.outcome import Level
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.statistics.foresight import Expected, Foreseeing
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.kind import QUESTION_KINDS
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.tables import Tables

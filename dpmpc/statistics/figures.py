@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.softmax import predicted
+from dpmpc.outcome import Number, hidden
 from dpmpc.records.schema import Classes, Labels, Range, Target
-from dpmpc.statistics.intervals import Number, hidden
 
 Floats = NDArray[np.float64]
 Kind = Literal["two", "several", "number"]

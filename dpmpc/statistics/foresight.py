@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dpmpc.lazy import dataclass
+from dpmpc.outcome import Level
 from dpmpc.statistics.blocks import Block, Counts, Moments, Tree, groups
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.opened import Opened, Weights, unit_weights
 from dpmpc.statistics.quantile import rank_variances
 from dpmpc.statistics.question import Query

@@ -6,10 +6,12 @@ again, dry runs, pages. A kind of another package is an entry point of the group
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
+from dpmpc.outcome import Answer, Bars, Forest, Shape
 from dpmpc.registry import Registry
-from dpmpc.statistics.asking import Answer, Asking
+from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Part
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.foresight import Expected, Foreseeing, widest
@@ -17,7 +19,6 @@ from dpmpc.statistics.options import Option
 from dpmpc.statistics.question import Query
 from dpmpc.statistics.reading import Reading
 from dpmpc.statistics.scores import Model
-from dpmpc.statistics.shapes import Bars, Forest, Shape
 
 
 class QuestionKind:
@@ -104,10 +105,7 @@ def parts_of(query: Query, columns: Columns, models: Mapping[str, Model]) -> tup
 
 
 def answer(asking: Asking) -> Answer:
-    """The answer to a question."""
-    return QUESTION_KINDS[asking.query.what].answer(asking)
-
-
-def shapes_of(answer: Answer) -> tuple[Shape, ...]:
-    """The pictures of an answer, as values."""
-    return QUESTION_KINDS[answer.what].draw(answer)
+    """The answer to a question, with its pictures."""
+    kind = QUESTION_KINDS[asking.query.what]
+    found = kind.answer(asking)
+    return replace(found, shapes=tuple(shape for shape in kind.draw(found) if shape.lines))

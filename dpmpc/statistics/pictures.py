@@ -7,10 +7,8 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from dpmpc.statistics.asking import Answer, Line
+from dpmpc.outcome import Answer, Bars, Calibration, Curves, Forest, Line, Shape
 from dpmpc.statistics.cells import spelled
-from dpmpc.statistics.kind import shapes_of
-from dpmpc.statistics.shapes import Bars, Calibration, Curves, Forest, Shape
 
 WIDE, LEFT, RIGHT, ROW = 720, 230, 20, 18
 _COLOURS = ("#1b4f72", "#d68910", "#148f77", "#884ea0", "#a93226", "#7f8c8d")
@@ -18,8 +16,8 @@ _BAND = "#d6e4f0"
 
 
 def pictures(answer: Answer) -> list[str]:
-    """The pictures of an answer, which its kind names; none where there is nothing to draw."""
-    return [drawn(shape) for shape in shapes_of(answer) if shape.lines]
+    """The pictures of an answer; none where there is nothing to draw."""
+    return [drawn(shape) for shape in answer.shapes]
 
 
 def drawn(shape: Shape) -> str:

@@ -14,7 +14,6 @@ from dpmpc.errors import UsageError
 from dpmpc.intake.written import known_keys
 from dpmpc.records.check import schema_in
 from dpmpc.records.columns import Categorical, Date
-from dpmpc.records.planned import asks, planned_sizes
 from dpmpc.records.schema import Labels, Numeric, Schema, column_of_bounds, editor_schema, read_bounds
 from dpmpc.runs.consortium import read_consortium
 from tests.tables import write
@@ -156,7 +155,7 @@ def test_a_pipe_is_refused_before_it_is_opened(name: str, tmp_path: Path, monkey
     readers = {
         "schema": (Schema.read, schema_in, read_bounds),
         "limits": (Limits.read, read_consortium),
-        "plan": (Plan.read, schema_in, planned_sizes, asks),
+        "plan": (Plan.read, schema_in),
     }
     for read in readers[pipe.stem]:
         with pytest.raises(UsageError, match="is a pipe or a device; save it as a file"):
@@ -174,14 +173,13 @@ def test_a_folder_and_a_file_too_large_are_one_line(name: str, tmp_path: Path) -
     readers = {
         "schema": (Schema.read, schema_in, read_bounds),
         "limits": (Limits.read, read_consortium),
-        "plan": (Plan.read, schema_in, planned_sizes),
+        "plan": (Plan.read, schema_in),
     }
     for read in readers[large.stem]:
         with pytest.raises(UsageError, match=r"file has up to 64 MB; .* has 67,108,865 bytes; name the right file"):
             read(large)
-        if read is not planned_sizes:  # of a file that was read before
-            with pytest.raises(UsageError, match="Is a directory; check the path"):
-                read(folder)
+        with pytest.raises(UsageError, match="Is a directory; check the path"):
+            read(folder)
 
 
 @pytest.mark.parametrize(

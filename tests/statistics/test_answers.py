@@ -10,11 +10,11 @@ from scipy.special import chdtrc, ndtri
 from sklearn.isotonic import isotonic_regression
 
 from dpmpc.errors import UsageError
+from dpmpc.outcome import Answer, Level
 from dpmpc.records.loading import opened
 from dpmpc.statistics import intervals
-from dpmpc.statistics.asking import Answer
 from dpmpc.statistics.columns import Columns
-from dpmpc.statistics.intervals import Level, Pair, linear, quadratic, ratio, share
+from dpmpc.statistics.intervals import Pair, linear, quadratic, ratio, share
 from dpmpc.statistics.kinds import survival
 from dpmpc.statistics.kinds.survival import chi_square_tail
 from dpmpc.statistics.layout import Unit

@@ -8,12 +8,11 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score, brier_score_loss, r2_score, roc_auc_score
 
 from dpmpc.errors import UsageError
+from dpmpc.outcome import Answer, Level
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
-from dpmpc.statistics.asking import Answer
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.columns import Columns
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.kinds.evaluation import auc, two_classes
 from dpmpc.statistics.scores import Model, Scores
 from dpmpc.statistics.tables import Tables

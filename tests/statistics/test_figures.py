@@ -17,6 +17,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )  # fmt: skip
 
+from dpmpc.outcome import Number
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import Mapping
 from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema
@@ -26,7 +27,6 @@ from dpmpc.statistics import figures
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.evaluated import NAME, figures_of, question
 from dpmpc.statistics.figures import Figures, corrected, plain, plain_one
-from dpmpc.statistics.intervals import Number
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables
 

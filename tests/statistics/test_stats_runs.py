@@ -14,10 +14,10 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.main import group
 from dpmpc.errors import UsageError
 from dpmpc.intake.spelling import Spelling
+from dpmpc.outcome import Level
 from dpmpc.records.schema import Categorical, Labels, Numeric, Schema
 from dpmpc.runs.questions import asked_of, flattered, read_queries, warn_of
 from dpmpc.runs.stats import OPENED, dry, noise_of, plan_of_tables, reopened
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import STEP, Tables
 

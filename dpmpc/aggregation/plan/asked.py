@@ -10,10 +10,9 @@ from typing import Any, Literal
 
 from dpmpc.aggregation.plan.names import Names
 from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, Promise
-from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.adaptive_clipping import ClippingBound
-from dpmpc.learning.method import Learning
+from dpmpc.learning.method import Learning, learning_of
 from dpmpc.learning.source import Source, owner_factors
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.persons import Persons
@@ -172,15 +171,12 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
         """The schema that maps records, which says task, classes and bounds, or its draft while a survey is to come."""
         if self.schema is not None:
             return Schema.from_json(self.schema)
-        draft = self.source.survey if isinstance(self.source, Learning) else None
-        return None if draft is None else draft.schema
+        return self.source.draft
 
     @property
     def learning(self) -> Learning:
-        """How a model is learned. Errors: the plan is for vectors of the caller's own."""
-        if not isinstance(self.source, Learning):
-            raise UsageError("a training run needs a plan of train; this one is for the caller's own vectors")
-        return self.source
+        """How a model is learned. Errors: the plan is of something else."""
+        return learning_of(self.source)
 
     def session_id(self, attempt: Attempt) -> bytes:
         """What every message and every stream of randomness of an attempt is bound to."""

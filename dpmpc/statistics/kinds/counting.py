@@ -5,12 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmpc.statistics.asking import Answer, Asking, Line
+from dpmpc.outcome import Answer, Level, Line, Number
+from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Block, Counts, Part
 from dpmpc.statistics.cells import Axis, Bins, even, logarithmic, octaves
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.compile import DEFAULT_BINS, axis_of, by_of, cells, quantity
-from dpmpc.statistics.intervals import Level, Number, Pair, linear, share
+from dpmpc.statistics.intervals import Pair, linear, share
 from dpmpc.statistics.kind import QuestionKind
 from dpmpc.statistics.opened import Weights, unit_weights
 from dpmpc.statistics.options import MOST_BINS, Choice, Increasing, Option, Whole

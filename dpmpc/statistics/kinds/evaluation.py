@@ -13,19 +13,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmpc.statistics.asking import Answer, Asking
+from dpmpc.outcome import Answer, Calibration, Forest, Level, Number, Shape
+from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Counts, Moments, Part, groups
 from dpmpc.statistics.cells import Levels
 from dpmpc.statistics.columns import Category, Columns, Quantity
 from dpmpc.statistics.compile import by_of
 from dpmpc.statistics.foresight import Expected, Foreseeing, widest
-from dpmpc.statistics.intervals import Floats, Level, Number, Pair, linear, quadratic, ratio, share, symmetric
+from dpmpc.statistics.intervals import Floats, Pair, linear, quadratic, ratio, share, symmetric
 from dpmpc.statistics.kind import QuestionKind, told
 from dpmpc.statistics.options import Option, Whole
 from dpmpc.statistics.question import Query
 from dpmpc.statistics.reading import Reading
 from dpmpc.statistics.scores import IsClass, Model, Predicted, Scores, Target, task_of
-from dpmpc.statistics.shapes import Calibration, Forest, Shape
 
 CALIBRATION = 10  # groups of probabilities
 _Lines = Iterator[tuple[str, str, Number]]

@@ -5,11 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmpc.statistics.asking import Answer, Asking, Line
+from dpmpc.outcome import Answer, Line, Number
+from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Block, Moments, Part
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.compile import by_of, scaled
-from dpmpc.statistics.intervals import Floats, Number, Pair, quadratic, ratio, symmetric
+from dpmpc.statistics.intervals import Floats, Pair, quadratic, ratio, symmetric
 from dpmpc.statistics.kind import QuestionKind
 from dpmpc.statistics.options import Increasing, Option
 from dpmpc.statistics.question import Query

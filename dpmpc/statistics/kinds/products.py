@@ -10,11 +10,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dpmpc.statistics.asking import Answer, Asking
+from dpmpc.outcome import NONE, Answer, Level, Number
+from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Part, Products, pairs
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.compile import by_of, scaled
-from dpmpc.statistics.intervals import NONE, Floats, Level, Number
+from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.kind import QuestionKind
 from dpmpc.statistics.question import Query
 from dpmpc.statistics.scores import Model

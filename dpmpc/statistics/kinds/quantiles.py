@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dpmpc.statistics.asking import Answer, Asking, Line
+from dpmpc.outcome import Answer, Line
+from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Part, Tree
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.compile import by_of, scaled

@@ -22,18 +22,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmpc.statistics.asking import Answer, Asking
+from dpmpc.outcome import NO_ESTIMATE, Answer, Curves, Level, Number, Shape
+from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Counts, Part
 from dpmpc.statistics.cells import Bins, even, spelled
 from dpmpc.statistics.columns import MISSING, OTHER, Columns, Quantity
 from dpmpc.statistics.compile import axis_of, by_of, cells, quantity
-from dpmpc.statistics.intervals import NO_ESTIMATE, Floats, Level, Number
+from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.kind import QuestionKind, told
 from dpmpc.statistics.options import MOST_BINS, Increasing, Option, Whole
 from dpmpc.statistics.question import Query
 from dpmpc.statistics.reading import Reading
 from dpmpc.statistics.scores import Model
-from dpmpc.statistics.shapes import Curves, Shape
 
 FEWEST = 8.0
 MARGIN, WIDER = 3.0, 1.5  # deviations: so near FEWEST, intervals reach further by so many

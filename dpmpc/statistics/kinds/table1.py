@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dpmpc.statistics.asking import Answer, Asking, Line
+from dpmpc.outcome import Answer, Line, Shape
+from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Moments, Part
 from dpmpc.statistics.cells import Axis, Levels
 from dpmpc.statistics.columns import Columns, Quantity
@@ -13,7 +14,6 @@ from dpmpc.statistics.kinds.counting import cell_lines, counts_of
 from dpmpc.statistics.kinds.moments import mean_of, sd_of
 from dpmpc.statistics.question import Query
 from dpmpc.statistics.scores import Model
-from dpmpc.statistics.shapes import Shape
 
 
 class Table1(QuestionKind):
