@@ -5,13 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from dpmpc_experiments.runner import _rewrite
 
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.sites import Party
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError, spelt
-from dpmpc.experiments.runner import _rewrite
 from dpmpc.flower import prepare
 from dpmpc.flower.sealing import Purpose
 from dpmpc.flower.seals import Seals
