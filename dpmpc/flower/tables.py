@@ -19,7 +19,7 @@ from dpmpc.data.planned import OTHER_SIZES, other_sizes
 from dpmpc.data.schema import Schema
 from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.flower.prepared import Prepared, written
+from dpmpc.flower.prepared import Prepared, read_prepared, written
 from dpmpc.runs.questions import asked_of, check_read
 from dpmpc.runs.stats import bounds_of, foreseen, plan_of_tables
 from dpmpc.statistics.expected import refuse_hopeless
@@ -72,6 +72,16 @@ def asked_in(prepared: Prepared) -> Tables:
             f"questions need a plan that asks; this one is of {prepared.plan.source.KIND}; make it by prepare_questions"
         )
     return prepared.plan.source
+
+
+def check_records(prepared: Prepared | Path | str, owner: int, records: Source, spelling: Spelling = PLAIN) -> None:
+    """Returns if an owner's records fit a plan of questions: for the owner itself, before a run, in which nobody is
+    told that they do not. Errors: UsageError, in words that may quote them."""
+    given = read_prepared(prepared)
+    asked_in(given)
+    if not 0 <= owner < given.plan.owners:
+        raise UsageError(f"owners are numbered from 0; got owner {owner} of {given.plan.owners}; mend the index")
+    mean_of(given.plan, owner, records, spelling)
 
 
 def mean_of(plan: Plan, owner: int, records: Source, spelling: Spelling = PLAIN) -> Floats:
