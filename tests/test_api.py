@@ -21,6 +21,7 @@ import pytest
 import dpmpc
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.mpc.mpyc.runtime import import_mpyc
 from dpmpc.privacy.ledgers import read_ledger
 from tests.runs import HANG, alive, children_of, own_addresses, wait_until
@@ -45,10 +46,10 @@ def test_the_pages_code_runs(tmp_path: Path) -> None:
 
 def test_a_package_that_the_pages_name_is_there_when_it_is_used() -> None:
     """`import dpmpc` alone; what is no package is still no attribute."""
-    names = "dpmpc.data.__name__, dpmpc.privacy.__name__, hasattr(dpmpc, 'dat'), hasattr(dpmpc, '_x')"
+    names = "dpmpc.records.__name__, dpmpc.privacy.__name__, hasattr(dpmpc, 'dat'), hasattr(dpmpc, '_x')"
     code = f"import dpmpc; print({names})"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.split() == ["dpmpc.data", "dpmpc.privacy", "False", "False"]
+    assert said.split() == ["dpmpc.records", "dpmpc.privacy", "False", "False"]
 
 
 def test_every_public_name_has_one_home_and_says_what_it_is() -> None:
@@ -68,7 +69,7 @@ def test_names_that_texts_tell_are_there() -> None:
     root = PAGE.parents[1]
     files = [*(root / "dpmpc").rglob("*.py"), *(root / "docs").rglob("*.md")]
     told = {name for file in files for name in pattern.findall(file.read_text(encoding="utf-8"))}
-    assert "dpmpc.data.Spelling" in told
+    assert "dpmpc.intake.Spelling" in told
     missing = []
     for name in sorted(told):
         module, _, last = name.rpartition(".")
@@ -390,7 +391,7 @@ def test_wrong_sites_are_refused(tmp_path: Path) -> None:
     plan = dpmpc.Plan.create(**SMALL)
     with pytest.raises(dpmpc.UsageError, match="owners are numbered"):
         dpmpc.Owner(plan, 3, ["127.0.0.1:1"] * 3)
-    with pytest.raises(dpmpc.UsageError, match="one host:port a party"):
+    with pytest.raises(dpmpc.UsageError, match="once for each party; got 1"):
         dpmpc.Owner(plan, 0, ["127.0.0.1:1"])
     with pytest.raises(dpmpc.UsageError, match="without TLS"):
         dpmpc.Party(plan, 0, ["a.example:1", "b.example:1", "c.example:1"], out=tmp_path)
@@ -403,12 +404,12 @@ def test_wrong_sites_are_refused(tmp_path: Path) -> None:
 def test_plans_that_differ_do_not_meet(tmp_path: Path) -> None:
     """An owner with another epsilon than the parties' is refused by their digest."""
     mine, theirs = (dpmpc.Plan.create(**{**SMALL, "epsilon": e}, run_id="r") for e in (1.0, 8.0))
-    parties = PartiesHere(3, tmp_path)
+    parties = PartiesHere(3, Here(out=tmp_path, wait=HANG))
     try:
-        parties.begin(theirs, FIRST_ATTEMPT, HANG)
+        parties.begin(theirs, FIRST_ATTEMPT)
         from dpmpc.aggregation.owner.aggregator import Aggregator
 
         with pytest.raises(dpmpc.PeerError, match="same plan"):
-            Aggregator.joining(mine, parties, (0, 3), HANG)
+            Aggregator.joining(mine, parties, (0, 3), Here(wait=HANG))
     finally:
         parties.end()

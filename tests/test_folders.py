@@ -5,21 +5,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from dpmpc_experiments.runner import _rewrite
 
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.sites import Party
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.example import hospitals
 from dpmpc.errors import UsageError, spelt
-from dpmpc.experiments.runner import _rewrite
 from dpmpc.flower import prepare
 from dpmpc.flower.sealing import Purpose
 from dpmpc.flower.seals import Seals
-from dpmpc.folders import OUT, make_folder
+from dpmpc.folders import OUT, make_folder, replaced, write_file
 from dpmpc.mpc.transport.credentials import make_authority
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.heads import Head, Memory
 from dpmpc.privacy.ledger import Ledger
+from dpmpc.records.example import hospitals
 from dpmpc.runs.folder import make_private
 
 PLAN = Plan.create(owners=3, dimension=2, clip=1.0, epsilon=1.0, delta=1e-5)
@@ -32,7 +33,7 @@ def counted(folder: Path) -> None:
 
 MAKERS: dict[str, Callable[[Path], object]] = {
     "a party": lambda out: Party(PLAN, 0, ["127.0.0.1:11401", "127.0.0.2:11401", "127.0.0.3:11401"], out=out).run(),
-    "parties here": lambda out: PartiesHere(3, out),
+    "parties here": lambda out: PartiesHere(3, Here(out=out)),
     "an example": lambda out: hospitals(out, 120),
     "an experiment": lambda out: _rewrite(out / "runs.csv", [{"a": 1}]),
     "an authority": make_authority,
@@ -74,3 +75,15 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path, monk
         make_folder(tmp_path, OUT)
     wanted = f"--out must be a directory that can be written; {tmp_path}: Permission denied; name another"
     assert spelt(raised.value.message, lambda name, value: f"--{name}") == wanted
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    write_file(file, "old")
+    with pytest.raises(KeyError), replaced(file) as beside:
+        beside.write_text("half")
+        assert file.read_text() == "old"
+        raise KeyError
+    assert file.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == [file.name]
+    write_file(file, b"new")
+    assert file.read_bytes() == b"new" and [path.name for path in tmp_path.iterdir()] == [file.name]

@@ -27,9 +27,9 @@ from dpmpc.cli.settings import flags_of, known_settings, spelling
 from dpmpc.cli.status import command as status
 from dpmpc.cli.surfaces import SURFACES, keywords, shown, stale
 from dpmpc.cli.train_options import OPTIONS
-from dpmpc.data.written import known_keys
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge
+from dpmpc.intake.written import known_keys
 from dpmpc.processes.status import Status, status_path
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_file import _SECTIONS, ConsortiumFile
@@ -259,7 +259,7 @@ def test_estimators_take_what_the_command_line_takes(kind: Any) -> None:
         {"budget": "1,1e-5"},
     ):
         assert kind(**settings).get_params().items() >= settings.items()
-    assert dpmpc.Aggregator.__init__.__kwdefaults__["min_owners"] is None
+    assert inspect.signature(dpmpc.Aggregator).parameters["min_owners"].default is None
 
 
 def test_a_check_of_records_names_options_that_it_has_and_else_the_places_of_the_plan(tmp_path: Path) -> None:

@@ -25,19 +25,19 @@ from dpmpc.aggregation.plan.spending import held_against
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.aggregation.wire.transcript import Opened
-from dpmpc.data import Dataset
 from dpmpc.errors import DpmpcError, SpentError, UsageError, public_message
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
-from dpmpc.learning.method import Learning
 from dpmpc.learning.model import with_figures, write_model
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.logs import log_to
 from dpmpc.processes.status import Status, status_path
 from dpmpc.processes.worker import Log
+from dpmpc.records import Dataset
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.before_release import (
     Emit,
+    books_of,
     budget_of,
     check_budget,
     check_possible,
@@ -91,21 +91,18 @@ def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
         )
     with contextlib.ExitStack() as stack:
         opener: Opener = partial(_by_parties, None)
-        choose = partial(account_of, said=job.request.account, callers=job.request.source is not None)
         if job.request.role == "both" and job.party is None:
-            sites = SitesHere(job.request.parties, job.out, job.base_port, job.threads, budget_of(job), choose)
+            sites = SitesHere(job.request.parties, job.here, books_of(job))
             stack.callback(sites.end)
             opener = partial(_by_sites, sites)
         elif job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
-            settings: dict[str, Any] = {} if job.role is None else {"role": job.role}
-            settings |= {"base_port": job.base_port, "threads": job.threads}
-            settings |= {"budget": budget_of(job), "account": choose}
-            parties = PartiesHere(job.request.parties, job.out, **settings)
+            role = {} if job.role is None else {"role": job.role}
+            parties = PartiesHere(job.request.parties, job.here, books_of(job), **role)
             stack.callback(parties.end)
             opener = partial(_by_parties, parties)
         try:
             plan, stage = job.plan, job.stage
-            if plan is not None and (stage is not None or not isinstance(plan.source, Learning)):
+            if plan is not None and (stage is not None or not plan.source.TRAINS):
                 from dpmpc.runs.one_release import run_alone, run_stage
 
                 run_alone(job, plan, log, emit) if stage is None else run_stage(job, plan, stage, log, emit)
@@ -280,7 +277,7 @@ def _by_sites(
     """`Opener` where every owner is a party, and all sites are here."""
     records, job = run.dataset.train, run.job
     here = sites.of(
-        run.plan, run.attempt, job.wait, job.out, records, run.known, stall=job.stall, say=says(log, emit)
+        run.plan, run.attempt, job.out, records, run.known, say=says(log, emit)
     )  # fmt: skip
     return stack.enter_context(here)
 

@@ -10,6 +10,7 @@ import dpmpc.aggregation.plan.plan as plans
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import frames_due, work_out, worked_out
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits import gaussian, sampler
 
@@ -32,9 +33,9 @@ def test_a_party_loads_no_reader_of_records_and_no_package_of_statistics() -> No
 
 def test_a_party_that_joins_has_the_whole_library_and_loads_no_engine_of_records() -> None:
     code = (
-        "import sys, dpmpc.cli.join, dpmpc.runs.start, dpmpc.data.sets;"
+        "import sys, dpmpc.cli.join, dpmpc.runs.start, dpmpc.records.sets;"
         "loaded = lambda: {'duckdb', '_duckdb', 'nanoarrow', 'mpmath', 'scipy', 'sklearn'} & set(sys.modules);"
-        "print(*sorted(loaded())); from dpmpc.data.engine import duckdb; duckdb.Error; print(*sorted(loaded()))"
+        "print(*sorted(loaded())); from dpmpc.intake.engine import duckdb; duckdb.Error; print(*sorted(loaded()))"
     )
     assert said(code) in ("_duckdb", "duckdb")
 
@@ -44,7 +45,7 @@ def test_a_small_file_is_read_without_what_the_engine_adds_in_python(tmp_path: P
     rows = "".join(f"{k},{'yes' if k % 3 else 'no'}\n" for k in range(40))
     (tmp_path / "a.csv").write_text(f"a,b\n{rows}", encoding="utf-8")
     code = (
-        "import sys; from dpmpc.data import load;"
+        "import sys; from dpmpc.records import load;"
         f"n = load({str(tmp_path / 'a.csv')!r}, target='b', test_fraction=0.0).n;"
         "print(n, '_duckdb' in sys.modules and 'duckdb' in sys.modules); import duckdb; print('duckdb' in sys.modules)"
     )
@@ -99,10 +100,10 @@ def test_a_plan_that_was_worked_out_is_read_and_derived_once_for_all_parties(mon
     derived.clear()
     found = []
     for index in range(3):
-        job = PartyJob(made[0], index, [], [], Path(), 1.0).to_json()
+        job = PartyJob(made[0], index, [], [], Here(out=Path())).to_json()
         found.append(PartyJob.from_json(job, worked_out).plan)
     assert {plan.digest(FIRST_ATTEMPT) for plan in found} == {wanted[0]} and not derived
-    job = PartyJob(made[1], 0, [], [], Path(), 1.0).to_json()  # another plan is derived where it is read
+    job = PartyJob(made[1], 0, [], [], Here(out=Path())).to_json()  # another plan is derived where it is read
     assert PartyJob.from_json(job, worked_out).plan.digest(FIRST_ATTEMPT) == wanted[1] and derived == ["other"]
     for k in range(20):
         work_out(Plan.create(owners=3, dimension=7, clip=1.0, delta=1e-5, run_id=f"run {k}").to_text())
