@@ -169,7 +169,7 @@ def test_what_is_no_plan_of_questions_is_refused(tmp_path: Path) -> None:
     asked, training = plan(tmp_path / "asked"), tmp_path / "training"
     prepare(training, owners=4, dimension=3, clip=1.0, epsilon=1.0, delta=1e-5)
     for call in (lambda: ask(InlineGrid([]), training), lambda: private_answers(training, people)):
-        with pytest.raises(UsageError, match="questions need a plan that asks; this one is of vectors"):
+        with pytest.raises(UsageError, match="answers come from a release of tables; this one is of vectors"):
             call()
     with pytest.raises(UsageError, match="needs a plan for vectors; this one is of tables"):
         private_mod(asked, limits=ANY)
