@@ -41,7 +41,8 @@ from dpmpc.runs.answer_files import ANSWERS, RELEASES
 from dpmpc.runs.questions import asked_of, check_read, tell_of, warn_of
 from dpmpc.runs.stages import MINE, OPENED, keep_sum
 from dpmpc.settings import declared, said
-from dpmpc.statistics.expected import Expected, expected, lines, refuse_hopeless
+from dpmpc.statistics.expected import expected, lines, refuse_hopeless
+from dpmpc.statistics.foresight import Expected
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.output import as_csv, as_json, as_markdown, as_text, frame
 from dpmpc.statistics.page import as_html, as_part
