@@ -11,8 +11,8 @@ import numpy as np
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import RecordError
-from dpmpc.flower.prepared import Prepared, written
+from dpmpc.errors import RecordError, UsageError
+from dpmpc.flower.prepared import Prepared, read_prepared, written
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.staging import held
@@ -71,6 +71,16 @@ def prepare_questions(
 def asked_in(prepared: Prepared) -> Tables:
     """The questions of a plan. Errors: UsageError where it asks none."""
     return asked_by(prepared.plan.source)
+
+
+def check_records(prepared: Prepared | Path | str, owner: int, records: Source, spelling: Spelling = PLAIN) -> None:
+    """Returns if an owner's records fit a plan of questions: for the owner itself, before a run, in which nobody is
+    told that they do not. Errors: UsageError, in words that may quote them."""
+    given = read_prepared(prepared)
+    asked_in(given)
+    if not 0 <= owner < given.plan.owners:
+        raise UsageError(f"owners are numbered from 0; got owner {owner} of {given.plan.owners}; mend the index")
+    mean_of(given.plan, owner, records, spelling)
 
 
 def mean_of(plan: Plan, owner: int, records: Source, spelling: Spelling = PLAIN) -> Floats:
