@@ -21,6 +21,7 @@ import dpmpc
 from dpmpc.learning.source import SOURCES
 from dpmpc.learning.task import TASKS
 from dpmpc.mpc.transport.link import LINKS
+from dpmpc.statistics.kind import QUESTION_KINDS
 from website import house
 
 ROOT = Path(__file__).parents[1]
@@ -274,7 +275,8 @@ def test_files_that_the_texts_name_exist() -> None:
 
 
 def test_modules_that_the_texts_name_exist() -> None:
-    groups = {registry.group for registry in (dpmpc.LAWS, dpmpc.BACKENDS, dpmpc.METHODS, LINKS, SOURCES, TASKS)}
+    all_of = (dpmpc.LAWS, dpmpc.BACKENDS, dpmpc.METHODS, LINKS, QUESTION_KINDS, SOURCES, TASKS)
+    groups = {registry.group for registry in all_of}
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         for name in set(re.findall(r"\bdpmpc\.[a-z_]+(?:\.[a-z_]+)*", page.read_text())) - groups:
             module, _, attribute = name.rpartition(".")

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from dpmpc.aggregation.plan.asked import Bounds, data_digest
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.here import Here
+from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
@@ -40,8 +41,9 @@ from dpmpc.records.schema import Schema
 from dpmpc.runs.answer_files import ANSWERS, RELEASES
 from dpmpc.runs.questions import asked_of, check_read, tell_of, warn_of
 from dpmpc.runs.stages import MINE, OPENED, keep_sum
-from dpmpc.settings import declared, said
-from dpmpc.statistics.expected import Expected, expected, lines, refuse_hopeless
+from dpmpc.settings import declared, keywords, said
+from dpmpc.statistics.expected import expected, lines, refuse_hopeless
+from dpmpc.statistics.foresight import Expected
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.output import as_csv, as_json, as_markdown, as_text, frame
 from dpmpc.statistics.page import as_html, as_part
@@ -186,6 +188,7 @@ def noise_of(plan: Plan) -> float:
     return plan.derived.mechanism.scale * plan.grid.step
 
 
+@keywords(OfTables)
 def stats(
     records: Source,
     queries: Sequence[str | Mapping[str, Any]],
@@ -207,7 +210,7 @@ def stats(
     out: Path | str | None = None,
     wait: float = WAIT,
     tell: Callable[[str], None] | None = None,
-    **settings: Any,
+    **settings: Unpack[SourceKeywords],
 ) -> Statistics:
     """Answers to questions about the records of several owners, from one release with one copy of noise.
 
@@ -252,11 +255,12 @@ def stats(
     return found
 
 
+@keywords(OfTables)
 def dry(
     records: Source, queries: Sequence[str | Mapping[str, Any]], *, owners: str | None = None,
     schema: Schema | Path | str | None = None, bounds: Mapping[str, Any] | Path | str | None = None,
     models: Mapping[str, Path | str | Model] | None = None, memory: int | None = None, spelling: Spelling = PLAIN,
-    capacity: Sequence[int] | None = None, **settings: Any,
+    capacity: Sequence[int] | None = None, **settings: Unpack[SourceKeywords],
 ) -> Dry:  # fmt: skip
     """What `stats` would tell, from public numbers alone; nothing is spent. Of records only their owners are read."""
     tables = asked_of(queries, schema, bounds, models)
