@@ -40,6 +40,11 @@ class Level:
         return self.about == "population"
 
 
+def spelled(value: float) -> str:
+    """A number in at most six digits, and all of a whole one: of a label, an edge, a tick."""
+    return f"{value:.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:.6g}"
+
+
 def hidden(low: float | None, high: float | None) -> bool:
     """Whether an interval of a share leaves nothing out, so that noise hides the share."""
     return (low, high) == (0.0, 1.0)

@@ -18,6 +18,7 @@ from dpmpc.runs.curve_charts import charts
 from dpmpc.runs.figure_page import figures_part, grid
 from dpmpc.runs.summary import features_of
 from dpmpc.runs.svg import bars, duration
+from dpmpc.show.answers_page import as_part
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -323,7 +324,7 @@ def _answers(facts: Facts) -> str:
     """What was asked, alone or before training, of all records."""
     from dpmpc.runs.stats import reopened  # which few pages need
 
-    return f'<div class="wide">{reopened(facts.run).part()}</div>'
+    return f'<div class="wide">{as_part(reopened(facts.run).outcome, "h3")}</div>'
 
 
 def _utility(facts: Facts) -> str:

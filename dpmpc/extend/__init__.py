@@ -35,9 +35,10 @@ from dpmpc.intake.table import Table
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.method import METHODS, Floats, Ints, Learning, Method, project
 from dpmpc.learning.settings import Descent
-from dpmpc.learning.source import SOURCES, Following, Schedule, Source, Stage, Sum, of_means
+from dpmpc.learning.source import SOURCES, Following, Invented, Opening, Schedule, Source, Stage, Sum, of_means
 from dpmpc.learning.task import TASKS, Task
 from dpmpc.mpc.contract.backend import BACKENDS, Backend, Counts, Dealer, Holder
+from dpmpc.outcome import Answer, Line, Number, Outcome
 from dpmpc.privacy.exact import ExactLaw, from_pmf
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.mechanism import Mechanism
@@ -53,6 +54,7 @@ __all__ = [
     "SOURCES",
     "TASKS",
     "AliasTable",
+    "Answer",
     "Backend",
     "ConformanceError",
     "Counts",
@@ -63,13 +65,18 @@ __all__ = [
     "Following",
     "Holder",
     "Ints",
+    "Invented",
     "Labels",
     "Law",
     "Learning",
+    "Line",
     "Loss",
     "Mechanism",
     "Method",
     "Need",
+    "Number",
+    "Opening",
+    "Outcome",
     "OverField",
     "Range",
     "Records",

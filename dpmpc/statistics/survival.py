@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmpc.outcome import NO_ESTIMATE, Level, Number
+from dpmpc.outcome import NO_ESTIMATE, Level, Number, spelled
 from dpmpc.statistics.blocks import Counts
-from dpmpc.statistics.cells import Bins, spelled
+from dpmpc.statistics.cells import Bins
 from dpmpc.statistics.columns import MISSING, OTHER
 from dpmpc.statistics.intervals import Floats
 
