@@ -109,13 +109,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the opened sums of a source mean. `answers`: numbers with intervals; `level`: what these hold; `about`:
-    lines that stand before them, such as the promise; `costs`: by question, its part of the promise. `section`: JSON
-    values for report.json. `files`: by name, what is kept beside the report; all of it computed of public numbers.
-    `lines`: for people, in a word or two, where there are no answers. `warnings`: what there is to be said against it.
-    """
+    """What the opened sums of a source mean. `answers`: numbers with intervals, under `title`; `level`: what these hold;
+    `about`: lines that stand before them, such as the promise; `costs`: by question, its part of the promise.
+    `section`: JSON values for report.json. `files`: by name, what is kept beside the report; all of it computed of
+    public numbers. `lines`: for people, in a word or two, where there are no answers. `warnings`: what there is to be
+    said against it."""
 
     answers: tuple[Answer, ...] = ()
+    title: str = "Results"
     level: Level = field(default_factory=Level)
     about: tuple[str, ...] = ()
     costs: tuple[tuple[str, float], ...] = ()

@@ -20,6 +20,7 @@ package trusts it as this one: its law's price and its method's sensitivity are 
 tests try to refute them; they prove nothing.
 """
 
+from dpmpc.aggregation.plan.of_source import plan_of
 from dpmpc.circuits.alias import AliasTable
 from dpmpc.circuits.sampler import OverField, Sampler
 from dpmpc.circuits.table_sampler import TableSampler, Term, table_of
@@ -28,7 +29,6 @@ from dpmpc.extend.backends import check_backend
 from dpmpc.extend.failed import ConformanceError
 from dpmpc.extend.laws import check_law
 from dpmpc.extend.methods import check_method
-from dpmpc.extend.planning import plan_of
 from dpmpc.extend.sources import check_source
 from dpmpc.extend.tasks import check_task
 from dpmpc.intake.table import Table

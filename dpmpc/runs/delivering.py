@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpmpc.aggregation.party.resume import standing
-from dpmpc.aggregation.plan.asked import Presence
+from dpmpc.aggregation.plan.asked import Presence, plan_path
 from dpmpc.aggregation.plan.check_figures import owners_section, security_section
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.guarantee import privacy_section, promise_of, warnings_of
@@ -19,6 +19,7 @@ from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.paths import opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.codec import loads
+from dpmpc.errors import UsageError
 from dpmpc.folders import write_file
 from dpmpc.learning.model import with_figures
 from dpmpc.learning.source import Opening, Source, Sum
@@ -28,11 +29,14 @@ from dpmpc.runs.evaluating import section
 from dpmpc.runs.figure_lines import FIGURES
 from dpmpc.runs.job import WHOLE
 from dpmpc.runs.report import add_figures, read_report, write_report
-from dpmpc.runs.resume import presence_anywhere
+from dpmpc.runs.resume import opened_anywhere, presence_anywhere
 from dpmpc.runs.stages import MINE, OPENED, PRESENT
+from dpmpc.runs.stats import reopened
 from dpmpc.runs.surveyed_away import draft_in
 from dpmpc.show.files import write_outcome
 from dpmpc.show.forms import values
+from dpmpc.statistics.study import QUESTIONS
+from dpmpc.statistics.tables import KNOWN
 
 
 def deliver_outcome(plan: Plan, opened: Opening, out: Path) -> Outcome:
@@ -126,6 +130,20 @@ def deliver_after(plan: Plan, out: Path) -> None:
         if figures is not None and report["figures"] is None:
             add_figures(report, figures, outcome.warnings)
         write_report(out / "report.json", report | sections)
+
+
+def outcome_in(folder: Path) -> Outcome:
+    """What was delivered into a run's folder, or into that of its questions, made again of what was opened; nothing is
+    spent. Errors: UsageError where there is nothing."""
+    if any((place / KNOWN).is_file() for place in (folder, folder / QUESTIONS)):
+        return reopened(folder).outcome
+    plans = [path for path in (plan_path(folder), *sorted(folder.glob("plan_*.json"))) if path.is_file()]
+    plan = Plan.read(plans[0] if plans else plan_path(folder))
+    opened = opened_anywhere(folder, plan)
+    if not opened:
+        raise UsageError(f"a finished run has what it opened; {folder} has nothing; name another folder")
+    present = presence_anywhere(folder, plan) if plan.names_owners else {}
+    return plan.source.outcome(opening_of(plan, opened, present, draft_in(folder)))
 
 
 def _opened(made: Plan, folder: Path) -> Opening:

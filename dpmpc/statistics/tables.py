@@ -308,6 +308,7 @@ def told(
     known = {"guarantee": about[0]} | ({} if present is None else {"present": list(present)})
     return Outcome(
         answers,
+        "Answers to the questions",
         level,
         tuple(about),
         tuple((name, part) for name, _, part in tables.costs(sizes)),

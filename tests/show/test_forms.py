@@ -56,7 +56,7 @@ def test_every_number_is_in_every_form(answers: tuple[Answer, ...]) -> None:
     assert len(read) == count and {row["question"] for row in read} == {answer.question for answer in answers}
     table = frame(Outcome(answers))
     assert len(table) == count and table["estimate"].notna().sum() > count / 2
-    text, marked = as_text(Outcome(answers)), as_markdown(Outcome(answers, Level(answers=7, about="population")))
+    text, marked = as_text(Outcome(answers)), as_markdown(Outcome(answers, level=Level(answers=7, about="population")))
     for answer in answers:
         for line in answer.lines:
             assert shown(line.number) in text and shown(line.number) in marked

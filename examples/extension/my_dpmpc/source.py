@@ -60,7 +60,8 @@ class Halves(Source):
         lines = [Line((name,), "share", opened.number(share).within(0.0, 1.0)) for name, share in shares]
         answer = Answer("upper halves", ("column",), tuple(lines), notes=("at or above the middle of each column",))
         found = {line.labels[0]: line.number.estimate for line in lines}
-        return Outcome((answer,), about=(opened.guarantee,), section={"upper halves": found})
+        said = {"upper halves": found}
+        return Outcome((answer,), title="Shares of the upper halves", about=(opened.guarantee,), section=said)
 
     def purpose(self, data: str, schema: Schema | None) -> str:
         return f"the shares of records in the upper halves of {', '.join(self.names)} ('{data}')"
