@@ -4,18 +4,18 @@ import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.asked import Bounds, data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
@@ -29,8 +29,6 @@ from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.outcome import Answer, Level, Outcome
-from dpmpc.privacy.budget import Budget
-from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.loading import Source, opened
@@ -45,7 +43,8 @@ from dpmpc.settings import declared, said
 from dpmpc.show.answers_page import as_html
 from dpmpc.show.files import write_outcome
 from dpmpc.show.forms import as_csv, as_json, as_markdown, as_text, frame
-from dpmpc.statistics.expected import Expected, expected, lines, refuse_hopeless
+from dpmpc.statistics.expected import expected, lines, refuse_hopeless
+from dpmpc.statistics.foresight import Expected
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.pooled import pooled
 from dpmpc.statistics.scores import Model
@@ -214,9 +213,8 @@ def stats(
         warn_of(models, plan.data_id)
         if hopeless == "refuse":
             refuse_hopeless(foreseen(plan, level), plan.epsilon, plan.delta)
-        counts = partial(account_of, said=account, keeps=folder is not None, callers=True)
-        limit = None if budget is None else Budget(*parse_budget(budget))
-        with Aggregator.of_plan(plan, out=folder, wait=wait, budget=limit, account=counts) as aggregator:
+        here = Here(out=folder, wait=wait, budget=budget, account=account)
+        with Aggregator.of_plan(plan, here, books=Books.of(here)) as aggregator:
             release = aggregator.open(tables.means(own, number, sizes))
             aggregator.finish()
             guarantee = str(aggregator.guarantee)
