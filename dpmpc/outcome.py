@@ -4,7 +4,7 @@ lines for people. Public. A source makes an `Outcome` of what its releases opene
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from dpmpc.errors import UsageError
@@ -159,8 +159,8 @@ class Outcome:
     """What the opened sums of a source mean. `answers`: numbers with intervals, under `title`; `level`: what they hold;
     `about`: lines that stand before them, such as the promise; `costs`: by question, its part of the promise.
     `section`: JSON values for report.json. `files`: by name, what is kept beside the report; all of it computed of
-    public numbers. `lines`: for people, in a word or two, where there are no answers. `warnings`: what there is to be
-    said against it."""
+    public numbers. `lines`: for people, what numbers alone do not say. `warnings`: what there is to be said against
+    it."""
 
     answers: tuple[Answer, ...] = ()
     title: str = "Results"
@@ -173,9 +173,12 @@ class Outcome:
     warnings: tuple[str, ...] = ()
 
     @property
+    def told(self) -> bool:
+        """Whether there is something for people to read."""
+        return bool(self.answers or self.lines)
+
+    @property
     def held(self) -> Level:
         """What the intervals hold, with the number of answers where it is all at once."""
-        from dataclasses import replace
-
         many = sum(len(answer.lines) for answer in self.answers)
         return replace(self.level, answers=self.level.answers or max(many, 1))

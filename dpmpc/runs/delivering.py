@@ -94,7 +94,7 @@ def deliver_here(plan: Plan, out: Path, index: int) -> bool:
         return False
     present = presence_anywhere(out, plan) if plan.names_owners else {}
     found = deliver_outcome(plan, opening_of(plan, opened, present, draft_in(out)), out)
-    return bool(found.answers or found.files or found.section)
+    return bool(found.told or found.files or found.section)
 
 
 def deliver_stage(plan: Plan, total: Ints, folder: Path) -> None:

@@ -28,7 +28,7 @@ def as_html(outcome: Outcome, title: str = "Statistics") -> str:
 
 def as_part(outcome: Outcome, heading: str = "h2") -> str:
     """The answers as a part of a page, under headings of this kind."""
-    parts = [f"<p>{escape(said_of(outcome))}</p>"]
+    parts = [f"<p>{escape(line)}</p>" for line in (*([said_of(outcome)] if outcome.answers else []), *outcome.lines)]
     if outcome.costs:
         each = (
             f"<li><code>{escape(name)}</code>: {100 * part:.1f} % of the promise</li>" for name, part in outcome.costs

@@ -21,5 +21,5 @@ def write_outcome(outcome: Outcome, folder: Path) -> None:
     the page comes last."""
     for name, content in outcome.files.items():
         write_file(folder / name, content)
-    for name, form in FORMS.items() if outcome.answers else ():
+    for name, form in FORMS.items() if outcome.told else ():
         write_file(folder / name, form(outcome))

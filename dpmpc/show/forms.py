@@ -56,7 +56,7 @@ def as_markdown(outcome: Outcome) -> str:
         head, body = grid(answer)
         lines = [f"### `{answer.question}`", "", _pipes(head), "|".join(["", *(" --- " for _ in head), ""])]
         parts.append("\n".join([*lines, *map(_pipes, body), "", *(f"{note}.  " for note in answer.notes)]).rstrip())
-    return "\n\n".join([*parts, said_of(outcome)]) + "\n"
+    return "\n\n".join([*parts, *_after(outcome)]) + "\n"
 
 
 def as_text(outcome: Outcome) -> str:
@@ -75,7 +75,7 @@ def as_text(outcome: Outcome) -> str:
         ]
         ruled = [lines[0], "-" * max(map(len, lines)), *lines[1:]]
         parts.append("\n".join([answer.question, *(f"  {line}" for line in ruled), *(f"  {n}" for n in answer.notes)]))
-    return "\n\n".join([*parts, said_of(outcome)]) + "\n"
+    return "\n\n".join([*parts, *_after(outcome)]) + "\n"
 
 
 def frame(outcome: Outcome) -> Any:
@@ -116,6 +116,11 @@ def shown(number: Number) -> str:
     low, value, high = (f"{round(v, digits if digits >= 0 else 0) + 0.0:.{places}f}" for v in (
         number.low, number.estimate, number.high))  # fmt: skip
     return f"{value} [{low}, {high}]" + ("*" if number.note == "conservative" else "")
+
+
+def _after(outcome: Outcome) -> list[str]:
+    """What stands after the tables."""
+    return [*([said_of(outcome)] if outcome.answers else []), *outcome.lines]
 
 
 def said_of(outcome: Outcome) -> str:
