@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.asked import Bounds, data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.here import Here
+from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
@@ -39,7 +40,7 @@ from dpmpc.records.schema import Schema
 from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.questions import asked_of, check_read, tell_of, warn_of
 from dpmpc.runs.stages import MINE, OPENED
-from dpmpc.settings import declared, said
+from dpmpc.settings import declared, keywords, said
 from dpmpc.show.answers_page import as_html
 from dpmpc.show.files import write_outcome
 from dpmpc.show.forms import as_csv, as_json, as_markdown, as_text, frame
@@ -161,6 +162,7 @@ def noise_of(plan: Plan) -> float:
     return plan.derived.mechanism.scale * plan.grid.step
 
 
+@keywords(OfTables)
 def stats(
     records: Source,
     queries: Sequence[str | Mapping[str, Any]],
@@ -182,7 +184,7 @@ def stats(
     out: Path | str | None = None,
     wait: float = WAIT,
     tell: Callable[[str], None] | None = None,
-    **settings: Any,
+    **settings: Unpack[SourceKeywords],
 ) -> Statistics:
     """Answers to questions about the records of several owners, from one release with one copy of noise.
 
@@ -227,11 +229,12 @@ def stats(
     return found
 
 
+@keywords(OfTables)
 def dry(
     records: Source, queries: Sequence[str | Mapping[str, Any]], *, owners: str | None = None,
     schema: Schema | Path | str | None = None, bounds: Mapping[str, Any] | Path | str | None = None,
     models: Mapping[str, Path | str | Model] | None = None, memory: int | None = None, spelling: Spelling = PLAIN,
-    capacity: Sequence[int] | None = None, **settings: Any,
+    capacity: Sequence[int] | None = None, **settings: Unpack[SourceKeywords],
 ) -> Dry:  # fmt: skip
     """What `stats` would tell, from public numbers alone; nothing is spent. Of records only their owners are read."""
     tables = asked_of(queries, schema, bounds, models)
