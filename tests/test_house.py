@@ -32,6 +32,7 @@ CIRCUITS = "circuits see NumPy, gmpy2, mpmath, the standard library and dpmpc.la
 MPYC = "one module imports mpyc"
 INTAKE, RECORDS = "intake: texts, tables, sources, looks", "records: schema, mapping, rows, data sets"
 PUBLISHED = "intake could be published alone"
+SHOW = "show renders values, and knows nothing that makes them"
 EXPERIMENTS = "experiments are a distribution of their own"
 ALONE = "the backend mpyc computes with MPyC alone"
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
@@ -124,6 +125,11 @@ BREAKING = [
         ("dpmpc/intake/files.py", "import dpmpc.records.schema", "intake.files -> dpmpc.records.schema"),
         ("dpmpc/records/schema.py", "import dpmpc.records.mapping", "records.schema -> dpmpc.records.mapping"),
         ("dpmpc/records/odd.py", "", "- dpmpc.records.odd\n"),
+    ),
+    (
+        {LAYERS, SHOW},
+        ("dpmpc/show/forms.py", "import dpmpc.statistics.tables", "show.forms -> dpmpc.statistics.tables"),
+        ("dpmpc/show/pictures.py", "def late():\n    import dpmpc.runs.report", "show.pictures -> dpmpc.runs.report"),
     ),
     (
         {LAYERS, CIRCUITS, ALONE},
