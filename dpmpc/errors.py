@@ -87,6 +87,14 @@ def public_message(error: BaseException) -> str:
     return error.message if isinstance(error, DpmpcError) else str(error)
 
 
+class NotYetError(DpmpcError):
+    """What this process needs of its own machine is not there yet, and was waited for: a port that another process
+    has, a name that does not resolve, an address that is not on the machine, a clock that is not in step. The same
+    command may succeed later."""
+
+    exit_code = 6
+
+
 class PeerError(DpmpcError):
     """Another process of the run died, never came, or spoke another protocol."""
 
@@ -134,7 +142,7 @@ def error_of(message: str, exit_code: int, public: str | None = None) -> DpmpcEr
     anybody, where its message may quote records."""
     if public is not None:
         return RecordError(message, public)
-    for kind in (UsageError, PeerError, CheatError, OwnerError):
+    for kind in (UsageError, NotYetError, PeerError, CheatError, OwnerError):
         if kind.exit_code == exit_code:
             return kind(message)
     error = DpmpcError(message)

@@ -82,6 +82,7 @@ class Heartbeat:
         self.instead = ""  # what is said to be waited for, in place of all else
         self._peers: list[Watched] = []
         self._waits: list[_Wait] = []
+        self._lacks = _Wait(str)  # of this machine
         self._beats = 0
         self._timer: asyncio.TimerHandle | None = None
         self._since = 0.0  # when this process beat last, or began to
@@ -121,6 +122,17 @@ class Heartbeat:
             yield
         finally:
             self._waits.remove(wait)
+
+    def lack(self, text: str) -> None:
+        """What this process lacks of its own machine is waited for from now on, and said at once; "" is nothing."""
+        if self._lacks in self._waits:
+            self._waits.remove(self._lacks)
+        if text:
+            if text != self._lacks.who():
+                self.say(f"waiting for {text}")
+                self._lacks = _Wait(lambda: text)
+            self._waits.append(self._lacks)
+            self._begin()
 
     def stop(self) -> None:
         """No more beats."""
