@@ -310,6 +310,6 @@ def _whole(holds: list[Hold], book: Book) -> Book:
 
 def _all_reserved(holds: list[Hold], book: Book) -> tuple[Entry, ...]:
     """Everything that was reserved for a ledger, each release once, but for those that it has lines of."""
-    lines = {(entry.run, entry.release) for entry in book.entries}
-    coming = {(e.run, e.release): e for hold in holds for e in hold.reservation.releases()}
+    lines = {bare(entry) for entry in book.entries}  # of a price: one plan's line is none of another of its name
+    coming = {bare(e): e for hold in holds for e in hold.reservation.releases()}
     return tuple(entry for key, entry in coming.items() if key not in lines)

@@ -32,7 +32,7 @@ from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
 from dpmpc.runs.again import until_begun
 from dpmpc.runs.before_release import check_budget
-from dpmpc.runs.delivering import deliver_answers, deliver_figures, deliver_model, keep_answers
+from dpmpc.runs.delivering import deliver_after, deliver_here, deliver_stage
 from dpmpc.runs.folder import make_private, opened_nothing, prepare, request_path
 from dpmpc.runs.job import OPENED, OWN_LEDGER, OwnersJob, StageJob, whole_plan
 from dpmpc.runs.launcher import train
@@ -109,11 +109,11 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
                     check_behind(plan, where)
                     _check_limits(plan, where)
                 whole.enter_context(whole_of(plan, where, _budget(where, plan)))
-            plan, where = run_before(plan, where, part, say, keep_answers)
+            plan, where = run_before(plan, where, part, say, deliver_stage)
             part(plan, where, None)
             if plan.source.schedule.after:
                 run_after(plan, where, part, say)
-                deliver_figures(plan, where.out)
+                deliver_after(plan, where.out)
 
 
 def _part_of(
@@ -210,10 +210,8 @@ def _party(plan: Plan, where: Placement, index: int, progress: Progress, stage: 
             asyncio.run(run_party(job, plain, lambda event, **fields: progress({"event": event, **fields})))
             if stage is not None:
                 stage.settle(*opened_by_party(plan, where.out, index))
-            elif deliver_model(plan, where.out, index):
-                log("model written")
-            elif deliver_answers(plan, where.out, index):
-                log("answers written")
+            elif deliver_here(plan, where.out, index):
+                log(f"{plan.source.MAKES} written")
         except DpmpcError as error:
             log(f"error: {public_message(error)}")
             raise

@@ -7,8 +7,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from dpmpc.outcome import Answer, Bars, Calibration, Curves, Forest, Line, Shape
-from dpmpc.statistics.cells import spelled
+from dpmpc.outcome import Answer, Bars, Calibration, Curves, Forest, Line, Shape, spelled
 
 WIDE, LEFT, RIGHT, ROW = 720, 230, 20, 18
 _COLOURS = ("#1b4f72", "#d68910", "#148f77", "#884ea0", "#a93226", "#7f8c8d")

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from html import escape
 
-from dpmpc.outcome import Answer, Level
-from dpmpc.statistics.output import grid, said_of
-from dpmpc.statistics.pictures import pictures
+from dpmpc.outcome import Answer, Outcome
+from dpmpc.show.forms import grid, said_of
+from dpmpc.show.pictures import pictures
 
 _STYLE = """
 body { font: 15px/1.45 sans-serif; margin: 2em auto; max-width: 62em; padding: 0 1em; color: #222 }
@@ -17,27 +17,24 @@ svg { max-width: 100%; height: auto; display: block; margin: .8em 0 }
 """
 
 
-def as_html(
-    answers: Sequence[Answer], level: Level, title: str = "Statistics", said: Sequence[str] = (),
-    costs: Sequence[tuple[str, float]] = (),
-) -> str:  # fmt: skip
-    """The page. said: lines about the promise; costs: each question's part of it."""
-    head = "".join([f"<h1>{escape(title)}</h1>", *(f"<p>{escape(line)}</p>" for line in said)])
+def as_html(outcome: Outcome, title: str = "Statistics") -> str:
+    """The page."""
+    head = "".join([f"<h1>{escape(title)}</h1>", *(f"<p>{escape(line)}</p>" for line in outcome.about)])
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style></head><body>{head}{as_part(answers, level, costs)}</body></html>\n"
+        f"<style>{_STYLE}</style></head><body>{head}{as_part(outcome)}</body></html>\n"
     )
 
 
-def as_part(
-    answers: Sequence[Answer], level: Level, costs: Sequence[tuple[str, float]] = (), heading: str = "h2"
-) -> str:
-    """The answers as a part of a page."""
-    parts = [f"<p>{escape(said_of(level, answers))}</p>"]
-    if costs:
-        each = (f"<li><code>{escape(name)}</code>: {100 * part:.1f} % of the promise</li>" for name, part in costs)
+def as_part(outcome: Outcome, heading: str = "h2") -> str:
+    """The answers as a part of a page, under headings of this kind."""
+    parts = [f"<p>{escape(line)}</p>" for line in (*([said_of(outcome)] if outcome.answers else []), *outcome.lines)]
+    if outcome.costs:
+        each = (
+            f"<li><code>{escape(name)}</code>: {100 * part:.1f} % of the promise</li>" for name, part in outcome.costs
+        )
         parts.append(f"<ul>{''.join(each)}</ul>")
-    for answer in answers:
+    for answer in outcome.answers:
         parts.append(f"<{heading}><code>{escape(answer.question)}</code></{heading}>")
         parts += [f'<p class="note">{escape(note)}.</p>' for note in answer.notes]
         parts += pictures(answer)
