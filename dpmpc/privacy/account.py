@@ -60,7 +60,10 @@ def account_folder(
     """
     if environment.get(ENVIRONMENT):
         return Path(environment[ENVIRONMENT]).expanduser().absolute()
-    home = home or Path.home()
+    try:
+        home = home or Path.home()
+    except RuntimeError:
+        raise UsageError(f"{_RULE}; this user has no home folder that could hold it; {_WAY}") from None
     if platform == "darwin":
         return home / "Library" / "Application Support" / "dpmpc" / "account"
     given = Path(environment.get("XDG_DATA_HOME") or "")
