@@ -2,7 +2,6 @@
 
 import html
 import json
-import os
 import re
 import sys
 from dataclasses import replace
@@ -14,6 +13,7 @@ import click
 from dpmpc.cli.settings import options_stating, setting_option, spelling
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import UsageError, number_of, spelt
+from dpmpc.folders import write_file
 from dpmpc.processes.terminal import Column, Row, Style, Terminal
 
 if TYPE_CHECKING:
@@ -278,8 +278,6 @@ def _bars(column: "Described") -> str:
 def _write(path: Path, text: str) -> None:
     """Writes a file that its owner alone may read. Errors: it cannot be written."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        write_file(path, text)
     except OSError as error:
         raise UsageError(f"an output file must be writable; {path}: {error.strerror}; name another") from None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dpmpc.codec import loads
 from dpmpc.dossier import plain, words
-from dpmpc.dossier.facts import KINDS, Facts
+from dpmpc.dossier.facts import KINDS, ROWS, Facts
 from dpmpc.errors import as_written
 from dpmpc.folders import write_file
 from dpmpc.learning.model import read_model
@@ -18,6 +18,7 @@ from dpmpc.runs.curve_charts import charts
 from dpmpc.runs.figure_page import figures_part, grid
 from dpmpc.runs.summary import features_of
 from dpmpc.runs.svg import bars, duration
+from dpmpc.show.answers_page import as_part
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -85,8 +86,8 @@ def page(facts: Facts) -> str:
         ("Budget", _budget(facts)),
         ("Data and schema", _data(facts)),
         ("Noise and certificate", _table("What noise was added, and what is proved of it", words.noise(facts))),
-        *([("Answers to the questions", _answers(facts))] if _has_answers(facts.run) else []),
-        *([("The synthetic table", _list(_about(facts.run)))] if (facts.run / plain.ROWS).exists() else []),
+        *_answers(facts),
+        *([("The synthetic table", _list(_about(facts.run)))] if facts.synthetic else []),
         ("Utility and cost", _utility(facts)),
         ("Versions and digests", _digests(facts)),
     ]
@@ -114,8 +115,8 @@ def _summary(facts: Facts) -> str:
     if not facts.of_records:
         what = f"{report['owners']} owners' vectors; {report['iterations']} releases"
     elif not facts.trains:
-        made = ("answers", "a synthetic table")[(facts.run / plain.ROWS).exists()]
-        what = f"{made} of {report['owners']} owners from {('one release', 'releases')[made != 'answers']}; "
+        made = words.made(facts)
+        what = f"{made} of {report['owners']} owners from {'releases' if facts.synthetic else 'one release'}; "
         what += _counted(facts)
     else:
         what = (
@@ -310,27 +311,26 @@ def _surveyed(column: Surveyed) -> str:
     return ", ".join([*found, *(["whether it is missing"] if column.missing else [])]) or "nothing"
 
 
-def _has_answers(run: Path) -> bool:
-    return not (run / plain.ROWS).exists() and ((run / ASKED_FIRST).exists() or (run / ANSWERS).exists())
-
-
 def _about(run: Path) -> list[str]:
     """What a synthetic table says of itself."""
-    return list(loads((run / plain.ROWS).read_text(encoding="utf-8"))["about"])
+    return list(loads((run / ROWS).read_text(encoding="utf-8"))["about"])
 
 
-def _answers(facts: Facts) -> str:
-    """What was asked, alone or before training, of all records."""
-    from dpmpc.runs.stats import reopened  # which few pages need
+def _answers(facts: Facts) -> list[tuple[str, str]]:
+    """What was opened of all records, alone or before training, as numbers with intervals."""
+    from dpmpc.runs.delivering import outcome_in  # which few pages need
 
-    return f'<div class="wide">{reopened(facts.run).part()}</div>'
+    if facts.synthetic or not any((facts.run / name).exists() for name in (ASKED_FIRST, ANSWERS)):
+        return []
+    found = outcome_in(facts.run)
+    return [(found.title, f'<div class="wide">{as_part(found, "h3")}</div>')]
 
 
 def _utility(facts: Facts) -> str:
     report, rows = facts.report, facts.history
     if not facts.trains:
         if facts.of_records:
-            return "<p>Intervals beside the answers say how far the noise may move them.</p>"
+            return "<p>Intervals beside the numbers say how far the noise may move them.</p>"
         return "<p>The vectors' use is their caller's; this run opened their sums.</p>"
     utility, figures = report["utility"], []
     text = figures_part(report)

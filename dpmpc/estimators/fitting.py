@@ -12,10 +12,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.owner.aggregator import Release
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.guarantee import Promise, promise_of, report_of
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.errors import UsageError, spelt
@@ -43,8 +45,8 @@ from dpmpc.records.mapping import zeroed
 from dpmpc.records.ownership import Partition, shares
 from dpmpc.records.schema import Labels, Range, Schema, Surveyed, Target
 from dpmpc.run.engine import Ended, Made, run
-from dpmpc.run.here import Books, Here, budget_alone, budget_below
-from dpmpc.run.reserve import Reserve
+from dpmpc.run.reserve import Reserve, budget_alone, budget_below
+from dpmpc.run.seat import Seat
 from dpmpc.runs.planning import facts_of_schema, plan_of, settled
 from dpmpc.runs.request import Request
 from dpmpc.runs.surveying import Asking, draft_of, release, wanted
@@ -141,10 +143,10 @@ def fit_records(estimator: Any, given: Given) -> Fitted:
     Errors: as `plan_of`; a budget that does not suffice; PeerError.
     """
     request = request_for(estimator, given)
-    with _folder(estimator, str(request.run_id)) as (here, reserve), contextlib.ExitStack() as survey:
-        schema, before, request = _preprocessing(estimator, request, given, here, reserve, survey)
+    with _folder(estimator, str(request.run_id)) as (seat, reserve), contextlib.ExitStack() as survey:
+        schema, before, request = _preprocessing(estimator, request, given, seat, reserve, survey)
         features = rows(schema, given.columns, spelling=estimator.spelling or PLAIN)
-        fitted = _learned(request, schema, before, features, given, here, reserve, survey)
+        fitted = _learned(request, schema, before, features, given, seat, reserve, survey)
     fits, total = spent_on(estimator.account, fitted.plan)
     warn(fits, total, fitted.plan)
     return replace(fitted, spent=total, columns=_accounted(given, fitted.schema))
@@ -160,7 +162,7 @@ def _accounted(given: Given, schema: Schema) -> dict[str, dict[str, Any]]:
 
 
 def _preprocessing(
-    estimator: Any, request: Request, given: Given, here: Here, reserve: Reserve, until: contextlib.ExitStack
+    estimator: Any, request: Request, given: Given, seat: Seat, reserve: Reserve, until: contextlib.ExitStack
 ) -> tuple[Schema, tuple[Mechanism, ...], Request]:
     """The schema of the records, what finding it has released, and the request with the weights of classes. `until`:
     its parties are gone at the end of this stack."""
@@ -174,7 +176,7 @@ def _preprocessing(
             named = np.array(names_of(given.target), dtype=object)[code]
             named[np.isnan(given.y)] = None
             table = {**table, given.target.name: named}
-        with opened(table, folder=here.out, spelling=estimator.spelling or PLAIN) as (records, _):
+        with opened(table, folder=seat.out, spelling=estimator.spelling or PLAIN) as (records, _):
             _look(records, estimator)
             if estimator.schema is not None:
                 draft = modelled(given.read_off(), given.task)
@@ -188,8 +190,7 @@ def _preprocessing(
             def check(survey: Plan, training: Plan) -> None:
                 reserve.keep(training, [survey])
 
-            assert here.out is not None
-            found = release(request, asking, replace(here, out=here.out / SURVEY), check, expect, until)
+            found = release(request, asking, seat.inside(SURVEY), check, expect, until)
     schema = modelled(given.read_off().on(request.basis), given.task) if found is None else found[1]
     if found is not None and not given.robust:
         schema = msgspec.structs.replace(schema, bounds="data")
@@ -228,7 +229,7 @@ def _learned(
     before: tuple[Mechanism, ...],
     X: Floats,
     given: Given,
-    here: Here,
+    seat: Seat,
     reserve: Reserve,
     survey: contextlib.ExitStack,
 ) -> Fitted:
@@ -244,9 +245,9 @@ def _learned(
     reserve.keep(plan)
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
     learner = Learner(plan.learning, plan.releases, records, sizes, noise)
-    ended = run(plan, _Fit(plan, learner), here)
-    assert here.out is not None
-    entries, report = ledger_of(here.out), report_of(plan, None, plan.releases, list(ended.lost))
+    ended = run(plan, _Fit(plan, learner), seat)
+    assert seat.out is not None
+    entries, report = ledger_of(seat.out), report_of(plan, None, plan.releases, list(ended.lost))
     return Fitted(
         schema, learner.model, promise_of(plan), entries, report, learner.iteration, plan, plan.learning.weights
     )
@@ -271,22 +272,22 @@ class _Fit:
 
 
 @contextlib.contextmanager
-def _folder(estimator: Any, run_id: str) -> Iterator[tuple[Here, Reserve]]:
+def _folder(estimator: Any, run_id: str) -> Iterator[tuple[Seat, Reserve]]:
     """Where the fit is, in a new folder below `ledgers` or one that is removed afterwards, and what it reserves."""
     keeps = estimator.ledgers is not None
     own = None if estimator.account is None else said_path(estimator.account, "account")
     if not keeps:
         with tempfile.TemporaryDirectory(prefix="dpmpc-") as folder:
-            books = Books(own, budget_alone(estimator.budget), keeps=False)
+            books = Books.kept(own, budget_alone(estimator.budget), keeps=False)
             with Reserve(books, Path(folder)) as reserve:
-                yield Here(Path(folder), books), reserve
+                yield Seat(Here(out=Path(folder)), books), reserve
         return
     out = said_path(estimator.ledgers, "ledgers").resolve() / run_id
-    books = Books(own, budget_below(estimator.budget, estimator.ledgers, out))
+    books = Books.kept(own, budget_below(estimator.budget, estimator.ledgers, out))
     make_folder(out, _LEDGERS, "name another with <<ledgers>>", private=True, new=True)
     try:
         with Reserve(books, out) as reserve:
-            yield Here(out, books), reserve
+            yield Seat(Here(out=out), books), reserve
     finally:
         with contextlib.suppress(OSError):  # it is not empty, as soon as anything was to be spent
             out.rmdir()

@@ -7,6 +7,7 @@ its `data_id`, and from the second on a warning says what all of them come to.
 import warnings
 from pathlib import Path
 
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import spelt
 from dpmpc.estimators.errors import spelling
@@ -14,7 +15,6 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import Spent, run_of, spent
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.ledgers import merge, read_ledgers
-from dpmpc.run.here import Books
 
 
 class PrivacyWarning(UserWarning):
@@ -23,7 +23,7 @@ class PrivacyWarning(UserWarning):
 
 def spent_on(account: str | None, plan: Plan) -> tuple[int, Spent]:
     """(how many fits and other runs on the plan's data its account knows, what they have spent)."""
-    chosen = Books(account).account(plan)
+    chosen = Books.kept(account).account(plan)
     assert chosen is not None
     entries = merge(Budget(plan.epsilon, plan.delta, None, chosen).books([plan.data_id]))
     return len({run_of(entry.run) for entry in entries}), spent(entries, plan.data_id)

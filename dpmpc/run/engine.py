@@ -2,7 +2,7 @@
 
 Every way to run a plan comes here: training, questions, a survey, an evaluation, a synthetic table, a fit; with parties
 of this machine, of others or beside the owner. They differ in what the owners send and in what becomes of a sum
-(`Sends`), and in where the parties are (`Here`), not in the order of steps. Each opened sum is in this process's folder
+(`Sends`), and in where the parties are (`Seat`), not in the order of steps. Each opened sum is in this process's folder
 before anything is made of it, and what is made of the last one is kept before the parties hear that it is here, where
 they can be asked again; so a process that dies at any point finds what was paid for when it comes again (`resume`).
 """
@@ -24,9 +24,9 @@ from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.errors import SpentError
 from dpmpc.lazy import dataclass
 from dpmpc.run.forecast import forecast_of
-from dpmpc.run.here import Here
 from dpmpc.run.opening import connected
 from dpmpc.run.resume import Since
+from dpmpc.run.seat import Seat
 
 OPENED = "owners.opened.bin"  # what the owners of a run have seen opened, in their folder
 
@@ -54,7 +54,7 @@ class Ended:
 
 
 class Sends(Protocol):
-    """The owners of a run that are played here."""
+    """The owners of a run that are played seat."""
 
     @property
     def doing(self) -> str:
@@ -80,7 +80,7 @@ def nobody(event: str, **fields: Any) -> None:
 def run(
     plan: Plan,
     records: Sends,
-    here: Here,
+    seat: Seat,
     since: Since | None = None,
     *,
     emit: Callable[..., None] = nobody,
@@ -100,17 +100,17 @@ def run(
         taken += 1
     _check_left(plan, since.attempt.first_release, taken)
     with contextlib.ExitStack() as outer:
-        kept = None if here.out is None else outer.enter_context(contextlib.closing(Opened(here.out / OPENED)))
-        ledger = None if here.own_ledger is None else outer.enter_context(
+        kept = None if seat.out is None else outer.enter_context(contextlib.closing(Opened(seat.out / OPENED)))
+        ledger = None if seat.own_ledger is None else outer.enter_context(
             OwnLedger(
-                here.own_ledger, plan, since.attempt, here.books.budget, here.books.account(plan), here.called
+                seat.own_ledger, plan, since.attempt, seat.books.budget, seat.books.account(plan), seat.called
             )
         )  # fmt: skip
         if plan.parties:
             emit("stage", text="connecting", phase="connecting")
         with contextlib.ExitStack() as stack:
-            aggregator = stack.enter_context((opens or _connected(plan, here, emit))(since.attempt, ledger))
-            emit("stage", text=_noise_ahead(plan, here, since.attempt), phase="making noise")
+            aggregator = stack.enter_context((opens or _connected(plan, seat, emit))(since.attempt, ledger))
+            emit("stage", text=_noise_ahead(plan, seat, since.attempt), phase="making noise")
             aggregator.wait_for_noise()
             sent = aggregator.session.bytes_before
             emit("ready", sent=sent)
@@ -124,7 +124,7 @@ def run(
             _check_left(plan, aggregator.session.next, taken)
             attempt, first = aggregator.session.attempt, aggregator.session.next
             if attempt.number:
-                here.say(f"attempt {attempt.number} goes on with release {first}; {taken} were opened before")
+                seat.say(f"attempt {attempt.number} goes on with release {first}; {taken} were opened before")
             for number in range(first, plan.releases):
                 begin = time.perf_counter()
                 last = aggregator.open(records.vectors())
@@ -151,16 +151,16 @@ def run(
             if comes_again:
                 records.keeps(outcome(aggregator.costs()))
             result = outcome(aggregator.finish())
-            if here.parties is not None:
-                here.parties.wait()
+            if seat.parties is not None:
+                seat.parties.wait()
             if not comes_again:
                 records.keeps(result)
     return result
 
 
-def _connected(plan: Plan, here: Here, emit: Callable[..., None]) -> Opens:
+def _connected(plan: Plan, seat: Seat, emit: Callable[..., None]) -> Opens:
     def opens(attempt: Attempt, ledger: OwnLedger | None) -> Aggregator:
-        aggregator = connected(plan, here, attempt, ledger)
+        aggregator = connected(plan, seat, attempt, ledger)
         emit("connections", of=lambda: list(map(plan.called, aggregator.session.connected)))
         return aggregator
 
@@ -177,8 +177,8 @@ def _check_left(plan: Plan, first: int, taken: int) -> None:
         )
 
 
-def _noise_ahead(plan: Plan, here: Here, attempt: Attempt) -> str:
+def _noise_ahead(plan: Plan, seat: Seat, attempt: Attempt) -> str:
     """What is said while noise is made, or the others are waited for."""
-    left, alone = plan.releases - attempt.first_release, here.addresses is None
+    left, alone = plan.releases - attempt.first_release, seat.addresses is None
     expected = forecast_of(plan, left, here=alone) or about_noise(plan, left)
     return f"making noise: {expected}" if expected else "starting" if alone else "meeting the others"

@@ -20,8 +20,8 @@ from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder, replaced, sweep_halves
 from dpmpc.run.engine import Ended, Made, nobody, run
-from dpmpc.run.here import Here
 from dpmpc.run.resume import Since, begun_as, left, note_attempt, opened_anywhere, presence_anywhere
+from dpmpc.run.seat import Seat
 
 OPENED = "opened.npy"  # the sum over the records of a stage that is over, in its folder
 
@@ -70,17 +70,17 @@ class Once:
 
 
 def once(
-    plan: Plan, vectors: Callable[[], Any], here: Here, doing: str = "making the release", *,
+    plan: Plan, vectors: Callable[[], Any], seat: Seat, doing: str = "making the release", *,
     emit: Callable[..., None] = nobody, ends: contextlib.ExitStack | None = None,
 ) -> Ended:  # fmt: skip
-    """What the one release of a plan opened: as the folder of `here` has it, or made now of `vectors`, which is called
+    """What the one release of a plan opened: as the folder of `seat` has it, or made now of `vectors`, which is called
     only then. `ends`: as of `engine.run`.
 
     Errors: UsageError where the folder has another plan; SpentError where the release is spent and was not opened; as
     of releases."""
-    if here.out is None:
-        return run(plan, Once(vectors, doing), here, emit=emit, ends=ends)
-    out = here.out
+    if seat.out is None:
+        return run(plan, Once(vectors, doing), seat, emit=emit, ends=ends)
+    out = seat.out
     if is_over(plan, out):
         known, present = opened_anywhere(out, plan), presence_anywhere(out, plan) if plan.names_owners else {}
         if 0 in known:
@@ -88,7 +88,7 @@ def once(
     make_folder(out, OUT, private=True)
     since = begun(plan, out)
     keeps = lambda outcome: keep_sum(out, sum_of(plan, outcome.last.total, outcome.last.present).total)  # noqa: E731
-    return run(plan, Once(vectors, doing, keeps), here, since, emit=emit, ends=ends)
+    return run(plan, Once(vectors, doing, keeps), seat, since, emit=emit, ends=ends)
 
 
 def begun(plan: Plan, out: Path) -> Since:

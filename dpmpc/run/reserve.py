@@ -10,16 +10,17 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import reservation_of, stages_of
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.budget import Budget, check_fits
+from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.closing import Closing
-from dpmpc.run.here import Books
 
 Spent = Callable[[Plan], int]
 
@@ -27,6 +28,16 @@ Spent = Callable[[Plan], int]
 def nothing(plan: Plan) -> int:
     """That no release of a plan is spent."""
     return 0
+
+
+def budget_below(text: str | None, ledgers: Path | str | None, out: Path) -> Budget | None:
+    """The budget written "EPS,DELTA", as `Budget.below` has it."""
+    return None if text is None else Budget.below(parse_budget(text), ledgers, out)
+
+
+def budget_alone(text: str | None) -> Budget | None:
+    """The budget written "EPS,DELTA", over the account's ledgers alone."""
+    return None if text is None else Budget(*parse_budget(text))
 
 
 class Reserve(Closing):

@@ -38,8 +38,8 @@ from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 from dpmpc.records import Dataset, Schema
 from dpmpc.records.dataset import Rows, Split
 from dpmpc.records.persons import persons_of
-from dpmpc.run.here import Here
 from dpmpc.run.once import once
+from dpmpc.run.seat import Seat
 from dpmpc.runs.forecast import cells_at, forecast, too_few, why_not
 from dpmpc.runs.parting import ids_of
 from dpmpc.runs.request import Request
@@ -286,9 +286,9 @@ def evaluation_of(training: Plan) -> list[Plan]:
 
 
 def evaluate(
-    request: Request, training: Plan, dataset: Dataset, theta: Any, here: Here
+    request: Request, training: Plan, dataset: Dataset, theta: Any, seat: Seat
 ) -> tuple[Figures, dict[str, Any]]:
-    """The figures of a model from its one release over the held-out records, and what report.json says of it; `here`:
+    """The figures of a model from its one release over the held-out records, and what report.json says of it; `seat`:
     where it is made, in a folder of its own. One that was made before is read again.
 
     Errors: as of `once`; UsageError for a budget that does not suffice."""
@@ -300,7 +300,7 @@ def evaluate(
         vectors = totals(dataset.schema, theta, None, np.asarray(test.X), test.y, owner, len(sizes), cells=made.cells)
         yield vectors * STEP / np.maximum(np.array(sizes, dtype=np.float64), 1.0)[:, None]
 
-    last = once(made.plan, means, here, "evaluating the model on held-out records").last
+    last = once(made.plan, means, seat, "evaluating the model on held-out records").last
     noise, total = made.plan.derived.mechanism.scale * made.plan.grid.step, decode(made.plan, last.total) * sum(sizes)
     return figures_of(made.tables, total / STEP, noise / STEP, sizes), section(made.plan)
 

@@ -3,16 +3,20 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from dpmpc.aggregation.owner.accounts import Books
+from dpmpc.aggregation.owner.company import Started
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.privacy.budget import Budget
 from dpmpc.processes.worker import Log
-from dpmpc.run.here import Books, Here, budget_below
+from dpmpc.run.reserve import budget_below
+from dpmpc.run.seat import Seat
 from dpmpc.runs.request import Request
 
 SAID = "opened.json"  # what the source of a plan says of the sum, where it is no training and no question
@@ -91,18 +95,30 @@ class OwnersJob:
             return request.books(self.budget)
         return request.books(budget_below(request.budget, request.ledgers, self.out))
 
-    def here(self, say: Callable[[str], None]) -> Here:
-        """Where this process of the run is. Its own ledger, where parties are elsewhere: theirs are not at hand. A
-        party of this process keeps its own, and there is none of the owner's."""
-        alone = self.addresses is not None and self.party is None
+    @property
+    def here(self) -> Here:
+        """What this process says for itself."""
+        index = None if self.addresses is None else "owners" if self.owner is None else f"owner{self.owner}"
         return Here(
-            self.out,
-            self.books,
-            addresses=self.addresses,
-            owners=None if self.owner is None else (self.owner, self.owner + 1),
-            tls=self.tls,
+            out=self.out,
             wait=self.wait,
             stall=self.stall,
+            threads=self.threads,
+            base_port=self.base_port,
+            tls=self.tls,
+            index=index,
+        )
+
+    def seat(self, say: Callable[[str], None], parties: Started | None = None) -> Seat:
+        """Its seat in the run. Its own ledger, where parties are elsewhere: theirs are not at hand. A party of this
+        process keeps its own, and there is none of the owner's."""
+        alone = self.addresses is not None and self.party is None
+        return Seat(
+            self.here,
+            self.books,
+            parties,
+            self.addresses,
+            owners=None if self.owner is None else (self.owner, self.owner + 1),
             own_ledger=self.out / OWN_LEDGER if alone else None,
             called="" if self.owner is None else f"owner {self.owner}",
             say=say,

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.fields import differing
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
@@ -21,7 +22,6 @@ from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.logs import speaking
-from dpmpc.run.here import Books
 from dpmpc.run.reserve import check_budget
 from dpmpc.runs.consortium_file import file_spelling
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
@@ -103,7 +103,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
             say(line)
         (where.limits or NO_LIMITS).check(plan)
         say("limits: this site takes part in such a plan")
-        if (account := Books(own.account, callers=request is not None).account(plan)) is not None:
+        if (account := Books.kept(own.account, callers=request is not None).account(plan)) is not None:
             account.check()
             say(f"account: what is spent is counted in {account.folder}")
         if check_room(plan, where, account):
@@ -140,6 +140,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
 
 _PLACES = {  # where a site changes what is neither in the file nor an option of `join`
     "budget": "budget in limits.toml",
+    "limits": "limits.toml",
     "drop": "what the schema of consortium.toml does not list",
     "index": "which kit is started here",
     "plan_file": "plan.json of the kit",
@@ -186,13 +187,13 @@ def where_of(kit: Kit, own: Joining) -> Placement:
         wait=site.wait if own.wait is None else own.wait,
         stall=site.stall if own.stall is None else own.stall,
         listen=own.listen or site.listen,
-        addresses=site.addresses,
+        addresses=tuple(site.addresses),
         index=str(kit.number) if party else site.role,
         plan_file=plan_path(kit.folder),
         overwrite=own.overwrite,
         tls=kit.keys if site.tls else None,
         role="both" if kit.kind == "site" else "apart",
-        ledgers=own.ledgers,
+        ledgers=None if own.ledgers is None else str(own.ledgers),
         account=own.account,
         limits=Limits.read(limits),
         threads=own.threads or site.threads,

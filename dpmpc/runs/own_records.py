@@ -51,13 +51,13 @@ def surveyed(
         request.require_owners()
         emit("stage", text="surveying the records")
         records = while_read.enter_context(open_records(request, job.out, request.kept))
-        here = replace(job.here(tell := lambda text: emit("stage", text=text)), out=job.out / SURVEY)
+        seat = job.seat(tell := lambda text: emit("stage", text=text)).inside(SURVEY)
 
         def check(first: Plan, training: Plan) -> None:
             spent = lambda plan: spent_anywhere(job.out / SURVEY, plan) if plan is first else 0  # noqa: E731
             reserve.keep(training, [first], evaluation_of(training), spent)
 
-        found = survey(request, records, here, check, tell, while_read)
+        found = survey(request, records, seat, check, tell, while_read)
     if found is None:
         while_read.close()
         return job, (), None

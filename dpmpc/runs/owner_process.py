@@ -29,9 +29,9 @@ from dpmpc.processes.worker import Log
 from dpmpc.records import Dataset
 from dpmpc.run.engine import Ended, Made, run
 from dpmpc.run.forecast import check_possible
-from dpmpc.run.here import Here
 from dpmpc.run.reserve import Reserve
 from dpmpc.run.resume import Since, begun_as, left, note_attempt
+from dpmpc.run.seat import Seat
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.chart import draw
 from dpmpc.runs.evaluating import FOLDER, evaluate, evaluation_of, held_sizes, inside, plainly
@@ -75,16 +75,14 @@ def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
             "alone with <<index=owner0>> and so on, or leave <<executor>> out"
         )
     with contextlib.ExitStack() as stack:
-        books, opens, parties = job.books, None, None
-        settings: dict[str, Any] = {"base_port": job.base_port, "threads": job.threads}
-        settings |= {"budget": books.budget, "account": books.account}
+        opens, parties = None, None
         if job.request.role == "both" and job.party is None:
-            sites = SitesHere(job.request.parties, job.out, **settings)
+            sites = SitesHere(job.request.parties, job.here, job.books)
             stack.callback(sites.end)
             opens = partial(_by_sites, sites)
         elif job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
-            settings |= {} if job.role is None else {"role": job.role}
-            parties = PartiesHere(job.request.parties, job.out, **settings)
+            role = {} if job.role is None else {"role": job.role}
+            parties = PartiesHere(job.request.parties, job.here, job.books, **role)
             stack.callback(parties.end)
         try:
             plan, stage = job.plan, job.stage
@@ -153,7 +151,7 @@ class _Training:
 
 
 # What opens the releases of these owners: sites of this machine.
-OpensFor = Callable[[_Training, Since, Here, Attempt], SitesRun]
+OpensFor = Callable[[_Training, Since, Seat, Attempt], SitesRun]
 
 
 def _run(
@@ -174,7 +172,7 @@ def _run(
     tell(dataset, plan, job, log, emit)
     for text in () if advice is None or before else advice.marked:  # those of a survey were told before it
         emit("stage", text=f"warning: {text}")
-    here, since = replace(job.here(says(log, emit)), parties=parties), Since()
+    seat, since = job.seat(says(log, emit), parties), Since()
     if job.resume:
         plan = begun_as(plan, job.out)
         since = left(plan, job.out)
@@ -198,7 +196,7 @@ def _run(
     emit("plan", releases=plan.releases, first=since.attempt.first_release)
     emit("begin", run=plan.run_id, releases=plan.releases, first=since.attempt.first_release)
     noted = frozenset(row.release for row in read_history(job.out / "history.csv"))
-    first, end = here.owners or (0, plan.owners)
+    first, end = seat.owners or (0, plan.owners)
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
     learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end], noise)
     with contextlib.ExitStack() as stack:
@@ -208,9 +206,9 @@ def _run(
         if job.party is not None:
             party = PartyHere(job.party, log, emit)
             stack.callback(party.end)
-            here = replace(here, parties=party)
-        by = None if opens is None else lambda attempt, ledger: opens(training, since, here, attempt)
-        run(plan, training, here, since, emit=emit, opens=by)
+            seat = replace(seat, parties=party)
+        by = None if opens is None else lambda attempt, ledger: opens(training, since, seat, attempt)
+        run(plan, training, seat, since, emit=emit, opens=by)
     log(f"{learner.iteration} iterations; report and model written")
 
 
@@ -265,14 +263,14 @@ def _evaluate(training: _Training, report: dict[str, Any]) -> None:
     attempt that was cut short leaves a model without figures, which the report says."""
     job, emit = training.job, training.emit
     emit("stage", text="evaluating the model on held-out records, inside the guarantee", phase="evaluating")
-    here = replace(job.here(lambda text: None), out=job.out / FOLDER)
+    seat = job.seat(lambda text: None).inside(FOLDER)
     try:
-        figures, said = evaluate(job.request, training.plan, training.dataset, training.learner.model, here)
+        figures, said = evaluate(job.request, training.plan, training.dataset, training.learner.model, seat)
     except SpentError as error:
         report["warnings"].append(f"no figures of the model: {error.message}")
         return
     with_figures(job.out / "model.npz", figures.to_json())
-    add_figures(report, figures)
+    add_figures(report, figures.to_json(), figures.warnings)
     report["evaluation"] = said
 
 
@@ -281,9 +279,7 @@ def _names(training: _Training) -> tuple[str, ...]:
     return training.dataset.group_names if training.plan.names is None else training.plan.names.owners
 
 
-def _by_sites(sites: SitesHere, training: _Training, since: Since, here: Here, attempt: Attempt) -> SitesRun:
+def _by_sites(sites: SitesHere, training: _Training, since: Since, seat: Seat, attempt: Attempt) -> SitesRun:
     """The releases of a run in which every owner is a party, and all sites are here."""
     records = training.dataset.train
-    return sites.of(
-        training.plan, attempt, here.wait, training.job.out, records, since.known, stall=here.stall, say=here.say
-    )
+    return sites.of(training.plan, attempt, training.job.out, records, since.known, say=seat.say)

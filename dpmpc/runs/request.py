@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.plan.of_vectors import chosen
-from dpmpc.aggregation.plan.settings import Accounting, Attendance, Choosing, Computing, Noise, Promise
+from dpmpc.aggregation.plan.settings import Accounting, Attendance, Choosing, Computing, Ledgers, Noise, Promise
 from dpmpc.codec import of_json, to_json
 from dpmpc.errors import UsageError
 from dpmpc.intake.spelling import PLAIN, Spelling
@@ -17,7 +18,6 @@ from dpmpc.privacy.law import LAWS, PURE_LAW, Law, law_of_sampler
 from dpmpc.records.memory import parse_memory
 from dpmpc.records.ownership import Kept
 from dpmpc.records.scikit import scikit_learn
-from dpmpc.run.here import Books
 from dpmpc.runs.settings import LearningSettings, Naming, OwnerSettings, RecordSettings
 
 _ITERATIONS = 50
@@ -25,7 +25,8 @@ _ITERATIONS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Request(
-    RecordSettings, OwnerSettings, LearningSettings, Promise, Noise, Choosing, Computing, Attendance, Naming, Accounting
+    RecordSettings, OwnerSettings, LearningSettings, Promise, Noise, Choosing, Computing, Attendance, Naming, Ledgers,
+    Accounting,
 ):
     """A training run as asked for. What is not said is chosen by the rule that the setting states (docs/settings.md).
 
@@ -57,7 +58,7 @@ class Request(
 
     def books(self, budget: Budget | None = None) -> Books:
         """Where the releases of the run count, within a budget."""
-        return Books(self.account, budget, callers=self.source is not None)
+        return Books.kept(self.account, budget, callers=self.source is not None)
 
     @property
     def among_others(self) -> "Request":

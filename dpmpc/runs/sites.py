@@ -13,30 +13,30 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.aggregation.owner.accounts import NO_BOOKS, Books
 from dpmpc.aggregation.owner.aggregator import Aggregator, Release
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.owner.imports import PRELOAD
-from dpmpc.aggregation.owner.local_parties import Choose, PartiesHere
+from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.party.beside_owner import PartyHere, named
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.plan.asked import Attempt, plan_path
 from dpmpc.aggregation.plan.grid import Floats, Ints
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.errors import DpmpcError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
-from dpmpc.mpc.transport.heartbeat import STALL
-from dpmpc.privacy.budget import Budget
 from dpmpc.processes.closing import Closing
 from dpmpc.processes.supervisor import Event, Process
 from dpmpc.processes.worker import Emit, Log
 from dpmpc.records.blocks import Records, in_memory
 from dpmpc.run.engine import Ended, Made, nobody, run
-from dpmpc.run.here import NOWHERE, Here
 from dpmpc.run.opening import connected
 from dpmpc.run.resume import Since
+from dpmpc.run.seat import Seat
 
 ROLE = "dpmpc.runs.sites:serve"
 _TELLS = 0  # the site whose owner tells the command what was opened: all owners see the same
@@ -54,14 +54,14 @@ def serve(
         log(f"owner: {text}")
         tell("waiting", text=text)
 
-    here = Here(
-        None, NOWHERE, party, mine.owner_addresses, (mine.index, mine.index + 1), mine.tls, mine.wait, mine.stall,
+    seat = Seat(
+        mine.here.but(out=None), parties=party, addresses=mine.owner_addresses, owners=(mine.index, mine.index + 1),
         say=say,
     )  # fmt: skip
     opened = {int(release): total for release, total in known.items()}
 
     def opens(attempt: Attempt, ledger: OwnLedger | None) -> Aggregator:
-        aggregator = connected(mine.plan, here, attempt, ledger)
+        aggregator = connected(mine.plan, seat, attempt, ledger)
         log("owner: connected with all parties")
         return aggregator
 
@@ -73,7 +73,7 @@ def serve(
         stack.callback(party.end)
         try:
             owner = _Owner(mine, in_memory(X, y), tell)
-            ended = run(mine.plan, owner, here, Since(mine.attempt, opened), opens=opens, emit=heard)
+            ended = run(mine.plan, owner, seat, Since(mine.attempt, opened), opens=opens, emit=heard)
         except DpmpcError as error:
             raise named(f"owner {mine.index}", error) from None
     return [cost.pack() for cost in ended.costs] if mine.index == _TELLS else None
@@ -110,23 +110,14 @@ class SitesHere:
     jobs and is followed as an `Aggregator` is."""
 
     def __init__(
-        self,
-        sites: int,
-        out: Path,
-        base_port: int | None = None,
-        threads: int | None = None,
-        budget: Budget | None = None,
-        account: Choose = lambda plan: None,
+        self, sites: int, here: Here, books: Books = NO_BOOKS
     ) -> None:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._say: Callable[[str], None] = lambda text: None
         self._here = PartiesHere(
             sites,
-            out,
-            base_port=base_port,
-            threads=threads,
-            budget=budget,
-            account=account,
+            here,
+            books,
             role=ROLE,
             name="site",
             on_event=self._hear,
@@ -141,12 +132,10 @@ class SitesHere:
         self,
         plan: Plan,
         attempt: Attempt,
-        wait: float,
         out: Path,
         records: Records,
         known: Mapping[int, Ints],
         *,
-        stall: float = STALL,
         say: Callable[[str], None] = lambda text: None,
     ) -> "SitesRun":
         """Begin. `records`: of all owners, sorted by owner; each site is given its own. `say` gets the lines on who is
@@ -159,7 +148,7 @@ class SitesHere:
             part = records.part(end - size, end)
             opened = {str(release): total for release, total in known.items()}
             own.append({"X": np.ascontiguousarray(part.X), "y": part.y, "known": opened})
-        self._here.begin(plan, attempt, wait, own, stall)
+        self._here.begin(plan, attempt, own)
         return SitesRun(attempt, self)
 
     def next(self, kind: str) -> Event:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.party.resume import spent_releases
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.grid import Ints
@@ -26,7 +27,6 @@ from dpmpc.folders import write_file
 from dpmpc.learning.source import Sum
 from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.run.engine import OPENED as OWNERS
-from dpmpc.run.here import Books
 from dpmpc.run.once import OPENED, keep_sum
 from dpmpc.run.reserve import Reserve
 from dpmpc.run.resume import opened_anywhere, presence_anywhere
@@ -171,7 +171,7 @@ def _inside(whole: Plan, mine: Plan, where: Placement, name: str) -> Placement:
     make_private(folder)
     whole.write(folder / WHOLE)
     mine.write(folder / MINE)
-    ledgers = where.ledgers or where.out.resolve().parent
+    ledgers = where.ledgers or str(where.out.resolve().parent)
     return replace(where, out=folder, plan_file=folder / MINE, ledgers=ledgers)
 
 

@@ -51,8 +51,8 @@ from dpmpc.records.mapping import Mapping, one_value, owners_in
 from dpmpc.records.memory import parse_memory, usual_memory
 from dpmpc.records.persons import drawn_apart, persons_of
 from dpmpc.records.schema import Numeric, Range, Target, read_bounds
-from dpmpc.run.here import Here
 from dpmpc.run.once import once
+from dpmpc.run.seat import Seat
 from dpmpc.runs.evaluating import counted as counted_of
 from dpmpc.runs.evaluating import inside, parting, splitting, training_part
 from dpmpc.runs.named_records import shared_out
@@ -92,12 +92,12 @@ def wanted(request: Request) -> bool:
 def survey(
     request: Request,
     records: OpenTable,
-    here: Here,
+    seat: Seat,
     check: Callable[[Plan, Plan], None] = lambda survey, training: None,
     tell: Callable[[str], None] = lambda text: None,
     until: contextlib.ExitStack | None = None,
 ) -> Surveyed | None:
-    """Surveys the records that the request names, in the folder of `here`, and writes its schema.json. `tell`: what is
+    """Surveys the records that the request names, in the folder of `seat`, and writes its schema.json. `tell`: what is
     warned of, before anything is spent. `until`: as of `release`. A survey that was cut short goes on.
 
     None if the budget is too small for it or bounds leave nothing open, and none was asked for by name.
@@ -133,12 +133,12 @@ def survey(
             check_room(sum(map(len, rows)), d, request.precision, memory, records.private)
         check(plan, training)
 
-    found = release(request, asking, here, checked, tell, until)
+    found = release(request, asking, seat, checked, tell, until)
     if found is None:
         return None
     plan, schema, request = found
-    assert here.out is not None
-    surveyed = _with_schema(request, plan, schema, here.out)
+    assert seat.out is not None
+    surveyed = _with_schema(request, plan, schema, seat.out)
     return replace(surveyed, records=replace(records, table=table, rows=rows), intake=intake)
 
 
@@ -200,13 +200,13 @@ class Asking:
 def release(
     request: Request,
     asking: Asking,
-    here: Here,
+    seat: Seat,
     check: Callable[[Plan, Plan], None] = lambda survey, training: None,
     tell: Callable[[str], None] = lambda text: None,
     until: contextlib.ExitStack | None = None,
 ) -> tuple[Plan, Schema, Request] | None:
     """The plan of the survey, the schema that its one release led to, and the request with the weights of classes that
-    it counted; the folder of `here` has its files. `until`: its parties are gone at the end of
+    it counted; the folder of `seat` has its files. `until`: its parties are gone at the end of
     this stack, by default at once. None and errors: as `survey`."""
     if not surveyed_first(request, asking.draft, asking.sizes, complete=False):
         return None
@@ -224,7 +224,7 @@ def release(
         tell(f"warning: {warning}")
     check(plan, whole)
     means = partial(asked.questions.means, asking.table, asking.owner_of, asking.sizes)
-    last = once(plan, means, here, "surveying the records", ends=until).last
+    last = once(plan, means, seat, "surveying the records", ends=until).last
     opened = sum_of(plan, last.total, last.present)
     if asked.balanced:
         weights = asked.weights(opened)

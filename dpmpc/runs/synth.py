@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.aggregation.owner.accounts import Books
+from dpmpc.aggregation.plan.here import Here
+from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder, replaced, said_path, write_file
 from dpmpc.intake.missing import keeping
@@ -21,13 +24,14 @@ from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.processes.room import free_memory
 from dpmpc.records.loading import Source, opened
 from dpmpc.records.schema import Schema
-from dpmpc.run.here import Books, Here, budget_alone
 from dpmpc.run.once import unfinished
+from dpmpc.run.seat import Seat
 from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.questions import check_spelled
-from dpmpc.runs.stats import Statistics, kept_of
+from dpmpc.runs.stats import OfTables, Statistics, kept_of
 from dpmpc.runs.synth_columns import public_columns, surveyed_columns, touched_at_most
 from dpmpc.runs.synth_releases import Releases
+from dpmpc.settings import keywords
 from dpmpc.statistics.columns import Bucketed
 from dpmpc.synthesis import asking, pgm
 from dpmpc.synthesis.caveats import first_lines
@@ -104,6 +108,7 @@ class Synthetic:
     def write(self, out: Path) -> None:
         """Writes rows, columns, noisy tables and the report into a folder."""
         for name, release in zip(RELEASES, self.releases, strict=True):
+            make_folder(out / name, OUT, private=True)
             release.write(out / name)
         self.write_rows(out)
 
@@ -119,6 +124,7 @@ class Synthetic:
         write_file(out / LAST, as_json(self.lines, self.structure, self.errors))
 
 
+@keywords(OfTables)
 def synth(
     records: Source,
     *,
@@ -143,7 +149,7 @@ def synth(
     spelling: Spelling = PLAIN,
     out: Path | str | None = None,
     wait: float = WAIT,
-    **settings: Any,
+    **settings: Unpack[SourceKeywords],
 ) -> Synthetic:
     """A synthetic table of several owners' records, from two releases of noisy tables with one copy of noise each.
 
@@ -174,8 +180,9 @@ def synth(
         check_room(rows, len(public.names))
         check_spelled(table, public.of_numbers, _LEFT_OUT)
         table = table if public.columns is None else keeping(table, public.columns.listed)
-        here = Here(folder, Books(account, budget_alone(budget), keeps=folder is not None), wait=wait)
-        with Releases.of(table, public, owners, data_id, here, settings, capacity) as run:
+        here = Here(out=folder, wait=wait, budget=budget, account=account)
+        seat = Seat(here, Books.of(here))
+        with Releases.of(table, public, owners, data_id, seat, settings, capacity) as run:
             if public.survey is not None:
                 total, noise = run.survey(public.survey, hopeless == "refuse")
                 columns = surveyed_columns(public, total, noise)

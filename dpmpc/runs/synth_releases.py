@@ -21,10 +21,10 @@ from dpmpc.outcome import Level
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.processes.closing import Closing
 from dpmpc.records.mapping import owners_of
-from dpmpc.run.here import Here
 from dpmpc.run.once import once
 from dpmpc.run.reserve import Reserve
 from dpmpc.run.resume import spent_anywhere
+from dpmpc.run.seat import Seat
 from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.stats import Statistics, noise_of, owned, plan_of_survey, plan_of_tables
 from dpmpc.runs.synth_columns import Public
@@ -40,29 +40,29 @@ class Releases(Closing):
     """The releases of one run, one after another, each with its part of one promise."""
 
     def __init__(
-        self, table: Table, owner: str, sizes: tuple[int, ...], data_id: str | None, here: Here,
+        self, table: Table, owner: str, sizes: tuple[int, ...], data_id: str | None, seat: Seat,
         settings: Mapping[str, Any], capacity: bool = False,
     ) -> None:  # fmt: skip
         self.capacity = capacity  # sizes are of places
         self.table, self.owner, self.sizes, self.data_id = table, owner, sizes, data_id
-        self._here, self.settings = here, dict(settings)
+        self._seat, self.settings = seat, dict(settings)
         self.epsilon, self.delta = float(settings.get("epsilon") or 1.0), float(settings.get("delta") or 0.0)
         self.before: tuple[Any, ...] = ()
         self.spent = 0.0  # of mu^2
         self.bytes = 0  # that the parties sent
         self._run = self._begun() or secrets.token_hex(8)  # the name under which all of its releases count as one run
-        self._reserve = Reserve(here.books, here.out)
+        self._reserve = Reserve(seat.books, seat.out)
         self.bounds: Any = "public"
 
     @staticmethod
     def of(
-        table: Table, public: Public, owners: str | None, data_id: str | None, here: Here, settings: Mapping[str, Any],
+        table: Table, public: Public, owners: str | None, data_id: str | None, seat: Seat, settings: Mapping[str, Any],
         capacity: Sequence[int] | None = None,
     ) -> "Releases":  # fmt: skip
         """A run over these records; `capacity`: of each owner, places for its records or persons. Errors: the owners
         are not known, or have more."""
         own, number, sizes = owned(table, public.names, owners, settings, capacity)
-        run = Releases(own, number, sizes, data_id, here, settings, capacity is not None)
+        run = Releases(own, number, sizes, data_id, seat, settings, capacity is not None)
         run.bounds = "survey" if public.survey is not None else public.bounds
         return run
 
@@ -135,12 +135,12 @@ class Releases(Closing):
         return plan.run_id.partition("+")[2] or RELEASES[1]
 
     def _spent(self, plan: Plan) -> int:
-        out = self._here.out
+        out = self._seat.out
         return 0 if out is None else spent_anywhere(out / self._stage(plan), plan)
 
     def _begun(self) -> str:
         """The name of the run that was cut short in this folder; "" where there is none."""
-        folders = [] if self._here.out is None else [self._here.out / name for name in (stages.SURVEY, *RELEASES)]
+        folders = [] if self._seat.out is None else [self._seat.out / name for name in (stages.SURVEY, *RELEASES)]
         found = [Plan.read(plan_path(folder)) for folder in folders if plan_path(folder).is_file()]
         return found[0].run_id.partition("+")[0] if found else ""
 
@@ -148,8 +148,7 @@ class Releases(Closing):
         self._reserve.close()
 
     def _open(self, plan: Plan, vectors: Callable[[], Any], name: str) -> Ints:
-        out = self._here.out
-        ended = once(plan, vectors, replace(self._here, out=None if out is None else out / name))
+        ended = once(plan, vectors, self._seat.inside(name))
         self.bytes += max((cost.bytes_to_parties + cost.bytes_to_owners for cost in ended.costs), default=0)
         self.before = (*self.before, plan.derived.mechanism)
         return ended.last.total

@@ -27,12 +27,13 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 
+Engine = Literal["clear", "mpc"]
 KILLED, FAILED, FINISHED = 9, 1, 0
 _WRITING = os.O_WRONLY | os.O_RDWR
 
@@ -54,7 +55,7 @@ def records(path: Path, n: int = 1200) -> Path:
     return path
 
 
-def train(folder: Path, out: Path, engine: str) -> None:
+def train(folder: Path, out: Path, engine: Engine) -> None:
     """A run of training with a survey before and an evaluation after it: begun, or carried on."""
     from dpmpc.runs.launcher import train as start
     from dpmpc.runs.placement import Placement
@@ -67,13 +68,13 @@ def train(folder: Path, out: Path, engine: str) -> None:
     asked: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-5, "iterations": 3, "data_id": "kills", "seed": 1}
     asked |= {"target": "ill", "owners_column": "site", "ids": "id", "preprocessing": "survey", "figures": "inside"}
     request = Request(
-        **asked, csv=str(folder / "records.csv"), engine="clear" if engine == "clear" else "mpc",
+        **asked, csv=str(folder / "records.csv"), engine=engine,
         account=str(folder / "account"),
     )  # fmt: skip
     start(request, out)
 
 
-def stats(folder: Path, out: Path, engine: str) -> None:
+def stats(folder: Path, out: Path, engine: Engine) -> None:
     """Questions: the same call again carries them on."""
     from dpmpc.runs.stats import stats as ask
 
@@ -83,7 +84,7 @@ def stats(folder: Path, out: Path, engine: str) -> None:
     )  # fmt: skip
 
 
-def synth(folder: Path, out: Path, engine: str) -> None:
+def synth(folder: Path, out: Path, engine: Engine) -> None:
     """A synthetic table with a survey before it: the same call again carries it on."""
     from dpmpc.runs.synth import synth as draw
 
@@ -93,7 +94,7 @@ def synth(folder: Path, out: Path, engine: str) -> None:
     )  # fmt: skip
 
 
-KINDS: dict[str, Callable[[Path, Path, str], None]] = {"train": train, "stats": stats, "synth": synth}
+KINDS: dict[str, Callable[[Path, Path, Engine], None]] = {"train": train, "stats": stats, "synth": synth}
 LAST = {"train": "report.json", "stats": "answers.html", "synth": "synthetic.json"}  # of the files of a run
 STAGES = {"train": ("survey", "", "evaluation"), "stats": ("",), "synth": ("survey", "first", "second")}
 
@@ -157,7 +158,7 @@ def dies_at(number: int, out: Path) -> Callable[[], int]:
     return lambda: made
 
 
-def _played(kind: str, folder: Path, out: Path, engine: str, number: int, said: Any) -> None:
+def _played(kind: str, folder: Path, out: Path, engine: Engine, number: int, said: Any) -> None:
     """A process: the command, which dies at that write. `said`: told how many writes it made, or its error."""
     from dpmpc.errors import DpmpcError
 
@@ -175,7 +176,7 @@ def _played(kind: str, folder: Path, out: Path, engine: str, number: int, said: 
     os._exit(FINISHED)
 
 
-def played(kind: str, folder: Path, out: Path, engine: str, number: int = -1) -> tuple[int, Any]:
+def played(kind: str, folder: Path, out: Path, engine: Engine, number: int = -1) -> tuple[int, Any]:
     """(how the command ended, its count of writes or its error)."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.endurance.kill_writes_preload"])
@@ -255,7 +256,7 @@ def check(kind: str, out: Path, before: dict[str, Found], ended: int, said: Any)
     return "finished"
 
 
-def kill_at(kind: str, engine: str, number: int, folder: Path) -> str | None:
+def kill_at(kind: str, engine: Engine, number: int, folder: Path) -> str | None:
     """What became of a run that was killed at its write of this number and carried on; None: it had fewer."""
     out = folder / f"{kind}-{engine}-{number}"
     ended, said = played(kind, folder, out, engine, number)
@@ -266,7 +267,9 @@ def kill_at(kind: str, engine: str, number: int, folder: Path) -> str | None:
     return check(kind, out, before, *played(kind, folder, out, engine))
 
 
-def kill(kind: str, engine: str, numbers: Sequence[int], folder: Path, tell: Callable[[str], None]) -> dict[str, int]:
+def kill(
+    kind: str, engine: Engine, numbers: Sequence[int], folder: Path, tell: Callable[[str], None]
+) -> dict[str, int]:
     """How many kills ended how."""
     records(folder / "records.csv")
     result: dict[str, int] = {}
