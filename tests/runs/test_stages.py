@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from dpmpc.run.here import Books
 
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import Limits
@@ -248,7 +248,7 @@ def test_two_runs_of_several_stages_beside_each_other_are_not_both_begun(tmp_pat
     does not ask for again."""
     plan = planned(Fullest(), parties=3)
     other = replace(plan, run_id="other")
-    books = Books(budget=Budget(1.0, 1e-6, tmp_path), callers=False)
+    books = Books.kept(None, Budget(1.0, 1e-6, tmp_path), callers=False)
     for index in ("0", "owner0"):
         (tmp_path / index).mkdir()
         plan.write(tmp_path / index / "plan.json")
