@@ -49,7 +49,7 @@ from dpmpc.privacy.law import law_for
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.runs.before_release import budget_below, check_budget
-from dpmpc.runs.planning import facts_of_schema, plan_of, settled
+from dpmpc.runs.planning import facts_of_schema, foretold, plan_of, settled
 from dpmpc.runs.request import Request
 from dpmpc.runs.surveying import Asking, draft_of, release, wanted
 from dpmpc.settings import declared, said
@@ -265,7 +265,7 @@ def _learned(
     facts = facts_of_schema(str(request.data_id), schema, sizes, before)
     request, advice = settled(request, facts)
     plan = plan_of(request, facts, work_out)
-    for text in () if advice is None or before else advice.marked:  # those of a survey were told before it
+    for text in () if before else foretold(plan, advice):  # those of a survey were told before it
         expect(text)
     survey.close()
     books.check(out, plan)

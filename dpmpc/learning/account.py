@@ -3,7 +3,7 @@
 The unknown is whichever of epsilon, delta, scale and number of releases is not given.
 """
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Literal, cast
 
 from dpmpc.errors import UsageError
@@ -17,7 +17,7 @@ from dpmpc.privacy.literature import Setting, literature
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.question import Question, Row
 from dpmpc.privacy.risk import bounds, spent_at
-from dpmpc.privacy.sensitivity import Sensitivity, Weights, rounding_bound
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, rounding_bound, weights_for
 from dpmpc.settings import nearest
 
 
@@ -30,7 +30,7 @@ class Account:
     owners: int
     smallest: int
     records: int | None = None
-    weights: Weights = "equal"
+    weights: Weights | None = None
     neighbours: Literal["record", "presence", "person", "owner"] = "record"
     person_rows: int | None = None
     person_owners: int = 0
@@ -93,7 +93,7 @@ def account(
     owners: int,
     smallest: int,
     records: int | None = None,
-    weights: Weights = "equal",
+    weights: Weights | None = None,
     neighbours: Literal["record", "presence", "person", "owner"] = "record",
     person_rows: int | None = None,
     person_owners: int = 0,
@@ -126,7 +126,7 @@ def answer(question: Account, with_literature: bool = True) -> dict[str, object]
     after a part of the iterations), `collusion` (epsilon by where the same noise is made) and `risk` (the papers'
     bounds).
     """
-    q = question
+    q = replace(question, weights=weights_for(question.weights, question.sizes()))
     law = LAWS[q.law or METHODS[q.method].law_for(q.delta)]
     sizes = q.sizes()
     if q.neighbours not in NEIGHBOURS_OF:

@@ -7,6 +7,7 @@ and takes turns; a `Session` opens the sums. Nobody else talks to the owners' or
 
 import contextlib
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from functools import partial
@@ -24,7 +25,7 @@ from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.owner.session import WAIT, Release, Session, session_of
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.grid import Floats, Ints
-from dpmpc.aggregation.plan.guarantee import Promise, promise_of, report_of
+from dpmpc.aggregation.plan.guarantee import Promise, noise_costs, promise_of, report_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.errors import DpmpcError, PeerError, UsageError
@@ -172,6 +173,8 @@ class Aggregator(ByOneSession):
             "account": partial(account_of, said=account, keeps=out is not None, callers=True),
             "budget": None if budget is None else Budget(*parse_budget(budget)),
         }
+        for text in noise_costs(plan):
+            warnings.warn(f"before anything is spent: {text}", UserWarning, stacklevel=3)
         self._begin(plan, out=None if out is None else said_path(out, "out"), wait=wait, settings=settings, stall=stall)
 
     @classmethod

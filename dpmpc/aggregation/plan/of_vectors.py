@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from dpmpc.aggregation.plan.asked import Asked, data_digest
 from dpmpc.aggregation.plan.settings import CHOSEN, Accounting, Attendance, Choosing, Computing, Noise, Promise
@@ -14,7 +14,7 @@ from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.contract.security import backend_for
 from dpmpc.privacy.checks import check_count, check_number, check_positive
 from dpmpc.privacy.law import LAWS, law_for, law_of_sampler
-from dpmpc.privacy.sensitivity import Weights
+from dpmpc.privacy.sensitivity import Weights, weights_for
 from dpmpc.settings import Settings, at_least, at_most, said, setting, values_of
 
 P = TypeVar("P", bound=Asked)
@@ -41,8 +41,8 @@ class VectorSettings(Settings):
     quantile: float | None = setting(
         None, "The clipping norm follows this quantile of the vectors' norms, by what is opened.", check=check_number
     )
-    weights: Weights | Sequence[int] = setting(
-        "equal", "Equal, or whole numbers, one an owner; by records, size too.", rule="equal"
+    weights: Weights | Sequence[int] | None = setting(
+        None, "Equal, or whole numbers, one an owner; by records, size too.", rule="with records, size; else equal"
     )
     records: Sequence[int] | None = setting(
         None, "How many records each owner has, where its vector is the mean of its records' clipped vectors."
@@ -97,6 +97,9 @@ def plan_of_vectors(
     owners, records, weights = check_count("the number of owners", owners), asked.records, asked.weights
     if records is not None:
         sizes: tuple[int, ...] = _sizes(records, owners, weights, asked.sensitivity, asked.quantile)
+        weights = weights_for(None if weights is None else cast(Weights, weights), sizes)
+    elif weights is None:
+        weights, sizes = "equal", (1,) * owners
     elif isinstance(weights, str):
         if weights != "equal":
             raise UsageError(
@@ -139,7 +142,7 @@ def _sizes(
     sizes = tuple(check_count("an owner's number of records", n) for n in records)
     if len(sizes) != owners:
         raise UsageError(f"there is one size for each owner; got {len(sizes)} for {owners}; mend records")
-    if not isinstance(weights, str) or weights not in ("equal", "size"):
+    if not (weights is None or (isinstance(weights, str) and weights in ("equal", "size"))):
         raise UsageError(f"with records, weights are 'equal' or 'size'; got {weights!r}; choose one")
     if sensitivity is not None or quantile is not None:
         raise UsageError(

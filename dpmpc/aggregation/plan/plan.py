@@ -94,7 +94,8 @@ class Plan(Asked):
         follows this quantile of the vectors' norms, by what is opened. `weights`: "equal", or whole numbers, one an
         owner (its number of records, say): the mean is then weighted by them. `records`: how many each owner has, where
         its vector is the mean of its records' vectors, each clipped to `clip` by the owner (see `dpmpc.clipped_mean`):
-        then the unit is one record, and `weights` may be "size". Errors: UsageError for anything that no run can do.
+        then the unit is one record, and `weights` are "size" unless "equal" is said. Errors: UsageError for anything
+        that no run can do.
         """
         return plan_of_vectors(cls, **{name: value for name, value in locals().items() if name != "cls"})
 
