@@ -17,7 +17,7 @@ import dpmpc
 from dpmpc.aggregation.plan.guarantee import noise_costs
 from dpmpc.aggregation.plan.of_vectors import OfVectors
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.schema import Labels, Numeric, Range, Schema
+from dpmpc.records.schema import Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRidge
 from dpmpc.estimators.fitting import Given, request_for
