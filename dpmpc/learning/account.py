@@ -3,7 +3,7 @@
 The unknown is whichever of epsilon, delta, scale and number of releases is not given.
 """
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Literal, cast
 
 from dpmpc.errors import UsageError
@@ -68,6 +68,11 @@ class Account:
             )
         return Persons(self.person_rows, self.person_owners or self.owners)
 
+    @property
+    def weighed(self) -> Weights:
+        """How owners weigh."""
+        return weights_for(self.weights, self.sizes())
+
     def sizes(self) -> list[int]:
         """Owner sizes with the given number of owners, smallest size and total (the rest spread evenly)."""
         m, smallest = (
@@ -126,7 +131,7 @@ def answer(question: Account, with_literature: bool = True) -> dict[str, object]
     after a part of the iterations), `collusion` (epsilon by where the same noise is made) and `risk` (the papers'
     bounds).
     """
-    q = replace(question, weights=weights_for(question.weights, question.sizes()))
+    q = question
     law = LAWS[q.law or METHODS[q.method].law_for(q.delta)]
     sizes = q.sizes()
     if q.neighbours not in NEIGHBOURS_OF:
@@ -147,7 +152,7 @@ def answer(question: Account, with_literature: bool = True) -> dict[str, object]
     best = rows[0]
     result: dict[str, object] = {
         "neighbours": NEIGHBOURS_OF[q.neighbours],
-        "question": asdict(q) | {"records": sum(sizes)},
+        "question": asdict(q) | {"records": sum(sizes), "weights": q.weighed},
         "law": law.name,
         "solved_for": solved_for,
         **{key: best[key] for key in ("epsilon", "delta", "scale", "iterations")},
@@ -171,14 +176,14 @@ def _sensitivity(q: Account, sizes: list[int]) -> Sensitivity:
     learning = Learning(
         method=q.method, task="ridge", lam=q.lam, residual_clip=q.G, solver_tolerance=q.solver_tolerance
     )
-    found = learning.moved(q.neighbours, sizes, q.weights, q.dimension, q.persons())
+    found = learning.moved(q.neighbours, sizes, q.weighed, q.dimension, q.persons())
     if q.grid_bits is None:
         return found
     return found + rounding_bound(q.dimension, 2.0**-q.grid_bits, _divisor(q, sum(sizes)))
 
 
 def _divisor(q: Account, records: int) -> int:
-    return q.owners if q.weights == "equal" else records
+    return q.owners if q.weighed == "equal" else records
 
 
 def _grid(q: Account, law: Law, solved_for: str, best: Row, sensitivity: Sensitivity, records: int) -> Row:
