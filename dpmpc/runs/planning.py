@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from dpmpc.aggregation.plan.asked import Bounds, data_digest
+from dpmpc.aggregation.plan.asked import Bounds
 from dpmpc.aggregation.plan.guarantee import noise_costs
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of, stage_plan
@@ -19,6 +19,7 @@ from dpmpc.learning.settings import Descent
 from dpmpc.learning.survey_columns import Draft, leaves_open, survey_of
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.privacy.composition import spending_of
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.persons import Persons

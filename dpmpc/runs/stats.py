@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
-from dpmpc.aggregation.plan.asked import Bounds, data_digest
+from dpmpc.aggregation.plan.asked import Bounds
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.of_vectors import chosen
@@ -32,6 +32,7 @@ from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.outcome import Answer, Level
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.loading import Source, opened

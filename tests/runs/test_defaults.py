@@ -17,7 +17,6 @@ import dpmpc
 from dpmpc.aggregation.plan.guarantee import noise_costs
 from dpmpc.aggregation.plan.of_vectors import OfVectors
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.records.schema import Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRidge
 from dpmpc.estimators.fitting import Given, request_for
@@ -26,6 +25,7 @@ from dpmpc.learning.lengths import descent, of_length
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.learning.survey_columns import ANY
 from dpmpc.privacy.sensitivity import weights_for
+from dpmpc.records.schema import Labels, Numeric, Range, Schema
 from dpmpc.runs.adviser import Circumstances, advise
 from dpmpc.runs.planning import Facts, advised_with_survey, plan_of, settled
 from dpmpc.runs.request import Request

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from dpmpc.aggregation.plan.asked import NAMELESS, data_digest
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.folders import said_path
 from dpmpc.privacy.account import Account, account_folder
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.unnamed import process_folder
 
 
@@ -22,4 +22,4 @@ def account_of(
 
         if plan.data in NAMES:
             return None
-    return Account(process_folder() if plan.data_id in NAMELESS else account_folder(), keeps)
+    return Account(account_folder() if plan.named else process_folder(), keeps)

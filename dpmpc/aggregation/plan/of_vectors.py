@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
-from dpmpc.aggregation.plan.asked import Asked, data_digest
+from dpmpc.aggregation.plan.asked import Asked
 from dpmpc.aggregation.plan.settings import CHOSEN, Accounting, Attendance, Choosing, Computing, Noise, Promise
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
@@ -13,6 +13,7 @@ from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.contract.security import backend_for
 from dpmpc.privacy.checks import check_count, check_number, check_positive
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.law import LAWS, law_for, law_of_sampler
 from dpmpc.privacy.sensitivity import Weights, weights_for
 from dpmpc.settings import Settings, at_least, at_most, said, setting, values_of

@@ -26,6 +26,7 @@ from dpmpc.intake.written import text_of
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.source import SOURCES
 from dpmpc.mpc.contract.backend import BACKENDS, Resumes
+from dpmpc.privacy.data_names import canonical
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.schema import Schema
 from dpmpc.settings import declared
@@ -40,6 +41,7 @@ class Plan(Asked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "data_id", canonical(self.data_id, self.data))  # a plan of before names were folded
         object.__setattr__(self, "source", self.source.promised(self.neighbours))
         check_plan(self)
         check_stages(self)
