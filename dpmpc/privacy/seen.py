@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from dpmpc.lazy import cached_property, dataclass
+from dpmpc.lazy import cached_property, dataclass, regex
 from dpmpc.privacy.account import Account, Known
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.composition import OWNER, Spent, spent
@@ -29,6 +29,7 @@ UNITS = {
     OWNER: "one owner's records",
     "stated": "one stated unit",
 }
+_DIGEST = regex("[0-9a-f]{64}").fullmatch  # an account has a file of this name; a ledger may come from anybody
 ELSEWHERE = (
     "what ran on other machines, for other users or with another account is not seen, but for the ledgers that are here"
 )
@@ -62,7 +63,7 @@ def seen(account: Account | None, below: Path | None = None, data: Iterable[str]
     without one on all that the account knows. Errors: LedgerError for a ledger or an account that was changed."""
     own = [] if below is None else [read_ledger(path) for path in ledgers_below(below)]
     if data is None:
-        of_ledgers = {digest for book in own for entry in _all(book) for digest in entry.data}
+        of_ledgers = {digest for book in own for entry in _all(book) for digest in entry.data if _DIGEST(digest)}
         data = sorted(of_ledgers) if below is not None else [] if account is None else account.data()
     paths, gone = ledgers_of(below, account, data)
     read = {book.path: book for book in own}
