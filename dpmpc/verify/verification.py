@@ -245,10 +245,11 @@ def clear_trials(case: Case, dimension: int, count: int, seed: int, factor: floa
     copies = copies_of(one)
     diagonal = law.norm == 1
     releases = count if diagonal else count // (dimension - 1)
-    plan = replace(case, dimension=dimension, releases=releases, owners=2, copies=copies).plan()
+    plan = replace(case, dimension=dimension, releases=1, owners=2, copies=copies).plan()  # what one release promises
     canaries = Canaries(plan, seed, diagonal=diagonal, copies=copies)
     data_sets = max(20, 4_000_000 // (plan.sizes[0] * dimension))
-    outcome = in_the_clear(plan, canaries, copies=copies, data_sets=min(1_000, data_sets), factor=factor)
+    sets = min(1_000, data_sets)
+    outcome = in_the_clear(plan, canaries, releases, copies=copies, data_sets=sets, factor=factor)
     return outcome.trials(f"clear engine, {case.law}")
 
 

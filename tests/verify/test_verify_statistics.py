@@ -250,7 +250,7 @@ def test_canaries_attain_the_sensitivity_of_the_owners_own_code(law: str) -> Non
         influence = moved[1:][known.bits] / plan.derived.mechanism.scale / shift_of(plan)
         assert ((influence > 0.99) & (influence <= 1)).all()
         assert [sum(len(block) for block in half) for half in known.halves] == [e - f for f, e in processes_of(4)]
-    outcome = in_the_clear(plan, Canaries(plan, 2))
+    outcome = in_the_clear(plan, Canaries(plan, 2), plan.releases)
     assert (outcome.sample().noise == outcome.opened - np.stack([k.total for k in outcome.known])).all()
     assert check_audit([outcome.trials("clear")]).holds
 
@@ -361,7 +361,7 @@ def test_the_structure_of_fresh_releases_is_read_where_it_is_a_line_of_evidence_
         return Evidence("structure", (), 0.0, "")
 
     def cleared(plan: Plan, canaries: Canaries, out: Path, **how: Any) -> Outcome:
-        return in_the_clear(plan, canaries)
+        return in_the_clear(plan, canaries, plan.releases)
 
     monkeypatch.setattr(verification, "check_structure", seen)
     monkeypatch.setattr(verification, "by_parties", cleared)
