@@ -14,6 +14,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.limits import limit_of, limited
 from dpmpc.aggregation.plan.of_vectors import OfVectors, VectorSettings
 from dpmpc.cli.settings import flags_of
@@ -166,18 +167,13 @@ def page() -> str:
         "from that. A setting that is not said has its default, or is chosen by the rule in the last column.",
         "`python -m dpmpc.cli.surfaces --write` writes the page, and a test holds it.",
     ]
-    both = (*groups(Request), VectorSettings)
+    both = (*groups(Request), VectorSettings, Here)
     for group in both:
-        own = [each for each in declared(group).values() if each.group is group]
         section = getattr(group, "SECTION", "")
         said = f" In `consortium.toml`: `[{section}]`." if section in ("run", "learning", "privacy", "mpc") else ""
-        lines += ["", f"## {_title(group)}", "", f"{(group.__doc__ or '').strip()}{said}", ""]
-        lines += ["| setting | command line | what it is for | default or rule |", "| --- | --- | --- | --- |"]
-        for each in own:
-            flag = "" if group is VectorSettings else f"`{flags_of(each)[0]}`"
-            default = each.setting.rule or ("none" if each.default in (None, "", ()) else f"`{each.default}`")
-            unit = f" Unit: {each.setting.unit}." if each.setting.unit else ""
-            lines.append(f"| `{each.name}` | {flag} | {_cell(each.setting.help + unit)} | {_cell(default)} |")
+        about = (group.__doc__ or "").strip().partition("\n\n")[0]
+        lines += ["", f"## {_title(group)}", "", f"{about}{said}", ""]
+        lines += table(group)
     lines += ["", "## Limits", "", _ABOUT_LIMITS, ""]
     lines += ["| key | the plan's must be | what for | where nothing is said |", "| --- | --- | --- | --- |"]
     for name, each in limited().items():
@@ -187,7 +183,21 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def table(group: type) -> list[str]:
+    """The settings that the group itself declares, as lines of Markdown."""
+    lines = ["| setting | command line | what it is for | default or rule |", "| --- | --- | --- | --- |"]
+    for each in declared(group).values():
+        if each.group is group:
+            flag = "" if group is VectorSettings else f"`{flags_of(each)[0]}`"
+            default = each.setting.rule or ("none" if each.default in (None, "", ()) else f"`{each.default}`")
+            unit = f" Unit: {each.setting.unit}." if each.setting.unit else ""
+            lines.append(f"| `{each.name}` | {flag} | {_cell(each.setting.help + unit)} | {_cell(default)} |")
+    return lines
+
+
 def _title(group: type) -> str:
+    if group is Here:
+        return "The process"
     words = re.sub(r"(?<!^)(?=[A-Z])", " ", group.__name__.removesuffix("Settings")) or group.__name__
     return words.capitalize()
 

@@ -92,14 +92,61 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Bars:
+    """One row a number with a bar from 0, its interval on it."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Forest:
+    """One row a number: its interval, its estimate; `ratios`: on a logarithmic axis with a mark at 1."""
+
+    title: str
+    lines: tuple[Line, ...]
+    ratios: bool = False
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Steps over the number that the last label is, one colour a group, intervals as bands."""
+
+    title: str
+    lines: tuple[Line, ...]
+    grouped: bool
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Observed against predicted percent, the last label saying from where to where."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A field of cells, darker where the number is larger: the last label across, the one before it down."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+Shape = Bars | Forest | Curves | Calibration | Heat
+
+
+@dataclass(frozen=True)
 class Answer:
-    """All numbers of a question. `headers`: what each label of a line is; `grouped`: whether the first is its `by`."""
+    """All numbers of a question. `headers`: what each label of a line is; `grouped`: whether the first is its `by`.
+    `shapes`: its pictures, as values that whoever shows them renders."""
 
     question: str
     headers: tuple[str, ...]
     lines: tuple[Line, ...]
     grouped: bool = False
     notes: tuple[str, ...] = ()
+    shapes: tuple[Shape, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def installed() -> Iterator[None]:
 
 
 PROGRAM = """
-from dpmpc.extend import check_backend, check_law, check_method, check_source, check_task
+from dpmpc.extend import check_backend, check_law, check_method, check_question, check_source, check_task
 from my_dpmpc.source import Halves
 if __name__ == "__main__":
     # two digits, four at 1,000; of 200 samples a digit that is lost, or a third or three times the scale, always fails
@@ -60,6 +60,8 @@ if __name__ == "__main__":
     assert 0.5 < check_method("centroid") <= 1
     check_source(Halves(("a", "b", "c"), (0.5, 0.5, 2.0)), (10, 20))
     assert 0.99 < check_task("poisson", trials=50) <= 1  # as ours
+    lines = ["diversity(ward)", "diversity(age, bins=4) by ward", "diversity(ward) where age in 20..40"]
+    assert 0.99 < check_question(lines, {"ward": ["a", "b", "c"], "age": [0, 90]}) <= 1 + 1e-9
     print("all pass")
 """
 
@@ -246,6 +248,73 @@ def test_a_source_is_sent_and_opened_over_several_machines(tmp_path: Path, monke
     two.write(tmp_path / "two.json")
     ends = apart(tmp_path / "two.json", tmp_path / "two", records, wait=2.0)
     assert any("makes one release" in str(end) for end in ends), ends
+
+
+ASKED = """
+[run]
+data_id = "wards"
+tls = false
+{sites}
+[records.bounds]
+ward = ["a", "b"]
+age = [0, 90]
+[stats]
+queries = ["diversity(ward)", {{ what = "diversity", of = ["age"], by = "ward", bins = 3 }}]
+[privacy]
+epsilon = 20
+delta = 1e-5
+"""
+ASKING = """
+import sys
+import dpmpc
+if __name__ == "__main__":
+    bounds = {"ward": ["a", "b"], "age": [0, 90]}
+    found = dpmpc.stats(sys.argv[1], [{"what": "diversity", "of": ["ward"]}], owners="site", bounds=bounds,
+                        epsilon=20, delta=1e-5)
+    number = found.answers[0].lines[0].number
+    assert found.answers[0].shapes and "<svg" in found.html()
+    print(number.estimate)
+"""
+
+
+def test_a_question_of_another_package_is_asked_on_every_surface(tmp_path: Path) -> None:
+    """Of 900 records in ward a and 300 in b the share of pairs that differ is 2 * .75 * .25 = .375; noise of a cell at
+    this epsilon has a deviation below 1, and .01 of the share is more than 10 of its."""
+    records = tmp_path / "wards.csv"
+    rows = [f"{'ab'[k % 4 == 3]},{k % 90},{k % 3}" for k in range(1200)]
+    records.write_text("\n".join(["ward,age,site", *rows, ""]))
+    (tmp_path / "bounds.toml").write_text('ward = ["a", "b"]\nage = [0, 90]\n')
+    (tmp_path / "asked.toml").write_text('queries = [{what = "diversity", of = ["ward"]}]\n')
+    given = ["--csv", records, "--owners-column", "site", "--bounds", tmp_path / "bounds.toml"]
+    given += ["--epsilon", 20, "--delta", "1e-5"]
+    out = tmp_path / "out"
+    made = with_toys("stats", "diversity(ward)", *given, "--out", out)
+    assert made.returncode == 0 and "diversity" in made.stdout, made.stderr
+    (number,) = json.loads((out / "answers.json").read_text())["numbers"]
+    assert number["low"] < 0.375 < number["high"] and number["estimate"] == pytest.approx(0.375, abs=0.01)
+    assert "<svg" in (out / "answers.html").read_text()
+    dry = with_toys("stats", "--queries", tmp_path / "asked.toml", *given, "--dry")
+    assert dry.returncode == 0 and dry.stdout.startswith("diversity(ward): 100 % of the promise"), dry.stderr
+    table = with_toys("stats", "table(ward, age)", *given, "--out", tmp_path / "table")
+    again = with_toys("stats", "diversity(ward)", "--of", tmp_path / "table", "--form", "json")
+    assert table.returncode == again.returncode == 0, table.stderr + again.stderr
+    assert json.loads(again.stdout)["numbers"][0]["estimate"] == pytest.approx(0.375, abs=0.01)
+    wrong = with_toys("stats", "diversity(wart)", *given, "--dry")
+    assert wrong.returncode == 2 and "did you mean 'ward'?" in wrong.stderr and "^^^^" in wrong.stderr, wrong.stderr
+    assert float(program(tmp_path, ASKING, str(records))) == pytest.approx(0.375, abs=0.01)
+
+
+def test_a_consortium_asks_a_question_of_another_package(tmp_path: Path) -> None:
+    """Every process of it, from its kit: the plan names the question, the owners have its answers."""
+    addresses = own_addresses(3)[1::2]
+    parties = "".join(f'[[parties]]\nname = "p{i}"\naddress = "{a}"\n' for i, a in enumerate(addresses))
+    owners = "".join(f'[[owners]]\nname = "o{j}"\nrecords = {400 + j}\n' for j in range(2))
+    (tmp_path / "consortium.toml").write_text(ASKED.format(sites=parties + owners))
+    for words in (("kit", tmp_path / "consortium.toml", "--out", tmp_path / "kits"), ("rehearse", tmp_path / "kits")):
+        result = with_toys(*words)
+        assert result.returncode == 0, result.stdout + result.stderr
+    plan = json.loads((tmp_path / "kits" / "o0" / "plan.json").read_text())
+    assert plan["source"]["tables"]["queries"] == ["diversity(ward)", "diversity(age, bins=3) by ward"]
 
 
 def test_a_task_of_another_kind_of_target_is_refused(tmp_path: Path) -> None:

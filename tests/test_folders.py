@@ -5,12 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from dpmpc_experiments.runner import _rewrite
 
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.sites import Party
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError, spelt
-from dpmpc.experiments.runner import _rewrite
 from dpmpc.flower import prepare
 from dpmpc.flower.sealing import Purpose
 from dpmpc.flower.seals import Seals
@@ -32,7 +33,7 @@ def counted(folder: Path) -> None:
 
 MAKERS: dict[str, Callable[[Path], object]] = {
     "a party": lambda out: Party(PLAN, 0, ["127.0.0.1:11401", "127.0.0.2:11401", "127.0.0.3:11401"], out=out).run(),
-    "parties here": lambda out: PartiesHere(3, out),
+    "parties here": lambda out: PartiesHere(3, Here(out=out)),
     "an example": lambda out: hospitals(out, 120),
     "an experiment": lambda out: _rewrite(out / "runs.csv", [{"a": 1}]),
     "an authority": make_authority,

@@ -259,7 +259,7 @@ def test_estimators_take_what_the_command_line_takes(kind: Any) -> None:
         {"budget": "1,1e-5"},
     ):
         assert kind(**settings).get_params().items() >= settings.items()
-    assert dpmpc.Aggregator.__init__.__kwdefaults__["min_owners"] is None
+    assert inspect.signature(dpmpc.Aggregator).parameters["min_owners"].default is None
 
 
 def test_a_check_of_records_names_options_that_it_has_and_else_the_places_of_the_plan(tmp_path: Path) -> None:

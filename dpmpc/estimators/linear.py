@@ -42,7 +42,7 @@ from dpmpc.learning.softmax import predicted
 from dpmpc.privacy.unnamed import process_folder, share_process_folder
 from dpmpc.records.schema import Range
 from dpmpc.runs.curve_charts import plot
-from dpmpc.settings import nearest
+from dpmpc.settings import keywords
 
 _COUNTS = "_counts_in"  # of a pickled estimator
 
@@ -233,7 +233,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
 
     _number = False
 
-    @nearest
+    @keywords()
     def __init__(
         self,
         *,

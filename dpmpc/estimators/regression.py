@@ -15,7 +15,7 @@ from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import Floats, Ints
 from dpmpc.learning.task import TASKS, Task
 from dpmpc.records.schema import USUAL, Range, Schema
-from dpmpc.settings import nearest
+from dpmpc.settings import keywords
 
 
 class _Regression(RegressorMixin, PrivateLinear):
@@ -80,7 +80,7 @@ class PrivateRidge(_Regression):
     it the loss is linear, which bounds what one record can do.
     """
 
-    @nearest
+    @keywords()
     def __init__(
         self,
         *,
@@ -143,7 +143,7 @@ class PrivateRegressor(_Regression):
     the task's link.
     """
 
-    @nearest
+    @keywords()
     def __init__(
         self,
         *,

@@ -8,10 +8,11 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.here import Here, ServerKeywords
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.errors import PeerError, RecordError, UsageError
 from dpmpc.flower.courier import Courier
@@ -23,10 +24,10 @@ from dpmpc.flower.tables import asked_in, mean_of
 from dpmpc.flower.words import RECORD, needs_flower
 from dpmpc.folders import said_path
 from dpmpc.intake.spelling import PLAIN, Spelling
-from dpmpc.mpc.transport.heartbeat import STALL, WAIT_FOR_PEOPLE
 from dpmpc.outcome import Level
 from dpmpc.records.loading import Source
 from dpmpc.runs.stats import Statistics
+from dpmpc.settings import keywords
 
 try:
     from flwr.app import Context, Message, RecordDict
@@ -87,20 +88,18 @@ class PrivateAnswers(Sealing):
             raise error if isinstance(error, RecordError) else RecordError(error.message) from None
 
 
+@keywords(Here)
 def ask(
     grid: Grid,
     prepared: Prepared | Path | str,
     *,
-    out: Path | str | None = None,
     addresses: list[str] | None = None,
-    tls: Path | str | None = None,
     keys: Path | str | None = None,
     budget: tuple[float, float] | None = None,
     about: Literal["data", "population"] = "data",
     confidence: float = 0.95,
     timeout: float = 3600.0,
-    wait: float = WAIT_FOR_PEOPLE,
-    stall: float = STALL,
+    **own: Unpack[ServerKeywords],
 ) -> Statistics:
     """The answers to the questions of a plan, of all clients that answer, in a ServerApp's main: as `dpmpc.stats`
     returns them. Which owners those are is in `present`.
@@ -115,9 +114,7 @@ def ask(
     """
     plan_and_keys = read_prepared(prepared)
     tables, plan = asked_in(plan_and_keys), plan_and_keys.plan
-    places = Places.of(
-        prepared, plan_and_keys, keys, out=out, addresses=addresses, tls=tls, budget=budget, wait=wait, stall=stall
-    )
+    places = Places.of(prepared, plan_and_keys, keys, budget, addresses, own)
     presence: dict[int, Sequence[int]] = {}
     with places.courier() as courier:
         try:

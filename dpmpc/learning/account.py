@@ -18,7 +18,7 @@ from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.question import Question, Row
 from dpmpc.privacy.risk import bounds, spent_at
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, rounding_bound, weights_for
-from dpmpc.settings import nearest
+from dpmpc.settings import keywords
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Account:
         return [smallest] + [base + (i < extra) for i in range(m - 1)]
 
 
-@nearest
+@keywords()
 def account(
     *,
     method: str,

@@ -4,19 +4,19 @@ import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.asked import Bounds
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
@@ -30,8 +30,6 @@ from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.outcome import Answer, Level
-from dpmpc.privacy.budget import Budget
-from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
@@ -44,7 +42,8 @@ from dpmpc.runs.answer_files import ANSWERS, RELEASES
 from dpmpc.runs.questions import asked_of, check_read, tell_of, warn_of
 from dpmpc.runs.stages import MINE, OPENED, keep_sum
 from dpmpc.settings import declared, said
-from dpmpc.statistics.expected import Expected, expected, lines, refuse_hopeless
+from dpmpc.statistics.expected import expected, lines, refuse_hopeless
+from dpmpc.statistics.foresight import Expected
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.output import as_csv, as_json, as_markdown, as_text, frame
 from dpmpc.statistics.page import as_html, as_part
@@ -241,9 +240,8 @@ def stats(
         warn_of(models, plan.data_id)
         if hopeless == "refuse":
             refuse_hopeless(foreseen(plan, level), plan.epsilon, plan.delta)
-        counts = partial(account_of, said=account, keeps=folder is not None, callers=True)
-        limit = None if budget is None else Budget(*parse_budget(budget))
-        with Aggregator.of_plan(plan, out=folder, wait=wait, budget=limit, account=counts) as aggregator:
+        here = Here(out=folder, wait=wait, budget=budget, account=account)
+        with Aggregator.of_plan(plan, here, books=Books.of(here)) as aggregator:
             release = aggregator.open(tables.means(own, number, sizes))
             aggregator.finish()
             guarantee = str(aggregator.guarantee)

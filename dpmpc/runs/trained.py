@@ -17,7 +17,7 @@ from dpmpc.runs.owner_process import Progress
 from dpmpc.runs.report import read_report
 from dpmpc.runs.request import Request
 from dpmpc.runs.summary import summary
-from dpmpc.settings import nearest, said
+from dpmpc.settings import keywords, said
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Trained:
         return notebook_part(self.report, summary(self.report, self.run))
 
 
-@nearest
+@keywords()
 def train(
     out: Path | str,
     *,

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from dpmpc.outcome import Answer, Line
+from dpmpc.outcome import Answer, Bars, Calibration, Curves, Forest, Line, Shape
 from dpmpc.statistics.cells import spelled
 
 WIDE, LEFT, RIGHT, ROW = 720, 230, 20, 18
@@ -16,28 +16,22 @@ _BAND = "#d6e4f0"
 
 
 def pictures(answer: Answer) -> list[str]:
-    """The pictures that suit an answer; none where there is nothing to draw."""
-    what = answer.question.split("(")[0].split(" ")[0]
-    drawn = [line for line in answer.lines if line.number.estimate is not None]
-    if not drawn:
-        return []
-    if what == "km":
-        return [_curves(answer, drawn)]
-    if what == "evaluate":
-        bins = [line for line in drawn if line.labels[-1].endswith("%")]
-        scores = [line for line in drawn if line.statistic in ("AUC", "accuracy", "balanced accuracy", "recall")]
-        return [*([_forest(scores, "figure")] if scores else []), *([_calibration(answer, bins)] if bins else [])]
-    kinds = {line.statistic: line for line in drawn}
-    found = []
-    if "percent" in kinds:
-        found.append(_bars([line for line in drawn if line.statistic == "percent"], "percent"))
-    elif "count" in kinds:
-        found.append(_forest([line for line in drawn if line.statistic == "count"], "count"))
-    if what != "table1":
-        for statistic in kinds:
-            if statistic not in ("percent", "count"):
-                found.append(_forest([line for line in drawn if line.statistic == statistic], statistic))
-    return found
+    """The pictures of an answer; none where there is nothing to draw."""
+    return [drawn(shape) for shape in answer.shapes]
+
+
+def drawn(shape: Shape) -> str:
+    """A picture as SVG."""
+    match shape:
+        case Bars():
+            return _rows(shape.lines, shape.title, zero=True, bars=True)
+        case Forest():
+            return _rows(shape.lines, shape.title, zero=False, bars=False)
+        case Curves():
+            return _curves(shape)
+        case Calibration():
+            return _calibration(shape)
+    raise NotImplementedError
 
 
 def _span(lines: Sequence[Line], zero: bool) -> tuple[float, float]:
@@ -87,22 +81,15 @@ def _rows(lines: Sequence[Line], title: str, zero: bool, bars: bool) -> str:
     return _svg(tall, title, parts)
 
 
-def _bars(lines: Sequence[Line], title: str) -> str:
-    return _rows(lines, title, zero=True, bars=True)
-
-
-def _forest(lines: Sequence[Line], title: str) -> str:
-    return _rows(lines, title, zero=False, bars=False)
-
-
-def _curves(answer: Answer, lines: Sequence[Line]) -> str:
-    """Steps of survival with the interval as a band, one colour an arm."""
-    arms = list(dict.fromkeys(line.labels[: int(answer.grouped)] for line in lines))
+def _curves(shape: Curves) -> str:
+    """Steps with the interval as a band, one colour an arm."""
+    lines, grouped = shape.lines, int(shape.grouped)
+    arms = list(dict.fromkeys(line.labels[:grouped] for line in lines))
     latest = max(float(line.labels[-1]) for line in lines)
     x, y = _frame(latest)
     parts = _axes(latest, 1.0)
     for k, arm in enumerate(arms):
-        mine = [line for line in lines if line.labels[: int(answer.grouped)] == arm]
+        mine = [line for line in lines if line.labels[:grouped] == arm]
         colour, before, at = _COLOURS[k % len(_COLOURS)], (1.0, 1.0, 1.0), 0.0
         path = f"M{x(0):.1f},{y(1):.1f}"
         for line in mine:
@@ -117,11 +104,12 @@ def _curves(answer: Answer, lines: Sequence[Line]) -> str:
         parts.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         name = arm[0] if arm else "all"
         parts.append(f'<text x="{WIDE - 130}" y="{30 + 16 * k}" fill="{colour}">{escape(name)}</text>')
-    return _svg(300, "survival", parts)
+    return _svg(300, shape.title, parts)
 
 
-def _calibration(answer: Answer, lines: Sequence[Line]) -> str:
+def _calibration(shape: Calibration) -> str:
     """Predicted against observed percent, the diagonal beside them."""
+    lines = shape.lines
     x, y = _frame(100.0)
     parts = [*_axes(100.0, 100.0), f'<path d="M{x(0):.1f},{y(0):.1f}L{x(100):.1f},{y(1):.1f}" stroke="#999" fill="none"'
              ' stroke-dasharray="4"/>']  # fmt: skip
@@ -139,7 +127,7 @@ def _calibration(answer: Answer, lines: Sequence[Line]) -> str:
         if group:
             colour = _COLOURS[k % len(_COLOURS)]
             parts.append(f'<text x="{LEFT + 10}" y="{30 + 16 * k}" fill="{colour}">{escape(group[0])}</text>')
-    return _svg(300, "calibration: predicted percent across, observed percent up", parts)
+    return _svg(300, shape.title, parts)
 
 
 def _frame(latest: float) -> tuple["_Place", "_Place"]:

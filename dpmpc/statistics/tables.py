@@ -26,15 +26,16 @@ from dpmpc.outcome import Answer, Level
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
 from dpmpc.records.schema import Schema
 from dpmpc.settings import only_known
-from dpmpc.statistics.answers import answer
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Block, Counts, Distance, Part, width
 from dpmpc.statistics.cells import Field, Ints, Records, Values
 from dpmpc.statistics.columns import Bucketed, Category, Column, Columns, Quantity
-from dpmpc.statistics.compile import merged, parts_of
+from dpmpc.statistics.compile import merged
+from dpmpc.statistics.kind import answer, parts_of
 from dpmpc.statistics.layout import FINEST, RECORD, Layout, Unit
 from dpmpc.statistics.opened import Opened
-from dpmpc.statistics.query import Query, parse_all
+from dpmpc.statistics.query import parse_all
+from dpmpc.statistics.question import Query
 from dpmpc.statistics.scores import Model
 
 if TYPE_CHECKING:
@@ -283,8 +284,12 @@ class Tables(Source):
         return self._answers(opened, asked, by)
 
     def _answers(self, opened: Opened, level: Level, by: Mapping[Part, Part]) -> tuple[Answer, ...]:
-        models = dict(self.models)
-        return tuple(answer(Asking(q, self.columns, opened, level, by, models)) for q in self.queries)
+        models, columns = dict(self.models), self.columns
+        found = []
+        for query in self.queries:
+            blocks = tuple(by[part].block for part in parts_of(query, columns, models))
+            found.append(answer(Asking(query, columns, opened, level, blocks, models)))
+        return tuple(found)
 
 
 def asked_by(source: Source) -> Tables:

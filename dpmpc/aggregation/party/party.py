@@ -98,11 +98,11 @@ async def _run(
     each_beat: Callable[[], None],
 ) -> None:
     plan, attempt, i = job.plan, job.attempt, job.index
-    tls = None if job.tls is None else Tls.load(job.tls, f"party{i}")
+    tls = None if job.here.tls is None else Tls.load(job.here.tls, f"party{i}")
     sockets = (None, None) if job.sockets is None else tuple(inherited(number) for number in job.sockets)
     traffic = Traffic()
     holder = BACKENDS[plan.backend].holder(i, plan.parties, plan.threshold, plan.session_id(attempt), traffic)
-    holder.use_threads(job.threads)
+    holder.use_threads(job.here.threads or 1)
     if isinstance(holder, Remembers):
         holder.remember(job.out)
 
@@ -110,7 +110,7 @@ async def _run(
         log(text)
         emit("stage", text=text)
 
-    heartbeat = Heartbeat(job.stall, say)
+    heartbeat = Heartbeat(job.here.stall, say)
     heartbeat.each_beat = each_beat
     make_gate = make_gate or (ResumingGate if plan.dropouts else OwnerGate)
     memory = None if job.account is None else Memory(job.account.folder / "peers", plan.data_id)
@@ -137,7 +137,7 @@ async def _run(
         await first_of(body, holder.lost, gate.lost)
     except BaseException as error:
         gate.turn_away()
-        why = was_away(f"party {i}", error, heartbeat.away, job.stall)
+        why = was_away(f"party {i}", error, heartbeat.away, job.here.stall)
         await part([*holder.connections(), *gate.connections()], public_reason(f"party {i}", why))
         if why is not error:
             raise why from None
@@ -226,11 +226,11 @@ async def _serve(beginning: PartyStart, traffic: Traffic, emit: Emit, observe: O
         cost = await _release_all(steps, make_step(steps), job.tolerates_loss, emit, log)
         held.end()  # before owners show the heads of their accounts, which are this one at a site
         if job.attempt == AGREED:
-            await _close(holder, job.stall, beginning.say)  # each then waits for whom it has to
+            await _close(holder, job.here.stall, beginning.say)  # each then waits for whom it has to
             await beginning.attend(attempt.number, cost, set(), transcript)
         else:
             await gate.finish(cost)
-            await _close(holder, job.stall, beginning.say)
+            await _close(holder, job.here.stall, beginning.say)
         log("end")
 
 

@@ -272,7 +272,7 @@ class Limits:
             if void and not self.assumptions:
                 raise UsageError(
                     f"a promise must hold without an if; {why}; plan again, or accept it with assumptions = true in "
-                    "the file of <<accept>>"
+                    "the file of <<limits>>"
                 )
         if self.epsilon is None and plan.scale is not None:
             raise UsageError(
