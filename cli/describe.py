@@ -13,9 +13,9 @@ from dpmpc.cli.settings import options_stating, setting_option, spelling
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import UsageError, number_of, spelt
 from dpmpc.folders import write_file
-from dpmpc.processes.terminal import Column, Row, Style, Terminal
 from dpmpc.show import html
 from dpmpc.show.svg import histogram
+from dpmpc.show.terminal import Column, Row, Style, Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
