@@ -4,7 +4,7 @@ from html import escape
 
 from dpmpc.outcome import Answer, Outcome
 from dpmpc.show.forms import grid, said_of
-from dpmpc.show.html import lines, page, table
+from dpmpc.show.html import lines, page, scrolling, table
 from dpmpc.show.svg import pictures
 
 
@@ -24,7 +24,7 @@ def as_part(outcome: Outcome, heading: str = "h2") -> str:
     for answer in outcome.answers:
         parts.append(f"<{heading}><code>{escape(answer.question)}</code></{heading}>")
         parts.append(lines((f"{note}." for note in answer.notes), "dim"))
-        parts += pictures(answer)
+        parts += map(scrolling, pictures(answer))
         parts.append(_table(answer))
     return "".join(parts)
 

@@ -56,6 +56,11 @@ def table(
     )
 
 
+def scrolling(svg: str) -> str:
+    """A picture that scrolls sideways where it would be too small to read."""
+    return f'<div class="wide" tabindex="0" role="region" aria-label="picture">{svg}</div>'
+
+
 def facts(caption: str, rows: Iterable[tuple[str, object]]) -> str:
     """A table of (what, value) rows without a head."""
     cells = "".join(f'<tr><th scope="row">{escape(k)}</th><td>{escape(str(v))}</td></tr>' for k, v in rows)

@@ -84,10 +84,11 @@ code {{ font: .85rem/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }}
 figure {{ margin: .6rem 0; }} figcaption {{ font-weight: 600; }}
 svg {{ width: 100%; height: auto; max-width: 34rem; display: block; }}
 svg.broad {{ max-width: 46rem; margin: .8rem 0; }} svg.small {{ max-width: 15rem; min-width: 8rem; }}
+svg.square {{ max-width: 24rem; }}
 {_rules("svg")}
 .sign {{ display: grid; grid-template-columns: 1fr 1fr; gap: 2.2rem 1.5rem; margin-top: 2.5rem; }}
 .sign div {{ border-top: 1px solid var(--ink); padding-top: .2rem; font-size: .9rem; }}
-@media (max-width: 46rem) {{ .pair, .sign {{ grid-template-columns: 1fr; }} tbody th {{ width: 9rem; }}
+@media (max-width: 46rem) {{ svg.broad {{ min-width: 38rem; }} .pair, .sign {{ grid-template-columns: 1fr; }} tbody th {{ width: 9rem; }}
   .words thead {{ display: none; }} .words tr, .words th, .words td {{ display: block; border: 0; padding: .1rem 0; }}
   .words tr {{ border-bottom: 1px solid var(--line); padding: .5rem 0; }}
   .words td[data-name]::before {{ content: attr(data-name) ": "; color: var(--dim); }} }}

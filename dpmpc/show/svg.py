@@ -383,7 +383,7 @@ def calibration(
         parts.append(dot(x(predicted), y(seen.estimate or 0.0), colour(k), 3.5))
     parts += [text(x(0) + 8, 26 + 16 * k, name, "start", colour(k)) for k, name in enumerate(groups) if name]
     said = _said(title, (f"{p:.3g} predicted, {_interval(n)} observed" for p, n, _ in known))
-    return drawn(said, parts, size, 52 + inner + 14)
+    return drawn(said, parts, size, 52 + inner + 14, "square")
 
 
 def _field(shape: Heat) -> str:

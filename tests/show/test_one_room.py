@@ -98,7 +98,7 @@ def test_a_picture_is_xml_of_known_classes_within_its_own_bounds_and_says_its_nu
     picture = svg.picture(shape)
     root = ElementTree.fromstring(picture)
     _, _, wide, tall = map(float, root.attrib["viewBox"].split())
-    known = set(re.findall(r"svg \.(\w+)", style.PICTURE)) | {"broad", "small"}
+    known = set(re.findall(r"svg \.(\w+)", style.PICTURE)) | {"broad", "small", "square"}
     for each in root.iter():
         assert set(each.attrib.get("class", "").split()) <= known, each.attrib
         ends = {**dict.fromkeys(("x", "x1", "x2", "cx"), wide), **dict.fromkeys(("y", "y1", "y2", "cy"), tall)}
