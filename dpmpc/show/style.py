@@ -88,7 +88,8 @@ svg.square {{ max-width: 24rem; }}
 {_rules("svg")}
 .sign {{ display: grid; grid-template-columns: 1fr 1fr; gap: 2.2rem 1.5rem; margin-top: 2.5rem; }}
 .sign div {{ border-top: 1px solid var(--ink); padding-top: .2rem; font-size: .9rem; }}
-@media (max-width: 46rem) {{ svg.broad {{ min-width: 38rem; }} .pair, .sign {{ grid-template-columns: 1fr; }} tbody th {{ width: 9rem; }}
+@media (max-width: 46rem) {{ svg.broad {{ min-width: 38rem; }}
+  .pair, .sign {{ grid-template-columns: 1fr; }} tbody th {{ width: 9rem; }}
   .words thead {{ display: none; }} .words tr, .words th, .words td {{ display: block; border: 0; padding: .1rem 0; }}
   .words tr {{ border-bottom: 1px solid var(--line); padding: .5rem 0; }}
   .words td[data-name]::before {{ content: attr(data-name) ": "; color: var(--dim); }} }}
