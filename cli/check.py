@@ -12,7 +12,7 @@ from dpmpc.cli.settings import setting_option
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import DpmpcError, Spelling, UsageError, number_of, reworded, spelt
-from dpmpc.processes.terminal import Column, Row, Style, Terminal
+from dpmpc.show.terminal import Column, Row, Style, Terminal
 
 if TYPE_CHECKING:
     from dpmpc.intake.spelling import Spelling as Spelt
