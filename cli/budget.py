@@ -20,7 +20,7 @@ from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.ledgers import attempts, ledgers_below
 from dpmpc.privacy.seen import UNITS, Seen, seen
-from dpmpc.processes.terminal import Column, Row, Terminal
+from dpmpc.show.terminal import Column, Row, Terminal
 
 
 @click.command()

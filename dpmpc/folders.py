@@ -55,11 +55,13 @@ def check_folder(folder: Path, rule: str, way: str = "name another") -> Path:
 
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write into, which takes its place at the end of the context: whoever looks, also after
+    """A file beside `path` to write into, of this user alone, which takes its place at the end: who looks, also after
     this process was killed, sees all of the old file or all of the new one. After an error in the context `path` is as
     it was. What the machine loses when it fails is another matter (`processes.durable`)."""
     beside = path.with_name(f"{path.name}.tmp")
     try:
+        beside.unlink(missing_ok=True)
+        beside.touch(mode=0o600)
         yield beside
         beside.replace(path)
     except BaseException:

@@ -262,7 +262,7 @@ def _evaluate(run: _Run, emit: Emit) -> None:
     )  # fmt: skip
     with_figures(job.out / "model.npz", figures.to_json())
     report = read_report(job.out)
-    add_figures(report, figures)
+    add_figures(report, figures.to_json(), figures.warnings)
     report["evaluation"] = said
     write_report(job.out / "report.json", report)
 

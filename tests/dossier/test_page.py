@@ -24,7 +24,7 @@ from dpmpc.errors import UsageError
 from dpmpc.privacy.book import LedgerError
 from dpmpc.privacy.seen import ELSEWHERE
 from dpmpc.runs.request import Request
-from dpmpc.runs.svg import Curve, bars, chart, duration
+from dpmpc.show.svg import Curve, bars, chart, duration
 from tests.runs import HANG, dpmpc, run, small
 
 EMPTY = {"meta", "rect", "line", "polyline", "br"}
