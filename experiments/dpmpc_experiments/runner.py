@@ -123,7 +123,7 @@ def _text(rows: Sequence[Row], header: bool = False) -> str:
 
 def _rewrite(path: Path, rows: Sequence[Row]) -> None:
     make_folder(path.parent, OUT)
-    write_file(path, _text(rows, header=True))
+    write_file(path, _text(rows, header=True), public=True)
 
 
 def alone(task: Task, data_dir: Path | None) -> Computed:

@@ -175,7 +175,7 @@ class Plan(Asked):
 
     def write(self, path: Path | str) -> None:
         """Writes the plan whole or not at all."""
-        write_file(Path(path), self.to_text())
+        write_file(Path(path), self.to_text(), public=True)
 
 
 def _with_schema(kind: str, source: Any, value: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
