@@ -217,7 +217,7 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
 
 
 def _last_line(text: str) -> None:
-    from dpmpc.processes.terminal import harmless
+    from dpmpc.show.terminal import harmless
 
     lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ... {line[-_END:]}" for line in text.split("\n"))
     text = harmless("\n".join(lines))  # a value in it may be anybody's

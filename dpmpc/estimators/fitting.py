@@ -47,7 +47,7 @@ from dpmpc.records.schema import Labels, Range, Schema, Surveyed, Target
 from dpmpc.run.engine import Ended, Made, run
 from dpmpc.run.reserve import Reserve, budget_alone, budget_below
 from dpmpc.run.seat import Seat
-from dpmpc.runs.planning import facts_of_schema, plan_of, settled
+from dpmpc.runs.planning import facts_of_schema, foretold, plan_of, settled
 from dpmpc.runs.request import Request
 from dpmpc.runs.surveying import Asking, draft_of, release, wanted
 from dpmpc.settings import declared, said
@@ -239,7 +239,7 @@ def _learned(
     facts = facts_of_schema(str(request.data_id), schema, sizes, before)
     request, advice = settled(request, facts)
     plan = plan_of(request, facts, work_out)
-    for text in () if advice is None or before else advice.marked:  # those of a survey were told before it
+    for text in () if before else foretold(plan, advice):  # those of a survey were told before it
         expect(text)
     survey.close()
     reserve.keep(plan)

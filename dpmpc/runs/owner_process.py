@@ -40,6 +40,7 @@ from dpmpc.runs.history import History, Row, figure_name, read_history
 from dpmpc.runs.job import Emit, OwnersJob, says, whole_plan
 from dpmpc.runs.own_records import records_and_plan, surveyed, tell
 from dpmpc.runs.plain import Evaluator, ordinary, unclipped
+from dpmpc.runs.planning import foretold
 from dpmpc.runs.report import Costs, add_figures, build_report, write_report
 from dpmpc.runs.sites import SitesHere, SitesRun
 
@@ -170,7 +171,7 @@ def _run(
         for line in job.check(plan):
             log(line)
     tell(dataset, plan, job, log, emit)
-    for text in () if advice is None or before else advice.marked:  # those of a survey were told before it
+    for text in () if before else foretold(plan, advice):  # those of a survey were told before it
         emit("stage", text=f"warning: {text}")
     seat, since = job.seat(says(log, emit), parties), Since()
     if job.resume:

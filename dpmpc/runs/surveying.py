@@ -220,7 +220,7 @@ def release(
     asked, plan = whole.learning.survey, apart(whole.first)
     assert asked is not None
     work_out(plan)
-    for warning in warned_of(request, advice, draft, asking.sizes):
+    for warning in warned_of(request, whole, advice, draft, asking.sizes):
         tell(f"warning: {warning}")
     check(plan, whole)
     means = partial(asked.questions.means, asking.table, asking.owner_of, asking.sizes)
