@@ -182,8 +182,8 @@ def _run(
         since = Since(plan.attempt)
     within = _evaluated_inside(job, plan, dataset)
     spent = lambda each: since.attempt.first_release if each is plan else 0  # noqa: E731
-    reserve.keep(plan, after=evaluation_of(plan) if within.inside else (), spent=spent)
-    if job.addresses is None:
+    if job.addresses is None:  # else each process alone was checked, and what it reserves binds (`start`)
+        reserve.keep(plan, after=evaluation_of(plan) if within.inside else (), spent=spent)
         check_possible(plan, plan.releases - since.attempt.first_release)
     plan.write(plan_path(job.out))
     if since.attempt != AGREED:
