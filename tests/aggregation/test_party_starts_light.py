@@ -65,8 +65,8 @@ def test_a_site_answers_questions_without_a_package_of_statistics() -> None:
     code = (
         "import sys, numpy as np;"
         "from dpmpc.statistics.intervals import Level;"
-        "from dpmpc.statistics.quantiles import quantile;"
-        "from dpmpc.statistics.survival import log_rank;"
+        "from dpmpc.statistics.quantile import quantile;"
+        "from dpmpc.statistics.kinds.survival import log_rank;"
         "told = [quantile(np.full(15, 9.0), 1.0, 0.5, Level())];"
         "told.append(log_rank(np.full((2, 3), 20.0), np.full((2, 4), 30.0), 1.0, 1));"
         "print(None in told, *sorted({'scipy', 'sklearn', 'pandas'} & set(sys.modules)))"

@@ -301,7 +301,7 @@ def test_a_client_remembers_on_disk_what_it_sealed_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"nonsense": 1}, "dpmpc.flower.prepare has no setting 'nonsense'"),
+        ({"nonsense": 1}, "prepare has no setting 'nonsense'"),
         ({"security": "active"}, "active security needs all of them in every round"),
     ],
 )

@@ -9,8 +9,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypedDict
+from typing import Any, ClassVar, Self
 
+from dpmpc.aggregation.plan.keywords import OwnKeywords
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.settings import Accounting, Ledgers, Role
 from dpmpc.errors import UsageError
@@ -197,14 +198,6 @@ class Here(Accounting, Ledgers):
 
 
 HERE = Here()  # this machine, nothing kept
-
-
-class OwnKeywords(TypedDict, total=False):
-    """What a process of a program says, that starts all others."""
-
-    out: Path | str | None
-    wait: float | None
-    stall: float
 
 
 class ServerKeywords(OwnKeywords, total=False):

@@ -6,50 +6,63 @@ to first order, and there is no estimate where the noise is not small beside wha
 """
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
 
-from dpmpc.outcome import NONE, Level, Number
-from dpmpc.statistics.blocks import Products, pairs
+from dpmpc.outcome import NONE, Answer, Level, Number
+from dpmpc.statistics.asking import Asking
+from dpmpc.statistics.blocks import Part, Products, pairs
+from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.compile import by_of, scaled
 from dpmpc.statistics.intervals import Floats
+from dpmpc.statistics.kind import QuestionKind
+from dpmpc.statistics.question import Query
+from dpmpc.statistics.scores import Model
 from dpmpc.statistics.values import Scaled
-
-if TYPE_CHECKING:
-    from dpmpc.outcome import Answer
-    from dpmpc.statistics.asking import Asking
 
 CLEAR = 4.0  # deviations of the noise by which what is divided by must exceed 0
 
 
-def correlations(asking: "Asking") -> "Answer":
-    """The answer to `corr(x, y, ...)`: of each pair."""
-    block, found = _products(asking), []
-    names = [value.name for value in block.values]
-    for group, raw in zip(asking.groups, asking.opened.raw(block), strict=True):
-        for i, j in pairs(len(names)):
-            if i < j:
-                number = correlation(moments(raw, len(names)), i + 1, j + 1, asking.opened.deviation(block),
-                                     asking.level)  # fmt: skip
-                found.append(((*group, names[i], names[j]), "correlation", number))
-    return asking.made(("column", "with"), asking.lines(found), _bounds(block), *_assumed(asking, "normal columns"))
+class Correlations(QuestionKind):
+    """`corr(x, y, ...)`: of each pair."""
+
+    least, most, numbers = 2, 12, True
+
+    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+        values = tuple(scaled(name, columns, query.where) for name in query.columns)
+        return (Part("products", Products(values, by_of(query, columns), query.where)),)
+
+    def answer(self, asking: Asking) -> Answer:
+        block, found = _products(asking), []
+        names, deviation = [value.name for value in block.values], asking.opened.deviation(block)
+        for group, raw in zip(asking.groups, asking.opened.raw(block), strict=True):
+            sums = moments(raw, len(names))
+            for i, j in pairs(len(names)):
+                if i < j:
+                    number = correlation(sums, i + 1, j + 1, deviation, asking.level)
+                    found.append(((*group, names[i], names[j]), "correlation", number))
+        assumed = _assumed(asking, "normal columns")
+        return asking.made(("column", "with"), asking.lines(found), _bounds(block), *assumed)
 
 
-def linear_model(asking: "Asking") -> "Answer":
-    """The answer to `lm(y, x, ...)`: least squares of the first column on the others, in their units."""
-    block, found = _products(asking), []
-    values = [value for value in block.values if isinstance(value, Scaled)]
-    y, x = values[0], values[1:]
-    for group, raw in zip(asking.groups, asking.opened.raw(block), strict=True):
-        M, v = moments(raw, len(values)), asking.opened.deviation(block) ** 2
-        slopes = coefficients(M, v, asking.level)
-        units = [y.half / value.half for value in x]
-        intercept = _combined(M, v, x, y, asking.level)
-        found.append(((*group, "(intercept)"), "coefficient", intercept))
-        for value, number, unit in zip(x, slopes[1:], units, strict=True):
-            found.append(((*group, value.name), "coefficient", number.mapped(unit)))
-    assumed = _assumed(asking, "errors of one variance, whatever the columns are")
-    return asking.made(("term",), asking.lines(found), _bounds(block), *assumed)
+class LinearModel(Correlations):
+    """`lm(y, x, ...)`: least squares of the first column on the others, in their units."""
+
+    def answer(self, asking: Asking) -> Answer:
+        block, found = _products(asking), []
+        values = [value for value in block.values if isinstance(value, Scaled)]
+        y, x = values[0], values[1:]
+        for group, raw in zip(asking.groups, asking.opened.raw(block), strict=True):
+            M, v = moments(raw, len(values)), asking.opened.deviation(block) ** 2
+            slopes = coefficients(M, v, asking.level)
+            units = [y.half / value.half for value in x]
+            intercept = _combined(M, v, x, y, asking.level)
+            found.append(((*group, "(intercept)"), "coefficient", intercept))
+            for value, number, unit in zip(x, slopes[1:], units, strict=True):
+                found.append(((*group, value.name), "coefficient", number.mapped(unit)))
+        assumed = _assumed(asking, "errors of one variance, whatever the columns are")
+        return asking.made(("term",), asking.lines(found), _bounds(block), *assumed)
 
 
 def moments(raw: Floats, q: int) -> Floats:
@@ -130,13 +143,13 @@ def _combined(S: Floats, v: float, x: list[Scaled], y: Scaled, level: Level) -> 
     return _functional(S, v, weight, level).mapped(y.half, y.middle)
 
 
-def _products(asking: "Asking") -> Products:
-    block = next(asking.blocks)
+def _products(asking: Asking) -> Products:
+    block = asking.blocks[0]
     assert isinstance(block, Products)
     return block
 
 
-def _assumed(asking: "Asking", what: str) -> tuple[str, ...]:
+def _assumed(asking: Asking, what: str) -> tuple[str, ...]:
     """What intervals for a population take for granted: fourth moments, which would tell, are not in the release."""
     said = f"intervals for the population are those of {what}; where that is not so they may be too narrow"
     return (said,) if asking.level.population else ()
@@ -146,3 +159,6 @@ def _bounds(block: Products) -> str:
     each = (value.column for value in block.values if isinstance(value, Scaled))
     said = ", ".join(f"{column.name} within {column.low:g} and {column.high:g}" for column in each)
     return f"of the records that have all; {said}"
+
+
+CORR, LM = Correlations(), LinearModel()

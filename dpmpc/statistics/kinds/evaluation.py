@@ -7,63 +7,87 @@ AUC, balanced accuracy and R2 are ratios of quadratic forms in the raw counts (`
 are ratios.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 
-from dpmpc.outcome import Level, Number
-from dpmpc.statistics.blocks import Counts, Moments, Part
-from dpmpc.statistics.cells import Axis, Levels
-from dpmpc.statistics.columns import Category, Quantity
+from dpmpc.outcome import Answer, Calibration, Forest, Level, Number, Shape
+from dpmpc.statistics.asking import Asking
+from dpmpc.statistics.blocks import Counts, Moments, Part, groups
+from dpmpc.statistics.cells import Levels
+from dpmpc.statistics.columns import Category, Columns, Quantity
+from dpmpc.statistics.compile import by_of
+from dpmpc.statistics.foresight import Expected, Foreseeing, widest
 from dpmpc.statistics.intervals import Floats, Pair, linear, quadratic, ratio, share, symmetric
-from dpmpc.statistics.query import Query
+from dpmpc.statistics.kind import QuestionKind, told
+from dpmpc.statistics.options import Option, Whole
+from dpmpc.statistics.question import Query
+from dpmpc.statistics.reading import Reading
 from dpmpc.statistics.scores import IsClass, Model, Predicted, Scores, Target, task_of
-
-if TYPE_CHECKING:
-    from dpmpc.outcome import Answer
-    from dpmpc.statistics.asking import Asking
 
 CALIBRATION = 10  # groups of probabilities
 _Lines = Iterator[tuple[str, str, Number]]
 
 
-def parts_of_model(query: Query, model: Model, by: tuple[Axis, ...]) -> tuple[Part, ...]:
-    """The blocks of an evaluation. Axes keep their order: groups, label, score."""
-    name, cells, target = query.columns[0], int(query.option("cells")), model.target
-    if task_of(model) == "number":
-        assert isinstance(target, Quantity)
-        values = (Target(target), Target(target, model))
-        return tuple(Part("moments", Moments(value, True, by, query.where)) for value in values)
-    assert isinstance(target, Category)
-    if task_of(model) == "two":
-        axes = (*by, Levels(target), Scores(name, model, model.edges(cells)))
-        return (Part("scores", Counts(axes, query.where)),)
-    found = [Part("scores", Counts((*by, Levels(target), Predicted(name, model, target.levels)), query.where))]
-    for k in range(len(target.levels)):
-        axes = (*by, IsClass(target, k), Scores(name, model, model.edges(cells, k), k))
-        found.append(Part("scores", Counts(axes, query.where)))
-    return tuple(found)
+class Evaluation(QuestionKind):
+    """`evaluate(MODEL)`: the figures of a public model."""
+
+    options: ClassVar[Mapping[str, Option]] = {"cells": Whole(40.0, 8, 512)}
+
+    def read(self, reading: Reading) -> tuple[tuple[str, ...], tuple[float, ...]]:
+        return (reading.model(),), ()
+
+    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+        """Axes keep their order: groups, label, score."""
+        model, by = models[query.columns[0]], by_of(query, columns)
+        name, cells, target = query.columns[0], int(self.setting(query, "cells")), model.target
+        if task_of(model) == "number":
+            assert isinstance(target, Quantity)
+            values = (Target(target), Target(target, model))
+            return tuple(Part("moments", Moments(value, True, by, query.where)) for value in values)
+        assert isinstance(target, Category)
+        if task_of(model) == "two":
+            axes = (*by, Levels(target), Scores(name, model, model.edges(cells)))
+            return (Part("scores", Counts(axes, query.where)),)
+        found = [Part("scores", Counts((*by, Levels(target), Predicted(name, model, target.levels)), query.where))]
+        for k in range(len(target.levels)):
+            axes = (*by, IsClass(target, k), Scores(name, model, model.edges(cells, k), k))
+            found.append(Part("scores", Counts(axes, query.where)))
+        return tuple(found)
+
+    def answer(self, asking: Asking) -> Answer:
+        blocks, model = asking.blocks, asking.models[asking.query.columns[0]]
+        found = [
+            ((*group, label), statistic, number)
+            for g, group in enumerate(asking.groups)
+            for label, statistic, number in _figures(asking, model, blocks, g)
+        ]
+        notes = {
+            "two": "predicted positive above a score of 0; calibration by predicted probability",
+            "several": "one against the rest for each class",
+            "number": "predictions and targets within the target's range",
+        }
+        return asking.made(("of",), asking.lines(found), notes[task_of(model)])
+
+    def draw(self, answer: Answer) -> tuple[Shape, ...]:
+        scores = told(answer, "AUC", "accuracy", "balanced accuracy", "recall")
+        bins = tuple(line for line in told(answer, "percent positive") if line.labels[-1].endswith("%"))
+        found: list[Shape] = [Forest("figure", scores)] if scores else []
+        title = "calibration: predicted percent across, observed percent up"
+        return tuple(found + ([Calibration(title, bins)] if bins else []))
+
+    def expect(self, asked: Foreseeing) -> Expected:
+        """Its figures are about the whole table, not about cells."""
+
+        def whole(asked: Foreseeing, block: Counts) -> tuple[float, int]:
+            return asked.level.z * asked.opened.deviation(block) * groups(block) ** 0.5, 1
+
+        return widest(asked, whole)
 
 
-def evaluate(asking: "Asking") -> "Answer":
-    """The answer to `evaluate(MODEL)`."""
-    blocks, model = list(asking.blocks), asking.models[asking.query.columns[0]]
-    found = [
-        ((*group, label), statistic, number)
-        for g, group in enumerate(asking.groups)
-        for label, statistic, number in _figures(asking, model, blocks, g)
-    ]
-    notes = {
-        "two": "predicted positive above a score of 0; calibration by predicted probability",
-        "several": "one against the rest for each class",
-        "number": "predictions and targets within the target's range",
-    }
-    return asking.made(("of",), asking.lines(found), notes[task_of(model)])
-
-
-def _figures(asking: "Asking", model: Model, blocks: Sequence[object], g: int) -> _Lines:
+def _figures(asking: Asking, model: Model, blocks: Sequence[object], g: int) -> _Lines:
     level = asking.level
     if task_of(model) == "number":
         first, second = (block for block in blocks if isinstance(block, Moments))
@@ -182,7 +206,7 @@ def within(counts: Floats, top: Floats, bottom: Floats, deviation: float, level:
                  level)  # fmt: skip
 
 
-def regression(asking: "Asking", target: Moments, error: Moments, g: int) -> _Lines:
+def regression(asking: Asking, target: Moments, error: Moments, g: int) -> _Lines:
     """Root mean squared error, mean error and R2 = 1 - N sum e^2 / (N sum y^2 - (sum y)^2), in the target's units."""
     assert isinstance(target.value, Target)
     half = (target.value.column.high - target.value.column.low) / 2
@@ -218,7 +242,10 @@ def _noted(number: Number, conservative: bool) -> Number:
     return replace(number, note="conservative") if conservative and number.estimate is not None else number
 
 
-def _group(asking: "Asking", block: Counts, g: int) -> Floats:
+def _group(asking: Asking, block: Counts, g: int) -> Floats:
     """The raw counts (label, score) of one group."""
     shape = tuple(len(axis.labels) for axis in block.axes[len(asking.by) :])
     return np.asarray(asking.opened.raw(block).reshape(len(asking.groups), *shape)[g])
+
+
+EVALUATE = Evaluation()

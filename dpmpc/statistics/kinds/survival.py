@@ -16,20 +16,24 @@ upper edge is in it: observation ends there, and who is there then was at risk a
 """
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 
-from dpmpc.outcome import NO_ESTIMATE, Level, Number
-from dpmpc.statistics.blocks import Counts
-from dpmpc.statistics.cells import Bins, spelled
-from dpmpc.statistics.columns import MISSING, OTHER
+from dpmpc.outcome import NO_ESTIMATE, Answer, Curves, Level, Number, Shape, spelled
+from dpmpc.statistics.asking import Asking
+from dpmpc.statistics.blocks import Counts, Part
+from dpmpc.statistics.cells import Bins, even
+from dpmpc.statistics.columns import MISSING, OTHER, Columns, Quantity
+from dpmpc.statistics.compile import axis_of, by_of, cells, quantity
 from dpmpc.statistics.intervals import Floats
-
-if TYPE_CHECKING:
-    from dpmpc.outcome import Answer
-    from dpmpc.statistics.asking import Asking
+from dpmpc.statistics.kind import QuestionKind, told
+from dpmpc.statistics.options import MOST_BINS, Increasing, Option, Whole
+from dpmpc.statistics.question import Query
+from dpmpc.statistics.reading import Reading
+from dpmpc.statistics.scores import Model
 
 FEWEST = 8.0
 MARGIN, WIDER = 3.0, 1.5  # deviations: so near FEWEST, intervals reach further by so many
@@ -37,35 +41,57 @@ DRAWS = 400  # of the noise, for the variance of the log-rank statistic
 _SEED = 20180  # of these draws: post-processing, the same for all who read the release
 
 
-def kaplan_meier(asking: "Asking") -> "Answer":
-    """The answer to `km(time, event) by arm`: each arm's survival at the ends of the bins, and the log-rank test."""
-    block = next(asking.blocks)
-    assert isinstance(block, Counts)
-    time, event = asking.query.columns
-    axes = {axis.name: axis for axis in block.axes}
-    bins, ends = axes[time], axes[event]
-    assert isinstance(bins, Bins)
-    order = [*(axes[axis.name] for axis in asking.by), ends, bins]
-    table = asking.opened.raw(block).reshape([len(axis.labels) for axis in block.axes])
-    table = table.transpose([block.axes.index(axis) for axis in order])
-    levels = [k for k, label in enumerate(ends.labels) if label not in (OTHER, MISSING)]
-    if not asking.by:
-        table = table[None]
-    deaths = table[:, levels[-1], 1:-2]
-    gone = table[:, levels[:-1], 1:-1].sum(axis=1)  # the last: beyond the last edge
-    gone[:, -1] += table[:, levels[-1], -2]
-    deviation, others = asking.opened.deviation(block), len(levels) - 1
-    found = []
-    for g, group in enumerate(asking.groups):
-        curve = survival(deaths[g], gone[g], deviation, others, asking.level)
-        for edge, number in zip(bins.edges[1:], curve, strict=True):
-            found.append(((*group, spelled(edge)), "survival", number))
-    notes = [f"event: {ends.labels[levels[-1]]}; survival to the end of each bin"]
-    arms = [k for k, group in enumerate(asking.groups) if group and group[0] not in (OTHER, MISSING)]
-    if len(arms) > 1:
-        p = log_rank_within(deaths[arms], gone[arms], deviation, others)
-        notes.append("log-rank test of the arms: " + ("no estimate" if p is None else _p_value(*p)))
-    return asking.made((time,), asking.lines(found), *notes)
+class KaplanMeier(QuestionKind):
+    """`km(time, event) by arm`: each arm's survival at the ends of the bins, and the log-rank test."""
+
+    least, most = 2, 2
+    options: ClassVar[Mapping[str, Option]] = {"bins": Whole(30.0, 1, MOST_BINS), "cuts": Increasing()}
+
+    def read(self, reading: Reading) -> tuple[tuple[str, ...], tuple[float, ...]]:
+        found = reading.names(0, len(reading.written.parts))
+        for k, (token, name) in enumerate(zip(reading.written.parts, found, strict=True)):
+            if isinstance(reading.columns[name], Quantity) != (k == 0):
+                reading.refuse(token, "km needs a time, a number, and an event, a category", "write km(time, event)")
+        return reading.names(2, 2), ()
+
+    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+        time, event = query.columns
+        edges, column = self.setting(query, "cuts"), quantity(time, columns)
+        axis = Bins(column, edges) if edges else even(column, int(self.setting(query, "bins")))
+        return (cells((*by_of(query, columns), axis_of(event, columns), axis), query.where),)
+
+    def answer(self, asking: Asking) -> Answer:
+        block = asking.blocks[0]
+        assert isinstance(block, Counts)
+        time, event = asking.query.columns
+        axes = {axis.name: axis for axis in block.axes}
+        bins, ends = axes[time], axes[event]
+        assert isinstance(bins, Bins)
+        order = [*(axes[axis.name] for axis in asking.by), ends, bins]
+        table = asking.opened.raw(block).reshape([len(axis.labels) for axis in block.axes])
+        table = table.transpose([block.axes.index(axis) for axis in order])
+        levels = [k for k, label in enumerate(ends.labels) if label not in (OTHER, MISSING)]
+        if not asking.by:
+            table = table[None]
+        deaths = table[:, levels[-1], 1:-2]
+        gone = table[:, levels[:-1], 1:-1].sum(axis=1)  # the last: beyond the last edge
+        gone[:, -1] += table[:, levels[-1], -2]
+        deviation, others = asking.opened.deviation(block), len(levels) - 1
+        found = []
+        for g, group in enumerate(asking.groups):
+            curve = survival(deaths[g], gone[g], deviation, others, asking.level)
+            for edge, number in zip(bins.edges[1:], curve, strict=True):
+                found.append(((*group, spelled(edge)), "survival", number))
+        notes = [f"event: {ends.labels[levels[-1]]}; survival to the end of each bin"]
+        arms = [k for k, group in enumerate(asking.groups) if group and group[0] not in (OTHER, MISSING)]
+        if len(arms) > 1:
+            p = log_rank_within(deaths[arms], gone[arms], deviation, others)
+            notes.append("log-rank test of the arms: " + ("no estimate" if p is None else _p_value(*p)))
+        return asking.made((time,), asking.lines(found), *notes)
+
+    def draw(self, answer: Answer) -> tuple[Shape, ...]:
+        lines = told(answer, "survival")
+        return (Curves("survival", lines, answer.grouped),) if lines else ()
 
 
 def at_risk(deaths: Floats, gone: Floats) -> Floats:
@@ -234,3 +260,6 @@ def chi_square_tail(x: float, degrees: int) -> float:
         power = i + start
         total += math.exp(power * math.log(half) - half - math.lgamma(power + 1)) if half > 0 else float(power == 0)
     return total
+
+
+KM = KaplanMeier()
