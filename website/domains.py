@@ -13,7 +13,7 @@ from dpmpc.mpc.numbers.domains import BLOCKS, ELSEWHERE, STREAM, Domain
 ROOT = Path(__file__).parents[1]
 MPC = ROOT / "dpmpc/mpc"
 PAGE = ROOT / "docs/domains.md"
-BEGIN, END = "<!--# domains -->", "<!--#-->"
+BEGIN, END = "<!-- uses -->", "<!-- end of uses -->"
 
 
 def declared() -> dict[str, Domain]:
