@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import importlib
 import importlib.util
+import io
 import os
 import signal
 import sys
@@ -141,8 +142,16 @@ def main(arguments: list[str] | None = None) -> Any:
 def _begin(arguments: list[str], start: Callable[[Sequence[str]], None]) -> Any:
     """`start`: what makes the process that parties are forked from."""
     keep_children_safe()
+    _speak_anywhere()
     with _ends_as_by_ctrl_c() as stopped, logs.speaking("dpmpc.cli.settings:spelling"):
         return _main(arguments, stopped, start)
+
+
+def _speak_anywhere() -> None:
+    """What a terminal or a pipe cannot show is escaped: what was paid for is printed whatever its encoding."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def program() -> None:
@@ -209,7 +218,7 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
 
 def _last_line(text: str, **fields: Any) -> None:
     """The text on standard error; with `fields` that a program may read, where logs are JSON."""
-    from dpmpc.processes.terminal import harmless
+    from dpmpc.show.terminal import harmless
 
     lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ... {line[-_END:]}" for line in text.split("\n"))
     text = harmless("\n".join(lines))  # a value in it may be anybody's

@@ -239,6 +239,15 @@ def machine_text(error: OSError | MemoryError) -> str | None:
         return f"files need room on the disk; none is left{place}; free some, or name another folder"
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return f"files need a folder that can be written; {error.strerror}{place}; change its rights, or name another"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return f"a run needs open files and connections; {error.strerror}; raise the limit with `ulimit -n 4096`"
+    if error.errno in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+        return (
+            f"accounts, ledgers and runs are locked while they are in use; {error.strerror}{place}: this file system "
+            "has no locks; name a folder on another with <<out>> and <<account>>"
+        )
+    if error.errno is not None:
+        return f"this machine must do what is asked of it; {error.strerror}{place}; mend that and try again"
     return None
 
 

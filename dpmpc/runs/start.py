@@ -30,6 +30,7 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
+from dpmpc.runs.again import until_begun
 from dpmpc.runs.before_release import check_budget
 from dpmpc.runs.delivering import deliver_after, deliver_here, deliver_stage
 from dpmpc.runs.folder import make_private, opened_nothing, prepare, request_path
@@ -120,14 +121,30 @@ def _part_of(
 ) -> None:
     """This process's part of the plan in the file of the placement, or of a stage."""
     with named_errors(partial(differing, plan=whole_plan(plan, stage))), told_by(lambda: plan, where):
-        if where.party is not None and where.role != "both":
-            _party(plan, where, where.party, progress, stage)
-            return
-        assert request is not None
-        if where.party is not None:
-            _site(plan, request, where, where.party, progress, stage)
-        else:
-            _owners(plan, request, where, progress, stage)
+        ledger = where.out / OWN_LEDGER if where.party is None else ledger_path(where.out, where.party)
+
+        def mine(again: bool) -> None:
+            tell = partial(_unless_told, progress) if again else progress
+            if where.party is not None and where.role != "both":
+                _party(plan, where, where.party, tell, stage)
+                return
+            assert request is not None
+            if where.party is not None:
+                _site(plan, request, where, where.party, tell, stage)
+            else:
+                _owners(plan, request, where, tell, stage)
+
+        def say(text: str) -> None:
+            _note(whole_plan(plan, stage), where, text)
+            progress({"event": "stage", "text": text})
+
+        until_begun(mine, partial(spent_releases, ledger, plan.run_id), where.patience, say)
+
+
+def _unless_told(progress: Progress, event: dict[str, Any]) -> None:
+    """What the process takes part in is told once."""
+    if event["event"] != "part":
+        progress(event)
 
 
 def _note(plan: Plan, where: Placement, text: str) -> None:

@@ -4,20 +4,25 @@ A promise counts every owner once. Its number in the plan is a word of others: o
 process, a server that carries messages. Whoever says another number another time would have one owner's records in a
 sum twice, in one release or in several, and every page would go on saying what was promised. So the first number that
 an account takes part under is written into its folder, by the plan's digest, and it is that owner from then on. Where
-several owners of a plan share one account, as on one machine in a trial, whoever started them says which (`owners`).
+several owners of a plan share one account, whoever started them says which (`owners`). Owners whose parties are all on
+their own machine share it in any case: such a run is a trial, and nobody elsewhere has a sum of it.
 """
 
 import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, NAMELESS
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder
-from dpmpc.privacy.account import ENVIRONMENT
+from dpmpc.mpc.transport.addresses import Endpoint, is_loopback
+from dpmpc.privacy.account import ENVIRONMENT, Account, account_folder
 from dpmpc.privacy.ledger import sync_directory
+from dpmpc.privacy.unnamed import process_folder
 from dpmpc.processes.durable import write_whole
 
 FOLDER = "seals"
@@ -95,3 +100,14 @@ class Standing:
 
 def _read(content: bytes) -> frozenset[int]:
     return frozenset(int(number) for number in _LINE.findall(content))
+
+
+def meets(plan: Plan, owners: tuple[int, int], addresses: Iterable[Endpoint], account: Account) -> None:
+    """Before an owner meets the parties of a plan at these addresses: its account is that owner, on disk when this
+    returns. Nothing where it plays all owners, or all parties are on this machine. Errors: UsageError for an account
+    that is another owner of the plan."""
+    first, end = owners
+    if end != first + 1 or plan.owners == 1 or all(is_loopback(each.host) for each in addresses):
+        return
+    named = account.folder != process_folder() if plan.data_id in NAMELESS else True
+    Standing(account.folder if named else account_folder(), plan.digest(FIRST_ATTEMPT)).keep(first)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from dpmpc.errors import UsageError
+from dpmpc.mpc.transport.abort_reason import UNHEARD
 from dpmpc.mpc.transport.addresses import bear_with
 
 WAIT = 60.0  # seconds for the other processes to come, where one command starts them all
@@ -167,7 +168,7 @@ class Heartbeat:
             peer.pending = peer.pending + BEAT if peer.awaited else 0.0
             peer.spoke = peer.heard = False
             if peer.silence >= self.stall:
-                peer.abort(f"nothing was heard of it for {self.stall:g} s, stall")
+                peer.abort(f"{UNHEARD} {self.stall:g} s, stall")
         for wait in self._waits:
             wait.pending = wait.pending + BEAT if wait.who() else 0.0
         self._beats += 1
