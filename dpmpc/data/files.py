@@ -15,7 +15,7 @@ from typing import Any
 
 from dpmpc.data.alike import cast, joint, placed
 from dpmpc.data.csvfile import encoding_of, open_csv, other_kind, readable, scan, transcoded
-from dpmpc.data.engine import duckdb, explained
+from dpmpc.data.engine import duckdb, explained, registered
 from dpmpc.data.packed import packing, unpack
 from dpmpc.data.reading import path_literal
 from dpmpc.data.spelling import PLAIN, Spelling
@@ -275,7 +275,7 @@ def _arrow(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:
         opened = dataset.dataset(path, format="ipc")
         check_width(len(opened.schema.names), path.name)
         view = f"arrow_{abs(hash(str(path)))}"
-        connection.register(view, opened)
+        registered(connection, view, opened)
         return described(view, path.name, list(opened.schema.names), connection)
     except (pa.ArrowException, OSError):
         raise UsageError(
