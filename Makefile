@@ -11,7 +11,7 @@ PARALLEL = -n $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 test test-again test-fast: export OPENBLAS_NUM_THREADS = 1
 test test-again test-fast: export OMP_NUM_THREADS = 1
-FAST := tests/circuits tests/data tests/learning tests/noise tests/privacy
+FAST := tests/circuits tests/intake tests/records tests/learning tests/noise tests/privacy
 
 demo: .venv/.ready
 	$(BIN)/dpmpc train --data breast-cancer --owners 5 --method gradient --epsilon 1 --delta 1e-4 --iterations 50 -M 3 --out runs/demo --overwrite
@@ -69,11 +69,11 @@ examples: .venv/.ready
 	$(if $(EXTRAS),$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]')
 	$(BIN)/python examples/run_all.py
 
-.venv/.ready: pyproject.toml setup.py $(wildcard dpmpc/mpc/native/*.[ch] dpmpc/data/*.c)
+.venv/.ready: pyproject.toml setup.py $(wildcard dpmpc/mpc/native/*.[ch] dpmpc/records/*.c)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpmpc needs CPython 3.11 or later; set PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[dev]'
 	touch $@
 
 clean:
-	rm -rf .venv build dist *.egg-info dpmpc/mpc/native/*.so dpmpc/data/*.so
+	rm -rf .venv build dist *.egg-info dpmpc/mpc/native/*.so dpmpc/records/*.so

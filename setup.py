@@ -27,7 +27,7 @@ def extension(name: str, sources: str) -> Extension:
 setup(
     ext_modules=[
         extension("dpmpc.mpc.native._kernels", "dpmpc/mpc/native"),
-        extension("dpmpc.data._rows", "dpmpc/data"),
+        extension("dpmpc.records._rows", "dpmpc/records"),
     ],
     options={"bdist_wheel": {"py_limited_api": ABI}} if limited else {},
 )

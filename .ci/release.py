@@ -1,8 +1,9 @@
 """A release, made on this machine: `make release VERSION=0.3.0`.
 
 Refuses a tree that is not clean, a branch that is not main, a version that is not above the last, a changelog without
-a line for it. Then sets the version (in dpmpc/__init__.py, from which all else has it, and in the files that cannot
-read it from there), dates the changelog, builds sdist and wheel, checks them, commits and tags. It pushes nothing.
+an entry for it. Then sets the version (in dpmpc/__init__.py, from which all else has it, and in the files that cannot
+read it from there), writes the
+changelog out of changelog.d/, builds sdist and wheel, checks them, commits and tags. It pushes nothing.
 
     python .ci/release.py --check-tag v0.3.0    whether a tag and the tree name one version
 """
@@ -23,6 +24,8 @@ COPIES = {  # file -> what stands before the version there
     "docs/howto/services.md": r"dpmpc(?::|==)",
     "docs/project/install.md": r"dpmpc-",
 }
+FRAGMENTS = "changelog.d"
+KINDS = {"breaking": "Breaking", "security": "Security", "feature": "New", "fix": "Mended"}
 _VERSION = r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?"
 
 
@@ -56,23 +59,53 @@ def order(version: str) -> tuple[int, ...]:
     return (int(found[1]), int(found[2]), int(found[3]), stage, int(found[5] or 0))
 
 
-def dated(text: str, version: str, today: str) -> str:
-    """The changelog with today's date at the version's heading, which may be called Unreleased before."""
-    head = re.search(rf"^## (Unreleased|{re.escape(version)})(?: \(unreleased\))?\n\n- ", text, re.MULTILINE)
-    if head is None:
+def changes(root: Path = ROOT) -> list[Path]:
+    """The files of changes that are not released yet, in the order of their kinds. Errors: one of another kind."""
+    found = sorted(path for path in (root / FRAGMENTS).glob("*.md") if path.name != "README.md")
+    for path in found:
+        if path.suffixes[-2:-1] != [f".{kind_of(path)}"] or kind_of(path) not in KINDS:
+            raise Refused(
+                f"error: a change is SUBJECT.KIND.md, of the kinds {', '.join(KINDS)}; got {path.name}; rename it"
+            )
+    return sorted(found, key=lambda path: [*KINDS].index(kind_of(path)))
+
+
+def kind_of(path: Path) -> str:
+    """The kind of change that a file's name says."""
+    return path.name.split(".")[-2]
+
+
+def dated(text: str, version: str, today: str, pending: list[Path]) -> str:
+    """The changelog with today's date at the version's heading, which may be there without one, and what is pending."""
+    head = re.search(rf"^## {re.escape(version)}(?: \(unreleased\))?\n\n(?=[^#\s])", text, re.MULTILINE)
+    if head is None and not pending:
         raise Refused(
-            f"error: the changelog has a line for what is released; {version} has none; write it under ## Unreleased"
+            f"error: a release says what changed; {version} has nothing in {FRAGMENTS}/ and no "
+            "entry; write a file there"
         )
-    return text[: head.start()] + f"## {version} ({today})\n\n- " + text[head.end() :]
+    lines = ""
+    for kind, title in KINDS.items():
+        found = [" ".join(path.read_text(encoding="utf-8").split()) for path in pending if kind_of(path) == kind]
+        lines += f"**{title}**\n\n" + "".join(f"- {each}\n" for each in found) + "\n" if found else ""
+    if head is not None:
+        end = text.find("\n## ", head.end())
+        said = (text[head.end() :] if end < 0 else text[head.end() : end]).strip("\n")
+        rest = "" if end < 0 else text[end + 1 :]
+        return text[: head.start()] + f"## {version} ({today})\n\n{said}\n\n{lines}" + rest
+    first = text.find("## ")
+    first = len(text) if first < 0 else first
+    return text[:first] + f"## {version} ({today})\n\n{lines}" + text[first:]
 
 
 def write(version: str, root: Path = ROOT, today: str | None = None) -> None:
-    """Sets the version everywhere, and the changelog's date."""
+    """Sets the version everywhere, and puts what changed into the changelog, with its date."""
     before = current(root)
     if order(version) < order(before):
         raise Refused(f"error: versions rise; got {version} after {before}; give a later one")
-    log = root / "CHANGELOG.md"
-    log.write_text(dated(log.read_text(), version, today or datetime.date.today().isoformat()))
+    log, pending = root / "CHANGELOG.md", changes(root)
+    log.write_text(dated(log.read_text(), version, today or datetime.date.today().isoformat(), pending))
+    for path in pending:
+        path.unlink()
     for name, lead in {HOME: r'^__version__ = "', **COPIES}.items():
         path = root / name
         path.write_text(re.sub(f"({lead}){_VERSION}", rf"\g<1>{version}", path.read_text(), flags=re.MULTILINE))

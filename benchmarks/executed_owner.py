@@ -76,14 +76,14 @@ def measured(folder: Path, columns: int, workers: int, passes: int) -> dict[str,
     """Seconds, bytes and memory of the first pass, which looks at all records, and of later ones."""
     from distributed import LocalCluster
 
-    from dpmpc.data.schema import Labels, Numeric, Schema
-    from dpmpc.data.spelling import PLAIN
+    from dpmpc.intake.spelling import PLAIN
     from dpmpc.learning.away import Away, owner_of
     from dpmpc.learning.erm_blocks import owner_gradients
     from dpmpc.learning.losses import LOGISTIC
     from dpmpc.learning.tiled import tiles
     from dpmpc.processes.elsewhere import Workers
     from dpmpc.processes.executors import executor_maker
+    from dpmpc.records.schema import Labels, Numeric, Schema
 
     schema = Schema(tuple(Numeric(f"x{k}", -1.0, 1.0) for k in range(columns)), Labels("label", ("yes",), ("no",)))
     with LocalCluster(

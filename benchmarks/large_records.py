@@ -60,11 +60,11 @@ def worker(path: str, columns: int, memory: str, precision: str, folder: str) ->
     """One owner's process: load, read the blocks, work out gradients."""
     import numpy as np
 
-    from dpmpc.data import Schema, load
-    from dpmpc.data.schema import Labels, Numeric
     from dpmpc.learning.erm_blocks import owner_gradients
     from dpmpc.learning.losses import LOGISTIC
     from dpmpc.learning.tiled import over_tiles
+    from dpmpc.records import Schema, load
+    from dpmpc.records.schema import Labels, Numeric
 
     schema = Schema(
         tuple(Numeric(f"x{k}", 0.0, 1.0) for k in range(columns)), Labels("outcome", ("yes",), ("no",)), False
@@ -167,12 +167,12 @@ def own_worker(path: str) -> None:
     import duckdb
     import numpy as np
 
-    from dpmpc.data import Schema, load
-    from dpmpc.data.derive import Asked, looked
-    from dpmpc.data.loading import OpenTable, opened
-    from dpmpc.data.mapping import owner_numbers, owners_of
-    from dpmpc.data.schema import Labels, Surveyed
     from dpmpc.learning.survey import Survey
+    from dpmpc.records import Schema, load
+    from dpmpc.records.derive import Asked, looked
+    from dpmpc.records.loading import OpenTable, opened
+    from dpmpc.records.mapping import owner_numbers, owners_of
+    from dpmpc.records.schema import Labels, Surveyed
 
     numbers, texts = tuple(f"x{k}" for k in range(NUMBERS)), tuple(f"t{k}" for k in range(TEXTS))
     knots = tuple(np.linspace(0.0, 100.0, 6))

@@ -28,8 +28,8 @@ from dpmpc.benchmarks.stats_study import run as joint
 from dpmpc.benchmarks.stats_survival import run as survived
 from dpmpc.benchmarks.stats_timing import LIMITS
 from dpmpc.benchmarks.stats_timing import run as timed
-from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.errors import DpmpcError
+from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.statistics.blocks import Counts, Distance, Moments, Products, Tree
 from dpmpc.statistics.cells import Field, Records, Values
 from dpmpc.statistics.columns import Category, Column, Columns, Quantity, category

@@ -16,12 +16,11 @@ import numpy as np
 
 from dpmpc.benchmarks.result_file import replace_rows
 from dpmpc.benchmarks.stats_models import Judged, judged
-from dpmpc.data.sets import find_file
+from dpmpc.outcome import Answer, Level, Number
 from dpmpc.privacy.gaussian import gaussian_scale
-from dpmpc.statistics.asking import Answer
+from dpmpc.records.sets import find_file
 from dpmpc.statistics.cells import Field, Records, Values
 from dpmpc.statistics.columns import Columns, Quantity
-from dpmpc.statistics.intervals import Level, Number
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables
 

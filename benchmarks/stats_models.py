@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpmpc.data.blocks import in_memory
-from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.learning.erm_blocks import solve
 from dpmpc.learning.losses import LOGISTIC, Loss, ridge
 from dpmpc.learning.softmax import SOFTMAX
+from dpmpc.records.blocks import in_memory
+from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.scores import MAPPED, Model

@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first, noise_of, stage_plan
 from dpmpc.benchmarks.stats_coverage import ABOUT, Tally, lines_of, records_of, report
-from dpmpc.data.blocks import in_memory
-from dpmpc.data.schema import Schema
 from dpmpc.learning.learner import Learner
+from dpmpc.outcome import Level, Number
+from dpmpc.records.blocks import in_memory
+from dpmpc.records.schema import Schema
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.statistics.cells import Ints, Records
 from dpmpc.statistics.evaluated import figures_of, tables_of, totals
 from dpmpc.statistics.figures import Figures
 from dpmpc.statistics.held_out import GRAIN
-from dpmpc.statistics.intervals import Level, Number
 from dpmpc.statistics.study import Study
 from dpmpc.statistics.tables import STEP, Tables
 

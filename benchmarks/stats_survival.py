@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from dpmpc.benchmarks.result_file import replace_rows
 from dpmpc.benchmarks.stats_coverage import LOW, NAIVE
+from dpmpc.outcome import Level
 from dpmpc.privacy.gaussian import gaussian_scale
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.survival import log_rank, survival
 
 SIZE = 0.065

@@ -30,12 +30,11 @@ import numpy as np
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.benchmarks.stats_coverage import adult
-from dpmpc.data.loading import opened
+from dpmpc.outcome import Answer, Level
 from dpmpc.processes.memory import peak_memory
+from dpmpc.records.loading import opened
 from dpmpc.runs.questions import asked_of
 from dpmpc.runs.stats import noise_of, owned, plan_of_tables
-from dpmpc.statistics.asking import Answer
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.output import as_text
 from dpmpc.statistics.tables import STEP
 

@@ -15,8 +15,8 @@ from dpmpc.errors import DpmpcError, Spelling, UsageError, number_of, reworded, 
 from dpmpc.processes.terminal import Column, Row, Style, Terminal
 
 if TYPE_CHECKING:
-    from dpmpc.data.check import Findings
-    from dpmpc.data.spelling import Spelling as Spelt
+    from dpmpc.intake.spelling import Spelling as Spelt
+    from dpmpc.records.check import Findings
 
 _MANY = 100  # columns: of more, those are shown of which there is something to say
 
@@ -46,9 +46,8 @@ def command(
     Example: dpmpc check --plan plan.json --csv mine.csv
     """
     from dpmpc.aggregation.plan.plan import Plan
-    from dpmpc.data.check import check, schema_in
-    from dpmpc.data.loading import opened
-    from dpmpc.data.planned import asks, holds_out, planned_sizes
+    from dpmpc.records.check import check, schema_in
+    from dpmpc.records.loading import opened
     from dpmpc.runs.kit import owner_of_kit
     from dpmpc.runs.named_records import held_against, with_ids, with_spelling
     from dpmpc.runs.request import Request
@@ -57,9 +56,9 @@ def command(
         raise UsageError(
             "records are held against one schema; none or two were given; add --plan FILE or --schema FILE"
         )
-    plan = None if plan_file is None or not asks(plan_file) else Plan.read(plan_file)
-    schema = None if plan is not None else schema_in(plan_file or schema_file or Path())
-    sizes = () if plan_file is None else planned_sizes(plan_file)
+    plan = None if plan_file is None else Plan.read(plan_file)
+    schema = schema_in(schema_file) if schema_file is not None else None
+    sizes = plan.all_sizes if plan is not None and plan.counted else ()
     if plan_file is not None and len(sizes) > 1 and (mine := owner_of_kit(plan_file)) is not None:
         sizes = sizes[mine : mine + 1]
     source = source_of(csv, records, database, sql)
@@ -68,23 +67,23 @@ def command(
     with _saying(say), opened(source, memory=memory_of(memory), spelling=spelling) as (table, _):
         if plan is not None:
             result, of = held_against(plan, table, sizes), f"what run {plan.run_id} reads"
+            if plan.source.parted(plan.data_id) is not None:
+                own = Request(
+                    csv=None if csv is None else str(csv),
+                    records=records,
+                    database=database,
+                    sql=sql,
+                    ids=ids,
+                    planned=True,
+                    evaluate=False,
+                )
+                result = with_ids(result, own, plan, table)
         else:
             assert schema is not None
             result, of = (
                 with_spelling(check(schema, table, sizes), table, surveyed=schema.unknown),
                 f"schema {schema.digest[:16]}",
             )
-        if plan_file is not None and holds_out(plan_file):
-            own = Request(
-                csv=None if csv is None else str(csv),
-                records=records,
-                database=database,
-                sql=sql,
-                ids=ids,
-                planned=True,
-                evaluate=False,
-            )
-            result = with_ids(result, own, Plan.read(plan_file), table)
         name = table.source
     _show(result, f"{name}: {number_of(result.rows, 'record')}; {of}; for your own eyes", say)
     return 1 if result.refused else 0

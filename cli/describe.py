@@ -19,8 +19,8 @@ from dpmpc.processes.terminal import Column, Row, Style, Terminal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dpmpc.data.describe import Described, Description
-    from dpmpc.data.spelling import Spelling
+    from dpmpc.intake.describe import Described, Description
+    from dpmpc.intake.spelling import Spelling
 
 _EYES = "for the eyes of the records' owner alone: nothing below is protected"
 _OUTSIDE = {
@@ -79,13 +79,13 @@ def command(
       dpmpc describe hospital.csv --decimal , --dates dmy --target outcome --schema schema.toml --html hospital.html
     """
     if editor_schema:
-        from dpmpc.data.schema import editor_schema as for_editors
+        from dpmpc.records.schema import editor_schema as for_editors
 
         click.echo(json.dumps(for_editors(), indent=2))
         return
-    from dpmpc.data.describe import NOT_PUBLIC, describe
-    from dpmpc.data.draft import schema_of, toml_of
-    from dpmpc.data.loading import opened
+    from dpmpc.intake.describe import NOT_PUBLIC, describe
+    from dpmpc.records.draft import schema_of, toml_of
+    from dpmpc.records.loading import opened
 
     if source is not None and records is not None:
         raise UsageError("one source of records is needed; got SOURCE and --records; leave one out")
@@ -123,8 +123,8 @@ def command(
 
 
 def _show(found: "Description", target: str | None) -> None:
-    from dpmpc.data.oddities import dropping
-    from dpmpc.data.table import some
+    from dpmpc.intake.column_profile import dropping
+    from dpmpc.intake.table import some
 
     terminal = Terminal(sys.stdout)
     intake = found.intake
@@ -215,7 +215,7 @@ def _balance(found: "Description", target: str) -> str:
     total = sum(count for _, count in counts)
     said = ", ".join(f"{value} {count} ({count / total:.1%})" for value, count in counts)
     if column.distinct == 1 and column.missing:
-        from dpmpc.data.oddities import quoted
+        from dpmpc.intake.column_profile import quoted
 
         way = spelt(f"<<classes={quoted(['', column.values[0][0]])}>>", spelling)
         said += f"; where a field without a value is the other class, a run needs {way}"

@@ -20,7 +20,7 @@ def command(name: str, out: Path, records: int, seed: int) -> None:
     Example:
       dpmpc example hospitals --out trial
     """
-    from dpmpc.data.example import hospitals
+    from dpmpc.records.example import hospitals
 
     for path in hospitals(out, records, seed):
         click.echo(f"{path}: {_lines(path)}")

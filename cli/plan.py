@@ -15,21 +15,16 @@ def command(file: Path, out: Path | None) -> None:
     what it will cost. Touches no network and no record."""
     from dpmpc.aggregation.plan.guarantee import warnings_of
     from dpmpc.aggregation.plan.shown import taking_part
+    from dpmpc.aggregation.plan.stages import noise_of
     from dpmpc.runs.before_release import forecast_of
     from dpmpc.runs.consortium import read_consortium
-    from dpmpc.runs.stats import foreseen
-    from dpmpc.statistics.expected import lines
-    from dpmpc.statistics.intervals import Level
-    from dpmpc.statistics.study import Study
-    from dpmpc.statistics.tables import Tables
 
     consortium = read_consortium(file)
     plan = consortium.plan
     for line in taking_part(plan, [str(endpoint) for endpoint in consortium.addresses]):
         click.echo(line)
-    asking = plan if isinstance(plan.source, Tables) else plan.first if isinstance(plan.source, Study) else None
-    if asking is not None:
-        for line in lines(foreseen(asking, Level())):
+    for each in (*plan.ahead[: plan.source.asked_first], plan):
+        for line in each.source.expects(each.sizes, noise_of(each), each.counted):
             click.echo(line)
     for line in consortium.notes:
         click.echo(line)

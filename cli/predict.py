@@ -10,7 +10,7 @@ from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.processes.terminal import harmless
 
 if TYPE_CHECKING:
-    from dpmpc.data.spelling import Spelling
+    from dpmpc.intake.spelling import Spelling
 
 
 @click.command("predict")
@@ -44,7 +44,7 @@ def command(
       dpmpc predict runs/mine --csv new_patients.csv
       dpmpc predict runs/mine --records new.parquet --out predictions.parquet
     """
-    from dpmpc.data.writing import print_table, write_table
+    from dpmpc.intake.writing import print_table, write_table
     from dpmpc.learning.predict import predict
     from dpmpc.runs.folder import run_folder
 

@@ -131,7 +131,7 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def warn_of_filters(sql: str | None, settings: Mapping[str, Any]) -> None:
     """Warns of a query that chooses records, whose number is public where owners have no capacities."""
     if sql and not settings.get("capacity"):
-        from dpmpc.data.database import filtered_by
+        from dpmpc.intake.database import filtered_by
 
         if chosen := filtered_by(sql):
             click.echo(f"warning: {chosen}", err=True)
@@ -139,7 +139,7 @@ def warn_of_filters(sql: str | None, settings: Mapping[str, Any]) -> None:
 
 def spelling_of(given: dict[str, Any]) -> Any:
     """The `Spelling` that the options of spelling say, which are taken out of `given`."""
-    from dpmpc.data.spelling import Spelling
+    from dpmpc.intake.spelling import Spelling
 
     stated = {field: given.pop(str(option.name)) for field, option in _SPELLED.items()}
     stated["thousands"] = _NAMES.get(stated["thousands"], stated["thousands"])
@@ -148,7 +148,7 @@ def spelling_of(given: dict[str, Any]) -> Any:
 
 def source_of(csv: Path | None, records: str | None, database: str | None, sql: str | None) -> Any:
     """The source that these options name. Errors: none, or more than one."""
-    from dpmpc.data import CsvFile, Query
+    from dpmpc.records import CsvFile, Query
 
     given = [part for part in (csv, records, database) if part is not None]
     if len(given) != 1 or (database is None) != (sql is None):
@@ -161,6 +161,6 @@ def source_of(csv: Path | None, records: str | None, database: str | None, sql: 
 
 def memory_of(memory: str | None) -> int | None:
     """The bytes that --memory means."""
-    from dpmpc.data.memory import parse_memory
+    from dpmpc.records.memory import parse_memory
 
     return None if memory is None else parse_memory(memory)

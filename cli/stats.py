@@ -37,9 +37,9 @@ def run_command(
       dpmpc stats --of runs/table1 --about population --form html
       dpmpc stats "table(race) by sex" --of runs/synthetic
     """
+    from dpmpc.outcome import Level
     from dpmpc.runs import stats as asking
     from dpmpc.runs.questions import read_queries
-    from dpmpc.statistics.intervals import Level
 
     os.umask(0o077)  # what a run writes is for this user alone
     level = Level(confidence, about, 0 if at_once else 1)

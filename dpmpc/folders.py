@@ -1,7 +1,10 @@
-"""Folders to write into: each is made here, and what keeps it from being made or written is one line."""
+"""Folders to write into, and files that are there whole or not at all. Each is made here, and what keeps a folder from
+being made or written is one line."""
 
+import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from dpmpc.errors import UsageError
@@ -48,6 +51,27 @@ def check_folder(folder: Path, rule: str, way: str = "name another") -> Path:
     if said:
         raise UsageError(f"{rule}; {there}: {said}; {way}")
     return there
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A file beside `path` to write into, which takes its place at the end of the context: whoever looks, also after
+    this process was killed, sees all of the old file or all of the new one. After an error in the context `path` is as
+    it was. What the machine loses when it fails is another matter (`processes.durable`)."""
+    beside = path.with_name(f"{path.name}.tmp")
+    try:
+        yield beside
+        beside.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Writes a file whole or not at all (`replaced`); a text as UTF-8."""
+    with replaced(path) as beside:
+        beside.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def carried_on(run: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pytest
 
-from dpmpc.data.engine import duckdb
+from dpmpc.intake.engine import duckdb
 
 _LEFT = "SELECT count(*) FROM (SELECT 1 FROM duckdb_tables() UNION ALL SELECT 1 FROM duckdb_views() WHERE NOT internal)"
 Kind = tuple[tuple[str, str], ...]

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import DpmpcError
+from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.request import Request
 from dpmpc.runs.start import start

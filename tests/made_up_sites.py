@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema, Target
+from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import plan_only
 from dpmpc.runs.request import Request

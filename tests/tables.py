@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmpc.data.files import open_file
-from dpmpc.data.loading import opened
-from dpmpc.data.scratch import scratch_folder
-from dpmpc.data.table import connect
+from dpmpc.intake.files import open_file
+from dpmpc.intake.scratch import scratch_folder
+from dpmpc.intake.table import connect
+from dpmpc.records.loading import opened
 
 
 def write(folder: Path, text: str | bytes, name: str = "t.csv") -> Path:

@@ -45,10 +45,10 @@ def test_the_pages_code_runs(tmp_path: Path) -> None:
 
 def test_a_package_that_the_pages_name_is_there_when_it_is_used() -> None:
     """`import dpmpc` alone; what is no package is still no attribute."""
-    names = "dpmpc.data.__name__, dpmpc.privacy.__name__, hasattr(dpmpc, 'dat'), hasattr(dpmpc, '_x')"
+    names = "dpmpc.records.__name__, dpmpc.privacy.__name__, hasattr(dpmpc, 'dat'), hasattr(dpmpc, '_x')"
     code = f"import dpmpc; print({names})"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.split() == ["dpmpc.data", "dpmpc.privacy", "False", "False"]
+    assert said.split() == ["dpmpc.records", "dpmpc.privacy", "False", "False"]
 
 
 def test_every_public_name_has_one_home_and_says_what_it_is() -> None:
@@ -68,7 +68,7 @@ def test_names_that_texts_tell_are_there() -> None:
     root = PAGE.parents[1]
     files = [*(root / "dpmpc").rglob("*.py"), *(root / "docs").rglob("*.md")]
     told = {name for file in files for name in pattern.findall(file.read_text(encoding="utf-8"))}
-    assert "dpmpc.data.Spelling" in told
+    assert "dpmpc.intake.Spelling" in told
     missing = []
     for name in sorted(told):
         module, _, last = name.rpartition(".")

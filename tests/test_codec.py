@@ -13,8 +13,8 @@ from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import reservation_of
 from dpmpc.codec import MisfitError, of_json, to_json
-from dpmpc.data.spelling import Spelling
 from dpmpc.errors import UsageError
+from dpmpc.intake.spelling import Spelling
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget

@@ -82,7 +82,7 @@ COUNTS = """
 import sys
 import numpy as np
 from scipy.optimize import minimize
-from dpmpc.data.blocks import in_memory
+from dpmpc.records.blocks import in_memory
 from dpmpc.estimators import PrivateRegressor
 from dpmpc.learning.erm_blocks import solve
 from my_dpmpc.poisson import PoissonLoss

@@ -9,17 +9,17 @@ import pytest
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.sites import Party
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.example import hospitals
 from dpmpc.errors import UsageError, spelt
 from dpmpc.experiments.runner import _rewrite
 from dpmpc.flower import prepare
 from dpmpc.flower.sealing import Purpose
 from dpmpc.flower.seals import Seals
-from dpmpc.folders import OUT, make_folder
+from dpmpc.folders import OUT, make_folder, replaced, write_file
 from dpmpc.mpc.transport.credentials import make_authority
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.heads import Head, Memory
 from dpmpc.privacy.ledger import Ledger
+from dpmpc.records.example import hospitals
 from dpmpc.runs.folder import make_private
 
 PLAN = Plan.create(owners=3, dimension=2, clip=1.0, epsilon=1.0, delta=1e-5)
@@ -74,3 +74,15 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path, monk
         make_folder(tmp_path, OUT)
     wanted = f"--out must be a directory that can be written; {tmp_path}: Permission denied; name another"
     assert spelt(raised.value.message, lambda name, value: f"--{name}") == wanted
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    write_file(file, "old")
+    with pytest.raises(KeyError), replaced(file) as beside:
+        beside.write_text("half")
+        assert file.read_text() == "old"
+        raise KeyError
+    assert file.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == [file.name]
+    write_file(file, b"new")
+    assert file.read_bytes() == b"new" and [path.name for path in tmp_path.iterdir()] == [file.name]

@@ -15,10 +15,10 @@ from runs import HANG, own_addresses
 from test_consortium_page import ROOT, shell
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data import CsvFile
-from dpmpc.data.loading import opened
-from dpmpc.data.schema import Schema
 from dpmpc.learning.model import read_model
+from dpmpc.records import CsvFile
+from dpmpc.records.loading import opened
+from dpmpc.records.schema import Schema
 from dpmpc.runs.parting import rows_of
 from dpmpc.runs.request import Request
 from dpmpc.runs.status import read_status

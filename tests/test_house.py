@@ -28,6 +28,8 @@ BACKENDS = "mpc: a backend is one folder"
 AGGREGATION = "aggregation: plan, wire, party, owner"
 CIRCUITS = "circuits see NumPy, gmpy2, mpmath, the standard library and dpmpc.lazy"
 MPYC = "one module imports mpyc"
+INTAKE, RECORDS = "intake: texts, tables, sources, looks", "records: schema, mapping, rows, data sets"
+PUBLISHED = "intake could be published alone"
 ALONE = "the backend mpyc computes with MPyC alone"
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
 
@@ -56,7 +58,7 @@ def broken(tree: Path) -> tuple[set[str], str]:
     assert not outcome.stderr and "Analyzed" in text, outcome
     verdicts = dict(re.findall(r"^(.*) (KEPT|BROKEN)(?: \(.*\))?$", text, re.MULTILINE))
     found = {name for name, verdict in verdicts.items() if verdict == "BROKEN"}
-    assert set(verdicts) == {LAYERS, BACKENDS, AGGREGATION, CIRCUITS, MPYC, ALONE}
+    assert set(verdicts) == {LAYERS, BACKENDS, AGGREGATION, CIRCUITS, MPYC, ALONE, INTAKE, RECORDS, PUBLISHED}
     assert bool(outcome.returncode) == bool(found)
     return found, text
 
@@ -106,6 +108,13 @@ BREAKING = [
         ),
         ("dpmpc/mpc/shamir/pace.py", "import dpmpc.mpc.checked.fold", "mpc.shamir.pace -> dpmpc.mpc.checked.fold"),
         ("dpmpc/aggregation/odd.py", "", "- dpmpc.aggregation.odd\n"),
+    ),
+    (
+        {LAYERS, INTAKE, RECORDS, PUBLISHED},
+        ("dpmpc/intake/spelling.py", "import dpmpc.intake.table", "intake.spelling -> dpmpc.intake.table"),
+        ("dpmpc/intake/files.py", "import dpmpc.records.schema", "intake.files -> dpmpc.records.schema"),
+        ("dpmpc/records/schema.py", "import dpmpc.records.mapping", "records.schema -> dpmpc.records.mapping"),
+        ("dpmpc/records/odd.py", "", "- dpmpc.records.odd\n"),
     ),
     (
         {LAYERS, CIRCUITS, ALONE},
@@ -224,38 +233,6 @@ def test_to_import_dpmpc_costs_nothing_that_is_not_used() -> None:
     assert outcome.stdout.splitlines() == ["[]", "['dpmpc', 'dpmpc.errors']"]
 
 
-# -- lengths ----------------------------------------------------------------------------------------------------------
-LONG_FILES = {  # why each is longer than 400 lines
-    "dpmpc/aggregation/party/owner_gate.py": "one state: who of the owners is here, and what each was told",
-    "dpmpc/experiments/convergence.py": "the text of a page stands beside what it is about",
-}
-
-
-def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Without signature and docstring: explicit keywords and what is said of them are as long as a user needs."""
-    first = function.body[0]
-    said = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-    begin = (first.end_lineno or 0) if said else first.lineno - 1
-    return (function.end_lineno or 0) - begin
-
-
-def test_functions_have_at_most_60_lines_and_files_400() -> None:
-    functions, files = [], []
-    for top in ("dpmpc", "circuits", "cli", "benchmarks"):
-        for path in sorted((ROOT / top).rglob("*.py")):
-            if any(part.is_symlink() for part in path.parents):
-                continue
-            text = path.read_text(encoding="utf-8")
-            if text.count("\n") > 400:
-                files.append(path.relative_to(ROOT).as_posix())
-            for node in ast.walk(ast.parse(text)):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and code_lines(node) > 60:
-                    functions.append(f"{path.relative_to(ROOT).as_posix()}: {node.name}, {code_lines(node)}")
-    assert functions == [] and files == list(LONG_FILES)
-    long = ast.parse("def f(\n a,\n):\n  'said'\n" + "  a()\n" * 61).body[0]
-    assert isinstance(long, ast.FunctionDef) and code_lines(long) == 61
-
-
 def test_no_two_files_of_tests_have_one_name() -> None:
     """They are imported by their names alone: with two of one name no test of the whole suite begins."""
     names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
@@ -281,7 +258,7 @@ def test_folders_are_made_in_one_place() -> None:
 def test_files_that_the_texts_name_exist() -> None:
     named = {
         (page.name, path)
-        for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))
+        for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
         for path in re.findall(r"`((?:tests|dpmpc|circuits|benchmarks|cli|docs)/[\w./-]+)`", page.read_text())
     }
     assert ("privacy.md", "tests/privacy/test_gaussian.py") in named

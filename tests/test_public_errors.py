@@ -32,62 +32,63 @@ def trees(*folders: str) -> Iterator[tuple[str, ast.Module]]:
 # Of raises of public errors where records are read: all that they put into their texts, looked at one by one. Names of
 # columns, files and settings, what a schema or a user says, shapes and types; no value, no row.
 LOOKED_AT = {
-    "data/__init__.py": "name | __name__",
-    "data/alike.py": (
+    "intake/__init__.py": "name | __name__",
+    "records/__init__.py": "name | __name__",
+    "intake/union.py": (
         "sources[0] | source | ', '.join(odd[:6]) | name | first.type.lower() | first_source | other.type.lower()"
     ),
-    "data/blocks.py": "error.strerror | size / 1000000000.0",
-    "data/check.py": "path.name",
-    "data/csvfile.py": "encoding | error.strerror | name | path | reason | way",
-    "data/edges.py": "error.strerror | lines | name",
-    "data/columns.py": (
+    "records/blocks.py": "error.strerror | size / 1000000000.0",
+    "records/check.py": "path.name",
+    "intake/csvfile.py": "encoding | error.strerror | name | path | reason | way",
+    "intake/header_footer.py": "error.strerror | lines | name",
+    "records/columns.py": (
         "column.name | list(self.kept)[:8] | list(self.parts) | self.first | self.high | self.knots[-1] | "
         "self.knots[0] | self.last | self.low | self.name | shown | what"
     ),
-    "data/database.py": "error.strerror",
-    "data/dataset.py": "int(np.argmin(counts)) | len(drawn) | max_rows | n | test_fraction",
-    "data/derive.py": (
+    "intake/database.py": "error.strerror",
+    "records/dataset.py": "int(np.argmin(counts)) | len(drawn) | max_rows | n | test_fraction",
+    "records/derive.py": (
         "asked.target | asked.task or 'logistic' | name | some(absent, 8) | some(self.classes, 8) | str(entry)[:60] | "
         "table.source | dropping(odd) | number_of(len(odd), 'column') | some(types, 6)"
     ),
-    "data/example.py": "_LEAST | records | path",
-    "data/files.py": ("', '.join(double[:6]) or 'others' | KINDS | error.strerror | name | path.name | source | way"),
-    "data/intake.py": "name",
-    "data/mapping.py": "', '.join(absent[:8]) | hint | self.schema.target.name",
-    "data/memory.py": "text[:20]",
-    "data/objects.py": (
+    "records/example.py": "_LEAST | records | path",
+    "intake/files.py": ("', '.join(double[:6]) or 'others' | KINDS | error.strerror | name | path.name | source | way"),
+    "intake/profile.py": "name",
+    "records/mapping.py": "', '.join(absent[:8]) | hint | self.schema.target.name",
+    "records/memory.py": "text[:20]",
+    "intake/objects.py": (
         "KINDS | array.dtype | dtype | error.strerror or error | name | sorted(shapes)[:4] | source | "
         "type(value).__name__"
     ),
-    "data/scikit.py": "what",
-    "data/ownership.py": (
+    "records/scikit.py": "what",
+    "records/ownership.py": (
         "_shown(counts) | counts.sum() | empty | groups.min() | len(capacity) | len(counts) | len(found) | "
         "len(groups) | n | owners | skew"
     ),
-    "data/schema.py": (
+    "records/schema.py": (
         "', '.join(self.unknown[:6]) | VERSION | "
         "column | double or 'no columns' | entry | high | list(both) | list(self.kept)[:8] | "
         "list(self.parts) | list(spelled)[:8] | low | name | part.name | rule | self.first | self.last | "
         "self.low | self.name | self.version | shown | type(value).__name__ | value.get('version') | what"
     ),
-    "data/partitions.py": "_PLACE | known | name | path.name | paths[0].name | source",
-    "data/ranges.py": "name",
-    "data/packed.py": "error.strerror | kind | path.name",
-    "data/scratch.py": "base | error.strerror",
-    "data/seeds.py": "seed",
-    "data/sets.py": (
+    "intake/partitions.py": "_PLACE | known | name | path.name | paths[0].name | source",
+    "intake/ranges.py": "name",
+    "intake/packed.py": "error.strerror | kind | path.name",
+    "intake/scratch.py": "base | error.strerror",
+    "records/seeds.py": "seed",
+    "records/sets.py": (
         "', '.join(NAMES) | DATA_DIR_VARIABLE | data_dir | dimension | files.split('|')[0] | folder | name | rows"
     ),
-    "data/spelling.py": (
+    "intake/spelling.py": (
         "getattr(self, name) | known | name | self.century | self.decimal | self.encoding | lines | rule | unit | "
         "', '.join(MISSING[1:]) | odd"
     ),
-    "data/table.py": (
+    "intake/table.py": (
         "MOST_COLUMNS | MOST_LETTERS | columns | longest | name | self.source | shown | some(self.names) | source"
     ),
-    "data/targets.py": "high | list(both) | list(spelled)[:8] | low | part.name | self.name",
-    "data/writing.py": "kinds | path | path.name | reason",
-    "data/written.py": (
+    "records/targets.py": "high | list(both) | list(spelled)[:8] | low | part.name | self.name",
+    "intake/writing.py": "kinds | path | path.name | reason",
+    "intake/written.py": (
         "_LARGEST >> 20 | _LONGEST | _said(message, kind) | _where(name, place, text) | at | error | error.start | "
         "error.strerror | "
         "language | len(value) | name | next((key for key in names if names.count(key) > 1)) | path | path.name | "
@@ -121,7 +122,7 @@ def interpolated(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def test_public_errors_say_only_what_was_looked_at_where_records_are_read() -> None:
     wrong, seen = [], 0
-    for name, tree in trees("data/", "estimators/"):
+    for name, tree in trees("intake/", "records/", "estimators/"):
         known = set(LOOKED_AT.get(name, "").split(" | "))
         for line, what in interpolated(tree):
             seen += 1
@@ -183,7 +184,7 @@ def test_no_writer_takes_the_text_of_an_error_that_may_quote_a_record() -> None:
     found = [(name, *each) for name, tree in trees() for each in told(tree)]
     assert len(found) > 5
     wrong = [each for each in found if not set(each[2].strip("()").split(", ")) <= HARMLESS]
-    assert [each for each in wrong if each[0] != "data/check.py" and each[3] != "emit"] == []  # check: the owner's page
+    assert [each for each in wrong if each[0] != "records/check.py" and each[3] != "emit"] == []
     assert {each[0] for each in wrong if each[3] == "emit"} <= {"processes/worker.py"}
 
 

@@ -59,28 +59,51 @@ def test_every_text_that_names_the_version_is_set_by_a_release(release: ModuleTy
 
 
 def test_a_release_sets_version_and_date_everywhere(release: ModuleType, tree: Path) -> None:
-    log = tree / "CHANGELOG.md"
-    log.write_text("# Changes\n\n## Unreleased\n\n- a line\n")
+    log, pending = tree / "CHANGELOG.md", tree / "changelog.d"
+    log.write_text("# Changes\n\nWhat.\n\n## 9.0.0 (2030-01-01)\n\nFirst.\n")
+    pending.mkdir()
+    for name, text in (("a.fix.md", "Mended\nhere.\n"), ("b.breaking.md", "Gone.\n"), ("README.md", "How.\n")):
+        (pending / name).write_text(text)
     release.write("9.1.0", tree, today="2030-01-31")
-    assert "## 9.1.0 (2030-01-31)\n\n- " in log.read_text()
+    said = "## 9.1.0 (2030-01-31)\n\n**Breaking**\n\n- Gone.\n\n**Mended**\n\n- Mended here.\n\n"
+    assert log.read_text() == f"# Changes\n\nWhat.\n\n{said}## 9.0.0 (2030-01-01)\n\nFirst.\n"
+    assert [path.name for path in pending.iterdir()] == ["README.md"]
     assert release.current(tree) == "9.1.0" and release.stale(tree) == []
     (tree / "CITATION.cff").write_text("version: 9.0.9\n")
     assert release.stale(tree) == ["CITATION.cff"]
 
 
+def test_an_entry_that_is_written_already_is_dated_and_takes_what_is_pending(release: ModuleType, tree: Path) -> None:
+    (tree / "CHANGELOG.md").write_text("# Changes\n\n## 9.1.0 (unreleased)\n\nMuch.\n\n## 9.0.0\n\nFirst.\n")
+    (tree / "changelog.d").mkdir()
+    (tree / "changelog.d" / "a.feature.md").write_text("More.\n")
+    release.write("9.1.0", tree, today="2030-01-31")
+    said = "## 9.1.0 (2030-01-31)\n\nMuch.\n\n**New**\n\n- More.\n\n"
+    assert (tree / "CHANGELOG.md").read_text() == f"# Changes\n\n{said}## 9.0.0\n\nFirst.\n"
+
+
+def test_what_is_pending_is_of_a_known_kind(release: ModuleType) -> None:
+    assert all(path.read_text(encoding="utf-8").strip() for path in release.changes())
+
+
 @pytest.mark.parametrize(
-    ("version", "log", "said"),
+    ("version", "pending", "said"),
     [
-        ("0.0.1", "## Unreleased\n\n- a\n", "versions rise; got 0.0.1 after"),
-        ("9.0", "## Unreleased\n\n- a\n", "a version is like 0.3.0"),
-        ("9.0.0", "## Unreleased\n\n## 0.2.0\n\n- a\n", "9.0.0 has none; write it under ## Unreleased"),
+        ("0.0.1", "a.fix.md", "versions rise; got 0.0.1 after"),
+        ("9.0", "a.fix.md", "a version is like 0.3.0"),
+        ("9.0.0", "README.md", "9.0.0 has nothing in changelog.d/"),
+        ("9.0.0", "a.news.md", "got a.news.md; rename it"),
+        ("9.0.0", "a.md", "got a.md; rename it"),
     ],
 )
-def test_what_is_no_release_is_refused(release: ModuleType, tree: Path, version: str, log: str, said: str) -> None:
-    (tree / "CHANGELOG.md").write_text(log)
+def test_what_is_no_release_is_refused(release: ModuleType, tree: Path, version: str, pending: str, said: str) -> None:
+    (tree / "changelog.d").mkdir()
+    (tree / "changelog.d" / pending).write_text("A change.\n")
+    before = (tree / "CHANGELOG.md").read_text()
     with pytest.raises(SystemExit, match=said):
         release.write(version, tree)
     assert release.current(tree) == dpmpc.__version__ and release.stale(tree) == []
+    assert (tree / "CHANGELOG.md").read_text() == before
 
 
 def test_candidates_stand_below_their_release(release: ModuleType) -> None:

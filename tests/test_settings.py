@@ -27,9 +27,9 @@ from dpmpc.cli.settings import flags_of, known_settings, spelling
 from dpmpc.cli.status import command as status
 from dpmpc.cli.surfaces import SURFACES, keywords, shown, stale
 from dpmpc.cli.train_options import OPTIONS
-from dpmpc.data.written import known_keys
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge
+from dpmpc.intake.written import known_keys
 from dpmpc.processes.status import Status, status_path
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_file import _SECTIONS, ConsortiumFile

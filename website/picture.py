@@ -54,7 +54,7 @@ def computed(folder: Path) -> list[dict[str, Any]]:
     from sklearn.linear_model import LogisticRegression
 
     import dpmpc
-    from dpmpc.data.sets import load_dataset
+    from dpmpc.records.sets import load_dataset
 
     data = load_dataset("adult", data_dir=folder, seed=1, scale="centred")
     X, y, Xt, yt = data.train.X, data.train.y, data.test.X, data.test.y

@@ -12,7 +12,7 @@ import dpmpc
 from dpmpc import errors as kinds
 from dpmpc.aggregation.plan.limits import limit_of, limited
 from dpmpc.cli import main as cli
-from dpmpc.data import schema as schemas
+from dpmpc.records import schema as schemas
 from dpmpc.runs import consortium_file as consortia
 from dpmpc.runs.consortium_text import Founding, text_of
 from dpmpc.runs.request import Request

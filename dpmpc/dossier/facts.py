@@ -13,22 +13,20 @@ from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.paths import transcript_path
 from dpmpc.codec import loads
-from dpmpc.data.schema import Schema
-from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError, as_written
+from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
-from dpmpc.learning.method import Learning
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.composition import PARTS, Spent, run_of, spent
 from dpmpc.privacy.ledgers import ledgers_below, merge, read_ledger
 from dpmpc.processes.provenance import software
+from dpmpc.records.schema import Schema
 from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.folder import request_path
 from dpmpc.runs.history import Row, read_history
 from dpmpc.runs.report import read_report
 from dpmpc.runs.site_file import SITE, SiteFile
-from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.source import SURVEY
 from dpmpc.verify.run_files import read_records
 from dpmpc.verify.shipped import SENT, Sent, sent_to
@@ -41,7 +39,6 @@ _SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", SENT, "ledger
            "evaluation/ledger_*.jsonl", "evaluation/party_*.transcript.jsonl", "answers.*")  # fmt: skip
 _OF_A_STAGE = ("plan.json", "opened.npy", "ledger_*.jsonl", "party_*.transcript.jsonl")
 KINDS = ("structure", "statistics", "audit")
-VECTORS, TABLES = "vectors", "tables"  # methods of runs that train nothing
 _STAGES = (SURVEY, *RELEASES)  # folders of a synthetic table that was made on one machine
 
 
@@ -83,12 +80,12 @@ class Facts:
     @property
     def trains(self) -> bool:
         """Whether the run made a model."""
-        return self.report["method"] not in (VECTORS, TABLES)
+        return self.plan.source.TRAINS
 
     @property
     def of_records(self) -> bool:
         """Whether owners brought records, and not vectors that a caller made."""
-        return bool(self.report["method"] != VECTORS)
+        return self.plan.source.OF_RECORDS
 
     @property
     def flower(self) -> bool:
@@ -118,7 +115,7 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
         raise UsageError(f"a report needs the run's plan.json; {run} has none; name the directory that train wrote")
     plans = [Plan.read(plan_path(each)) for each in made]
     plan = plans[-1]
-    trained = isinstance(plan.source, Learning)
+    trained = plan.source.TRAINS
     report = read_report(run) if trained else _of_vectors(made[-1], plan)
     evidence, written = _evidence(run, plan, made)
     kept = sorted(made[-1].glob("ledger_*.jsonl"))
@@ -173,7 +170,7 @@ def _of_vectors(run: Path, plan: Plan) -> dict[str, Any]:
     return {
         "run": plan.run_id,
         "data": plan.data,
-        "method": TABLES if isinstance(plan.source, Tables) else VECTORS,
+        "method": plan.source.KIND,
         "clip": plan.clip,
         "sampler": plan.sampler,
         "engine": "mpc" if plan.parties else "clear",

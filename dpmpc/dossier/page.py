@@ -5,12 +5,13 @@ from html import escape
 from pathlib import Path
 
 from dpmpc.codec import loads
-from dpmpc.data.schema import Categorical, Classes, Date, Numeric, Range, Schema, Surveyed
 from dpmpc.dossier import plain, words
 from dpmpc.dossier.facts import KINDS, Facts
 from dpmpc.errors import as_written
+from dpmpc.folders import write_file
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import Spent
+from dpmpc.records.schema import Categorical, Classes, Date, Numeric, Range, Schema, Surveyed
 from dpmpc.runs.answer_files import ANSWERS, ASKED_FIRST
 from dpmpc.runs.chart import averaging_begins, costs_of, curves_of
 from dpmpc.runs.curve_charts import charts
@@ -104,9 +105,7 @@ def page(facts: Facts) -> str:
 
 def write_page(facts: Facts, path: Path) -> None:
     """Writes the page whole or not at all."""
-    partial = path.with_suffix(".tmp")
-    partial.write_text(page(facts), encoding="utf-8")
-    partial.replace(path)
+    write_file(path, page(facts))
 
 
 def _summary(facts: Facts) -> str:

@@ -9,10 +9,7 @@ from dpmpc.aggregation.plan.guarantee import ideal
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.dossier.facts import Facts
 from dpmpc.dossier.words import before, caught, tls_of
-from dpmpc.learning.task import TASKS
 from dpmpc.privacy.composition import spending_of
-from dpmpc.statistics.held_out import Evaluated
-from dpmpc.statistics.tables import Tables
 
 FALSE_ALARMS = (1.0, 5.0)  # in 100
 MOST = 12  # names, numbers and questions that are shown
@@ -36,7 +33,6 @@ CHECKED = {
     "statistics": "the law of the noise",
     "audit": "whether an attack does better than promised",
 }
-_EARLIER = ("one that found how columns are spread", "those that found cells, and which columns go together")
 _DELTAS = (*(k / 40 for k in range(39, 4, -1)), *(10.0 ** (-k / 4) for k in range(4, 53)))  # down to 1e-13
 
 
@@ -106,19 +102,11 @@ def what_happened(facts: Facts) -> list[str]:
 
 def _purpose(facts: Facts) -> str:
     report = facts.report
-    if isinstance(facts.plan.source, Tables):
-        if (facts.run / ROWS).is_file():
-            return f"a synthetic table ('{report['data']}')"
-        asked = [str(query) for query in facts.plan.source.queries]
-        more = f" and {len(asked) - MOST} more" if len(asked) > MOST else ""
-        return f"answers to {_some(len(asked), 'question')} ('{report['data']}'): {'; '.join(asked[:MOST])}{more}"
-    if facts.flower:
+    if (facts.run / ROWS).is_file():
+        return f"a synthetic table ('{report['data']}')"
+    if facts.flower and not facts.of_records:
         return f"one model, from the clients' updates by Flower's {report['flower']['strategy']} ('{report['data']}')"
-    if not facts.of_records:
-        return f"means or sums of the owners' vectors ('{report['data']}')"
-    does = "predicts" if facts.schema is None else TASKS[facts.schema.task].help
-    target = f" for '{facts.schema.target.name}'" if facts.schema is not None else ""
-    return f"one model{target} that {does} ('{report['data']}')"
+    return facts.plan.source.purpose(report["data"], facts.schema)
 
 
 def _owners(facts: Facts) -> str:
@@ -144,9 +132,7 @@ def _held_out(facts: Facts) -> bool:
     """Whether owners brought more than the model learnt from."""
     if not facts.trains:
         return False
-    return bool(facts.report.get("figures")) or bool(
-        isinstance(facts.plan.source, Evaluated) and facts.plan.source.held
-    )
+    return bool(facts.report.get("figures")) or facts.plan.source.parted(facts.plan.data_id) is not None
 
 
 def _parties(facts: Facts) -> str:
@@ -174,7 +160,7 @@ def _opened(facts: Facts) -> str:
     opened = f"{_some(releases, 'noisy sum')} of {plan.dimension:,} numbers{' each' * (releases > 1)}"
     asked, earlier = before(plan)
     said = ["one that answers the questions"] * bool(asked)
-    said += [_EARLIER[isinstance(plan.source, Tables)]] * bool(earlier)
+    said += [plan.source.BEFORE] * bool(earlier)
     said = [f"before {'them' if releases > 1 else 'it'} {' and '.join(said)}"] if said else []
     figures = facts.report.get("figures")
     if figures is not None and figures["inside"]:

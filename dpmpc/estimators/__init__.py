@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from dpmpc.data.scikit import scikit_learn
+from dpmpc.records.scikit import scikit_learn
 
 if TYPE_CHECKING:
     from dpmpc.estimators.linear import PrivateLogisticRegression

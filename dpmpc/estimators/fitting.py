@@ -22,20 +22,15 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of, held_against, stages_of
 from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.aggregation.wire.paths import ledger_path
-from dpmpc.data.derive import check_spelled, check_useful, spelled_otherwise
-from dpmpc.data.intake import look
-from dpmpc.data.loading import NOTHING_STOOD_OUT, OFF_THE_RECORDS, opened
-from dpmpc.data.mapping import zeroed
-from dpmpc.data.ownership import Partition, shares
-from dpmpc.data.schema import Labels, Range, Schema, Surveyed, Target
-from dpmpc.data.spelling import PLAIN
-from dpmpc.data.table import Floats, Ints, Table
 from dpmpc.errors import UsageError, spelt
 from dpmpc.estimators.errors import spelling
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.persons import Persons
 from dpmpc.estimators.spending import PrivacyWarning, expect, ledger_of, spent_on, warn
 from dpmpc.folders import make_folder, said_path
+from dpmpc.intake.profile import look
+from dpmpc.intake.spelling import PLAIN
+from dpmpc.intake.table import Floats, Ints, Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.class_weights import BALANCED, names_of, stated
 from dpmpc.learning.learner import Learner
@@ -48,6 +43,11 @@ from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.law import law_for
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.whole import WholeRun, path_of
+from dpmpc.records.derive import check_spelled, check_useful, spelled_otherwise
+from dpmpc.records.loading import NOTHING_STOOD_OUT, OFF_THE_RECORDS, opened
+from dpmpc.records.mapping import zeroed
+from dpmpc.records.ownership import Partition, shares
+from dpmpc.records.schema import Labels, Range, Schema, Surveyed, Target
 from dpmpc.runs.before_release import budget_below, check_budget
 from dpmpc.runs.planning import facts_of_schema, plan_of, settled
 from dpmpc.runs.request import Request

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.data.blocks import Records, arranged, in_memory
-from dpmpc.data.derive import Asked, looked, schema_of_bounds, schema_of_records
-from dpmpc.data.draft import rounded
-from dpmpc.data.fields import declared
-from dpmpc.data.loading import opened
-from dpmpc.data.mapping import Mapping as Mapped
-from dpmpc.data.objects import is_spread, plain_pandas
-from dpmpc.data.ownership import Partition
-from dpmpc.data.schema import USUAL_GOALS, Classes, Column, Labels, Numeric, Range, Schema, Surveyed, Target
-from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.data.table import Floats, Ints
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
+from dpmpc.intake.fields import declared
+from dpmpc.intake.objects import is_spread, plain_pandas
+from dpmpc.intake.spelling import PLAIN, Spelling
+from dpmpc.intake.table import Floats, Ints
+from dpmpc.records.blocks import Records, arranged, in_memory
+from dpmpc.records.derive import Asked, looked, schema_of_bounds, schema_of_records
+from dpmpc.records.draft import rounded
+from dpmpc.records.loading import opened
+from dpmpc.records.mapping import Mapping as Mapped
+from dpmpc.records.ownership import Partition
+from dpmpc.records.schema import USUAL_GOALS, Classes, Column, Labels, Numeric, Range, Schema, Surveyed, Target
 
 TARGET = "(target)"
 _SEVERAL = 20  # records: of fewer all values of a column may be unknown for once

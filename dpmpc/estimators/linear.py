@@ -14,10 +14,6 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from dpmpc.data.absent import frame_without_codes
-from dpmpc.data.schema import Range
-from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.data.table import Floats, Ints
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError, as_value_errors
 from dpmpc.estimators.fitting import Fitted, Given, fit_records
 from dpmpc.estimators.frames import (
@@ -36,11 +32,15 @@ from dpmpc.estimators.frames import (
 )
 from dpmpc.estimators.persons import apart, first_of, ids_of
 from dpmpc.estimators.targets import check_read_off, classes_in, codes_of, labels
+from dpmpc.intake.missing import frame_without_codes
+from dpmpc.intake.spelling import PLAIN, Spelling
+from dpmpc.intake.table import Floats, Ints
 from dpmpc.learning.additive import Additive
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.erm_blocks import scored
 from dpmpc.learning.softmax import predicted
 from dpmpc.privacy.unnamed import process_folder, share_process_folder
+from dpmpc.records.schema import Range
 from dpmpc.runs.curve_charts import plot
 from dpmpc.settings import nearest
 
@@ -223,10 +223,10 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
     ranges and categories too, or, where the budget does not allow one, these are read off the records with a warning
     (`preprocessing` chooses). `classes`: the public labels;
     without them they are the schema's, or those of y, and then the promise says "if". `schema`:
-    instead of both, a `dpmpc.data.Schema` or its file. `fit_intercept`: whether a constant feature is added.
+    instead of both, a `dpmpc.records.Schema` or its file. `fit_intercept`: whether a constant feature is added.
     `weight_bound`: the public bound of `sample_weight`. `spelling`: how texts of a frame write numbers, dates and what
-    is missing (`dpmpc.data.Spelling`), for fits and predictions. `person`: the column of a frame that says which person
-    a record is of, no feature (of an array: `fit(..., person=ids)`); `person_rows`: how many of each are used.
+    is missing (`dpmpc.intake.Spelling`), for fits and predictions. `person`: the column of a frame that says which
+    person a record is of, no feature (of an array: `fit(..., person=ids)`); `person_rows`: how many of each are used.
     `ledgers`: a folder that keeps every fit's ledgers, transcripts and logs; with `budget` "EPS,DELTA", a fit is
     refused with which all fits on this `data_id` would exceed it.
 

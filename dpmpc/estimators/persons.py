@@ -1,6 +1,6 @@
 """Whose each record is, where a fit promises persons: the ids, and the first records of each person at each owner.
 
-Which records are kept is what `dpmpc train` keeps of the same records (`dpmpc.data.persons`).
+Which records are kept is what `dpmpc train` keeps of the same records (`dpmpc.records.persons`).
 """
 
 import warnings
@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.data.fields import texts_of
-from dpmpc.data.loading import opened
-from dpmpc.data.ownership import Kept
-from dpmpc.data.persons import kept, persons_of, said_of
-from dpmpc.data.table import Ints
 from dpmpc.estimators.errors import EstimatorError
 from dpmpc.estimators.frames import is_frame
+from dpmpc.intake.fields import texts_of
+from dpmpc.intake.table import Ints
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import check_count
+from dpmpc.records.loading import opened
+from dpmpc.records.ownership import Kept
+from dpmpc.records.persons import kept, persons_of, said_of
 
 UNNAMED = "person"  # the column that a plan names, where ids come as an array
 

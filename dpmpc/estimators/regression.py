@@ -6,15 +6,15 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from dpmpc.data.schema import USUAL, Range, Schema
-from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.data.table import Floats, Ints
 from dpmpc.estimators.errors import EstimatorError, as_value_errors
 from dpmpc.estimators.fitting import Given
 from dpmpc.estimators.frames import Frame, given_schema, make_schema, range_target
 from dpmpc.estimators.linear import PrivateLinear, one_column
 from dpmpc.estimators.targets import quantities
+from dpmpc.intake.spelling import PLAIN, Spelling
+from dpmpc.intake.table import Floats, Ints
 from dpmpc.learning.task import TASKS, Task
+from dpmpc.records.schema import USUAL, Range, Schema
 from dpmpc.settings import nearest
 
 

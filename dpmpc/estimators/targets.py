@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.derive import check_spelled
-from dpmpc.data.draft import MOST_CLASSES
-from dpmpc.data.fields import field, gone, texts_of
-from dpmpc.data.intake import look
-from dpmpc.data.loading import opened
-from dpmpc.data.spelling import Spelling, bare, composed, stating
-from dpmpc.data.table import Floats, Ints, some, value_sql
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
 from dpmpc.estimators.frames import TARGET, Frame, column_of
+from dpmpc.intake.fields import field, gone, texts_of
+from dpmpc.intake.profile import look
+from dpmpc.intake.spelling import Spelling, bare, composed, stating
+from dpmpc.intake.table import Floats, Ints, some, value_sql
+from dpmpc.records.derive import check_spelled
+from dpmpc.records.draft import MOST_CLASSES
+from dpmpc.records.loading import opened
 
 
 def quantities(y: Any, name: Any, columns: Frame, spelling: Spelling) -> Floats:

@@ -7,10 +7,10 @@ convergence experiment), so both are run.
 from dataclasses import replace
 from pathlib import Path
 
-from dpmpc.data.dataset import Dataset
-from dpmpc.data.schema import Labels
-from dpmpc.data.schemas import FILE_SETS
-from dpmpc.data.sets import from_files
+from dpmpc.records.dataset import Dataset
+from dpmpc.records.schema import Labels
+from dpmpc.records.schemas import FILE_SETS
+from dpmpc.records.sets import from_files
 
 LABELS = Labels("attack", ("normal.", "normal"), None, "normal", "attack")
 

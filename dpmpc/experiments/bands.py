@@ -28,8 +28,6 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dpmpc.data.blocks import in_memory
-from dpmpc.data.schema import Numeric, Surveyed
 from dpmpc.experiments import corpus
 from dpmpc.experiments.central import DELTA, Floats, Mapped, Split, cells_of, descended, split_of, surveyed
 from dpmpc.experiments.corpus import Raw
@@ -42,6 +40,8 @@ from dpmpc.learning.losses import LOGISTIC
 from dpmpc.learning.method import tail_begins
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.spread import logistic_spread
+from dpmpc.records.blocks import in_memory
+from dpmpc.records.schema import Numeric, Surveyed
 from dpmpc.runs.adviser import Choice, Circumstances, advise
 
 RUNS, QUICK = 200, 20

@@ -13,8 +13,6 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dpmpc.data.schema import Basis, Categorical, Column, Labels, Numeric, Range, Schema
-from dpmpc.data.sets import DATA_DIR_VARIABLE
 from dpmpc.errors import UsageError
 from dpmpc.experiments import central, corpus
 from dpmpc.experiments.central import DELTA, Floats, Known, Split, add, cells_of, paired, read, scored, split_of
@@ -22,6 +20,8 @@ from dpmpc.experiments.corpus import SETS, Raw
 from dpmpc.experiments.report import commit, table
 from dpmpc.folders import OUT, make_folder
 from dpmpc.learning.survey_columns import leaves_open
+from dpmpc.records.schema import Basis, Categorical, Column, Labels, Numeric, Range, Schema
+from dpmpc.records.sets import DATA_DIR_VARIABLE
 
 WAYS = ("survey", "restricted", "bounds")
 EPSILON = 1.0

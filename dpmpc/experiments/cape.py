@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpmpc.data import load_dataset
 from dpmpc.experiments import network
 from dpmpc.experiments.figures import Dot, DotPanel, Line, Panel, draw, draw_dots
 from dpmpc.experiments.plan import Check, Experiment, Plan, Section
@@ -15,6 +14,7 @@ from dpmpc.experiments.summary import Curve, curve, interval, select, spread, va
 from dpmpc.experiments.task import Row, Source, Task
 from dpmpc.privacy.cape import collusion_factor, epsilon_table, most_colluding, theorem_delta, variance_ratio
 from dpmpc.privacy.gaussian import delta_of_mu, epsilon_of_mu, gaussian_scale, mu_of_budget
+from dpmpc.records import load_dataset
 
 EPSILON, DELTA, LAM = 0.5, 1e-3, 1e-3
 ITERATIONS, STEP = 200, 5.0

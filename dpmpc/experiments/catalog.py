@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dpmpc.data.schemas import FILE_SETS
-from dpmpc.data.sets import find_file
 from dpmpc.errors import UsageError
 from dpmpc.experiments import calibration, cape, convergence, epsilon, kdd98, parties, skew, surveyed, table1, utility
 from dpmpc.experiments.plan import Experiment, Plan
@@ -14,6 +12,8 @@ from dpmpc.experiments.runner import Workers
 from dpmpc.experiments.task import Row
 from dpmpc.folders import OUT, make_folder
 from dpmpc.processes.terminal import Terminal
+from dpmpc.records.schemas import FILE_SETS
+from dpmpc.records.sets import find_file
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT

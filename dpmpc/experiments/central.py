@@ -21,10 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dpmpc.data.blocks import in_memory
-from dpmpc.data.hashing import BUCKETS, bucket
-from dpmpc.data.schema import Basis, Categorical, Column, Labels, Numeric, Range, Schema
-from dpmpc.data.sets import DATA_DIR_VARIABLE
 from dpmpc.errors import UsageError
 from dpmpc.experiments import corpus
 from dpmpc.experiments.central_rivals import RIVALS
@@ -32,12 +28,16 @@ from dpmpc.experiments.corpus import CHOSEN, FINAL, FRESH, LAST, LATER, LATEST, 
 from dpmpc.experiments.report import commit, table
 from dpmpc.experiments.summary import interval
 from dpmpc.folders import OUT, make_folder
+from dpmpc.intake.hashing import BUCKETS, bucket
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.losses import LOGISTIC, ridge
 from dpmpc.learning.method import Learning, tail_begins
 from dpmpc.learning.survey_columns import ANY, survey_of, surveyed_schema
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.spread import logistic_spread
+from dpmpc.records.blocks import in_memory
+from dpmpc.records.schema import Basis, Categorical, Column, Labels, Numeric, Range, Schema
+from dpmpc.records.sets import DATA_DIR_VARIABLE
 from dpmpc.runs.adviser import Choice, Circumstances, advise, basis, survey_share
 
 Array = NDArray[Any]

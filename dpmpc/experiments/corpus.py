@@ -225,12 +225,12 @@ def _package(place: str, data_dir: Path | None) -> dict[str, Array]:
 
 def _file(place: str, data_dir: Path | None) -> dict[str, Array]:
     """Raw columns of a UCI set, under the names that the project's own schema of it has."""
-    from dpmpc.data.files import open_file
-    from dpmpc.data.memory import usual_memory
-    from dpmpc.data.schemas import FILE_SETS
-    from dpmpc.data.scratch import scratch_folder
-    from dpmpc.data.sets import find_file
-    from dpmpc.data.table import connect
+    from dpmpc.intake.files import open_file
+    from dpmpc.intake.scratch import scratch_folder
+    from dpmpc.intake.table import connect
+    from dpmpc.records.memory import usual_memory
+    from dpmpc.records.schemas import FILE_SETS
+    from dpmpc.records.sets import find_file
 
     known = next(files for name, files in FILE_SETS.items() if name.replace("-", "_").startswith(place))
     frame: dict[str, list[Any]] = {}

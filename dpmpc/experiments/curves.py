@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dpmpc.data.schema import Basis
 from dpmpc.errors import UsageError
 from dpmpc.experiments import corpus
 from dpmpc.experiments.central import (
@@ -35,6 +34,7 @@ from dpmpc.experiments.report import commit, table
 from dpmpc.folders import OUT, make_folder
 from dpmpc.learning.lengths import factor, length_of, of_length, reach
 from dpmpc.learning.losses import ridge
+from dpmpc.records.schema import Basis
 from dpmpc.runs.adviser import advise
 
 LEAST = -1.0  # an R2 below it says that the target's range was missed, whatever its size

@@ -13,7 +13,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpmpc.experiments.task import COLUMNS, Row, Task, execute
-from dpmpc.folders import OUT, make_folder
+from dpmpc.folders import OUT, make_folder, write_file
 from dpmpc.processes.closing import Closing
 from dpmpc.processes.executors import executor_maker
 from dpmpc.processes.terminal import Bar, Terminal
@@ -123,9 +123,7 @@ def _text(rows: Sequence[Row], header: bool = False) -> str:
 
 def _rewrite(path: Path, rows: Sequence[Row]) -> None:
     make_folder(path.parent, OUT)
-    fresh = path.with_suffix(".tmp")
-    fresh.write_text(_text(rows, header=True), encoding="utf-8")
-    fresh.replace(path)
+    write_file(path, _text(rows, header=True))
 
 
 def alone(task: Task, data_dir: Path | None) -> Computed:

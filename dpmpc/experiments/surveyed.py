@@ -12,25 +12,25 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.files import open_file
-from dpmpc.data.hashing import BUCKETS, bucket_sql
-from dpmpc.data.mapping import Mapping as Mapped
-from dpmpc.data.mapping import complete
-from dpmpc.data.memory import usual_memory
-from dpmpc.data.schema import Categorical, Numeric, Schema, Surveyed
-from dpmpc.data.schemas import FILE_SETS, WDBC_COLUMNS
-from dpmpc.data.scratch import scratch_folder
-from dpmpc.data.sets import find_file
-from dpmpc.data.table import Table, connect, value_sql
 from dpmpc.errors import UsageError
 from dpmpc.experiments.central import descended
 from dpmpc.experiments.noise import generator
+from dpmpc.intake.files import open_file
+from dpmpc.intake.hashing import BUCKETS, bucket_sql
+from dpmpc.intake.scratch import scratch_folder
+from dpmpc.intake.table import Table, connect, value_sql
 from dpmpc.lazy import dataclass
 from dpmpc.learning import erm
 from dpmpc.learning.method import DEFAULT_METHOD
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_columns import surveyed_columns
 from dpmpc.privacy.gaussian import mu_of_budget
+from dpmpc.records.mapping import Mapping as Mapped
+from dpmpc.records.mapping import complete
+from dpmpc.records.memory import usual_memory
+from dpmpc.records.schema import Categorical, Numeric, Schema, Surveyed
+from dpmpc.records.schemas import FILE_SETS, WDBC_COLUMNS
+from dpmpc.records.sets import find_file
 from dpmpc.runs.adviser import Circumstances, advise, survey_share
 
 Array = NDArray[np.float64]

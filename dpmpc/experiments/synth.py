@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.data.sets import DATA_DIR_VARIABLE
 from dpmpc.errors import UsageError
 from dpmpc.experiments import synth_rivals
 from dpmpc.experiments.corpus import SETS, Raw, available, load
@@ -25,6 +24,7 @@ from dpmpc.experiments.synth_attack import attack
 from dpmpc.folders import OUT, make_folder
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.gaussian import mu_of_budget
+from dpmpc.records.sets import DATA_DIR_VARIABLE
 from dpmpc.statistics.cells import Ints, Records
 from dpmpc.statistics.columns import Column, Columns, Quantity, category
 from dpmpc.statistics.compile import axis_of

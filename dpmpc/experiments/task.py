@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data import load_dataset, partition
 from dpmpc.errors import UsageError
 from dpmpc.experiments import attack, kdd98
 from dpmpc.experiments.method import Method, Run
@@ -22,6 +21,7 @@ from dpmpc.experiments.records import Problem, Records
 from dpmpc.lazy import dataclass
 from dpmpc.learning import erm
 from dpmpc.privacy.gaussian import Calibration
+from dpmpc.records import load_dataset, partition
 
 STEPS = (0.01, 0.05, 0.1, 0.5, 1.0)  # Kang et al. 2019 choose the step size among these
 RESIDUAL_CLIP = 1.0  # of ridge: the targets' range is [-1, 1]

@@ -23,9 +23,6 @@ tests try to refute them; they prove nothing.
 from dpmpc.circuits.alias import AliasTable
 from dpmpc.circuits.sampler import OverField, Sampler
 from dpmpc.circuits.table_sampler import TableSampler, Term, table_of
-from dpmpc.data.blocks import Records
-from dpmpc.data.schema import Labels, Range, Schema, Target
-from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
 from dpmpc.extend.backends import check_backend
 from dpmpc.extend.failed import ConformanceError
@@ -34,6 +31,7 @@ from dpmpc.extend.methods import check_method
 from dpmpc.extend.planning import plan_of
 from dpmpc.extend.sources import check_source
 from dpmpc.extend.tasks import check_task
+from dpmpc.intake.table import Table
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.method import METHODS, Floats, Ints, Learning, Method, project
 from dpmpc.learning.settings import Descent
@@ -45,6 +43,8 @@ from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity, owner_sensitivity
 from dpmpc.privacy.spending import Spending
+from dpmpc.records.blocks import Records
+from dpmpc.records.schema import Labels, Range, Schema, Target
 
 __all__ = [
     "BACKENDS",

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from dpmpc.data.blocks import Records
-from dpmpc.data.schema import Kind
 from dpmpc.extend.failed import hold
 from dpmpc.learning.method import METHODS, Floats, Ints, Learning
 from dpmpc.learning.source import owner_factors
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.sensitivity import Weights
+from dpmpc.records.blocks import Records
+from dpmpc.records.schema import Kind
 
 SIZES = (3, 5, 1)
 FEATURES = 4

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from dpmpc.data.schema import Classes, Labels, Range, Target
 from dpmpc.extend.failed import hold
 from dpmpc.extend.methods import check_moves, targets
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.method import METHODS, Floats
 from dpmpc.learning.settings import Descent
 from dpmpc.learning.task import TASKS, Task
+from dpmpc.records.schema import Classes, Labels, Range, Target
 
 CLASSES = 3
 POINTS = 4000

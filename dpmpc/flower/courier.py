@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from dpmpc.aggregation.owner.aggregator import ByOneSession
 from dpmpc.aggregation.owner.company import company_of
-from dpmpc.aggregation.owner.session import WAIT, Connected, Release
+from dpmpc.aggregation.owner.session import Connected, Release
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.errors import DpmpcError
@@ -14,7 +14,7 @@ from dpmpc.flower.gate import frames_of
 from dpmpc.flower.party import ROLE
 from dpmpc.flower.prepared import Prepared
 from dpmpc.mpc.transport.addresses import Endpoint
-from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.mpc.transport.heartbeat import STALL, WAIT
 from dpmpc.privacy.heads import NAME
 
 Sealed = Mapping[int, Sequence[bytes]]  # by owner, the sealed share of each party

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.owner.sites import WAIT, Party
+from dpmpc.aggregation.owner.sites import Party
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import run_party
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
@@ -15,7 +15,7 @@ from dpmpc.errors import UsageError
 from dpmpc.flower.gate import SealedGate
 from dpmpc.flower.prepared import Prepared, key_path, read_prepared
 from dpmpc.flower.sealing import Opener, read_key
-from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.mpc.transport.heartbeat import STALL, WAIT_FOR_PEOPLE
 from dpmpc.processes.worker import Emit, Log
 
 ROLE = "dpmpc.flower.party:serve"
@@ -56,7 +56,7 @@ class ShareParty(Party):
         key: Path | str,
         tls: Path | str | None = None,
         out: Path | str,
-        wait: float = WAIT,
+        wait: float = WAIT_FOR_PEOPLE,
         stall: float = STALL,
         threads: int | None = None,
         limits: Limits = NO_LIMITS,

@@ -10,7 +10,7 @@ from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.prepared import Prepared
-from dpmpc.folders import OUT, make_folder
+from dpmpc.folders import OUT, make_folder, write_file
 from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.privacy.budget import Budget
 from dpmpc.processes.provenance import software
@@ -102,4 +102,4 @@ class Places:
         if self.out is not None:
             make_folder(self.out, OUT, private=True)
             text = json.dumps(report, indent=2, sort_keys=True)
-            (self.out / REPORT).write_text(text + "\n", encoding="utf-8")
+            write_file(self.out / REPORT, text + "\n")

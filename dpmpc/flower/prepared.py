@@ -13,9 +13,8 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import OVERHEAD, write_key
-from dpmpc.folders import make_folder
+from dpmpc.folders import make_folder, write_file
 from dpmpc.lazy import cached_property, dataclass
-from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.privacy.heads import HEAD
 from dpmpc.settings import only_known
@@ -38,7 +37,7 @@ class Prepared:
             raise UsageError("under Flower parties add up; this plan has none; plan with parties=3")
         if plan.role == "both":
             raise UsageError('under Flower owners and parties are apart; this plan has role="both"; leave it out')
-        if isinstance(plan.source, Vectors) and plan.neighbours not in ("owner", "stated"):
+        if not plan.source.OF_RECORDS and plan.neighbours not in ("owner", "stated"):
             raise UsageError(
                 f"under Flower whole updates are clipped, which says nothing of one record; this plan's neighbours are "
                 f"by {plan.neighbours}; leave <<records>> out, and clip by record in programs of your own"
@@ -148,7 +147,7 @@ def written(plan: Plan, folder: Path | str) -> Prepared:
     folder = Path(folder)
     make_folder(folder, "the keys' folder must be one that can be written")
     prepared = Prepared(plan, tuple(write_key(key_path(folder, party)) for party in range(plan.parties)))
-    (folder / FILE).write_text(prepared.to_text(), encoding="utf-8")
+    write_file(folder / FILE, prepared.to_text())
     return prepared
 
 

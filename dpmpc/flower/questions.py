@@ -10,12 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from dpmpc.aggregation.owner.sites import WAIT
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
-from dpmpc.data.loading import Source
-from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import PeerError, RecordError, UsageError
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.messages import asking, read_replies
@@ -25,9 +22,11 @@ from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.tables import asked_in, mean_of
 from dpmpc.flower.words import RECORD, needs_flower
 from dpmpc.folders import said_path
-from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.intake.spelling import PLAIN, Spelling
+from dpmpc.mpc.transport.heartbeat import STALL, WAIT_FOR_PEOPLE
+from dpmpc.outcome import Level
+from dpmpc.records.loading import Source
 from dpmpc.runs.stats import Statistics
-from dpmpc.statistics.intervals import Level
 
 try:
     from flwr.app import Context, Message, RecordDict
@@ -100,7 +99,7 @@ def ask(
     about: Literal["data", "population"] = "data",
     confidence: float = 0.95,
     timeout: float = 3600.0,
-    wait: float = WAIT,
+    wait: float = WAIT_FOR_PEOPLE,
     stall: float = STALL,
 ) -> Statistics:
     """The answers to the questions of a plan, of all clients that answer, in a ServerApp's main: as `dpmpc.stats`

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.owner.aggregator import WAIT, Release
+from dpmpc.aggregation.owner.aggregator import Release
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.guarantee import Promise, promise_of
@@ -17,7 +17,7 @@ from dpmpc.flower.places import Places
 from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.update import dimension_of, is_floating, moved, numpy_arrays
 from dpmpc.flower.words import RECORD, needs_flower
-from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.mpc.transport.heartbeat import STALL, WAIT
 
 try:
     from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict

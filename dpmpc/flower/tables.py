@@ -10,22 +10,22 @@ import numpy as np
 
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.absent import keeping
-from dpmpc.data.holding import held
-from dpmpc.data.loading import Source, opened
-from dpmpc.data.ownership import Kept, fitting
-from dpmpc.data.persons import persons_at
-from dpmpc.data.planned import OTHER_SIZES, other_sizes
-from dpmpc.data.schema import Schema
-from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError
 from dpmpc.flower.prepared import Prepared, written
+from dpmpc.intake.missing import keeping
+from dpmpc.intake.spelling import PLAIN, Spelling
+from dpmpc.intake.staging import held
+from dpmpc.outcome import Level
+from dpmpc.records.loading import Source, opened
+from dpmpc.records.ownership import Kept, fitting
+from dpmpc.records.persons import persons_at
+from dpmpc.records.planned import OTHER_SIZES, other_sizes
+from dpmpc.records.schema import Schema
 from dpmpc.runs.questions import asked_of, check_read
 from dpmpc.runs.stats import bounds_of, foreseen, plan_of_tables
 from dpmpc.statistics.expected import refuse_hopeless
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.scores import Model
-from dpmpc.statistics.tables import Tables
+from dpmpc.statistics.tables import Tables, asked_by
 
 LOG = logging.getLogger("flwr")
 
@@ -67,19 +67,14 @@ def prepare_questions(
 
 def asked_in(prepared: Prepared) -> Tables:
     """The questions of a plan. Errors: UsageError where it asks none."""
-    if not isinstance(prepared.plan.source, Tables):
-        raise UsageError(
-            f"questions need a plan that asks; this one is of {prepared.plan.source.KIND}; make it by prepare_questions"
-        )
-    return prepared.plan.source
+    return asked_by(prepared.plan.source)
 
 
 def mean_of(plan: Plan, owner: int, records: Source, spelling: Spelling = PLAIN) -> Floats:
     """(dimension,) the mean of the vectors of an owner's records. Secret. Fields that are spelled otherwise
     than was stated are missing, and its log says so. Errors: a column is not there, records are not as many as the
     plan says."""
-    tables = plan.source
-    assert isinstance(tables, Tables)
+    tables = asked_by(plan.source)
     of = None if plan.person is None else Kept(plan.person, plan.person_rows)
     rows = 1 if of is None else of.rows
     with opened(records, spelling=spelling, person=of) as (table, _):

@@ -19,14 +19,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.hashing import bucket
-from dpmpc.data.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed, Target
-from dpmpc.data.spelling import canonical
-from dpmpc.data.written import checked
 from dpmpc.errors import UsageError
+from dpmpc.intake.hashing import bucket
+from dpmpc.intake.spelling import canonical
+from dpmpc.intake.written import checked
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.softmax import predicted
+from dpmpc.records.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed, Target
 
 Floats = NDArray[np.float64]
 Score = float | list[float]  # one, or one a class

@@ -1,8 +1,8 @@
 """Records that workers elsewhere read: what leaves them are sums of tiles, which are added up here in the tiles' order.
 
 A task is some tiles of one owner. Its worker reads the rows of these tiles out of the partitions, maps them by the
-schema as `data.loading` does, and answers with each tile's sums: so a result is the same to the last bit as that of a
-process that holds all records, where processors and libraries are alike, whoever works out which task, and however
+schema as `records.loading` does, and answers with each tile's sums: so a result is the same to the last bit as that of
+a process that holds all records, where processors and libraries are alike, whoever works out which task, and however
 often one is lost. What a worker holds is one tile, and what its database may hold. It is stated with every answer, by a
 digest with a key, which records it was made of: a pass over other records than the first pass's is refused.
 """
@@ -20,19 +20,19 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.blocks import DTYPES, Precision, Records, Rows, double, in_memory
-from dpmpc.data.mapping import NO_ENDS, Counts, Ends, Mapping, class_values, targets_of
-from dpmpc.data.partitions import Partitions, partitions_of, places_of
-from dpmpc.data.ranges import Ranges, ranges_of
-from dpmpc.data.rows import Rows as Maker
-from dpmpc.data.schema import Schema
-from dpmpc.data.spelling import Spelling
-from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
+from dpmpc.intake.partitions import Partitions, partitions_of, places_of
+from dpmpc.intake.ranges import Ranges, ranges_of
+from dpmpc.intake.spelling import Spelling
+from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import PART, Source
 from dpmpc.processes.cores import one_thread
 from dpmpc.processes.elsewhere import Answer, Workers, answering
+from dpmpc.records.blocks import DTYPES, Precision, Records, Rows, double, in_memory
+from dpmpc.records.mapping import NO_ENDS, Counts, Ends, Mapping, class_values, targets_of
+from dpmpc.records.rows import Rows as Maker
+from dpmpc.records.schema import Schema
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -144,7 +144,7 @@ class _Tiled:
         return sums, digest.digest(), counts
 
     def _filled(self, made: Maker, mine: Mine | None) -> Iterator[tuple[Rows, Floats]]:
-        """X and y of each tile, in one buffer, which starts at a page boundary as `data.blocks` has it."""
+        """X and y of each tile, in one buffer, which starts at a page boundary as `records.blocks` has it."""
         most, d = max(tile.end - tile.begin for tile in self.tiles), len(self.schema.feature_names)
         dtype = np.dtype(DTYPES[self.precision])
         X = np.frombuffer(mmap.mmap(-1, max(1, most * d * dtype.itemsize)), dtype, most * d).reshape(most, d)

@@ -1,7 +1,7 @@
 """Weights of classes: what is said of them, the loss that they make, and probabilities for records as they are.
 
 A record of class k counts w_k times, 0 < w_k <= 1, so a rare class is not drowned by a common one. A record may also
-come with a weight of its own, 0 <= w <= 1 (`data.blocks.Records.weights`), a part of it like its features. Sums are
+come with a weight of its own, 0 <= w <= 1 (`records.blocks.Records.weights`), a part of it like its features. Sums are
 divided by the public number of records, never by a sum of weights, which would be private.
 
 Guarantees: a weighted gradient w g lies between 0 and g. Every set of gradients that records can have at an iterate
@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.schema import Classes, Labels, Target
-from dpmpc.data.spelling import canonical
 from dpmpc.errors import UsageError
+from dpmpc.intake.spelling import canonical
 from dpmpc.lazy import dataclass
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.softmax import probabilities
+from dpmpc.records.schema import Classes, Labels, Target
 
 Floats = NDArray[np.float64]
 BALANCED = "balanced"

@@ -7,11 +7,11 @@ Source: Zhang et al. 2012; Imtiaz, Mohammadi and Sarwate 2019, sections 4.1-4.2;
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dpmpc.data.blocks import Records
 from dpmpc.learning import functional
 from dpmpc.learning.method import Floats, Ints, Learning, Method, project
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, record_sensitivity
+from dpmpc.records.blocks import Records
 
 if TYPE_CHECKING:
     from dpmpc.learning.rehearsal import Stage  # with solvers, which a party does without

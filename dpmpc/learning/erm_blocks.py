@@ -7,7 +7,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.blocks import Records, double
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.away import Tile
@@ -21,6 +20,7 @@ from dpmpc.learning.softmax import optima as softmax_optima
 from dpmpc.learning.softmax import predicted
 from dpmpc.learning.tiled import in_threads, over_tiles, tile_rows, tiles
 from dpmpc.processes.cores import one_thread
+from dpmpc.records.blocks import Records, double
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -6,11 +6,11 @@ Source: Rajkumar and Agarwal 2012; Jayaraman et al. 2018, section 3.2 (noise aft
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dpmpc.data.blocks import Records
 from dpmpc.learning.method import Floats, Ints, Learning, Method, project
 from dpmpc.learning.task import TASKS, Task
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity, record_sensitivity
+from dpmpc.records.blocks import Records
 
 if TYPE_CHECKING:
     from dpmpc.learning.rehearsal import Stage  # with solvers, which a party does without

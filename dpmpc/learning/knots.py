@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.bends import KNOTS
+from dpmpc.records.spline_basis import KNOTS
 
 Floats = NDArray[np.float64]
 Piece = tuple[float, float, float]  # count, low, high

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.hashing import BUCKETS, bucket
-from dpmpc.data.schema import Classes, Labels, Target
 from dpmpc.errors import UsageError
+from dpmpc.intake.hashing import BUCKETS, bucket
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_numbers import CELLS, NUMBER, cell_of
+from dpmpc.records.schema import Classes, Labels, Target
 
 Floats = NDArray[np.float64]
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dpmpc.data.blocks import Records
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Floats, Learning, carried, tail_begins
+from dpmpc.records.blocks import Records
 
 
 def check_record_weights(learning: Learning, records: Records) -> None:

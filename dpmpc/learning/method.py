@@ -6,30 +6,34 @@ dpmpc.methods.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import Weighted, check_weights
 from dpmpc.learning.losses import Loss
+from dpmpc.learning.of_schema import described, invented_of
 from dpmpc.learning.settings import Average, Descent
-from dpmpc.learning.source import Following, Schedule, Source, Sum, owner_factors
+from dpmpc.learning.source import Following, Invented, Schedule, Source, Sum, owner_factors
 from dpmpc.learning.survey_columns import Draft, columns_line
 from dpmpc.learning.task import TASKS, Task
 from dpmpc.privacy.checks import check_count, check_positive
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_sensitivity
+from dpmpc.records.blocks import Records
+from dpmpc.records.schema import Schema
 from dpmpc.registry import Registry
+from dpmpc.settings import values_of
 
 if TYPE_CHECKING:
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
+    from dpmpc.records.check import Findings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,6 +50,12 @@ class Learning(Descent, Source):
     """
 
     KIND: ClassVar[str] = "learning"
+    TRAINS: ClassVar[bool] = True
+    BY_SCHEMA: ClassVar[tuple[str, ...]] = ("task", "classes")
+    RESULT: ClassVar[str] = "model.npz"
+    MAKES: ClassVar[str] = "the model"
+    DOES: ClassVar[str] = "training"
+    BEFORE: ClassVar[str] = "one that found how columns are spread"
 
     method: str
     task: str
@@ -88,6 +98,31 @@ class Learning(Descent, Source):
         ):
             raise UsageError(f"a survey's draft is of the plan's task and classes; this plan has {self.task} with "
                              f"{self.classes} and another draft; plan again")  # fmt: skip
+
+    @property
+    def draft(self) -> Schema | None:
+        return None if self.survey is None else self.survey.schema
+
+    @property
+    def settled(self) -> dict[str, Any]:
+        return values_of(self, Descent) | {name: getattr(self, name) for name in ("method", "task", "lam", "average")}
+
+    @property
+    def comes_to(self) -> str:
+        return f"{self.MAKES} comes to `run/{self.RESULT}`"
+
+    def purpose(self, data: str, schema: Schema | None) -> str:
+        does = "predicts" if schema is None else TASKS[schema.task].help
+        target = "" if schema is None else f" for '{schema.target.name}'"
+        return f"one model{target} that {does} ('{data}')"
+
+    def held_against(self, table: "Table", schema: Schema | None, sizes: Sequence[int] = ()) -> "Findings":
+        from dpmpc.records.check import check
+
+        return check(described(schema), table, sizes)
+
+    def invented(self, schema: Schema | None) -> Iterator[tuple[str, Invented]]:
+        yield from invented_of(described(schema))
 
     @property
     def schedule(self) -> Schedule:
@@ -187,6 +222,13 @@ class Learning(Descent, Source):
         if reach < method.clip(self):  # beyond which a vector is cut off, whatever doubles made of it
             moved += arithmetic_bound(method.arithmetic(self), sizes, weights).within(dimension)
         return moved
+
+
+def learning_of(source: Source) -> Learning:
+    """A source that trains, as one. Errors: UsageError for any other."""
+    if not isinstance(source, Learning):
+        raise UsageError(f"a training run needs a plan of train; this one is of {source.KIND}; name another plan")
+    return source
 
 
 class Method(ABC):

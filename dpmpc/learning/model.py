@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from dpmpc.codec import loads
-from dpmpc.data import Dataset
-from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
-from dpmpc.folders import carried_on
+from dpmpc.folders import carried_on, replaced
 from dpmpc.lazy import dataclass
 from dpmpc.learning.additive import Additive
 from dpmpc.learning.method import Floats
+from dpmpc.records import Dataset
+from dpmpc.records.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Model:
 
 
 def write_model(path: Path, theta: Floats, dataset: Dataset, run_id: str, weights: Sequence[float] = ()) -> None:
-    """Writes model.npz: theta (d,), feature_names (d,), preprocessing, columns and task as JSON
+    """Writes model.npz, whole or not at all: theta (d,), feature_names (d,), preprocessing, columns and task as JSON
     text, weights of the classes, if any."""
-    with path.open("wb") as file:
+    with replaced(path) as beside, beside.open("wb") as file:
         np.savez(
             file,
             theta=theta,
@@ -74,10 +74,8 @@ def with_figures(path: Path, figures: dict[str, Any]) -> None:
     """Writes the model in a file anew with its figures on held-out records (`Figures.to_json`), which are public."""
     with np.load(path, allow_pickle=False) as saved:
         parts = {name: saved[name] for name in saved.files if name != "figures"}
-    partial = path.with_suffix(".tmp")
-    with partial.open("wb") as file:
+    with replaced(path) as beside, beside.open("wb") as file:
         np.savez(file, **parts, figures=np.array(json.dumps(figures, sort_keys=True)))
-    partial.replace(path)
 
 
 def read_model(run: Path) -> Model:

@@ -6,7 +6,6 @@ Source: Pathak, Rane, Raj 2010; Jayaraman et al. 2018, section 3.1 (noise after 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dpmpc.data.blocks import Records
 from dpmpc.errors import UsageError
 from dpmpc.learning.losses import farthest
 from dpmpc.learning.method import Floats, Ints, Learning, Method, project
@@ -14,6 +13,7 @@ from dpmpc.learning.softmax import SOFTMAX
 from dpmpc.learning.task import Task
 from dpmpc.privacy.law import PURE_LAW, law_for
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, output_sensitivity
+from dpmpc.records.blocks import Records
 
 if TYPE_CHECKING:
     from dpmpc.learning.rehearsal import Stage  # with solvers, which a party does without

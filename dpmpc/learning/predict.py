@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.absent import keeping
-from dpmpc.data.blocks import in_memory
-from dpmpc.data.holding import held_where_wide
-from dpmpc.data.loading import CsvFile, Source, opened
-from dpmpc.data.mapping import Counts, Mapping
-from dpmpc.data.rows import Rows
-from dpmpc.data.schema import Classes, Labels
-from dpmpc.data.spelling import PLAIN, Spelling, composed
-from dpmpc.data.table import some
 from dpmpc.errors import number_of
+from dpmpc.intake.missing import keeping
+from dpmpc.intake.spelling import PLAIN, Spelling, composed
+from dpmpc.intake.staging import held_where_wide
+from dpmpc.intake.table import some
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.erm_blocks import scored
 from dpmpc.learning.model import read_model
 from dpmpc.learning.softmax import predicted
 from dpmpc.learning.task import TASKS
+from dpmpc.records.blocks import in_memory
+from dpmpc.records.loading import CsvFile, Source, opened
+from dpmpc.records.mapping import Counts, Mapping
+from dpmpc.records.rows import Rows
+from dpmpc.records.schema import Classes, Labels
 
 Floats = NDArray[np.float64]
 _ROWS = 1 << 14

@@ -16,8 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.blocks import Records
 from dpmpc.lazy import dataclass
+from dpmpc.records.blocks import Records
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

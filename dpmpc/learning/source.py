@@ -9,7 +9,7 @@ package in the group dpmpc.sources. Its fields are what is public and asked; pla
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -24,14 +24,17 @@ from dpmpc.registry import Registry
 from dpmpc.settings import only_known
 
 if TYPE_CHECKING:
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
     from dpmpc.learning.adaptive_clipping import ClippingBound
     from dpmpc.privacy.assignment import Parted
+    from dpmpc.records.check import Findings
+    from dpmpc.records.schema import Schema
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 PART = 1 << 20  # rows of a table whose sum is one term of an owner's
 ALL = "*"  # the part that a stage of all records is of, where a plan parts them
+Invented = tuple[float, float] | Sequence[str]  # what made-up values lie between, or are one of
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,14 @@ class Source(ABC):
 
     KIND: ClassVar[str]  # its name in plans and in `SOURCES`
     UNITS: ClassVar[tuple[str, ...]] = ("record", "presence", "person", "owner")  # the kinds of neighbours it knows
+    TRAINS: ClassVar[bool] = False  # whether its releases, one after the other, train a model
+    OF_RECORDS: ClassVar[bool] = True  # whether dpmpc makes the vectors of records; else a program of the owner's does
+    BY_SCHEMA: ClassVar[tuple[str, ...]] = ()  # fields that a plan with a schema leaves out, as the schema says them
+    RESULT: ClassVar[str] = "opened.json"  # the last file that a run's folder gets of what was opened
+    MAKES: ClassVar[str] = "the sums"  # what comes of the releases, for people
+    DOES: ClassVar[str] = "making the release"  # what a process is busy with meanwhile
+    BEFORE: ClassVar[str] = "one that its own follow from"  # what releases of earlier stages were
+    STRICT: ClassVar[bool] = False  # whether a run ends at fields that are spelled otherwise than an owner said
 
     @property
     @abstractmethod
@@ -124,6 +135,52 @@ class Source(ABC):
     def about(self) -> list[str]:
         """Lines on what is sent, for whoever decides on taking part, where no schema says it. Public."""
         return ["no schema: each owner brings vectors of its own"]
+
+    @property
+    def draft(self) -> "Schema | None":
+        """What is known of the schema of records while a survey that decides on it is still to come; else None."""
+        return None
+
+    @property
+    def settled(self) -> dict[str, Any]:
+        """The settings of a command that it has settled, as they would have to be given."""
+        return {}
+
+    @property
+    def listed(self) -> Mapping[str, Sequence[str]]:
+        """By column, the words that are values there, whatever they mean elsewhere, such as NA."""
+        return {}
+
+    def unit_said(self, neighbours: str, said: str | None) -> str:
+        """What the promise compares, for people. `said`: the usual sentence of these neighbours, None where there is
+        none."""
+        return said or neighbours
+
+    @property
+    def comes_to(self) -> str:
+        """Where a site of a consortium finds what came of a run, for people."""
+        return f"{self.MAKES} come to `run/{self.RESULT}`"
+
+    def purpose(self, data: str, schema: "Schema | None") -> str:
+        """What owners brought these data together for, for people. `schema`: of the records, if they have one."""
+        return f"{self.MAKES} of {self.KIND} ('{data}')"
+
+    def expects(self, sizes: Sequence[int], noise: float, counted: bool = True) -> list[str]:
+        """How far what will be opened is off, a line each, before anything is spent: from public numbers. `noise`: its
+        deviation in the sum over all records; `counted`: whether sizes are of records, or of places for them."""
+        return []
+
+    def held_against(self, table: "Table", schema: "Schema | None", sizes: Sequence[int] = ()) -> "Findings":
+        """What becomes of a table's records, for their owner's eyes: nothing is refused here, all is said. `schema`:
+        of the records, or its draft, if the plan has one; `sizes`: how many records the owners have."""
+        from dpmpc.records.check import check_reads
+
+        return check_reads(self.reads, table, sizes)
+
+    def invented(self, schema: "Schema | None") -> Iterator[tuple[str, Invented]]:
+        """What made-up records hold, column by column, for a rehearsal. `schema` as of `held_against`. By default the
+        columns that are read hold numbers between 0 and 1."""
+        yield from ((name, (0.0, 1.0)) for name in self.reads)
 
     @property
     def schedule(self) -> Schedule:

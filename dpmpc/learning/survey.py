@@ -7,7 +7,7 @@ counts:
   and holds two moments of its place t in [-1, 1) in the octave, t and P2(t) = (3 t^2 - 1)/2, each times MOMENT:
   enough for means and variances that are exact but for the noise. Octaves run over a public range, so no bound is
   asked for.
-- a *text* falls into one of B hashed buckets (`data.hashing`). What is kept is a bucket's number: texts are never
+- a *text* falls into one of B hashed buckets (`intake.hashing`). What is kept is a bucket's number: texts are never
   sent. A column of texts has both cells and buckets, and every value one place, so that numbers among texts count.
 
 A column whose range is public is clipped to it before it is counted, and only octaves of that range are read.
@@ -39,8 +39,8 @@ import numpy as np
 from gmpy2 import mpfr
 from numpy.typing import NDArray
 
-from dpmpc.data.hashing import BUCKETS, bucket_sql
 from dpmpc.errors import UsageError
+from dpmpc.intake.hashing import BUCKETS, bucket_sql
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import PART, Source, of_means
 from dpmpc.learning.survey_numbers import (
@@ -58,7 +58,7 @@ from dpmpc.privacy.checks import check_count, check_nonnegative
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_weights
 
 if TYPE_CHECKING:
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -173,7 +173,7 @@ class Survey(Source):
 
     def encode(self, columns: Mapping[str, Floats]) -> Floats:
         """(coordinates,) the sum over the records of `columns`: name -> (n, 2) numbers and buckets, as a
-        `data.schema.Surveyed` column reads them. Secret. Errors: a column that is missing."""
+        `records.schema.Surveyed` column reads them. Secret. Errors: a column that is missing."""
         for name in self.names:
             if name not in columns:
                 raise UsageError(f"a survey needs its columns; '{name}' is not in the data; add it or leave it out")
@@ -185,7 +185,7 @@ class Survey(Source):
         """(groups, coordinates) the sum over each group's records of `columns`: numbers and buckets (None: no texts)
         of each name. `group`: -1 for a record of none. Every sum is added up in the records' order, whatever the other
         groups hold. Where there is a kernel it gives the same bits."""
-        from dpmpc.data.rows import compiled  # parties have no records
+        from dpmpc.records.rows import compiled  # parties have no records
 
         if (kernel := compiled()) is None:
             return self._by_twin(columns, group, groups)
@@ -224,7 +224,7 @@ class Survey(Source):
 
     def means(self, table: "Table", owner: Ints, sizes: Sequence[int]) -> Iterator[Floats]:
         """As `Source.means`: one reading of the table for some owners at a time."""
-        from dpmpc.data.holding import held_where_few  # which brings a database; parties have no records
+        from dpmpc.intake.staging import held_where_few  # which brings a database; parties have no records
 
         at_once = max(1, _AT_ONCE // self.coordinates)
         with held_where_few(table, self.names) as own:
@@ -235,8 +235,8 @@ class Survey(Source):
 
     def sums(self, table: "Table", owner: Ints, owners: int) -> Iterator[Floats]:
         """As `Source.sums`; within a term, `_BLOCK` records are added up at once."""
-        from dpmpc.data.ahead import in_order
-        from dpmpc.data.spelled import read_columns, readers  # which bring a database; parties have no records
+        from dpmpc.records.ordered_pool import in_order
+        from dpmpc.records.spelled import read_columns, readers  # which bring a database; parties have no records
 
         each = list(readers(table, {name: partial(self._asked, name) for name in self.names}).values())
 
@@ -267,7 +267,7 @@ class Survey(Source):
 
     def _asked(self, name: str, table: "Table") -> list[str]:
         """SQL for a column's number and bucket; numbers are in no bucket."""
-        from dpmpc.data.table import value_sql
+        from dpmpc.intake.table import value_sql
 
         number = value_sql(table, name, read="either")
         return [number] if table[name].kind == "number" else [number, bucket_sql(table, name, self.buckets)]

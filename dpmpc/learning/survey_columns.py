@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dpmpc.data.bends import KNOTS
-from dpmpc.data.schema import Basis, Classes, Column, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import balancing, scaled
@@ -21,9 +19,11 @@ from dpmpc.learning.survey import MANY, Findings, Found, Survey
 from dpmpc.learning.survey_numbers import WIDEST
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.checks import check_epsilon
+from dpmpc.records.schema import Basis, Classes, Column, Labels, Numeric, Range, Schema, Surveyed
+from dpmpc.records.spline_basis import KNOTS
 
 if TYPE_CHECKING:
-    from dpmpc.data.intake import Intake  # which brings a database; parties have no records
+    from dpmpc.intake.profile import TableProfile  # which brings a database; parties have no records
 
 ANY = (-WIDEST, WIDEST)  # the range of a number of which none is known
 RULE = 7  # by which findings become a schema
@@ -71,7 +71,7 @@ class Draft:
         stated = sum(len(column.features) for column in self.schema.columns if not is_open(column))
         return survey_of(self.schema).most_features(records, noise, knots) + stated + self.schema.intercept
 
-    def likely_most(self, intake: "Intake", records: int, noise: float) -> int:
+    def likely_most(self, intake: "TableProfile", records: int, noise: float) -> int:
         """The same as a look at the records bounds it: a bucket is kept where some text is in it, and a number has its
         features where some field is one. For the owner's own eyes."""
         knots = KNOTS if self.schema.basis == "additive" else 0

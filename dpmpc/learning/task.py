@@ -12,10 +12,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.schema import USUAL, Kind, Schema, Target
 from dpmpc.errors import UsageError
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.settings import Descent
+from dpmpc.records.schema import USUAL, Kind, Schema, Target
 from dpmpc.registry import Registry
 
 Floats = NDArray[np.float64]

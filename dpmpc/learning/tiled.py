@@ -16,9 +16,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.blocks import Records, double
 from dpmpc.learning.away import Away, Tile, Work
 from dpmpc.processes.cores import one_thread
+from dpmpc.records.blocks import Records, double
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

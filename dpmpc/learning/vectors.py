@@ -1,7 +1,7 @@
 """Vectors that the caller brings, as a source: clipped whole, or means of records' clipped vectors."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
@@ -10,6 +10,11 @@ from dpmpc.learning.source import Source, known_of, of_means, owner_factors
 from dpmpc.privacy.checks import check_positive
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, owner_sensitivity
+
+if TYPE_CHECKING:
+    from dpmpc.intake.table import Table
+    from dpmpc.records.check import Findings
+    from dpmpc.records.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,7 @@ class Vectors(Source):
 
     KIND: ClassVar[str] = "vectors"
     UNITS: ClassVar[tuple[str, ...]] = ("owner", "record", "presence", "person", "stated")
+    OF_RECORDS: ClassVar[bool] = False
 
     norm: float
     sensitivity: float | None = None
@@ -52,6 +58,26 @@ class Vectors(Source):
     @property
     def adaptive(self) -> ClippingBound | None:
         return self.bound
+
+    def unit_said(self, neighbours: str, said: str | None) -> str:
+        if neighbours == "owner":
+            return "one owner's whole vector replaced; the number of owners is public"
+        if said is None:
+            return (
+                f"one unit whose change moves its owner's vector by at most {self.sensitivity:g} in L2 norm, as the "
+                "caller states"
+            )
+        unit, rest = said.split("; ", 1)
+        return f"{unit}, in means of records' vectors clipped to norm {self.clip:g}, as the caller states; {rest}"
+
+    def purpose(self, data: str, schema: "Schema | None") -> str:
+        return f"means or sums of the owners' vectors ('{data}')"
+
+    def held_against(self, table: "Table", schema: "Schema | None", sizes: Sequence[int] = ()) -> "Findings":
+        raise UsageError(
+            "a program of each owner's makes the vectors of this plan, of what it likes; so no records can be held "
+            "against it; leave this out, or name a plan of records"
+        )
 
     def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
         spread = Sensitivity(l2=2 * self.norm, parts={"loss": 2 * self.norm})

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from dpmpc.codec import loads, of_json, to_json
 from dpmpc.errors import UsageError
+from dpmpc.folders import replaced
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.book import Book, LedgerError
 from dpmpc.privacy.entry import Entry, bare
@@ -75,10 +76,9 @@ def write_reservation(ledger: Path, *reservations: Reservation) -> None:
     """There for every process, whole or not at all, when this returns. It need not be on disk: it counts while its
     writer lives, and nobody lives on when the machine fails."""
     path = reservation_path(ledger)
-    partial = path.with_suffix(".tmp")
-    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump([to_json(each) for each in reservations], file, allow_nan=False)
-    partial.replace(path)
+    with replaced(path) as beside:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            json.dump([to_json(each) for each in reservations], file, allow_nan=False)
 
 
 def drop_reservation(ledger: Path) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.folders import replaced
 from dpmpc.privacy.ledger import sync_directory
 
 Mask = NDArray[np.bool_]
@@ -70,10 +71,9 @@ def by_id(path: Path, key: str, ids: Sequence[str], second: int, keep: bool = Tr
 
 def _write(path: Path, rows: NDArray[np.void]) -> None:
     """Writes the file whole or not at all; it is on disk when this returns."""
-    partial = path.with_suffix(".tmp")
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        np.save(file, rows, allow_pickle=False)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    with replaced(path) as beside:
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            np.save(file, rows, allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
     sync_directory(path.parent)

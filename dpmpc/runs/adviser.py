@@ -15,7 +15,6 @@ from typing import Any, Literal, cast
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpmpc.aggregation.plan.grid import choose_grid
-from dpmpc.data.schema import Basis
 from dpmpc.errors import UsageError, spelt
 from dpmpc.lazy import dataclass
 from dpmpc.learning.lengths import BENT, BENT_COLUMN, Descent, descent, reach
@@ -30,6 +29,7 @@ from dpmpc.privacy.law import DEFAULT_LAW, LAWS, Law
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.question import Question
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
+from dpmpc.records.schema import Basis
 
 OUTPUT_SHARE = 5.0  # lam of output perturbation, over 1/reach
 OUTPUT_LAMS = (1e-3, 0.1)

@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from dpmpc.folders import write_file
 from dpmpc.learning.method import tail_begins
 from dpmpc.runs.history import Row, read_history
 from dpmpc.runs.svg import HEIGHT, WIDTH, Curve, bars, chart, duration
@@ -43,11 +44,11 @@ def draw(run: Path, report: dict[str, Any]) -> Path:
         shapes.append(panel.replace("<svg ", f"<svg {place} ", 1))
     shapes.append(_text(width - WIDTH / 2, height - 6, f"Beside that, start, load, evaluate: {duration(beside)}"))
     path = run / "report.svg"
-    path.write_text(
+    write_file(
+        path,
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
         f'<title>{escape(title)}</title><style>{_STYLE}</style><rect class="paper" width="100%" height="100%"/>'
         f"{''.join(shapes)}</svg>\n",
-        encoding="utf-8",
     )
     return path
 

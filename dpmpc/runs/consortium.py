@@ -18,7 +18,14 @@ from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.names import Names
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance
-from dpmpc.data.schema import (
+from dpmpc.errors import UsageError, python_spelling, spelt
+from dpmpc.intake.written import checked, read_written
+from dpmpc.lazy import dataclass
+from dpmpc.learning.source import Source
+from dpmpc.learning.task import modelled
+from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
+from dpmpc.outcome import Level
+from dpmpc.records.schema import (
     Classes,
     Column,
     Labels,
@@ -28,12 +35,6 @@ from dpmpc.data.schema import (
     checked_bounds,
     column_of_bounds,
 )
-from dpmpc.data.written import checked, read_written
-from dpmpc.errors import UsageError, python_spelling, spelt
-from dpmpc.lazy import dataclass
-from dpmpc.learning.source import Source
-from dpmpc.learning.task import modelled
-from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
 from dpmpc.runs.consortium_file import ConsortiumFile, LearningPart, RecordsPart, StatsPart, SynthPart, file_spelling
 from dpmpc.runs.plan_of_machines import Beforehand, plan_of_machines
 from dpmpc.runs.questions import flattered, model_of
@@ -44,7 +45,6 @@ from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.settings import declared
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.expected import refuse_hopeless
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.cuts import stated

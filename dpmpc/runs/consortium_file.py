@@ -7,9 +7,9 @@ import msgspec
 
 from dpmpc.aggregation.plan.limits import AcceptFile
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
-from dpmpc.data.schema import Basis, Missing, Scalar
-from dpmpc.data.written import json_schema
+from dpmpc.intake.written import json_schema
 from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.records.schema import Basis, Missing, Scalar
 from dpmpc.runs.settings import LearningSettings, Naming
 from dpmpc.settings import part
 

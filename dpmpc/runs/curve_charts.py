@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dpmpc.folders import write_file
 from dpmpc.learning.additive import Additive, Curve, Floats
 from dpmpc.runs.svg import HEIGHT, WIDTH, drawn, even_scale
 
@@ -48,11 +49,11 @@ def plot(model: Additive, path: Path | str, title: str) -> Path:
     """Writes a page with all pictures; its path."""
     figures = "".join(f"<figure><figcaption>{escape(name)}</figcaption>{svg}</figure>" for name, svg in charts(model))
     path = Path(path)
-    path.write_text(
+    write_file(
+        path,
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style></head><body><h1>{escape(title)}: what each column adds to the score</h1>"
         f'<div class="pair">{figures}</div></body></html>\n',
-        encoding="utf-8",
     )
     return path
 

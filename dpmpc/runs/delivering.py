@@ -16,11 +16,12 @@ from dpmpc.aggregation.plan.stages import noise_of
 from dpmpc.aggregation.wire.paths import opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.codec import loads
-from dpmpc.data import Dataset, Schema
-from dpmpc.data.blocks import in_memory
+from dpmpc.folders import write_file
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import with_figures, write_model
+from dpmpc.records import Dataset, Schema
+from dpmpc.records.blocks import in_memory
 from dpmpc.runs.evaluating import section
 from dpmpc.runs.figure_lines import FIGURES
 from dpmpc.runs.report import add_figures, read_report, write_report
@@ -71,9 +72,7 @@ def deliver_figures(plan: Plan, out: Path) -> None:
         "evaluation": section(made),
         "warnings": list(figures.warnings),
     }
-    partial = out / "figures.tmp"
-    partial.write_text(json.dumps(found, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    partial.replace(out / FIGURES)
+    write_file(out / FIGURES, json.dumps(found, indent=2, allow_nan=False) + "\n")
     if (out / "model.npz").exists():
         with_figures(out / "model.npz", found["figures"])
     if (out / "report.json").exists():

@@ -24,14 +24,11 @@ from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data import Dataset, Schema
-from dpmpc.data.dataset import Rows, Split
-from dpmpc.data.files import files_digest
-from dpmpc.data.persons import persons_of
-from dpmpc.data.scratch import in_scratch
-from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.folders import OUT, make_folder, said_path
+from dpmpc.folders import OUT, make_folder, replaced, said_path
+from dpmpc.intake.files import files_digest
+from dpmpc.intake.scratch import in_scratch
+from dpmpc.intake.table import Ints, Table
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.privacy.account import Account, account_folder
@@ -39,6 +36,9 @@ from dpmpc.privacy.assignment import Assignment
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
+from dpmpc.records import Dataset, Schema
+from dpmpc.records.dataset import Rows, Split
+from dpmpc.records.persons import persons_of
 from dpmpc.runs.forecast import cells_at, forecast, too_few, why_not
 from dpmpc.runs.parting import ids_of
 from dpmpc.runs.request import Request
@@ -306,7 +306,8 @@ def evaluate(
         make_folder(folder, OUT, private=True)
         if not (folder / "plan.json").exists():
             made.plan.write(folder / "plan.json")
-        np.save(folder / OPENED, total)
+        with replaced(folder / OPENED) as beside, beside.open("wb") as file:
+            np.save(file, total)
     figures = figures_of(made.tables, total / STEP, noise / STEP, sizes)
     return figures, section(made.plan)
 

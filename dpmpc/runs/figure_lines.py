@@ -51,7 +51,7 @@ def number(value: dict[str, Any] | None, digits: int = 4) -> str:
     """A number and its interval."""
     if value is None or value.get("estimate") is None:
         return "no estimate"
-    from dpmpc.statistics.intervals import hidden  # with NumPy, which who asks for a status does not wait for
+    from dpmpc.outcome import hidden  # with NumPy, which who asks for a status does not wait for
 
     if value.get("low") is None:
         return _spelled(value["estimate"], digits)

@@ -3,9 +3,9 @@
 import math
 from functools import partial
 
-from dpmpc.data import Schema
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
+from dpmpc.records import Schema
 from dpmpc.runs.request import Request
 from dpmpc.statistics.evaluated import CELLS
 

@@ -14,8 +14,8 @@ from dpmpc.aggregation.plan.names import named_errors
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path
-from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
+from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.credentials import check_certificate, check_key
 from dpmpc.privacy.account import Account

@@ -16,17 +16,15 @@ import msgspec
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.limits import AcceptFile, limits_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
-from dpmpc.folders import make_folder
+from dpmpc.folders import make_folder, write_file
+from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.credentials import make_authority, remember_sites
 from dpmpc.runs import kit_texts
-from dpmpc.runs.answer_files import ASKED_FIRST
 from dpmpc.runs.consortium import Consortium, Site
 from dpmpc.runs.parting import ids_wanted
 from dpmpc.runs.site_file import SITE, SiteFile
-from dpmpc.synthesis.source import Synthesis
 
 _KITS = "kits go into a folder that can be written"
 LIMITS = "limits.toml"
@@ -113,22 +111,11 @@ def _write_kit(consortium: Consortium, site: Site, folder: Path, certificate: by
         port,
         plan.parties,
         version("dpmpc"),
-        _result(consortium),
+        plan.source.comes_to,
         ids_wanted(plan),
     )
     for name, text in kit_texts.files(about).items():
         _text(folder / name, [text])
-
-
-def _result(consortium: Consortium) -> str:
-    """Where a site finds what came of the run."""
-    if isinstance(consortium.plan.source, Synthesis):
-        return "the rows come to `run/synthetic.parquet`, what they are good for to `run/synthetic.md`"
-    if consortium.schema is None:
-        return "the answers come to `run/answers.html`"
-    model = "the model comes to `run/model.npz`"
-    asked = consortium.file.stats is not None
-    return f"the answers come to `run/{ASKED_FIRST}`, and then {model}" if asked else model
 
 
 def rewrite_site(folder: Path, addresses: Sequence[str], wait: float) -> None:
@@ -190,4 +177,4 @@ def _lines(value: msgspec.Struct) -> Iterable[str]:
 
 
 def _text(path: Path, parts: Iterable[str]) -> None:
-    path.write_text("".join(parts), encoding="utf-8")
+    write_file(path, "".join(parts))

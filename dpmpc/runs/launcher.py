@@ -7,13 +7,12 @@ from pathlib import Path
 from dpmpc.aggregation.party.resume import check_new
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.errors import PeerError
-from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.folders import write_file
+from dpmpc.mpc.transport.heartbeat import STALL, WAIT
 from dpmpc.runs.folder import alone, prepare, request_path
 from dpmpc.runs.job import OwnersJob
 from dpmpc.runs.owner_process import Progress, run_owners
 from dpmpc.runs.request import Request
-
-WAIT = 60.0
 
 
 def train(
@@ -41,7 +40,7 @@ def train(
         if overwrite and request.run_id is not None:
             check_new(sorted(out.glob("ledger_*.jsonl")), request.run_id)
         prepare(out, overwrite=overwrite, resume=resume)
-        request_path(out).write_text(json.dumps(request.to_json()), encoding="utf-8")
+        write_file(request_path(out), json.dumps(request.to_json()))
         job = OwnersJob(
             request,
             out,

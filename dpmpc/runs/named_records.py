@@ -8,33 +8,30 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data import CsvFile, Dataset, Partition, Query, Schema, load_dataset
-from dpmpc.data import load as load_source
-from dpmpc.data.absent import keeping
-from dpmpc.data.blocks import arranged
-from dpmpc.data.check import Finding, Findings, check, check_columns, copies, zeros_said
-from dpmpc.data.database import filtered_by
-from dpmpc.data.dataset import Split
-from dpmpc.data.derive import spelled_otherwise
-from dpmpc.data.holding import held
-from dpmpc.data.intake import look
-from dpmpc.data.loading import Arranging, OpenTable, Source, opened
-from dpmpc.data.memory import parse_memory
-from dpmpc.data.ownership import Kept, shares
-from dpmpc.data.persons import kept, said_of, without_person
-from dpmpc.data.planned import OTHER_SIZES, other_sizes
-from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError, number_of, spelt
-from dpmpc.learning.method import Learning
+from dpmpc.intake.database import filtered_by
+from dpmpc.intake.missing import keeping
+from dpmpc.intake.profile import look
+from dpmpc.intake.staging import held
+from dpmpc.intake.table import Ints, Table
+from dpmpc.learning.of_schema import described
 from dpmpc.learning.task import TASKS, modelled
+from dpmpc.records import CsvFile, Dataset, Partition, Query, Schema, load_dataset
+from dpmpc.records import load as load_source
+from dpmpc.records.blocks import arranged
+from dpmpc.records.check import Finding, Findings, zeros_said
+from dpmpc.records.dataset import Split
+from dpmpc.records.derive import spelled_otherwise
+from dpmpc.records.loading import Arranging, OpenTable, Source, opened
+from dpmpc.records.memory import parse_memory
+from dpmpc.records.ownership import Kept, shares
+from dpmpc.records.persons import kept, said_of, without_person
+from dpmpc.records.planned import OTHER_SIZES, other_sizes
 from dpmpc.runs.evaluating import splitting
 from dpmpc.runs.job import OwnersJob
 from dpmpc.runs.parting import check_ids, split_of
 from dpmpc.runs.request import Request
 from dpmpc.runs.surveyed_away import found_nothing
-from dpmpc.statistics.study import Study
-from dpmpc.statistics.tables import Tables
-from dpmpc.synthesis.source import Synthesis
 
 
 def load_records(
@@ -130,9 +127,7 @@ def open_records(request: Request, folder: Path | None = None, person: Kept | No
 
 def looked_at(plan: Plan, request: Request, table: Table, sizes: Sequence[int] = ()) -> list[str]:
     """What becomes of an owner's records in this table, all of them, a line each: for the terminal of whoever starts
-    the site, in no file. Of a source from outside, which says nothing of columns beforehand, there is nothing."""
-    if not isinstance(plan.source, Tables | Synthesis | Learning):
-        return []
+    the site, in no file."""
     found = held_against(plan, table, sizes).lines()
     of = as_planned(request, plan).kept
     if of is not None and (nobodys := without_person(table, of)) and table.spelling.misfits == "zero":
@@ -147,21 +142,13 @@ def looked_at(plan: Plan, request: Request, table: Table, sizes: Sequence[int] =
 
 def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Findings:
     """A table's records, held against what a plan reads of them."""
-    if isinstance(plan.source, Tables | Synthesis):
-        whole, reads = table, [name for name in plan.source.reads if table[name].name]
-        table = held(keeping(table, plan.source.columns.listed), reads) if reads else table
-        columns = plan.source.columns
-        found = check_columns(columns.as_read(reads), table, sizes, columns.open_lists)
-        found = replace(found, found=(*found.found, *copies(whole)))
-    else:
-        schema = described_schema(plan)
-        mine = {*(column.name for column in schema.columns), *schema.unknown, schema.target.name}
-        tables = plan.source.tables if isinstance(plan.source, Study) else None
-        reads = [] if tables is None else [name for name in tables.reads if name not in mine]
-        found = check(schema, table, sizes, [] if tables is None else tables.columns.as_read(reads))
-        return with_spelling(found, table, surveyed=schema.unknown)
-    stops = isinstance(plan.source, Synthesis) and table.spelling.misfits == "ask"
-    return with_spelling(found, table, refuses=stops)
+    source, schema = plan.source, plan.mapped_by
+    found = source.held_against(table, schema, sizes)
+    mine = table
+    if schema is None and (reads := [name for name in source.reads if name in table]):
+        mine = held(keeping(table, source.listed), reads)
+    stops = source.STRICT and table.spelling.misfits == "ask"
+    return with_spelling(found, mine, refuses=stops, surveyed=() if schema is None else schema.unknown)
 
 
 def with_spelling(found: Findings, table: Table, refuses: bool = False, surveyed: Collection[str] = ()) -> Findings:
@@ -197,27 +184,14 @@ def _of_a_plan(name: str, value: str | None) -> str:
 
 def planned_schema(plan: Plan) -> Schema:
     """The schema that maps every owner's records. Errors: the plan has none."""
-    if plan.schema is None:
-        raise UsageError(
-            "owners map their records by the plan's schema; this plan has none; plan again with <<schema>>"
-        )
-    return Schema.from_json(plan.schema)
-
-
-def described_schema(plan: Plan) -> Schema:
-    """What a plan says of the owners' columns: its schema, or the draft of one that its survey is of. Errors: as
-    `planned_schema`."""
-    survey = plan.source.survey if isinstance(plan.source, Learning) else None
-    return planned_schema(plan) if survey is None else survey.schema
+    return described(None if plan.schema is None else Schema.from_json(plan.schema))
 
 
 def fits_at_first(job: OwnersJob) -> Schema | None:
     """What the records of a job that begins a run with a stage are held against before it is spent; None for any other
     job, and where nothing is learnt."""
     stage = job.stage
-    if stage is None or not stage.begins or not isinstance(stage.whole.source, Learning):
-        return None
-    return described_schema(stage.whole)
+    return stage.whole.mapped_by if stage is not None and stage.begins else None
 
 
 def misfits_said(schema: Schema, bad: int, rows: int) -> str:

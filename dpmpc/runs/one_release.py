@@ -19,17 +19,18 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.transcript import Opened
-from dpmpc.data.absent import keeping
-from dpmpc.data.holding import held
-from dpmpc.data.mapping import targets_of
-from dpmpc.data.ownership import fitting
-from dpmpc.data.persons import persons_at
-from dpmpc.data.planned import OTHER_SIZES, other_sizes
-from dpmpc.data.table import Table
 from dpmpc.errors import RecordError, SpentError, UsageError
+from dpmpc.folders import write_file
+from dpmpc.intake.missing import keeping
+from dpmpc.intake.staging import held
+from dpmpc.intake.table import Table
 from dpmpc.privacy.assignment import Parted
 from dpmpc.processes.provenance import software
 from dpmpc.processes.worker import Log
+from dpmpc.records.mapping import targets_of
+from dpmpc.records.ownership import fitting
+from dpmpc.records.persons import persons_at
+from dpmpc.records.planned import OTHER_SIZES, other_sizes
 from dpmpc.runs.before_release import Emit, connected, forecast_of, own_ledger
 from dpmpc.runs.job import OPENED, SAID, OwnersJob, StageJob
 from dpmpc.runs.named_records import as_planned, fits_at_first
@@ -58,16 +59,14 @@ def run_alone(job: OwnersJob, plan: Plan, log: Log, emit: Emit) -> None:
         raise UsageError(
             f"what reads records once makes one release; this plan of {plan.source.KIND} has {plan.releases}; plan one"
         )
-    asked = isinstance(plan.source, Tables)
-
     def keep(total: Ints, present: Presence | None, costs: list[PartyCost] | None) -> None:
         deliver(plan, total, present, job.out, time.time() - job.started, costs)
         if is_synthesis(job.out):
             made_from(job.out).write_rows(job.out)
             log("synthetic rows written")
 
-    run_once(job, plan, log, emit, "asking all questions at once" if asked else "making the release", keep)
-    log(f"{'answers' if asked else SAID} written")
+    run_once(job, plan, log, emit, plan.source.DOES, keep)
+    log(f"{plan.source.MAKES} written")
 
 
 def run_stage(job: OwnersJob, plan: Plan, stage: StageJob, log: Log, emit: Emit) -> None:
@@ -157,7 +156,7 @@ def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
 
 def _kept(plan: Plan, table: Table) -> Table:
     """The table, in which the words that are levels of the plan's categories are values."""
-    return keeping(table, plan.source.columns.listed) if isinstance(plan.source, Tables) else table
+    return keeping(table, plan.source.listed)
 
 
 def _parted(job: OwnersJob, plan: Plan) -> Parted | None:
@@ -189,7 +188,7 @@ def deliver(
         who = list(range(plan.owners) if present is None else present)
         said = {"run": plan.run_id, "source": plan.source.KIND, "owners": who}
         said |= plan.source.says(sum_of(plan, total, present))
-        (out / SAID).write_text(json.dumps(said, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        write_file(out / SAID, json.dumps(said, indent=1, allow_nan=False) + "\n")
     if costs is None:
         return
     report: dict[str, Any] = {
@@ -212,4 +211,4 @@ def deliver(
     }
     if plan.checks_owners:
         report["owner_checks"] = owners_section(plan)
-    (out / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    write_file(out / "report.json", json.dumps(report, indent=1) + "\n")

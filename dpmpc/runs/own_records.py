@@ -7,16 +7,16 @@ from functools import partial
 
 from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data import Dataset
-from dpmpc.data.database import filtered_by
-from dpmpc.data.loading import OpenTable
-from dpmpc.data.mapping import one_value
-from dpmpc.data.persons import kept, said_of
-from dpmpc.data.table import some
 from dpmpc.errors import number_of
+from dpmpc.intake.database import filtered_by
+from dpmpc.intake.table import some
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.whole import WholeRun
 from dpmpc.processes.worker import Log
+from dpmpc.records import Dataset
+from dpmpc.records.loading import OpenTable
+from dpmpc.records.mapping import one_value
+from dpmpc.records.persons import kept, said_of
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.before_release import Emit, budget_of
 from dpmpc.runs.evaluating import all_of, training_part
@@ -36,7 +36,6 @@ from dpmpc.runs.planning import expectation, facts_of, plan_of, settled
 from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.surveying import earlier, survey, wanted
 from dpmpc.runs.whole_run import keep_both
-from dpmpc.synthesis.source import Synthesis
 
 
 def surveyed(
@@ -108,7 +107,7 @@ def own_records(job: OwnersJob, plan: Plan, emit: Emit) -> Iterator[OpenTable]:
         whole = plan if job.stage is None else job.stage.whole
         for line in looked_at(whole, request, records.table):
             emit("part", text=line)
-        if isinstance(whole.source, Synthesis) and request.spelling.misfits == "ask":
+        if whole.source.STRICT and request.spelling.misfits == "ask":
             check_spelled(records.table, whole.source.reads, "plan without them")
         found = records if request.kept is None else replace(records, table=kept(records.table, request.kept))
         if text := unplaced(request, whole, job.owner, found.table):

@@ -25,16 +25,15 @@ from dpmpc.aggregation.plan.spending import held_against
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.aggregation.wire.transcript import Opened
-from dpmpc.data import Dataset
 from dpmpc.errors import DpmpcError, SpentError, UsageError, public_message
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
-from dpmpc.learning.method import Learning
 from dpmpc.learning.model import with_figures, write_model
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.logs import log_to
 from dpmpc.processes.status import Status, status_path
 from dpmpc.processes.worker import Log
+from dpmpc.records import Dataset
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.before_release import (
     Emit,
@@ -105,7 +104,7 @@ def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
             opener = partial(_by_parties, parties)
         try:
             plan, stage = job.plan, job.stage
-            if plan is not None and (stage is not None or not isinstance(plan.source, Learning)):
+            if plan is not None and (stage is not None or not plan.source.TRAINS):
                 from dpmpc.runs.one_release import run_alone, run_stage
 
                 run_alone(job, plan, log, emit) if stage is None else run_stage(job, plan, stage, log, emit)

@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.dataset import Rows, Split
-from dpmpc.data.files import files_digest
-from dpmpc.data.ownership import fitting
-from dpmpc.data.persons import persons_of
-from dpmpc.data.planned import OTHER_SIZES, other_sizes
-from dpmpc.data.spelling import canonical
-from dpmpc.data.table import Ints, Table
 from dpmpc.errors import RecordError, UsageError, number_of
+from dpmpc.intake.files import files_digest
+from dpmpc.intake.spelling import canonical
+from dpmpc.intake.table import Ints, Table
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.assignment import Assignment, Parted, in_places
 from dpmpc.privacy.stored_parts import by_id, by_place
+from dpmpc.records.dataset import Rows, Split
+from dpmpc.records.ownership import fitting
+from dpmpc.records.persons import persons_of
+from dpmpc.records.planned import OTHER_SIZES, other_sizes
 from dpmpc.runs.request import Request
 
 

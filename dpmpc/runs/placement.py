@@ -16,10 +16,7 @@ from dpmpc.mpc.transport.addresses import (
     owner_endpoints,
     parse_endpoints,
 )
-from dpmpc.mpc.transport.heartbeat import STALL, check_stall
-from dpmpc.runs.launcher import WAIT
-
-WAIT_FOR_PEOPLE = 600.0  # seconds
+from dpmpc.mpc.transport.heartbeat import STALL, WAIT, WAIT_FOR_PEOPLE, check_stall
 
 
 @dataclass(frozen=True)

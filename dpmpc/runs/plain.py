@@ -5,16 +5,16 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmpc.data import Dataset
-from dpmpc.data.blocks import Records
-from dpmpc.data.loading import OpenTable, opened
-from dpmpc.data.memory import parse_memory
-from dpmpc.data.schema import Labels, Range
-from dpmpc.data.table import value_sql
 from dpmpc.errors import UsageError
+from dpmpc.intake.table import value_sql
 from dpmpc.learning.erm_blocks import objective, off, right, scores, solve
 from dpmpc.learning.method import Floats, Learning
 from dpmpc.learning.task import TASKS
+from dpmpc.records import Dataset
+from dpmpc.records.blocks import Records
+from dpmpc.records.loading import OpenTable, opened
+from dpmpc.records.memory import parse_memory
+from dpmpc.records.schema import Labels, Range
 from dpmpc.runs.history import figure_name, score_name
 from dpmpc.runs.named_records import load_records, source_named
 from dpmpc.runs.request import Request

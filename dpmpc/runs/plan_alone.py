@@ -9,9 +9,9 @@ from pathlib import Path
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.guarantee import CLASSES_PUBLIC, promise_of, survey_share, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError, number_of
 from dpmpc.learning.task import modelled
+from dpmpc.records.schema import Schema
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.before_release import forecast_of
 from dpmpc.runs.folder import prepare

@@ -11,10 +11,10 @@ from typing import Any
 from dpmpc.aggregation.plan.asked import Bounds, data_digest
 from dpmpc.aggregation.plan.checks import of_usual_size
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.schema import Schema
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.records.schema import Schema
 from dpmpc.runs.evaluating import TEST, in_places, shared
 from dpmpc.runs.forecast import cells_at
 from dpmpc.runs.planning import asked_of_machines, facts_of_schema, left, plan_of, surveyed_first

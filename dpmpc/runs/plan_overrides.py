@@ -8,23 +8,17 @@ from dpmpc.aggregation.plan.limits import Limits, limited
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, Promise
 from dpmpc.errors import UsageError
-from dpmpc.learning.method import Learning
-from dpmpc.learning.settings import Descent
 from dpmpc.mpc.contract.security import security_of
 from dpmpc.settings import values_of
 
-_LEARNED = ("method", "task", "lam", "average")
 # Options that beside a plan say what it must keep; `records` and `owners` are other things there.
 LIMITS = tuple(name for name in limited() if name not in ("records", "owners", "schema"))
 
 
 def settled(plan: Plan) -> dict[str, Any]:
     """The settings of training that the plan has settled, as they would have to be given."""
-    learned: dict[str, Any] = {}
-    if isinstance(plan.source, Learning):
-        learned = values_of(plan.source, Descent) | {name: getattr(plan.source, name) for name in _LEARNED}
     return {
-        **learned,
+        **plan.source.settled,
         **values_of(plan, Noise, Computing, Attendance),
         "calibration": plan.calibration,
         "iterations": plan.releases,

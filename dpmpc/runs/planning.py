@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from dpmpc.aggregation.plan.asked import Bounds, data_digest
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of, stage_plan
-from dpmpc.data import Dataset, Partition, Schema
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import BALANCED, parsed
@@ -22,6 +21,7 @@ from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.persons import Persons
+from dpmpc.records import Dataset, Partition, Schema
 from dpmpc.runs.request import Request
 from dpmpc.settings import values_of
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.check import check_columns
-from dpmpc.data.holding import held
-from dpmpc.data.schema import Schema, checked_bounds, read_bounds
-from dpmpc.data.table import Table
-from dpmpc.data.written import read_written
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.intake.staging import held
+from dpmpc.intake.table import Table
+from dpmpc.intake.written import read_written
 from dpmpc.learning.model import read_model
+from dpmpc.records.check import check_columns
+from dpmpc.records.schema import Schema, checked_bounds, read_bounds
 from dpmpc.runs.folder import run_folder
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.scores import Model
@@ -40,8 +40,8 @@ def check_read(table: Table, tables: Tables) -> None:
 
 def check_spelled(table: Table, asked: Sequence[str], way: str) -> None:
     """Errors: as of `check_read`, for these columns; `way`: what else to do."""
-    from dpmpc.data.derive import spelled_otherwise  # which look at records; parties have none
-    from dpmpc.data.intake import look
+    from dpmpc.intake.profile import look
+    from dpmpc.records.derive import spelled_otherwise  # which look at records; parties have none
 
     texts = [name for name in asked if name in table and table[name].kind == "text"]
     if not texts:

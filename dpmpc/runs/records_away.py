@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data import Dataset
-from dpmpc.data.blocks import Floats
-from dpmpc.data.database import reachable
-from dpmpc.data.mapping import one_value
-from dpmpc.data.memory import parse_memory
-from dpmpc.data.ranges import ordered
 from dpmpc.errors import UsageError, number_of
+from dpmpc.intake.database import reachable
+from dpmpc.intake.ranges import ordered
 from dpmpc.learning.away import Away, Owner, check_away, mean_away, owner_of
 from dpmpc.learning.tiled import tiles
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.elsewhere import Workers
 from dpmpc.processes.executors import executor_maker
+from dpmpc.records import Dataset
+from dpmpc.records.blocks import Floats
+from dpmpc.records.mapping import one_value
+from dpmpc.records.memory import parse_memory
 from dpmpc.runs.before_release import Emit
 from dpmpc.runs.job import OwnersJob
 from dpmpc.runs.named_records import as_planned, check_shape, check_sizes, fits_at_first, misfits_said, planned_schema

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.refusal import refusal_told
-from dpmpc.data import NAMES
 from dpmpc.errors import UsageError
 from dpmpc.mpc.transport.addresses import owner_endpoints
+from dpmpc.records import NAMES
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.stages import followed, is_settled
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder
 from dpmpc.lazy import dataclass
@@ -23,14 +22,9 @@ from dpmpc.processes.supervisor import Job, run_jobs
 from dpmpc.processes.worker import Emit, Log
 from dpmpc.runs.joining import Joining, join
 from dpmpc.runs.kit import KEYS, Kit, read_kit, rewrite_site
-from dpmpc.runs.named_records import described_schema
 from dpmpc.runs.parting import ids_wanted
 from dpmpc.runs.site_file import SITE
 from dpmpc.runs.stages import coming
-from dpmpc.statistics.columns import Bucketed, Category, Quantity
-from dpmpc.statistics.study import Study
-from dpmpc.statistics.tables import Tables
-from dpmpc.synthesis.source import Synthesis
 
 _TRIES = 100
 _WAIT = 120.0  # seconds for all to come, on a machine that is busy with all of them
@@ -169,44 +163,8 @@ Make = Callable[[random.Random], Any]
 
 def _columns(plan: Plan) -> Iterator[tuple[str, Make]]:
     """Name -> what makes a value."""
-    source = plan.source
-    if not isinstance(source, Tables | Synthesis):
-        if isinstance(source, Study) and source.tables is not None:  # what both have is made as the schema says
-            yield from _of_columns(source.tables)
-        yield from _of_schema(described_schema(plan))
-        return
-    yield from _of_columns(source)
-
-
-def _of_columns(source: Tables | Synthesis) -> Iterator[tuple[str, Make]]:
-    for _, model in source.models if isinstance(source, Tables) else ():
-        yield from _of_schema(model.schema)
-    for column in source.columns.columns:
-        match column:
-            case Quantity(name, low, high):
-                yield name, _between(low, high)
-            case Category(name, _, codes):
-                yield name, _one_of([spelled for spelled, _ in codes])
-            case Bucketed(name):
-                yield name, _one_of([f"made up {k}" for k in range(8)])
-
-
-def _of_schema(schema: Schema) -> Iterator[tuple[str, Make]]:
-    for part in itertools.chain(schema.columns, (schema.target,)):
-        match part:
-            case Numeric() | Range():
-                yield part.name, _between(part.low, part.high)
-            case Date():
-                yield part.name, _one_of(["2001-02-03", "2011-12-13", "2024-05-06"])
-            case Categorical():
-                yield part.name, _one_of(list(part.values))
-            case Surveyed():
-                yield part.name, _between(part.low, part.high) if part.number else _one_of(["made up", "so too"])
-            case Classes():
-                yield part.name, _one_of(list(part.names))
-            case Labels():
-                yield part.name, _one_of([*part.codes, *([] if part.negative is not None else ["another"])])
-    yield from ((name, _one_of(["made up", "so too"])) for name in schema.unknown)
+    for name, invented in plan.source.invented(plan.mapped_by):
+        yield name, _between(*invented) if isinstance(invented, tuple) else _one_of(list(invented))
 
 
 def _between(low: float, high: float) -> Make:

@@ -13,7 +13,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError, python_spelling
-from dpmpc.folders import carried_on
+from dpmpc.folders import carried_on, write_file
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import Learning
@@ -212,9 +212,7 @@ def _finite(value: Any) -> float | None:
 
 def write_report(path: Path, report: dict[str, Any]) -> None:
     """Writes report.json whole or not at all."""
-    partial = path.with_suffix(".tmp")
-    partial.write_text(json.dumps(report, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    partial.replace(path)
+    write_file(path, json.dumps(report, indent=2, allow_nan=False) + "\n")
 
 
 def read_report(run: Path) -> dict[str, Any]:

@@ -6,16 +6,16 @@ from typing import Any
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.settings import Accounting, Attendance, Choosing, Computing, Noise, Promise
 from dpmpc.codec import of_json, to_json
-from dpmpc.data.memory import parse_memory
-from dpmpc.data.ownership import Kept
-from dpmpc.data.scikit import scikit_learn
-from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import UsageError
+from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.lazy import dataclass
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Method
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import LAWS, PURE_LAW, Law, law_of_sampler
+from dpmpc.records.memory import parse_memory
+from dpmpc.records.ownership import Kept
+from dpmpc.records.scikit import scikit_learn
 from dpmpc.runs.settings import LearningSettings, Naming, OwnerSettings, RecordSettings
 
 _ITERATIONS = 50

@@ -11,6 +11,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.transcript import read_opened, read_transcript
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
+from dpmpc.folders import write_file
 from dpmpc.privacy.ledger import Ledger
 
 
@@ -40,9 +41,7 @@ def attempt_path(out: Path) -> Path:
 
 def note_attempt(out: Path, attempt: Attempt) -> None:
     """Writes that this attempt begins, before any other process hears of it."""
-    partial = attempt_path(out).with_suffix(".tmp")
-    partial.write_text(json.dumps(asdict(attempt)), encoding="utf-8")
-    partial.replace(attempt_path(out))
+    write_file(attempt_path(out), json.dumps(asdict(attempt)))
 
 
 def last_attempt(out: Path) -> Attempt:

@@ -2,7 +2,6 @@
 
 from typing import ClassVar, Literal
 
-from dpmpc.data.schema import Basis
 from dpmpc.lazy import dataclass
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
 from dpmpc.learning.settings import Average, Descent
@@ -10,6 +9,7 @@ from dpmpc.learning.task import TASKS
 from dpmpc.mpc.transport.channels import MOST_RELEASES
 from dpmpc.privacy.checks import check_positive
 from dpmpc.privacy.sensitivity import Weights
+from dpmpc.records.schema import Basis
 from dpmpc.settings import Settings, setting, within
 
 Preprocessing = Literal["survey", "records"]

@@ -23,7 +23,6 @@ from dpmpc.aggregation.plan.asked import Attempt, plan_path
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
-from dpmpc.data.blocks import Records, in_memory
 from dpmpc.errors import DpmpcError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
@@ -32,6 +31,7 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.processes.closing import Closing
 from dpmpc.processes.supervisor import Event, Process
 from dpmpc.processes.worker import Emit, Log
+from dpmpc.records.blocks import Records, in_memory
 
 ROLE = "dpmpc.runs.sites:serve"
 _TELLS = 0  # the site whose owner tells the command what was opened: all owners see the same

@@ -18,7 +18,7 @@ import numpy as np
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.party.resume import spent_releases
 from dpmpc.aggregation.plan.asked import Presence
-from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import held_against, stages_of
 from dpmpc.aggregation.plan.stages import after_first, stage_plan, sum_of
@@ -26,6 +26,7 @@ from dpmpc.aggregation.wire.paths import ledger_path, opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.codec import loads
 from dpmpc.errors import PeerError, UsageError
+from dpmpc.folders import replaced, write_file
 from dpmpc.learning.source import Sum
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.ledgers import read_ledgers
@@ -37,9 +38,15 @@ from dpmpc.runs.placement import Placement
 from dpmpc.runs.resume import opened_anywhere, presence_anywhere
 
 MINE, SETTLED, OPENED = "stage.json", "stage.after.json", "opened.npy"
-PRESENT, PARTIAL = "present.json", "opened.tmp.npy"
+PRESENT = "present.json"
 RunStage = Callable[[Plan, Placement, StageJob], None]
 KeepStage = Callable[[Plan, Ints, Path], None]
+
+
+def keep_sum(folder: Path, total: Floats) -> None:
+    """Writes what a stage opened, (d,), into its folder, whole or not at all."""
+    with replaced(folder / OPENED) as beside, beside.open("wb") as file:
+        np.save(file, total, allow_pickle=False)
 
 
 def settled_plan(out: Path, name: str) -> Path:
@@ -111,7 +118,7 @@ def check_behind(plan: Plan, where: Placement) -> None:
         known = [(folder / name).is_file() and Plan.read(folder / name) for name in (MINE, SETTLED)]
         if known != [made, after] or any(entry.mechanism != made.derived.mechanism for entry in entries):
             raise _disagree(folder)
-        np.save(folder / OPENED, sum_of(made, total, present).total)
+        keep_sum(folder, sum_of(made, total, present).total)
         plan = after
 
 
@@ -135,8 +142,8 @@ def run_before(
 
             def settle(total: Ints, present: Presence | None, plan: Plan = plan, settled: Path = settled) -> None:
                 if present is not None:
-                    (settled.parent / PRESENT).write_text(json.dumps(list(present)), encoding="utf-8")
-                np.save(settled.parent / OPENED, sum_of(plan.first, total, present).total)
+                    write_file(settled.parent / PRESENT, json.dumps(list(present)))
+                keep_sum(settled.parent, sum_of(plan.first, total, present).total)
                 keep(plan.first, total, settled.parent)
                 after_first(plan, total, present).write(settled)
 
@@ -159,9 +166,8 @@ def run_after(plan: Plan, where: Placement, run: RunStage, say: Callable[[str], 
 
         def settle(total: Ints, present: Presence | None, mine: Plan = mine, folder: Path = folder) -> None:
             who = range(mine.owners) if present is None else present
-            (folder / PRESENT).write_text(json.dumps(list(who)), encoding="utf-8")
-            np.save(folder / PARTIAL, sum_of(mine, total, present).total)
-            (folder / PARTIAL).replace(folder / OPENED)
+            write_file(folder / PRESENT, json.dumps(list(who)))
+            keep_sum(folder, sum_of(mine, total, present).total)
 
         run(mine, _inside(plan, mine, where, stage.name), StageJob(stage.name, plan, settle))
         say(f"{stage.name} opened")

@@ -30,11 +30,10 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
-from dpmpc.runs.answer_files import ANSWERS
 from dpmpc.runs.before_release import check_budget
 from dpmpc.runs.delivering import deliver_answers, deliver_figures, deliver_model, keep_answers
 from dpmpc.runs.folder import make_private, opened_nothing, prepare, request_path
-from dpmpc.runs.job import OPENED, OWN_LEDGER, SAID, OwnersJob, StageJob, whole_plan
+from dpmpc.runs.job import OPENED, OWN_LEDGER, OwnersJob, StageJob, whole_plan
 from dpmpc.runs.launcher import train
 from dpmpc.runs.owner_process import Progress, run_owners
 from dpmpc.runs.parting import check_alone, check_named
@@ -56,7 +55,6 @@ from dpmpc.runs.stages import (
     whole_of,
     write_whole,
 )
-from dpmpc.statistics.tables import Tables
 
 
 def start(request: Request | None, where: Placement, progress: Progress) -> None:
@@ -366,9 +364,7 @@ def prepare_owners(where: Placement, plan: Plan | None, run_id: str | None = Non
     to the same run gets the history anew. Returns whether its part of the run is over already. `plan`: made before;
     without one the run has the name `run_id`. Errors: it holds another run."""
     make_private(where.out)
-    made = "model.npz"
-    if plan is not None and not isinstance(plan.source, Learning):
-        made = ANSWERS if isinstance(plan.source, Tables) else SAID
+    made = Learning.RESULT if plan is None else plan.source.RESULT
     results = (SETTLED, STAGE_OPENED) if staged else ("report.json", made)
     opened, finished = where.out / OPENED, [where.out / name for name in results]
     if not where.overwrite:

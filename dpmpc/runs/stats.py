@@ -20,37 +20,37 @@ from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
-from dpmpc.data.absent import keeping
-from dpmpc.data.holding import held
-from dpmpc.data.loading import Source, opened
-from dpmpc.data.mapping import owner_numbers
-from dpmpc.data.ownership import Kept, fitting
-from dpmpc.data.persons import persons_at
-from dpmpc.data.schema import Schema
-from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, make_folder, said_path
+from dpmpc.folders import OUT, make_folder, said_path, write_file
+from dpmpc.intake.missing import keeping
+from dpmpc.intake.spelling import PLAIN, Spelling
+from dpmpc.intake.staging import held
+from dpmpc.intake.table import Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.survey import Survey
+from dpmpc.mpc.transport.heartbeat import WAIT
+from dpmpc.outcome import Answer, Level
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.records.loading import Source, opened
+from dpmpc.records.mapping import owner_numbers
+from dpmpc.records.ownership import Kept, fitting
+from dpmpc.records.persons import persons_at
+from dpmpc.records.schema import Schema
 from dpmpc.runs.answer_files import ANSWERS, RELEASES
 from dpmpc.runs.questions import asked_of, check_read, tell_of, warn_of
-from dpmpc.runs.stages import MINE, OPENED
+from dpmpc.runs.stages import MINE, OPENED, keep_sum
 from dpmpc.settings import declared, said
-from dpmpc.statistics.asking import Answer
 from dpmpc.statistics.expected import Expected, expected, lines, refuse_hopeless
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.output import as_csv, as_json, as_markdown, as_text, frame
 from dpmpc.statistics.page import as_html, as_part
 from dpmpc.statistics.pooled import pooled
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.study import QUESTIONS
-from dpmpc.statistics.tables import STEP, Tables
+from dpmpc.statistics.tables import STEP, Tables, asked_by
 from dpmpc.synthesis.asking import single
 
 _FORMS = ("answers.txt", "answers.md", "answers.csv", "answers.json", ANSWERS)
@@ -91,8 +91,7 @@ class Statistics:
     @property
     def tables(self) -> Tables:
         """The public questions."""
-        assert isinstance(self.plan.source, Tables)
-        return self.plan.source
+        return asked_by(self.plan.source)
 
     @cached_property
     def answers(self) -> tuple[Answer, ...]:
@@ -150,7 +149,7 @@ class Statistics:
 
     def plot(self, path: Path | str) -> Path:
         """Writes the page with the pictures, and returns where."""
-        Path(path).write_text(self.html(), encoding="utf-8")
+        write_file(Path(path), self.html())
         return Path(path)
 
     def frame(self) -> Any:
@@ -159,12 +158,12 @@ class Statistics:
 
     def write(self, out: Path) -> None:
         """Writes what was opened, and the answers in every form, into a folder."""
-        np.save(out / OPENED, self.total)
+        keep_sum(out, self.total)
         known = {"guarantee": self.guarantee} | ({} if self.present is None else {"present": list(self.present)})
-        (out / "intervals.json").write_text(json.dumps(known) + "\n", encoding="utf-8")
+        write_file(out / "intervals.json", json.dumps(known) + "\n")
         texts = (self.text(), self.markdown(), self.csv(), self.json(), self.html())
         for name, text in zip(_FORMS, texts, strict=True):
-            (out / name).write_text(text, encoding="utf-8")
+            write_file(out / name, text)
 
 
 @dataclass(frozen=True)
@@ -208,7 +207,7 @@ def stats(
     memory: int | None = None,
     spelling: Spelling = PLAIN,
     out: Path | str | None = None,
-    wait: float = 60.0,
+    wait: float = WAIT,
     tell: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> Statistics:
@@ -284,9 +283,7 @@ def reopened(out: Path | str, level: Level | None = None) -> Statistics:
         return replace(last, earlier=tuple(earlier)).asked(single(last.tables.columns))
     stage = folder / MINE
     plan = Plan.read(stage if stage.exists() else folder / "plan.json")
-    if not isinstance(plan.source, Tables):
-        kind = plan.source.KIND
-        raise UsageError(f"answers come from a release of tables; {folder} holds a run of {kind}; name another folder")
+    asked_by(plan.source)
     try:
         total = np.load(folder / OPENED, allow_pickle=False)
         then = json.loads((folder / "intervals.json").read_text(encoding="utf-8"))
@@ -393,6 +390,5 @@ def bounds_of(schema: Schema | None, tables: Tables) -> Bounds:
 
 def foreseen(plan: Plan, level: Level) -> tuple[Expected, ...]:
     """How far the plan's answers will be off."""
-    assert isinstance(plan.source, Tables)
     noise, level = noise_of(plan) / STEP, replace(level, answers=max(level.answers, 1))
-    return expected(plan.source, plan.sizes, noise, level, plan.counted)
+    return expected(asked_by(plan.source), plan.sizes, noise, level, plan.counted)

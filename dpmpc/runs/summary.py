@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmpc.data.table import some
 from dpmpc.errors import number_of
+from dpmpc.intake.table import some
 from dpmpc.mpc.contract.security import any_of
 from dpmpc.runs.figure_lines import figure_lines
 

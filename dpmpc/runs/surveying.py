@@ -20,16 +20,27 @@ import msgspec
 import numpy as np
 
 from dpmpc.aggregation.owner.accounts import account_of
-from dpmpc.aggregation.owner.aggregator import WAIT, Aggregator
+from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.ending import Ending
 from dpmpc.aggregation.owner.local_parties import Choose, work_out
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of, sum_of
 from dpmpc.codec import loads
-from dpmpc.data import Schema
-from dpmpc.data.blocks import check_room
-from dpmpc.data.dataset import Rows, split
-from dpmpc.data.derive import (
+from dpmpc.errors import UsageError
+from dpmpc.folders import OUT, make_folder, write_file
+from dpmpc.intake.profile import TableProfile
+from dpmpc.intake.table import Ints, Table
+from dpmpc.lazy import dataclass
+from dpmpc.learning.class_weights import names_of, stated
+from dpmpc.learning.survey_columns import ANY, SURVEY
+from dpmpc.learning.task import TASKS, modelled
+from dpmpc.mpc.transport.heartbeat import WAIT
+from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.records import Schema
+from dpmpc.records.blocks import check_room
+from dpmpc.records.dataset import Rows, split
+from dpmpc.records.derive import (
     Asked,
     classes_of,
     features_of,
@@ -39,22 +50,12 @@ from dpmpc.data.derive import (
     looked,
     schema_of_bounds,
 )
-from dpmpc.data.draft import target_of
-from dpmpc.data.intake import Intake
-from dpmpc.data.loading import OpenTable
-from dpmpc.data.mapping import Mapping, one_value, owners_in
-from dpmpc.data.memory import parse_memory, usual_memory
-from dpmpc.data.persons import drawn_apart, persons_of
-from dpmpc.data.schema import Numeric, Range, Target, read_bounds
-from dpmpc.data.table import Ints, Table
-from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, make_folder
-from dpmpc.lazy import dataclass
-from dpmpc.learning.class_weights import names_of, stated
-from dpmpc.learning.survey_columns import ANY, SURVEY
-from dpmpc.learning.task import TASKS, modelled
-from dpmpc.privacy.budget import Budget
-from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.records.draft import target_of
+from dpmpc.records.loading import OpenTable
+from dpmpc.records.mapping import Mapping, one_value, owners_in
+from dpmpc.records.memory import parse_memory, usual_memory
+from dpmpc.records.persons import drawn_apart, persons_of
+from dpmpc.records.schema import Numeric, Range, Target, read_bounds
 from dpmpc.runs.evaluating import counted as counted_of
 from dpmpc.runs.evaluating import inside, parting, splitting, training_part
 from dpmpc.runs.named_records import shared_out
@@ -80,7 +81,7 @@ class Surveyed:
     request: Request
     before: tuple[Mechanism, ...]
     records: OpenTable | None = None
-    intake: Intake | None = None
+    intake: TableProfile | None = None
 
 
 def wanted(request: Request) -> bool:
@@ -270,7 +271,7 @@ def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> 
         if not (folder / "plan.json").exists():
             plan.write(folder / "plan.json")
         schema.write(path)
-        (folder / WEIGHTS).write_text(json.dumps(request.class_weight) + "\n", encoding="utf-8")
+        write_file(folder / WEIGHTS, json.dumps(request.class_weight) + "\n")
     mapped = replace(
         request, schema=str(path), target=None, drop=(), positive=None, classes=(), bounds=None, preprocessing=None,
         task=schema.task, without=request.dropped,

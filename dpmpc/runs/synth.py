@@ -11,15 +11,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.absent import keeping
-from dpmpc.data.loading import Source, opened
-from dpmpc.data.schema import Schema
-from dpmpc.data.spelling import PLAIN, Spelling
-from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, make_folder, said_path
+from dpmpc.folders import OUT, make_folder, replaced, said_path, write_file
+from dpmpc.intake.missing import keeping
+from dpmpc.intake.spelling import PLAIN, Spelling
+from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
+from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.processes.room import free_memory
+from dpmpc.records.loading import Source, opened
+from dpmpc.records.schema import Schema
 from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.stats import Statistics, kept_of
@@ -108,14 +109,13 @@ class Synthetic:
     def write_rows(self, out: Path) -> None:
         """Writes rows, columns and what is said of them into a folder that has the noisy tables, or needs none."""
         make_folder(out, OUT, private=True)
-        write_parquet(out / "synthetic.parquet", self.values, self.lines, self.digits)
-        write_csv(out / "synthetic.csv", self.values, self.lines, self.digits)
+        for name, write in (("synthetic.parquet", write_parquet), ("synthetic.csv", write_csv)):
+            with replaced(out / name) as beside:
+                write(beside, self.values, self.lines, self.digits)
         columns = self.releases[-1].tables.to_json()["columns"]
-        (out / "columns.json").write_text(
-            json.dumps({"about": self.lines, "columns": columns}, indent=1) + "\n", "utf-8"
-        )
-        (out / "synthetic.md").write_text(self.report(), encoding="utf-8")
-        (out / "synthetic.json").write_text(as_json(self.lines, self.structure, self.errors), encoding="utf-8")
+        write_file(out / "columns.json", json.dumps({"about": self.lines, "columns": columns}, indent=1) + "\n")
+        write_file(out / "synthetic.md", self.report())
+        write_file(out / "synthetic.json", as_json(self.lines, self.structure, self.errors))
 
 
 def synth(
@@ -141,7 +141,7 @@ def synth(
     memory: int | None = None,
     spelling: Spelling = PLAIN,
     out: Path | str | None = None,
-    wait: float = 60.0,
+    wait: float = WAIT,
     **settings: Any,
 ) -> Synthetic:
     """A synthetic table of several owners' records, from two releases of noisy tables with one copy of noise each.

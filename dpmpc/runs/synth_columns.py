@@ -7,14 +7,14 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
-from dpmpc.data.hashing import BUCKETS
-from dpmpc.data.ownership import Kept
-from dpmpc.data.schema import Schema, checked_bounds, read_bounds
-from dpmpc.data.table import Table, quoted, some
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.intake.hashing import BUCKETS
+from dpmpc.intake.table import Table, quoted, some
 from dpmpc.lazy import dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_numbers import CELLS, NUMBER
+from dpmpc.records.ownership import Kept
+from dpmpc.records.schema import Schema, checked_bounds, read_bounds
 from dpmpc.statistics.cells import MOST_CELLS
 from dpmpc.statistics.columns import Bucketed, Column, Columns, Quantity
 from dpmpc.statistics.intervals import Floats

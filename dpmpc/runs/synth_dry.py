@@ -5,18 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.absent import keeping
-from dpmpc.data.loading import Source, opened
-from dpmpc.data.schema import Schema
-from dpmpc.data.spelling import PLAIN, Spelling
+from dpmpc.intake.missing import keeping
+from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.noise.forecast import forecast
 from dpmpc.processes.room import free_memory
+from dpmpc.records.loading import Source, opened
+from dpmpc.records.schema import Schema
 from dpmpc.runs.stats import kept_of
 from dpmpc.runs.synth import cuts_of, lines_of, named_columns
 from dpmpc.runs.synth_columns import public_columns
 from dpmpc.runs.synth_releases import SURVEY, Kept, Releases, moved
-from dpmpc.statistics.tables import Tables
+from dpmpc.statistics.tables import asked_by
 from dpmpc.synthesis import asking
 from dpmpc.synthesis.cuts import at_most
 
@@ -52,9 +52,9 @@ def dry(
 
 
 def _noise(first: Plan, second: Plan) -> list[str]:
-    both = [moved(_tables(plan), plan) for plan in (first, second)]
+    both = [moved(asked_by(plan.source), plan) for plan in (first, second)]
     worst = sorted(both[0], key=lambda name: -both[0][name])
-    cells = asking.cells_of(_tables(first).columns)
+    cells = asking.cells_of(asked_by(first.source).columns)
     rows = [f"  {name}: {cells[name]} cells, {_percent(both[0][name])}, {_percent(both[1][name])}" for name in worst]
     return ["Noise alone is expected to move, in the first release and in the second, of the records of:", *rows]
 
@@ -69,10 +69,6 @@ def _costs(first: Plan, second: Plan) -> list[str]:
     free = free_memory() / 1e6
     return [*found, f"Of memory {free:,.0f} MB are free."]
 
-
-def _tables(plan: Plan) -> Tables:
-    assert isinstance(plan.source, Tables)
-    return plan.source
 
 
 def _percent(part: float) -> str:

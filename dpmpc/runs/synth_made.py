@@ -11,14 +11,14 @@ from dpmpc.runs.job import WHOLE
 from dpmpc.runs.stats import reopened
 from dpmpc.runs.synth import Synthetic, check_drawing, check_room, made_of
 from dpmpc.runs.synth_columns import digits_of_columns
-from dpmpc.synthesis.source import FIRST, Synthesis
+from dpmpc.synthesis.source import FIRST, Synthesis, synthesis_of
 from dpmpc.synthesis.values import check_digits, numbers_of
 
 
 def is_synthesis(out: Path) -> bool:
     """Whether a folder has a run of which a synthetic table can be made."""
     whole = out / FIRST / WHOLE
-    return whole.is_file() and isinstance(Plan.read(whole).source, Synthesis)
+    return whole.is_file() and Plan.read(whole).source.RESULT == Synthesis.RESULT
 
 
 def made_from(
@@ -31,8 +31,7 @@ def made_from(
             f"other rows are drawn of a run over several machines that planned a synthetic table; {out} has none; name "
             "such a run's folder, or ask for <<rows>> and <<seed>> when a table is made on one machine"
         )
-    source = Plan.read(out / FIRST / WHOLE).source
-    assert isinstance(source, Synthesis)
+    source = synthesis_of(Plan.read(out / FIRST / WHOLE).source)
     check_drawing(rows, model, seed, digits)
     check_room(rows, len(source.columns.names))
     check_digits(digits or {}, numbers_of(source.columns))

@@ -6,8 +6,8 @@ from typing import Any
 
 from dpmpc.aggregation.plan.checks import of_usual_size
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.schema import Bounds
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
+from dpmpc.records.schema import Bounds
 from dpmpc.runs.stats import plan_of_tables
 from dpmpc.runs.synth_releases import SURVEY, refuse_hopeless
 from dpmpc.statistics.columns import Columns

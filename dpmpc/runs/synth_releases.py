@@ -18,19 +18,19 @@ from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import stages_of
-from dpmpc.data.mapping import owners_of
-from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
+from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
 from dpmpc.learning.survey import Survey
+from dpmpc.outcome import Level
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.closing import Closing
+from dpmpc.records.mapping import owners_of
 from dpmpc.runs.stats import Statistics, noise_of, owned, plan_of_survey, plan_of_tables
 from dpmpc.runs.synth_columns import Public
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.tables import STEP, Tables
 from dpmpc.synthesis import source as stages
 from dpmpc.synthesis.noisy import Noisy

@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import spelt
 from dpmpc.folders import said_path
+from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.lazy import dataclass
 from dpmpc.learning.model import Model, read_model
 from dpmpc.runs.curve_charts import plot
@@ -155,8 +155,8 @@ def train(
 
     with contextlib.ExitStack() as stack:
         if not isinstance(records, str | os.PathLike | None):
-            from dpmpc.data.objects import stored  # only frames need DuckDB here
-            from dpmpc.data.scratch import scratch_folder
+            from dpmpc.intake.objects import stored  # only frames need DuckDB here
+            from dpmpc.intake.scratch import scratch_folder
 
             asked["records"] = str(stored(records, stack.enter_context(scratch_folder())))
         launch(Request(**said(asked), spelling=spelling), folder, overwrite=overwrite, progress=told)

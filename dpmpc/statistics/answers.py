@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from dpmpc.statistics.asking import Answer, Asking, Line
+from dpmpc.outcome import Answer, Level, Line, Number
+from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Block, Counts, Moments, Tree
 from dpmpc.statistics.cells import Axis
 from dpmpc.statistics.compile import summarised
 from dpmpc.statistics.evaluation import evaluate
-from dpmpc.statistics.intervals import Floats, Level, Number, Pair, linear, quadratic, ratio, share, symmetric
+from dpmpc.statistics.intervals import Floats, Pair, linear, quadratic, ratio, share, symmetric
 from dpmpc.statistics.opened import Weights, unit_weights
 from dpmpc.statistics.products import correlations, linear_model
 from dpmpc.statistics.quantiles import quantile

@@ -1,36 +1,16 @@
-"""A question on its way to an answer, and what an answer is: lines with labels, names and numbers."""
+"""A question on its way to an answer."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dpmpc.lazy import dataclass
+from dpmpc.outcome import Answer, Level, Line, Number
 from dpmpc.statistics.blocks import Block, Part
 from dpmpc.statistics.cells import Axis
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.compile import axis_of, parts_of
-from dpmpc.statistics.intervals import Level, Number
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.query import Query
 from dpmpc.statistics.scores import Model
-
-
-@dataclass(frozen=True)
-class Line:
-    """One number of an answer: the labels of its row, what it is, and the number."""
-
-    labels: tuple[str, ...]
-    statistic: str
-    number: Number
-
-
-@dataclass(frozen=True)
-class Answer:
-    """All numbers of a question. `headers`: what each label of a line is; `grouped`: whether the first is its `by`."""
-
-    question: str
-    headers: tuple[str, ...]
-    lines: tuple[Line, ...]
-    grouped: bool = False
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,20 +7,20 @@ no list has is a level of its own.
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed, column_of_bounds
-from dpmpc.data.schema import Column as SchemaColumn
-from dpmpc.data.spelling import canonical, composed
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.intake.spelling import canonical, composed
 from dpmpc.lazy import dataclass
+from dpmpc.records.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed, column_of_bounds
+from dpmpc.records.schema import Column as SchemaColumn
 
 if TYPE_CHECKING:
-    from dpmpc.data.table import Table  # a party derives a release without a database engine
+    from dpmpc.intake.table import Table  # a party derives a release without a database engine
 
 Values = NDArray[Any]
 MISSING, OTHER = "(missing)", "(other)"  # cells beside the levels
@@ -50,7 +50,7 @@ class Quantity:
     def sql(self, table: "Table") -> list[str]:
         """The expressions that are read for it. Errors: RecordError for a column of dates that is asked for numbers,
         which as text in another file would be missing."""
-        from dpmpc.data.table import value_sql
+        from dpmpc.intake.table import value_sql
 
         if table[self.name].kind == "date" and not self.dates:
             raise RecordError(
@@ -80,7 +80,7 @@ class Category:
 
     def sql(self, table: "Table") -> list[str]:
         """The expressions that are read for it."""
-        from dpmpc.data.table import code_sql
+        from dpmpc.intake.table import code_sql
 
         return [code_sql(table, self.name, dict(self.codes))]
 
@@ -113,8 +113,8 @@ class Bucketed:
 
     def sql(self, table: "Table") -> list[str]:
         """The expressions that are read for it: the number or date that a value is, and the bucket of its text."""
-        from dpmpc.data.hashing import bucket_sql
-        from dpmpc.data.table import value_sql
+        from dpmpc.intake.hashing import bucket_sql
+        from dpmpc.intake.table import value_sql
 
         return [value_sql(table, self.name, read="either"), bucket_sql(table, self.name, self.buckets)]
 
@@ -185,6 +185,18 @@ class Columns:
         return {c.name: tuple(spelled for spelled, _ in c.codes) for c in self.columns if isinstance(c, Category)}
 
     @property
+    def invented(self) -> Iterator[tuple[str, tuple[float, float] | list[str]]]:
+        """What made-up records hold: (column, what its values lie between, or are one of)."""
+        for column in self.columns:
+            match column:
+                case Quantity(name, low, high):
+                    yield name, (low, high)
+                case Category(name, _, codes):
+                    yield name, [spelled for spelled, _ in codes]
+                case Bucketed(name):
+                    yield name, [f"made up {k}" for k in range(8)]
+
+    @property
     def open_lists(self) -> tuple[str, ...]:
         """The categories of which a value without a level counts as one of the levels."""
         return tuple(c.name for c in self.columns if not isinstance(c, Quantity) and c.others is not None)
@@ -197,7 +209,7 @@ class Columns:
 
     @staticmethod
     def of_bounds(bounds: Mapping[str, list[float] | list[str]]) -> "Columns":
-        """The columns of public bounds (`data.schema.read_bounds`): [low, high], or a list of texts. Two dates are a
+        """The columns of public bounds (`records.schema.read_bounds`): [low, high], or a list of texts. Two dates are a
         range of days, which no question is about: there is no column of them, as of a schema's dates."""
         made: list[Column] = []
         for name, entry in bounds.items():

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.schema import Classes, Labels, Range, Schema
+from dpmpc.outcome import NONE, Level, Number
+from dpmpc.records.schema import Classes, Labels, Range, Schema
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Counts, Moments
 from dpmpc.statistics.cells import Ints, Records
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.evaluation import regression, several_classes, two_classes, within
 from dpmpc.statistics.figures import Figures, Group, rule_of
-from dpmpc.statistics.intervals import NONE, Floats, Level, Number, Pair, linear, ratio, share
+from dpmpc.statistics.intervals import Floats, Pair, linear, ratio, share
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.scores import MAPPED, Model, Scores, task_of
 from dpmpc.statistics.tables import Tables

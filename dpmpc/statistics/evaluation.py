@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpmpc.outcome import Level, Number
 from dpmpc.statistics.blocks import Counts, Moments, Part
 from dpmpc.statistics.cells import Axis, Levels
 from dpmpc.statistics.columns import Category, Quantity
-from dpmpc.statistics.intervals import Floats, Level, Number, Pair, linear, quadratic, ratio, share, symmetric
+from dpmpc.statistics.intervals import Floats, Pair, linear, quadratic, ratio, share, symmetric
 from dpmpc.statistics.query import Query
 from dpmpc.statistics.scores import IsClass, Model, Predicted, Scores, Target, task_of
 
 if TYPE_CHECKING:
-    from dpmpc.statistics.asking import Answer, Asking
+    from dpmpc.outcome import Answer
+    from dpmpc.statistics.asking import Asking
 
 CALIBRATION = 10  # groups of probabilities
 _Lines = Iterator[tuple[str, str, Number]]

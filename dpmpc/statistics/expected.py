@@ -12,9 +12,9 @@ import numpy as np
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
+from dpmpc.outcome import Level
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.statistics.blocks import Counts, Moments, Tree, groups
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.opened import Opened, Weights, unit_weights
 from dpmpc.statistics.quantiles import rank_variances
 from dpmpc.statistics.tables import Tables

@@ -14,11 +14,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.schema import Classes, Labels, Range, Target
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.softmax import predicted
-from dpmpc.statistics.intervals import Number, hidden
+from dpmpc.outcome import Number, hidden
+from dpmpc.records.schema import Classes, Labels, Range, Target
 
 Floats = NDArray[np.float64]
 Kind = Literal["two", "several", "number"]

@@ -19,8 +19,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmpc.data.blocks import in_memory
-from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
@@ -28,6 +26,8 @@ from dpmpc.learning.method import Learning
 from dpmpc.learning.source import Schedule, Source, Stage, Sum
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.privacy.assignment import Parted
+from dpmpc.records.blocks import in_memory
+from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.statistics.evaluated import CELLS, tables_of
 
 EVALUATION = "evaluation"  # the name of the stage

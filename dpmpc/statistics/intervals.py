@@ -10,88 +10,18 @@ Quadratic forms: with y ~ N(m, S), y'Ay - tr(AS) has mean m'Am and variance 4 m'
 """
 
 import math
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import UsageError
-from dpmpc.lazy import cached_property, dataclass
+from dpmpc.lazy import dataclass
+from dpmpc.outcome import NONE, Level, Number
 
 Floats = NDArray[np.float64]
 Ends = tuple[float, float]
 FAR = 4.0  # deviations beyond which a ratio is left out whatever else is known
 _STEPS = 129
-NO_ESTIMATE = "no estimate: the noise is as large as the count that is divided by"
-
-
-@dataclass(frozen=True)
-class Level:
-    """What intervals hold: `confidence` for each number, or for all `answers` numbers at once; about the `data`, so
-    that noise alone is in them, or about the `population` that records are drawn from one by one."""
-
-    confidence: float = 0.95
-    about: str = "data"
-    answers: int = 1
-
-    def __post_init__(self) -> None:
-        if not 0.5 <= self.confidence < 1 or self.about not in ("data", "population"):
-            raise UsageError(
-                f"intervals have a confidence from 0.5 to 1 and are about the data or the population; got "
-                f"{self.confidence} and {self.about!r}; write 0.95 and 'data'"
-            )
-
-    @cached_property
-    def z(self) -> float:
-        """How many deviations an interval reaches: two-sided, and Sidak's for several answers at once, which holds
-        whatever their correlations are."""
-        return -NormalDist().inv_cdf((1 - self.confidence ** (1 / self.answers)) / 2)
-
-    @property
-    def population(self) -> bool:
-        return self.about == "population"
-
-
-def hidden(low: float | None, high: float | None) -> bool:
-    """Whether an interval of a share leaves nothing out, so that noise hides the share."""
-    return (low, high) == (0.0, 1.0)
-
-
-@dataclass(frozen=True)
-class Number:
-    """An answer: the estimate, the deviation that the noise gives it, and its interval; None where there is none.
-    `note`: what there is to say of it, such as "conservative"."""
-
-    estimate: float | None
-    noise: float | None
-    low: float | None
-    high: float | None
-    note: str = ""
-
-    def mapped(self, factor: float, shift: float = 0.0) -> "Number":
-        """The same on another scale; factor > 0."""
-        values = (None if v is None else shift + factor * v for v in (self.estimate, self.low, self.high))
-        estimate, low, high = values
-        return Number(estimate, None if self.noise is None else factor * self.noise, low, high, self.note)
-
-    def within(self, low: float, high: float) -> "Number":
-        """The same with the part of the interval that is possible; the estimate stays as it is."""
-        if self.low is None or self.high is None:
-            return self
-        first, last = (min(max(v, low), high) for v in (self.low, self.high))
-        return Number(self.estimate, self.noise, first, last, self.note)
-
-    def root(self) -> "Number":
-        """Square roots, 0 of what is negative; the noise to first order."""
-        if self.estimate is None or self.low is None or self.high is None:
-            return self
-        value, low, high = (math.sqrt(max(v, 0.0)) for v in (self.estimate, self.low, self.high))
-        noise = None if self.noise is None or not value else self.noise / (2 * value)
-        return Number(value, noise, low, high, self.note)
-
-
-NONE = Number(None, None, None, None, NO_ESTIMATE)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpmpc.errors import UsageError
-from dpmpc.statistics.asking import Answer
-from dpmpc.statistics.intervals import Level, Number
+from dpmpc.outcome import Answer, Level, Number
 
 FIELDS = ("question", "labels", "statistic", "estimate", "noise", "low", "high", "note")
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from dpmpc.statistics.asking import Answer
-from dpmpc.statistics.intervals import Level
+from dpmpc.outcome import Answer, Level
 from dpmpc.statistics.output import grid, said_of
 from dpmpc.statistics.pictures import pictures
 

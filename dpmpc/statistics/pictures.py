@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from dpmpc.statistics.asking import Answer, Line
+from dpmpc.outcome import Answer, Line
 from dpmpc.statistics.cells import spelled
 
 WIDE, LEFT, RIGHT, ROW = 720, 230, 20, 18

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpmpc.outcome import NONE, Level, Number
 from dpmpc.statistics.blocks import Products, pairs
-from dpmpc.statistics.intervals import NONE, Floats, Level, Number
+from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.values import Scaled
 
 if TYPE_CHECKING:
-    from dpmpc.statistics.asking import Answer, Asking
+    from dpmpc.outcome import Answer
+    from dpmpc.statistics.asking import Asking
 
 CLEAR = 4.0  # deviations of the noise by which what is divided by must exceed 0
 

@@ -12,7 +12,8 @@ coverage is near the level, else above.
 
 import numpy as np
 
-from dpmpc.statistics.intervals import NONE, Floats, Level, Number
+from dpmpc.outcome import NONE, Level, Number
+from dpmpc.statistics.intervals import Floats
 
 
 def leaves(nodes: Floats) -> Floats:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from dpmpc.data.spelling import canonical
 from dpmpc.errors import UsageError
+from dpmpc.intake.spelling import canonical
 from dpmpc.lazy import dataclass
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.syntax import Option, Token, Written, read, text_of

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.ahead import in_order
-from dpmpc.data.schema import Categorical, Date, Numeric, Schema, Surveyed
-from dpmpc.data.schema import Column as MappedColumn
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.task import TASKS
+from dpmpc.records.ordered_pool import in_order
+from dpmpc.records.schema import Categorical, Date, Numeric, Schema, Surveyed
+from dpmpc.records.schema import Column as MappedColumn
 from dpmpc.statistics.cells import Field, Ints, Records, Values, spelled
 from dpmpc.statistics.columns import MISSING, Category, Column, Columns, Quantity
 
 if TYPE_CHECKING:
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
 
 Floats = NDArray[np.float64]
 _ROWS = 1 << 13
@@ -43,14 +43,14 @@ class Feature:
 
     def sql(self, table: "Table") -> list[str]:
         """The expressions that are read for it."""
-        from dpmpc.data.mapping import column_sql
+        from dpmpc.records.mapping import column_sql
 
         return column_sql(table, self.column)
 
     def read(self, parts: list[Values]) -> Values:
         """What the schema's column writes features of; a text among numbers is missing."""
         if isinstance(self.column, Surveyed):
-            from dpmpc.data.mapping import beside
+            from dpmpc.records.mapping import beside
 
             return beside(parts)
         return np.where(np.isfinite(parts[0]), parts[0], np.nan) if isinstance(self.column, Numeric) else parts[0]

@@ -6,21 +6,24 @@ questions in the plan (`Plan.before`), and so is the noise of the evaluation (`S
 on pays for questions and training, one that is held out for questions and evaluation, both the same promise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.method import Learning
-from dpmpc.learning.source import ALL, Following, Schedule, Source, Stage, Sum
+from dpmpc.learning.of_schema import described
+from dpmpc.learning.source import ALL, Following, Invented, Schedule, Source, Stage, Sum
 from dpmpc.privacy.assignment import Parted
 from dpmpc.privacy.checks import check_epsilon
 from dpmpc.statistics.held_out import Evaluated
 from dpmpc.statistics.tables import Tables
 
 if TYPE_CHECKING:
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
+    from dpmpc.records.check import Findings
+    from dpmpc.records.schema import Schema
 
 QUESTIONS = "questions"  # the name of the stage
 
@@ -91,6 +94,25 @@ class Study(Evaluated):
 
     def follows(self, opened: Sum) -> Following:
         return super().follows(opened) if self.tables is None else Following(replace(self, tables=None))
+
+    @property
+    def comes_to(self) -> str:
+        asked = "" if self.tables is None else f"the answers come to `run/{QUESTIONS}/{self.tables.RESULT}`, and then "
+        return f"{asked}{super().comes_to}"
+
+    def held_against(self, table: "Table", schema: "Schema | None", sizes: Sequence[int] = ()) -> "Findings":
+        from dpmpc.records.check import check
+
+        known = described(schema)
+        mine = {*(column.name for column in known.columns), *known.unknown, known.target.name}
+        also = [] if self.tables is None else [name for name in self.tables.reads if name not in mine]
+        return check(known, table, sizes, [] if self.tables is None else self.tables.columns.as_read(also))
+
+    def invented(self, schema: "Schema | None") -> Iterator[tuple[str, Invented]]:
+        """What both have is made as the schema says."""
+        if self.tables is not None:
+            yield from self.tables.invented(None)
+        yield from super().invented(schema)
 
     def check_records(self, table: "Table") -> None:
         super().check_records(table)

@@ -21,13 +21,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpmpc.outcome import NO_ESTIMATE, Level, Number
 from dpmpc.statistics.blocks import Counts
 from dpmpc.statistics.cells import Bins, spelled
 from dpmpc.statistics.columns import MISSING, OTHER
-from dpmpc.statistics.intervals import NO_ESTIMATE, Floats, Level, Number
+from dpmpc.statistics.intervals import Floats
 
 if TYPE_CHECKING:
-    from dpmpc.statistics.asking import Answer, Asking
+    from dpmpc.outcome import Answer
+    from dpmpc.statistics.asking import Asking
 
 FEWEST = 8.0
 MARGIN, WIDER = 3.0, 1.5  # deviations: so near FEWEST, intervals reach further by so many

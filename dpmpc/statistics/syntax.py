@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 from unicodedata import combining, east_asian_width
 
-from dpmpc.data.spelling import composed, is_number
 from dpmpc.errors import UsageError
+from dpmpc.intake.spelling import composed, is_number
 from dpmpc.lazy import dataclass
 from dpmpc.statistics.where import KEYWORDS, word
 

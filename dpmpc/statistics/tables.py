@@ -18,29 +18,32 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.schema import Schema
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, number_of
 from dpmpc.lazy import cached_property, dataclass
-from dpmpc.learning.source import Piece, Source, of_means
+from dpmpc.learning.of_schema import invented_of
+from dpmpc.learning.source import Invented, Piece, Source, of_means
+from dpmpc.outcome import Answer, Level
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
+from dpmpc.records.schema import Schema
 from dpmpc.settings import only_known
 from dpmpc.statistics.answers import answer
-from dpmpc.statistics.asking import Answer, Asking
+from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Block, Counts, Distance, Part, width
 from dpmpc.statistics.cells import Field, Ints, Records, Values
 from dpmpc.statistics.columns import Bucketed, Category, Column, Columns, Quantity
 from dpmpc.statistics.compile import merged, parts_of
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.layout import FINEST, RECORD, Layout, Unit
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.query import Query, parse_all
 from dpmpc.statistics.scores import Model
 
 if TYPE_CHECKING:
-    from dpmpc.data.table import Table
+    from dpmpc.intake.table import Table
+    from dpmpc.records.check import Findings
 
 STEP = 0.5**FINEST  # of the vectors, in records
 _NUMBERS = 1 << 24  # of owners' vectors that are held at once
+_SHOWN = 12  # questions that a line of what a run is for has
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,10 @@ class Tables(Source):
     """
 
     KIND: ClassVar[str] = "tables"
+    RESULT: ClassVar[str] = "answers.html"
+    MAKES: ClassVar[str] = "the answers"
+    DOES: ClassVar[str] = "asking all questions at once"
+    BEFORE: ClassVar[str] = "those that found cells, and which columns go together"
 
     columns: Columns
     queries: tuple[Query, ...]
@@ -125,6 +132,28 @@ class Tables(Source):
     @property
     def about(self) -> list[str]:
         return [f"asks: {query}" for query in self.queries]
+
+    @property
+    def listed(self) -> Mapping[str, Sequence[str]]:
+        return self.columns.listed
+
+    def purpose(self, data: str, schema: Schema | None) -> str:
+        asked = [str(query) for query in self.queries]
+        more = f" and {len(asked) - _SHOWN} more" if len(asked) > _SHOWN else ""
+        return f"answers to {number_of(len(asked), 'question')} ('{data}'): {'; '.join(asked[:_SHOWN])}{more}"
+
+    def expects(self, sizes: Sequence[int], noise: float, counted: bool = True) -> list[str]:
+        from dpmpc.statistics.expected import expected, lines
+
+        return lines(expected(self, sizes, noise / STEP, Level(), counted))
+
+    def held_against(self, table: "Table", schema: Schema | None, sizes: Sequence[int] = ()) -> "Findings":
+        return of_columns(self.columns, self.reads, table, sizes)
+
+    def invented(self, schema: Schema | None) -> Iterator[tuple[str, Invented]]:
+        for _, model in self.models:
+            yield from invented_of(model.schema)
+        yield from self.columns.invented
 
     @property
     def spread(self) -> Sensitivity:
@@ -256,6 +285,28 @@ class Tables(Source):
     def _answers(self, opened: Opened, level: Level, by: Mapping[Part, Part]) -> tuple[Answer, ...]:
         models = dict(self.models)
         return tuple(answer(Asking(q, self.columns, opened, level, by, models)) for q in self.queries)
+
+
+def asked_by(source: Source) -> Tables:
+    """The questions that a source asks in its own release. Errors: UsageError where it asks none."""
+    if not isinstance(source, Tables):
+        raise UsageError(
+            f"answers come from a release of tables; this one is of {source.KIND}; name a run of `stats`, or one that "
+            "asked questions"
+        )
+    return source
+
+
+def of_columns(columns: Columns, reads: Sequence[str], table: "Table", sizes: Sequence[int] = ()) -> "Findings":
+    """As `Source.held_against`, of records of which these columns are counted."""
+    from dpmpc.intake.missing import keeping
+    from dpmpc.intake.staging import held
+    from dpmpc.records.check import check_columns, copies
+
+    names = [name for name in reads if table[name].name]
+    mine = held(keeping(table, columns.listed), names) if names else table
+    found = check_columns(columns.as_read(names), mine, sizes, columns.open_lists)
+    return replace(found, found=(*found.found, *copies(table)))
 
 
 def _held(block: Block, opened: Sequence[Block]) -> bool:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.data.engine import registered
-from dpmpc.data.reading import literal
-from dpmpc.data.table import connect, quoted
+from dpmpc.intake.engine import registered
+from dpmpc.intake.reading import literal
+from dpmpc.intake.table import connect, quoted
 
 Values = NDArray[Any]
 _AT_ONCE = 1 << 16

@@ -7,19 +7,19 @@ What a release asks follows from what the one before opened, at every process by
 length is that of the tree with most cells, with as many cells as a survey can lead to.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
-from dpmpc.learning.source import Following, Schedule, Source, Stage, Sum
+from dpmpc.learning.source import Following, Invented, Schedule, Source, Stage, Sum
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 from dpmpc.settings import only_known
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.opened import Opened
-from dpmpc.statistics.tables import STEP, Tables, columns_from_json, columns_to_json
+from dpmpc.statistics.tables import STEP, Tables, columns_from_json, columns_to_json, of_columns
 from dpmpc.synthesis import asking
 from dpmpc.synthesis.constraints import Constraints
 from dpmpc.synthesis.cuts import at_most, surveyed, without_cuts
@@ -27,7 +27,19 @@ from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.table import structure
 from dpmpc.synthesis.values import check_digits, numbers_of
 
+if TYPE_CHECKING:
+    from dpmpc.intake.table import Table
+    from dpmpc.records.check import Findings
+    from dpmpc.records.schema import Schema
+
 SURVEY, FIRST = "survey", "first"  # the stages' names, and their folders'
+
+
+def synthesis_of(source: Source) -> "Synthesis":
+    """A source of which rows are drawn, as one. Errors: UsageError for any other."""
+    if not isinstance(source, Synthesis):
+        raise UsageError(f"rows are drawn of a run of a synthetic table; this one is of {source.KIND}; name another")
+    return source
 
 
 @dataclass(frozen=True)
@@ -38,6 +50,11 @@ class Synthesis(Source):
     `digits`: decimals of columns of numbers, as everybody knows them; (name, count) each."""
 
     KIND: ClassVar[str] = "synthesis"
+    RESULT: ClassVar[str] = "synthetic.json"
+    MAKES: ClassVar[str] = "a synthetic table"
+    DOES: ClassVar[str] = "asking all questions at once"
+    BEFORE: ClassVar[str] = "those that found cells, and which columns go together"
+    STRICT: ClassVar[bool] = True
 
     columns: Columns
     target: str | None = None
@@ -102,6 +119,23 @@ class Synthesis(Source):
     @property
     def clip(self) -> float:
         return self.widest.clip
+
+    @property
+    def comes_to(self) -> str:
+        return "the rows come to `run/synthetic.parquet`, what they are good for to `run/synthetic.md`"
+
+    def purpose(self, data: str, schema: "Schema | None") -> str:
+        return f"a synthetic table ('{data}')"
+
+    @property
+    def listed(self) -> Mapping[str, Sequence[str]]:
+        return self.columns.listed
+
+    def held_against(self, table: "Table", schema: "Schema | None", sizes: Sequence[int] = ()) -> "Findings":
+        return of_columns(self.columns, self.reads, table, sizes)
+
+    def invented(self, schema: "Schema | None") -> Iterator[tuple[str, Invented]]:
+        yield from self.columns.invented
 
     @property
     def about(self) -> list[str]:

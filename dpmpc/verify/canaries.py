@@ -19,11 +19,11 @@ from dpmpc.aggregation.owner.encoding import encode
 from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import rows_of_block
-from dpmpc.data.blocks import in_memory
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import DEFAULT_METHOD
 from dpmpc.mpc.contract.backend import DEFAULT
+from dpmpc.records.blocks import in_memory
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
 

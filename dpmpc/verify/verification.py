@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
+from dpmpc.folders import write_file
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT
 from dpmpc.noise.forecast import forecast
@@ -98,10 +99,8 @@ class Verification:
 
     def write(self, path: Path) -> None:
         """Writes verify.json whole or not at all. Errors: UsageError if that fails."""
-        partial = path.with_suffix(".tmp")
         try:
-            partial.write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
-            partial.replace(path)
+            write_file(path, json.dumps(self.to_json(), indent=2) + "\n")
         except OSError as error:
             raise UsageError(
                 f"the verdict must be written; {path}: {error.strerror}; name another with <<json>>"

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import binom
 
-from dpmpc.data.schema import Categorical, Column, Labels, Numeric, Scale, Schema
 from dpmpc.privacy.book import Book, Reader
 from dpmpc.privacy.entry import ATTEMPT, GENESIS, RELEASE, Entry, Line, digest_of, packed
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
+from dpmpc.records.schema import Categorical, Column, Labels, Numeric, Scale, Schema
 
 OTHER = "f" * 64  # the digest of somebody else's records
 _U, _W = np.polynomial.legendre.leggauss(80)

@@ -11,8 +11,8 @@ import dpmpc
 from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.of_vectors import OfVectors, chosen
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.schema import Categorical, Labels, Numeric, Range, Schema
 from dpmpc.learning.survey import Survey
+from dpmpc.records.schema import Categorical, Labels, Numeric, Range, Schema
 from dpmpc.runs.planning import facts_of_schema, plan_of
 from dpmpc.runs.request import Request
 from dpmpc.runs.stats import plan_of_tables

@@ -12,12 +12,12 @@ import dpmpc
 from dpmpc.aggregation.owner.encoding import as_blocks, encode
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first
-from dpmpc.data.blocks import Records
-from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.vectors import Vectors
+from dpmpc.records.blocks import Records
+from dpmpc.records.schema import Labels, Numeric, Schema
 from dpmpc.statistics import cells
 from dpmpc.statistics.columns import Quantity
 from dpmpc.statistics.tables import STEP, Tables

@@ -10,12 +10,12 @@ from dpmpc.aggregation.owner.encoding import encode
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.grid import Grid, check_range, choose_grid
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.blocks import in_memory
 from dpmpc.errors import UsageError
 from dpmpc.learning.learner import Learner
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.numbers.field import P
 from dpmpc.privacy.unit import NARROWEST, ROUNDING_SHARE
+from dpmpc.records.blocks import in_memory
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
 

@@ -22,10 +22,10 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import GROUPS, UNITS
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.wire.frames import OVER, RUNNING
-from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.errors import UsageError
 from dpmpc.privacy import composition, ledgers
 from dpmpc.privacy.entry import Entry, bare
+from dpmpc.records.schema import Labels, Numeric, Schema
 from dpmpc.runs.planning import facts_of_schema, plan_of
 from dpmpc.runs.request import Request
 from tests.aggregation.histories import check_schema, drawn_history, drawn_schema, least_epsilon

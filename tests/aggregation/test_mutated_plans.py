@@ -23,11 +23,11 @@ from dpmpc.aggregation.plan import limits as limits_module
 from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.survey_columns import ANY
 from dpmpc.learning.vectors import Vectors
 from dpmpc.privacy.spread import logistic_spread
+from dpmpc.records.schema import Labels, Numeric, Schema
 from dpmpc.runs.planning import plan_with_survey
 from dpmpc.runs.request import Request
 from dpmpc.statistics.tables import Tables

@@ -32,9 +32,9 @@ def test_a_party_loads_no_reader_of_records_and_no_package_of_statistics() -> No
 
 def test_a_party_that_joins_has_the_whole_library_and_loads_no_engine_of_records() -> None:
     code = (
-        "import sys, dpmpc.cli.join, dpmpc.runs.start, dpmpc.data.sets;"
+        "import sys, dpmpc.cli.join, dpmpc.runs.start, dpmpc.records.sets;"
         "loaded = lambda: {'duckdb', '_duckdb', 'nanoarrow', 'mpmath', 'scipy', 'sklearn'} & set(sys.modules);"
-        "print(*sorted(loaded())); from dpmpc.data.engine import duckdb; duckdb.Error; print(*sorted(loaded()))"
+        "print(*sorted(loaded())); from dpmpc.intake.engine import duckdb; duckdb.Error; print(*sorted(loaded()))"
     )
     assert said(code) in ("_duckdb", "duckdb")
 
@@ -44,7 +44,7 @@ def test_a_small_file_is_read_without_what_the_engine_adds_in_python(tmp_path: P
     rows = "".join(f"{k},{'yes' if k % 3 else 'no'}\n" for k in range(40))
     (tmp_path / "a.csv").write_text(f"a,b\n{rows}", encoding="utf-8")
     code = (
-        "import sys; from dpmpc.data import load;"
+        "import sys; from dpmpc.records import load;"
         f"n = load({str(tmp_path / 'a.csv')!r}, target='b', test_fraction=0.0).n;"
         "print(n, '_duckdb' in sys.modules and 'duckdb' in sys.modules); import duckdb; print('duckdb' in sys.modules)"
     )

@@ -21,7 +21,6 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.circuits.sampler import discrete_gaussian
-from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property
 from dpmpc.learning.survey_columns import Draft
@@ -30,6 +29,7 @@ from dpmpc.privacy.composition import require_budget
 from dpmpc.privacy.gaussian import gaussian_delta
 from dpmpc.privacy.laplace_law import LaplaceLaw
 from dpmpc.privacy.law import LAWS, Law
+from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
 from tests.privacy.pure_releases import pure_delta

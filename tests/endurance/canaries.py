@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dpmpc.data.schema import Categorical, Date, Labels, Numeric, Schema
+from dpmpc.records.schema import Categorical, Date, Labels, Numeric, Schema
 from tests.endurance.canary_search import (
     DAYS,
     INPUTS,

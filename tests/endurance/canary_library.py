@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 import dpmpc
-from dpmpc.data.spelling import Spelling
 from dpmpc.errors import DpmpcError, public_text
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRidge
+from dpmpc.intake.spelling import Spelling
 
 PROMISE: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-4, "data_id": "records"}
 BOUNDS: dict[str, Any] = {"y": ["0", "1"], "ward": ["surgery", "general"], "amount": [0, 1000]}

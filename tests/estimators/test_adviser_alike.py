@@ -10,8 +10,8 @@ import pytest
 
 import dpmpc
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRidge, fitting
+from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.runs.planning import plan_of
 from tests.runs import dpmpc as command
 

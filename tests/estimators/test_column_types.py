@@ -13,10 +13,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from dpmpc.data.loading import opened
-from dpmpc.data.table import Table, value_sql
 from dpmpc.errors import UsageError
 from dpmpc.estimators.frames import frame_of
+from dpmpc.intake.table import Table, value_sql
+from dpmpc.records.loading import opened
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 N = 40

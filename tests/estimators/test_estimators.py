@@ -20,11 +20,11 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 import dpmpc
-from dpmpc.data.schema import Classes, Labels, Numeric, Schema
-from dpmpc.data.spelling import Spelling
 from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivacyWarning, PrivateLogisticRegression, PrivateRegressor, PrivateRidge
+from dpmpc.intake.spelling import Spelling
 from dpmpc.privacy.ledger import Ledger
+from dpmpc.records.schema import Classes, Labels, Numeric, Schema
 
 KINDS = (PrivateLogisticRegression, PrivateRidge, PrivateRegressor)
 # Most tests fit more than once, and are not about that.

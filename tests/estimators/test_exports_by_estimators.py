@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpmpc.data.spelling import Spelling
 from dpmpc.estimators import PrivateLogisticRegression
-from tests.data.abroad import ABROAD, PRINTED
-from tests.data.exports import (
+from dpmpc.intake.spelling import Spelling
+from tests.intake.abroad import ABROAD, PRINTED
+from tests.intake.exports import (
     DEVICES,
     FRENCH,
     GERMAN,

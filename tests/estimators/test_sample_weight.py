@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.data.blocks import in_memory
 from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRidge
 from dpmpc.learning.erm_blocks import owner_gradients
@@ -14,6 +13,7 @@ from dpmpc.learning.losses import LOGISTIC, Loss, ridge
 from dpmpc.learning.method import Learning
 from dpmpc.learning.softmax import SOFTMAX
 from dpmpc.privacy.spread import amplification
+from dpmpc.records.blocks import in_memory
 
 PLAIN: dict[str, Any] = {
     "bounds": (-4.0, 4.0), "engine": "clear", "iterations": 4, "step": 1.0, "lam": 0.01, "average": "none",

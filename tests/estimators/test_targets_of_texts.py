@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpmpc.data.spelling import Spelling
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge
 from dpmpc.estimators.targets import labels, quantities
+from dpmpc.intake.spelling import Spelling
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 ASKED: dict[str, Any] = {"epsilon": 20.0, "delta": 1e-5, "engine": "clear", "basis": "linear"}

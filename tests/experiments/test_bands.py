@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.data.blocks import in_memory
 from dpmpc.experiments import bands
 from dpmpc.experiments.bands import Case, covered, descent_covariance, descents, drawn, functional_covariance
 from dpmpc.learning.erm_blocks import solve
 from dpmpc.learning.functional import coefficients, minimiser
 from dpmpc.learning.losses import LOGISTIC
+from dpmpc.records.blocks import in_memory
 from dpmpc.runs.adviser import Choice
 
 RUNS = 400  # a trace over four numbers has a deviation of 4 % then, and 0.3 is more than seven of them

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmpc.data.schema import Categorical, Numeric, Range
 from dpmpc.experiments import bounds, central
 from dpmpc.experiments.bounds import LISTED, WAYS, beside, public, scores
 from dpmpc.experiments.central import cells_of, read, split_of
 from dpmpc.experiments.corpus import Raw
+from dpmpc.records.schema import Categorical, Numeric, Range
 
 
 def heaped(n: int = 4000) -> Raw:

@@ -53,7 +53,7 @@ def test_differences_are_paired_by_split_and_against_the_best_private_rival() ->
 
 
 def test_the_page_says_what_the_runs_that_are_kept_say() -> None:
-    """Its tables, its lists and its counts, of all and by when sets were picked; and the CHANGELOG's."""
+    """Its tables, its lists and its counts, of all and by when sets were picked."""
     known, lines = read(DOCS / "experiments" / "central" / "runs.csv"), TEXT.splitlines()
     assert "\n".join(beside(known)) in TEXT and "\n".join(lists(known)) in TEXT
     head = lines.index("| set | epsilon | reach | additive less linear |")
@@ -68,8 +68,6 @@ def test_the_page_says_what_the_runs_that_are_kept_say() -> None:
         of = counted(known, [each.name for each in sets])
         said = ", ".join(f"{number} {word}" for word, number in of.items() if number)
         assert f"- {len(sets)} that were picked after {when}: {said}" in TEXT, when
-    changes = (DOCS.parent / "CHANGELOG.md").read_text("utf-8")
-    assert f"of {sum(found.values())} comparisons of the defaults, 20 splits or more each, {whole}" in changes
 
 
 def test_the_page_says_how_the_defaults_stand_beside_opacus() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.data import load_dataset
 from dpmpc.errors import UsageError
 from dpmpc.experiments import attack, convergence, defaults, network, not_worth, parties, surveyed, utility
 from dpmpc.experiments.figures import Dot, DotPanel, draw_dots
@@ -26,6 +25,7 @@ from dpmpc.privacy.cape import collusion_factor
 from dpmpc.privacy.gaussian import gaussian_epsilon, gaussian_scale
 from dpmpc.privacy.literature import rajkumar_printed_root
 from dpmpc.privacy.spread import logistic_spread
+from dpmpc.records import load_dataset
 
 DATA = Path(os.environ.get("DPMPC_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 SIZES = [3, 17, 1, 30, 9]

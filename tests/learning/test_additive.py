@@ -8,9 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from dpmpc.data.bends import KNOTS, bends, evenly, values_at_knots
-from dpmpc.data.blocks import in_memory
-from dpmpc.data.schema import (
+from dpmpc.errors import UsageError
+from dpmpc.learning.additive import Additive
+from dpmpc.learning.knots import knots_of
+from dpmpc.learning.method import METHODS, Learning
+from dpmpc.learning.survey import Survey
+from dpmpc.learning.survey_columns import survey_of, surveyed_schema
+from dpmpc.records.blocks import in_memory
+from dpmpc.records.schema import (
     Categorical,
     Classes,
     Column,
@@ -23,12 +28,7 @@ from dpmpc.data.schema import (
     Surveyed,
     Target,
 )
-from dpmpc.errors import UsageError
-from dpmpc.learning.additive import Additive
-from dpmpc.learning.knots import knots_of
-from dpmpc.learning.method import METHODS, Learning
-from dpmpc.learning.survey import Survey
-from dpmpc.learning.survey_columns import survey_of, surveyed_schema
+from dpmpc.records.spline_basis import KNOTS, bends, evenly, values_at_knots
 
 LABEL = Labels("y", ("1",), ("0",))
 
@@ -168,7 +168,7 @@ def test_the_curves_add_up_to_the_score_of_every_record_and_survive_json(target:
 
 def plain(column: Column, values: np.ndarray) -> list[object]:
     """The values as a user has them; of surveyed texts one whose bucket it is."""
-    from dpmpc.data.hashing import bucket
+    from dpmpc.intake.hashing import bucket
 
     if isinstance(column, Categorical):
         return [{-1: None, -2: "unheard of"}.get(int(v), ("a", "b", "c")[int(v)]) for v in values]

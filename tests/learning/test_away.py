@@ -19,12 +19,9 @@ import duckdb
 import numpy as np
 import pytest
 
-from dpmpc.data import Schema, load
-from dpmpc.data.loading import opened
-from dpmpc.data.partitions import partitions_of, places_of
-from dpmpc.data.schema import Labels, Numeric
-from dpmpc.data.spelling import PLAIN
 from dpmpc.errors import UsageError
+from dpmpc.intake.partitions import partitions_of, places_of
+from dpmpc.intake.spelling import PLAIN
 from dpmpc.learning.away import Away, Owner, Work, mean_away, owner_of
 from dpmpc.learning.erm_blocks import optima, owner_coefficients, owner_gradients
 from dpmpc.learning.losses import LOGISTIC
@@ -32,6 +29,9 @@ from dpmpc.learning.survey import Survey
 from dpmpc.learning.tiled import tiles
 from dpmpc.processes.elsewhere import TRIES, Workers
 from dpmpc.processes.executors import executor_maker
+from dpmpc.records import Schema, load
+from dpmpc.records.loading import opened
+from dpmpc.records.schema import Labels, Numeric
 from dpmpc.runs.request import Request
 from dpmpc.statistics.columns import Category, Columns, Quantity
 from dpmpc.statistics.tables import Tables
@@ -85,7 +85,7 @@ def test_sums_are_those_of_one_machine_to_the_last_bit(
     precision: Any, held_out: bool, partitions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if precision == "double":
-        monkeypatch.setattr("dpmpc.data.engine.duckdb.connect", duckdb.connect)  # with threads of its own
+        monkeypatch.setattr("dpmpc.intake.engine.duckdb.connect", duckdb.connect)  # with threads of its own
     mine = np.random.default_rng(2).random(N) < 0.9 if held_out else None
     kept = np.arange(N) if mine is None else np.flatnonzero(mine)
     one = load(partitions, schema=SCHEMA, test_fraction=0.0, precision=precision,

@@ -9,8 +9,6 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from dpmpc.data.blocks import Records
-from dpmpc.data.schema import Classes, Labels, Range
 from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.learning.class_weights import Weighted, balancing, parsed
@@ -22,6 +20,8 @@ from dpmpc.learning.model import read_model
 from dpmpc.learning.predict import predict
 from dpmpc.learning.softmax import SOFTMAX
 from dpmpc.learning.survey import Survey
+from dpmpc.records.blocks import Records
+from dpmpc.records.schema import Classes, Labels, Range
 from dpmpc.runs.request import Request
 from tests.runs import run
 
@@ -93,7 +93,7 @@ def test_weighted_optima_are_scikit_learns() -> None:
     ],
 )
 def test_a_survey_counts_labels(target: Labels, values: list[object]) -> None:
-    from dpmpc.data.hashing import bucket
+    from dpmpc.intake.hashing import bucket
 
     number = isinstance(values[0], float)
     questions = Survey(("x", "y"), ()) if number else Survey(("x",), ("y",))

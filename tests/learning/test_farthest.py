@@ -4,11 +4,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpmpc.data.blocks import in_memory
 from dpmpc.learning.erm_blocks import optima
 from dpmpc.learning.losses import LOGISTIC, Loss, farthest, ridge
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.learning.softmax import SOFTMAX
+from dpmpc.records.blocks import in_memory
 
 LOSSES = (LOGISTIC, ridge(0.25), ridge(0.75))
 

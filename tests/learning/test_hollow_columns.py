@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dpmpc.data.schema import Labels, Schema
 from dpmpc.learning.survey import Found, Survey
 from dpmpc.learning.survey_columns import surveyed_schema
+from dpmpc.records.schema import Labels, Schema
 
 N, NOISE = 3000, 30.0
 ROWS = np.arange(N)

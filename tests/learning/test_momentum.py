@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from dpmpc.data.blocks import in_memory
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import Learning
+from dpmpc.records.blocks import in_memory
 
 
 def learner(**settings: object) -> Learner:

@@ -10,7 +10,6 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize
 
-from dpmpc.data.blocks import in_memory
 from dpmpc.estimators import PrivateRegressor
 from dpmpc.learning.erm_blocks import solve
 from dpmpc.learning.learner import Learner
@@ -19,6 +18,7 @@ from dpmpc.learning.method import Learning
 from dpmpc.learning.ordinal import WIDTH, OrdinalLoss
 from dpmpc.learning.quantiles import QuantileLoss
 from dpmpc.learning.task import TASKS
+from dpmpc.records.blocks import in_memory
 
 CLIP = 0.25
 TAUS = {"median": 0.5, "quantile10": 0.1, "quantile90": 0.9}

@@ -12,13 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.data import Query, Schema, load
-from dpmpc.data.database import reachable
-from dpmpc.data.loading import opened
-from dpmpc.data.ranges import Ranges, ordered, ranges_of
-from dpmpc.data.schema import Labels, Numeric
-from dpmpc.data.spelling import PLAIN
 from dpmpc.errors import UsageError, public_text
+from dpmpc.intake.database import reachable
+from dpmpc.intake.ranges import Ranges, ordered, ranges_of
+from dpmpc.intake.spelling import PLAIN
 from dpmpc.learning.away import Away, Owner, Task, mean_away, owner_of
 from dpmpc.learning.erm_blocks import owner_gradients
 from dpmpc.learning.losses import LOGISTIC
@@ -26,6 +23,9 @@ from dpmpc.learning.survey import Survey
 from dpmpc.learning.tiled import tiles
 from dpmpc.processes.elsewhere import Workers
 from dpmpc.processes.executors import executor_maker
+from dpmpc.records import Query, Schema, load
+from dpmpc.records.loading import opened
+from dpmpc.records.schema import Labels, Numeric
 from tests.endurance.canary_search import WORDS
 from tests.learning.test_away import CANARY, Once, Products, workers
 

@@ -11,12 +11,12 @@ from sklearn.linear_model import LogisticRegression
 
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.blocks import in_memory
 from dpmpc.errors import UsageError
 from dpmpc.learning.erm_blocks import accuracy, objective, optima, owner_gradients, scores, solve
 from dpmpc.learning.method import Learning
 from dpmpc.learning.predict import predict
 from dpmpc.learning.softmax import SOFTMAX, predicted, probabilities
+from dpmpc.records.blocks import in_memory
 from tests.runs import dpmpc, run, small
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dpmpc.data.loading import opened
-from dpmpc.data.mapping import targets_of
-from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema, Target
-from dpmpc.data.spelling import Spelling
+from dpmpc.intake.spelling import Spelling
+from dpmpc.records.loading import opened
+from dpmpc.records.mapping import targets_of
+from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
 
 COLUMNS = (Numeric("x", 0.0, 1.0),)
 

@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner
 
 from dpmpc.cli.main import group
-from dpmpc.data import CsvFile, load
-from dpmpc.data.schema import Labels, Numeric, Schema
-from dpmpc.data.spelling import Spelling
 from dpmpc.errors import RecordError
+from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.model import write_model
 from dpmpc.learning.predict import predict
+from dpmpc.records import CsvFile, load
+from dpmpc.records.schema import Labels, Numeric, Schema
 
 SCHEMA = Schema((Numeric("x", -1.0, 1.0), Numeric("caf\u00e9", 0.0, 1.0)), Labels("y", ("yes",), ("no",)))
 

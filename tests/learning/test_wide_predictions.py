@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.data import CsvFile, holding, load
-from dpmpc.data.schema import Categorical, Column, Date, Labels, Numeric, Schema
-from dpmpc.data.spelling import Spelling
-from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
+from dpmpc.intake import staging as holding
+from dpmpc.intake.spelling import Spelling
+from dpmpc.intake.table import Table
 from dpmpc.learning.model import write_model
 from dpmpc.learning.predict import Predictions, predict
+from dpmpc.records import CsvFile, load
+from dpmpc.records.schema import Categorical, Column, Date, Labels, Numeric, Schema
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.data import Schema, load
-from dpmpc.data.schema import Labels, Numeric
-from dpmpc.data.spelling import PLAIN
 from dpmpc.errors import UsageError
+from dpmpc.intake.spelling import PLAIN
 from dpmpc.learning.away import Away, Owner, owner_of
 from dpmpc.learning.erm_blocks import owner_gradients
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.processes.elsewhere import TRIES, Workers
+from dpmpc.records import Schema, load
+from dpmpc.records.schema import Labels, Numeric
 from tests.endurance.canary_search import NUMBERS, WORDS
 
 pytestmark = pytest.mark.usefixtures("small_tables")

@@ -14,11 +14,11 @@ from dpmpc.aggregation.plan.guarantee import covers, neighbours_of, promise_of
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of
-from dpmpc.data.blocks import in_memory
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.privacy.composition import mechanism_for
 from dpmpc.privacy.persons import Persons
+from dpmpc.records.blocks import in_memory
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
 from dpmpc.statistics.cells import Records

@@ -14,7 +14,6 @@ from dpmpc.aggregation.plan.guarantee import covers, neighbours_of
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of
-from dpmpc.data.blocks import in_memory
 from dpmpc.errors import UsageError
 from dpmpc.learning.functional import coordinates
 from dpmpc.learning.method import METHODS, Learning
@@ -24,6 +23,7 @@ from dpmpc.privacy.entry import RELEASE, Entry, Line, packed, parsed
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
 from dpmpc.privacy.spread import logistic_reach, logistic_spread
+from dpmpc.records.blocks import in_memory
 from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.runs.request import Request
 

@@ -8,11 +8,11 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from dpmpc.data.blocks import in_memory
 from dpmpc.learning import erm
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.privacy import spread
 from dpmpc.privacy.spread import amplification, logistic_spread, softmax_reach
+from dpmpc.records.blocks import in_memory
 
 NORMS = (0.0, 0.3, 1.0, 2.0, 5.0, 9.5, 40.0, 300.0, 1e4)
 

@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from dpmpc.cli.advise import command
-from dpmpc.data import Dataset, load_dataset
 from dpmpc.errors import UsageError
 from dpmpc.learning import erm
 from dpmpc.learning.lengths import CURVED, ENOUGH, GROWS, LAMS, LONGEST, STEP_SHARE
@@ -19,6 +18,7 @@ from dpmpc.learning.rehearsal import WIDEST, Stage
 from dpmpc.privacy.gaussian import gaussian_scale, mu_of_budget
 from dpmpc.privacy.laplace import laplace_scale
 from dpmpc.privacy.spread import logistic_spread
+from dpmpc.records import Dataset, load_dataset
 from dpmpc.runs.adviser import (
     BETTER,
     SWAMPED,

@@ -24,13 +24,12 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli import main as cli
 from dpmpc.cli.check import command as check_command
 from dpmpc.cli.train_options import OPTIONS
-from dpmpc.data.planned import planned_sizes
-from dpmpc.data.schema import Classes, Labels
-from dpmpc.data.written import known_keys
 from dpmpc.errors import UsageError
+from dpmpc.intake.written import known_keys
 from dpmpc.mpc.transport import credentials
 from dpmpc.mpc.transport.credentials import make_request, sign_request
 from dpmpc.privacy.account import account_folder
+from dpmpc.records.schema import Classes, Labels
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_file import ConsortiumFile, editor_schema
 from dpmpc.runs.consortium_text import Founding, text_of
@@ -455,7 +454,7 @@ def test_check_holds_records_against_what_a_kits_plan_says_of_that_site(tmp_path
     plans = [found / f"owner{k}" / "plan.json" for k in (0, 1)]
     assert [owner_of_kit(plan) for plan in plans] == [0, 1]
     assert owner_of_kit(found / "party0" / "plan.json") is None
-    sizes = planned_sizes(plans[0])
+    sizes = Plan.read(plans[0]).all_sizes
     assert sizes[0] != sizes[1]
     mine = write(tmp_path, "age,sex,outcome\n" + "50,f,ill\n" * (sizes[0] - 1) + "50,m,well\n", "mine.csv")
     alone = tmp_path / "plan.json"

@@ -19,12 +19,12 @@ from dpmpc.aggregation.plan.stages import after_first
 from dpmpc.circuits.gaussian import _plan_gaussian
 from dpmpc.circuits.sampler import noise_program
 from dpmpc.cli.main import group
-from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.additive import Additive
 from dpmpc.learning.predict import predict
 from dpmpc.learning.survey_columns import ANY
 from dpmpc.privacy import gaussian
+from dpmpc.records.schema import Labels, Numeric, Schema
 from dpmpc.runs import adviser, own_records, owner_process
 from dpmpc.runs.planning import advised_with_survey, plan_with_survey
 from dpmpc.runs.request import Request

@@ -14,12 +14,12 @@ import pytest
 
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import stage_plan
-from dpmpc.data.schema import Labels, Numeric, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.assignment import Assignment, hashes, in_places
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
+from dpmpc.records.schema import Labels, Numeric, Schema
 from dpmpc.runs import forecast
 from dpmpc.runs.figure_lines import read_lines
 from dpmpc.runs.job import OwnersJob, StageJob

@@ -14,16 +14,16 @@ from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
-from dpmpc.data import CsvFile, Schema, load
-from dpmpc.data.loading import opened
-from dpmpc.data.table import Table
 from dpmpc.errors import UsageError
+from dpmpc.intake.table import Table
 from dpmpc.learning.model import read_model
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.account import account_folder
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.privacy.stored_parts import by_place
+from dpmpc.records import CsvFile, Schema, load
+from dpmpc.records.loading import opened
 from dpmpc.runs import forecast, start
 from dpmpc.runs.figure_lines import read_lines
 from dpmpc.runs.forecast import LOUDEST, off_by

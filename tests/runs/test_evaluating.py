@@ -13,14 +13,14 @@ from sklearn.metrics import r2_score, root_mean_squared_error
 
 from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.derive import looked
-from dpmpc.data.loading import opened
-from dpmpc.data.table import Block, Table
 from dpmpc.errors import UsageError
+from dpmpc.intake.table import Block, Table
 from dpmpc.learning.model import read_model
 from dpmpc.learning.predict import predict
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import ledgers_below, read_ledger
+from dpmpc.records.derive import looked
+from dpmpc.records.loading import opened
 from dpmpc.runs.evaluating import parting, splitting
 from dpmpc.runs.forecast import LOUDEST, cells_of, off_by
 from dpmpc.runs.named_records import load
@@ -248,8 +248,8 @@ def test_data_sets_that_are_public_have_both_kinds_of_figures(tmp_path: Path) ->
 def test_what_noise_does_to_the_auc_of_a_rarer_class_is_foreseen(share: float, epsilon: float, held: int) -> None:
     """The deviation over 200 draws of noise is between half and twice the forecast, of whose logarithm it is off by
     about 0.05: by chance less than once in 1e9. Cells are so wide only where noise hides it."""
-    from dpmpc.data.schema import Labels, Numeric, Schema
     from dpmpc.privacy.gaussian import mu_of_budget
+    from dpmpc.records.schema import Labels, Numeric, Schema
     from dpmpc.statistics.figures import auc
 
     rng = np.random.default_rng(5)
@@ -301,8 +301,8 @@ def test_a_rare_class_is_said_to_be_unsure_before_anything_is_spent(tmp_path: Pa
 def test_what_noise_will_do_is_foreseen_within_half_of_it() -> None:
     """The deviation of AUC over 200 draws of noise against the forecast, of a usual model."""
     frame = people(4000)
-    from dpmpc.data.schema import Labels, Numeric, Schema
     from dpmpc.privacy.gaussian import mu_of_budget
+    from dpmpc.records.schema import Labels, Numeric, Schema
 
     schema = Schema((Numeric("x", -3, 3),), Labels("y", ("yes",), ("no",)))
     theta = np.array([3.0, -1.0])

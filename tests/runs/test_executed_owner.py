@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.spelling import Spelling
 from dpmpc.errors import UsageError
+from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.away import Away
 from dpmpc.learning.learner import Learner
 from dpmpc.privacy.ledgers import merge, read_ledgers

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.plan.stages import after_first, noise_of
-from dpmpc.data import CsvFile, holding
-from dpmpc.data.loading import opened
-from dpmpc.data.schema import Labels, Schema
-from dpmpc.data.table import Table
+from dpmpc.intake import staging as holding
+from dpmpc.intake.table import Table
 from dpmpc.learning.survey import Survey
+from dpmpc.records import CsvFile
+from dpmpc.records.loading import opened
+from dpmpc.records.schema import Labels, Schema
 from dpmpc.runs.named_records import load_owner
 from dpmpc.runs.plan_of_machines import plan_of_machines
 from dpmpc.runs.request import Request
-from tests.data.abroad import ABROAD
-from tests.data.exports import EXPORTS, GERMAN, JAPANESE, Export
+from tests.intake.abroad import ABROAD
+from tests.intake.exports import EXPORTS, GERMAN, JAPANESE, Export
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import dpmpc
-from dpmpc.data.loading import opened
-from dpmpc.data.spelling import Spelling
+from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.predict import predict
+from dpmpc.records.loading import opened
 from dpmpc.runs.request import Request
 from dpmpc.runs.surveying import owners_of_records
-from tests.data.exports import Rng
+from tests.intake.exports import Rng
 
 N = 800
 ASKED: dict[str, Any] = {

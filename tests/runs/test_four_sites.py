@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.schema import Categorical, Labels, Numeric, Schema
 from dpmpc.errors import UsageError
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import write_model
+from dpmpc.records.schema import Categorical, Labels, Numeric, Schema
 from dpmpc.runs.named_records import load_owner
 from dpmpc.runs.planning import facts_without_records, plan_of
 from dpmpc.runs.request import Request

@@ -14,12 +14,10 @@ from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data import Schema
-from dpmpc.data.schema import Labels, Numeric
-from dpmpc.data.spelling import Spelling
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import read_model
 from dpmpc.learning.survey import Survey
@@ -29,6 +27,8 @@ from dpmpc.privacy.gaussian import epsilon_of_mu, gaussian_scale, mu_of_budget
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
 from dpmpc.privacy.spread import amplification
+from dpmpc.records import Schema
+from dpmpc.records.schema import Labels, Numeric
 from dpmpc.runs.adviser import Circumstances, advise
 from dpmpc.runs.named_records import load
 from dpmpc.runs.placement import Placement
@@ -279,9 +279,9 @@ def test_surveys_through_parties_open_what_the_clear_engine_computes(tmp_path: P
 
 def test_the_surveys_vectors_are_those_of_training_records(tmp_path: Path) -> None:
     """The same owners and the same split as training's, whatever is read at once."""
-    from dpmpc.data.draft import rounded
-    from dpmpc.data.loading import CsvFile
-    from dpmpc.data.loading import opened as opened_source
+    from dpmpc.records.draft import rounded
+    from dpmpc.records.loading import CsvFile
+    from dpmpc.records.loading import opened as opened_source
     from dpmpc.runs import surveying
 
     request = asked(hospitals(tmp_path / "h.csv", 120), run_id="r", max_rows=100)

@@ -17,10 +17,10 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire import news
 from dpmpc.aggregation.wire.paths import transcript_path
 from dpmpc.aggregation.wire.transcript import Opened
-from dpmpc.data.schema import Numeric, Schema
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.ledgers import merge, read_ledgers
+from dpmpc.records.schema import Numeric, Schema
 from dpmpc.runs import stages
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import plan_only

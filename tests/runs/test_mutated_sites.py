@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dpmpc.aggregation.plan.fields import differing, marks
-from dpmpc.data.written import written
 from dpmpc.errors import UsageError
+from dpmpc.intake.written import written
 from dpmpc.runs.consortium_file import ConsortiumFile
 from tests.endurance.mutated_sites import BASES, based, met, mutants, read, text_of, wrong_with
 from tests.runs import own_addresses

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data import CsvFile
-from dpmpc.data.loading import opened
-from dpmpc.data.ownership import Kept
-from dpmpc.data.persons import kept, without_person
-from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema, Target
-from dpmpc.data.spelling import Spelling
 from dpmpc.errors import RecordError, number_of, public_text
+from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.model import read_model
+from dpmpc.records import CsvFile
+from dpmpc.records.loading import opened
+from dpmpc.records.ownership import Kept
+from dpmpc.records.persons import kept, without_person
+from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.runs.job import OwnersJob
 from dpmpc.runs.named_records import as_planned, held_against, load_owner
 from dpmpc.runs.own_records import own_records

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import dpmpc
-from dpmpc.data.spelling import Spelling
 from dpmpc.errors import DpmpcError
+from dpmpc.intake.spelling import Spelling
 
 N = 600
 ASKED: dict[str, Any] = {

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from runs import dpmpc, own_addresses
 
-from dpmpc.data.loading import CsvFile, opened
 from dpmpc.errors import UsageError
+from dpmpc.records.loading import CsvFile, opened
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.kit import write_kits
 from dpmpc.runs.named_records import held_against

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import dpmpc
-from dpmpc.data.schema import Numeric, Schema, Surveyed
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRidge
+from dpmpc.records.schema import Numeric, Schema, Surveyed
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:\d+ fits on :dpmpc.estimators.spending.PrivacyWarning")
 ASKED: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "engine": "clear"}

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dpmpc
-from dpmpc.data import Schema
-from dpmpc.data.blocks import check_room
 from dpmpc.errors import RecordError
+from dpmpc.records import Schema
+from dpmpc.records.blocks import check_room
 from dpmpc.runs import surveying
 
 N = 6000

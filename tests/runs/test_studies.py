@@ -10,13 +10,13 @@ import pytest
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
-from dpmpc.data import CsvFile
-from dpmpc.data.loading import opened
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
 from dpmpc.errors import UsageError
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
+from dpmpc.records import CsvFile
+from dpmpc.records.loading import opened
 from dpmpc.runs import forecast
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.named_records import looked_at

@@ -19,14 +19,14 @@ from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.plan.stages import after_first, noise_of
-from dpmpc.data import CsvFile
-from dpmpc.data.loading import opened
-from dpmpc.data.schema import Numeric, Schema, Surveyed
-from dpmpc.data.spelling import Spelling
 from dpmpc.errors import PeerError, UsageError
+from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
+from dpmpc.records import CsvFile
+from dpmpc.records.loading import opened
+from dpmpc.records.schema import Numeric, Schema, Surveyed
 from dpmpc.runs import stages
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.consortium_text import Founding, text_of

@@ -9,12 +9,12 @@ import pytest
 from scipy.special import chdtrc, ndtri
 from sklearn.isotonic import isotonic_regression
 
-from dpmpc.data.loading import opened
 from dpmpc.errors import UsageError
+from dpmpc.outcome import Answer, Level
+from dpmpc.records.loading import opened
 from dpmpc.statistics import intervals, survival
-from dpmpc.statistics.asking import Answer
 from dpmpc.statistics.columns import Columns
-from dpmpc.statistics.intervals import Level, Pair, linear, quadratic, ratio, share
+from dpmpc.statistics.intervals import Pair, linear, quadratic, ratio, share
 from dpmpc.statistics.layout import Unit
 from dpmpc.statistics.quantiles import isotonic, leaves, quantile, rank_variances
 from dpmpc.statistics.survival import chi_square_tail

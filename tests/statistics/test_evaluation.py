@@ -7,14 +7,13 @@ import pandas as pd
 import pytest
 from sklearn.metrics import balanced_accuracy_score, brier_score_loss, r2_score, roc_auc_score
 
-from dpmpc.data.loading import opened
-from dpmpc.data.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.errors import UsageError
-from dpmpc.statistics.asking import Answer
+from dpmpc.outcome import Answer, Level
+from dpmpc.records.loading import opened
+from dpmpc.records.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.evaluation import auc, two_classes
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.scores import Model, Scores
 from dpmpc.statistics.tables import Tables
 
@@ -38,7 +37,7 @@ def encoded(tables: Tables, frame: pd.DataFrame) -> np.ndarray:
 
 def scored(schema: Schema, theta: list[float], frame: pd.DataFrame) -> np.ndarray:
     """The scores, by the library's own preprocessing."""
-    from dpmpc.data.mapping import Mapping
+    from dpmpc.records.mapping import Mapping
 
     with opened(frame.drop(columns=[schema.target.name])) as (table, _):
         X, _ = Mapping(table, schema, labels=False).arrays()

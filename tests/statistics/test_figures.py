@@ -17,16 +17,16 @@ from sklearn.metrics import (
     roc_auc_score,
 )  # fmt: skip
 
-from dpmpc.data.loading import opened
-from dpmpc.data.mapping import Mapping
-from dpmpc.data.schema import Classes, Labels, Numeric, Range, Schema
+from dpmpc.outcome import Number
+from dpmpc.records.loading import opened
+from dpmpc.records.mapping import Mapping
+from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema
 from dpmpc.runs.figure_lines import figure_lines
 from dpmpc.runs.request import Request
 from dpmpc.statistics import figures
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.evaluated import NAME, figures_of, question
 from dpmpc.statistics.figures import Figures, corrected, plain, plain_one
-from dpmpc.statistics.intervals import Number
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables
 
@@ -282,7 +282,7 @@ def test_the_ordinary_pipeline_has_columns_as_the_file_has_them(tmp_path: Path) 
     from sklearn.preprocessing import StandardScaler
 
     import dpmpc
-    from dpmpc.data.loading import opened
+    from dpmpc.records.loading import opened
     from dpmpc.runs.surveying import owners_of_records
 
     rng = np.random.default_rng(4)

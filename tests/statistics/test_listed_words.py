@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.data.schema import Categorical, Labels, Schema
-from dpmpc.data.spelling import Spelling
+from dpmpc.intake.spelling import Spelling
+from dpmpc.records.schema import Categorical, Labels, Schema
 from dpmpc.runs.stats import stats
 from dpmpc.runs.synth import synth
 

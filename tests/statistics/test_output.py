@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from dpmpc.errors import UsageError
+from dpmpc.outcome import Answer, Level, Number
 from dpmpc.privacy.gaussian import gaussian_scale
-from dpmpc.statistics.asking import Answer
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.expected import expected, lines, refuse_hopeless
-from dpmpc.statistics.intervals import Level, Number
 from dpmpc.statistics.output import as_csv, as_json, as_markdown, as_text, frame, rows, shown
 from dpmpc.statistics.page import as_html
 from dpmpc.statistics.pictures import _ticks

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 import dpmpc
 from dpmpc.cli.main import group
-from dpmpc.data.schema import Labels, Schema, Surveyed
 from dpmpc.errors import RecordError
+from dpmpc.records.schema import Labels, Schema, Surveyed
 from dpmpc.statistics.columns import Columns, Quantity
 
 pytestmark = pytest.mark.usefixtures("small_tables")

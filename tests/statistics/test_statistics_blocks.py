@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from statistics_tests import AGE, ARM, DOSE, HEIGHT, SEX, SITE, farthest
 
-from dpmpc.data.loading import CsvFile, opened
-from dpmpc.data.schema import Categorical, Classes, Labels, Numeric, Schema, Surveyed
 from dpmpc.errors import UsageError
+from dpmpc.records.loading import CsvFile, opened
+from dpmpc.records.schema import Categorical, Classes, Labels, Numeric, Schema, Surveyed
 from dpmpc.runs.stats import owned
 from dpmpc.statistics.blocks import Block, Counts, Moments, Products, Tree, width
 from dpmpc.statistics.cells import Axis, Bins, Levels, Records, even, logarithmic, octaves
@@ -208,7 +208,7 @@ def test_what_cannot_be_asked_is_refused() -> None:
 
 
 def test_columns_come_from_a_schema() -> None:
-    from dpmpc.data.schema import Categorical, Labels, Numeric, Schema, Surveyed
+    from dpmpc.records.schema import Categorical, Labels, Numeric, Schema, Surveyed
 
     schema = Schema(
         (

@@ -12,12 +12,12 @@ from click.testing import CliRunner
 import dpmpc
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.main import group
-from dpmpc.data.schema import Categorical, Labels, Numeric, Schema
-from dpmpc.data.spelling import Spelling
 from dpmpc.errors import UsageError
+from dpmpc.intake.spelling import Spelling
+from dpmpc.outcome import Level
+from dpmpc.records.schema import Categorical, Labels, Numeric, Schema
 from dpmpc.runs.questions import asked_of, flattered, read_queries, warn_of
 from dpmpc.runs.stats import OPENED, dry, noise_of, plan_of_tables, reopened
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import STEP, Tables
 
@@ -58,7 +58,7 @@ def test_real_parties_open_the_same_sums_with_one_copy_of_noise(people: pd.DataF
     found = dpmpc.stats(people, ASKED, owners="site", bounds=BOUNDS, engine=engine, **PROMISE)
     tables, sizes = found.tables, found.plan.sizes
     assert sorted(sizes) == sorted(people["site"].value_counts())
-    from dpmpc.data.loading import opened
+    from dpmpc.records.loading import opened
 
     with opened(people) as (table, _):
         exact = tables.encode(table)[0] * STEP

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from scipy import optimize, stats
 
-from dpmpc.data.loading import opened
+from dpmpc.outcome import Level
+from dpmpc.records.loading import opened
 from dpmpc.statistics.columns import Columns
-from dpmpc.statistics.intervals import Level
 from dpmpc.statistics.products import correlation
 from dpmpc.statistics.survival import _nearest, log_rank, log_rank_within, survival
 from dpmpc.statistics.tables import Tables

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 import dpmpc
-from dpmpc.data.hashing import BUCKETS
-from dpmpc.data.loading import opened
-from dpmpc.data.spelling import PLAIN, Spelling
 from dpmpc.errors import RecordError
+from dpmpc.intake.hashing import BUCKETS
+from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.privacy.ledgers import merge, read_ledgers
+from dpmpc.records.loading import opened
 from dpmpc.runs.synth_columns import decimals_of, most_levels, public_columns
 from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.statistics.columns import Bucketed, Columns

@@ -8,10 +8,11 @@ import pytest
 from scipy import optimize, stats
 
 from dpmpc.errors import UsageError
+from dpmpc.outcome import Level, Number
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.statistics.compile import axis_of
-from dpmpc.statistics.intervals import Floats, Level, Number
+from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.pooled import pooled
 from dpmpc.statistics.tables import Tables

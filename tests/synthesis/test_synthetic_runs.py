@@ -16,10 +16,10 @@ import dpmpc
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.main import group
-from dpmpc.data.schema import checked_bounds
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.ledgers import read_ledgers
+from dpmpc.records.schema import checked_bounds
 from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.stages import settled_plan
 from dpmpc.runs.stats import noise_of, reopened

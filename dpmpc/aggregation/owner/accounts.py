@@ -18,7 +18,7 @@ def account_of(
     if said is not None:
         return Account(said_path(said, "account").expanduser().absolute(), keeps)
     if not callers and plan.data_id == data_digest(plan.data):
-        from dpmpc.data import NAMES  # with the readers of records, which parties of vectors do without
+        from dpmpc.records import NAMES
 
         if plan.data in NAMES:
             return None

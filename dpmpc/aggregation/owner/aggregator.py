@@ -21,7 +21,7 @@ from dpmpc.aggregation.owner.company import Started
 from dpmpc.aggregation.owner.encoding import as_blocks, decode, encode
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
-from dpmpc.aggregation.owner.session import WAIT, Release, Session, session_of
+from dpmpc.aggregation.owner.session import Release, Session, session_of
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.guarantee import Promise, promise_of, report_of
@@ -31,12 +31,12 @@ from dpmpc.errors import DpmpcError, PeerError, UsageError
 from dpmpc.folders import said_path
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.mpc.transport.addresses import Endpoint
-from dpmpc.mpc.transport.heartbeat import STALL, check_stall
+from dpmpc.mpc.transport.heartbeat import STALL, WAIT, check_stall
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.background import Pending, Ready
 
-__all__ = ["WAIT", "Aggregator", "Release"]
+__all__ = ["Aggregator", "Release"]
 
 
 class ByOneSession:

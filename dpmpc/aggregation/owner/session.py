@@ -31,12 +31,11 @@ from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.transport.abort_reason import public_reason
 from dpmpc.mpc.transport.addresses import Endpoint
-from dpmpc.mpc.transport.heartbeat import STALL
+from dpmpc.mpc.transport.heartbeat import STALL, WAIT
 from dpmpc.mpc.transport.tls import Tls
 from dpmpc.processes.background import Pending, Ready
 
 T = TypeVar("T")
-WAIT = 60.0  # seconds for the other processes to come
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,12 @@ from dpmpc.aggregation.wire.refusal import refusal_told
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.folders import OUT, make_folder, said_path
 from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
-from dpmpc.mpc.transport.heartbeat import STALL, check_stall
+from dpmpc.mpc.transport.heartbeat import STALL, WAIT_FOR_PEOPLE, check_stall
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
 from dpmpc.processes.supervisor import run_here
-
-WAIT = 600.0  # seconds for processes on other machines to be started
 
 
 def read_plan(plan: Plan | Path | str) -> Plan:
@@ -122,7 +120,7 @@ class Owner:
         addresses: Sequence[str],
         *,
         tls: Path | str | None = None,
-        wait: float = WAIT,
+        wait: float = WAIT_FOR_PEOPLE,
         out: Path | str | None = None,
         stall: float = STALL,
         limits: Limits = NO_LIMITS,
@@ -229,7 +227,7 @@ class Site(Owner):
         *,
         tls: Path | str | None = None,
         out: Path | str,
-        wait: float = WAIT,
+        wait: float = WAIT_FOR_PEOPLE,
         stall: float = STALL,
         threads: int | None = None,
         limits: Limits = NO_LIMITS,
@@ -306,7 +304,7 @@ class Party:
         *,
         tls: Path | str | None = None,
         out: Path | str,
-        wait: float = WAIT,
+        wait: float = WAIT_FOR_PEOPLE,
         stall: float = STALL,
         threads: int | None = None,
         limits: Limits = NO_LIMITS,

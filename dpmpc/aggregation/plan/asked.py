@@ -10,15 +10,14 @@ from typing import Any, Literal
 
 from dpmpc.aggregation.plan.names import Names
 from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, Promise
-from dpmpc.data.schema import Schema
-from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.adaptive_clipping import ClippingBound
-from dpmpc.learning.method import Learning
+from dpmpc.learning.method import Learning, learning_of
 from dpmpc.learning.source import Source, owner_factors
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
+from dpmpc.records.schema import Schema
 
 Bounds = Literal["public", "data", "survey"]
 Presence = tuple[int, ...]  # the owners whose vectors are in a sum, in order
@@ -39,9 +38,9 @@ AGREED = Attempt(-1, 0)  # the parties agree on the attempt when they meet
 @dataclass(frozen=True, kw_only=True)
 class Asked(Promise, Noise, Computing, Attendance, ABC):
     """One run: settings, chosen where nobody had said them, and public facts. `schema`: what maps every owner's records
-    into vectors (`data.schema.Schema` as JSON values), None where the caller brings vectors; its constants are public,
-    or were read off records (`bounds`, which it says where there is one). `sizes`: records of each owner (of use to
-    `weights="size"` and to record-level neighbours). `released`: what stages of the same run have released (`stages`);
+    into vectors (`records.schema.Schema` as JSON values), None where the caller brings vectors; its constants are
+    public, or were read off records (`bounds`, which it says where there is one). `sizes`: records of each owner (of
+    use to `weights="size"` and to record-level neighbours). `released`: what stages of the same run have released;
     the promise is of all. While there are stages to come, `dimension` is the largest that they can lead to.
     `capacity`: sizes are numbers of places, which records may leave empty, so that how many there are is private.
     `part`: of the data that its releases are of (`Assignment.label`), "" for all. `parties` 0: no MPC, the arithmetic
@@ -172,15 +171,12 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
         """The schema that maps records, which says task, classes and bounds, or its draft while a survey is to come."""
         if self.schema is not None:
             return Schema.from_json(self.schema)
-        draft = self.source.survey if isinstance(self.source, Learning) else None
-        return None if draft is None else draft.schema
+        return self.source.draft
 
     @property
     def learning(self) -> Learning:
-        """How a model is learned. Errors: the plan is for vectors of the caller's own."""
-        if not isinstance(self.source, Learning):
-            raise UsageError("a training run needs a plan of train; this one is for the caller's own vectors")
-        return self.source
+        """How a model is learned. Errors: the plan is of something else."""
+        return learning_of(self.source)
 
     def session_id(self, attempt: Attempt) -> bytes:
         """What every message and every stream of randomness of an attempt is bound to."""

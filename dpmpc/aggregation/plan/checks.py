@@ -8,16 +8,14 @@ from typing import get_args
 from dpmpc.aggregation.plan.asked import Asked, Bounds
 from dpmpc.aggregation.plan.one_line import is_one_line, one_line
 from dpmpc.aggregation.plan.owner_bounds import check_owners_possible
-from dpmpc.data.schema import Schema
 from dpmpc.errors import UsageError
-from dpmpc.learning.method import Learning
 from dpmpc.learning.task import check_modelled
-from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.transport.channels import MOST_RELEASES
 from dpmpc.privacy.checks import check_count
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.sensitivity import Weights
+from dpmpc.records.schema import Schema
 
 _PART = re.compile(r"(record|person):[0-9a-f]{16}/[A-Za-z_]\w*")
 
@@ -83,7 +81,7 @@ def check_plan(plan: Asked) -> None:
     plan.source.check(plan.neighbours, plan.dimension)
     if plan.schema is not None:
         _check_schema(plan, plan.schema)
-    if isinstance(plan.source, Learning) and plan.source.survey is not None:
+    if plan.source.draft is not None:
         if plan.schema is not None or plan.bounds != "survey":
             raise UsageError("a plan's schema and bounds come from its survey; this one has others; plan again")
     _check_attendance(plan)
@@ -118,7 +116,7 @@ def _check_persons(plan: Asked) -> None:
     """Errors: UsageError for a promise of persons that nobody could keep, or half of one."""
     if type(plan.capacity) is not bool:
         raise UsageError(f"a plan's sizes are capacities or not; got {plan.capacity!r}; give true or false")
-    own = isinstance(plan.source, Vectors)
+    own = not plan.source.OF_RECORDS
     if plan.neighbours == "person" and plan.person is None and not own:
         raise UsageError(
             "a promise of persons needs the column that says which person a record is of; there is none; add "

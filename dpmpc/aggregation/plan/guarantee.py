@@ -12,7 +12,6 @@ from dpmpc.circuits.convert import FIELD_BITS
 from dpmpc.errors import number_of
 from dpmpc.lazy import dataclass
 from dpmpc.learning.adaptive_clipping import ClippingBound
-from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.owner_checks import NORMS
 from dpmpc.privacy.checks import NEIGHBOURS_OF, delta_warning
 from dpmpc.privacy.composition import spending_of
@@ -25,7 +24,6 @@ _ROUNDED = 1 + 1e-9  # what the arithmetic of an accounting may be off by
 _COMPARED = 60  # sums of an owner that a check of norms compares, about
 _BITS = 180  # random bits of a sample of noise that is shared as numbers, about
 
-VECTOR_NEIGHBOURS = "one owner's whole vector replaced; the number of owners is public"
 FIXED_BEFORE = (
     "ranges, categories, classes, kinds and names of columns had been fixed without the records (they were read off "
     "them)"
@@ -64,8 +62,7 @@ class Promise:
 
 def neighbours_of(plan: Plan) -> str:
     """What the promise compares."""
-    if plan.neighbours == "owner" and isinstance(plan.source, Vectors):
-        return VECTOR_NEIGHBOURS
+    said = None
     if plan.neighbours in NEIGHBOURS_OF:
         unit, rest = NEIGHBOURS_OF[plan.neighbours].split("; ", 1)
         if plan.capacity:
@@ -73,13 +70,8 @@ def neighbours_of(plan: Plan) -> str:
             rest = rest.replace("are public", "are private, the numbers of places public")
         if plan.persons is not None and plan.touched < plan.owners:
             unit = unit.replace("at every owner", f"at {number_of(plan.touched, 'owner')}")
-        stated = f", in means of records' vectors clipped to norm {plan.clip:g}, as the caller states"
-        return f"{unit}{stated if isinstance(plan.source, Vectors) else ''}; {rest}"
-    assert isinstance(plan.source, Vectors)
-    return (
-        f"one unit whose change moves its owner's vector by at most {plan.source.sensitivity:g} in L2 norm, as the "
-        "caller states"
-    )
+        said = f"{unit}; {rest}"
+    return plan.source.unit_said(plan.neighbours, said)
 
 
 def reads_classes(plan: Plan) -> bool:

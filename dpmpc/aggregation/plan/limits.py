@@ -22,11 +22,10 @@ from dpmpc.aggregation.plan.guarantee import covers, ideal, reads_classes, units
 from dpmpc.aggregation.plan.of_vectors import VectorSettings
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
-from dpmpc.data.written import read_written
 from dpmpc.errors import UsageError
+from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import SOURCES
-from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.security import security_of
 from dpmpc.privacy.checks import check_count, delta_warning
 from dpmpc.privacy.composition import parse_budget, spending_of
@@ -222,7 +221,7 @@ class Limits:
             )
         if not vectors:
             return
-        if not isinstance(plan.source, Vectors):
+        if plan.source.OF_RECORDS:
             raise UsageError(
                 f"a program that makes vectors needs a plan for vectors; this one is of {plan.source.KIND}, whose "
                 "promise rests on how dpmpc makes them; plan with Plan.create, or take part by the command line"

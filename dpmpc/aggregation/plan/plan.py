@@ -20,14 +20,14 @@ from dpmpc.aggregation.plan.of_vectors import plan_of_vectors
 from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.aggregation.plan.stages import check_stages, stage_plan
 from dpmpc.codec import MisfitError, loads, of_json, to_json
-from dpmpc.data.schema import Schema
-from dpmpc.data.written import text_of
 from dpmpc.errors import UsageError
+from dpmpc.folders import write_file
+from dpmpc.intake.written import text_of
 from dpmpc.lazy import cached_property, dataclass
-from dpmpc.learning.method import Learning
-from dpmpc.learning.source import SOURCES, Source
+from dpmpc.learning.source import SOURCES
 from dpmpc.mpc.contract.backend import BACKENDS, Resumes
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.records.schema import Schema
 from dpmpc.settings import declared
 
 VERSION = 9
@@ -40,8 +40,7 @@ class Plan(Asked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.source, Source):
-            object.__setattr__(self, "source", self.source.promised(self.neighbours))
+        object.__setattr__(self, "source", self.source.promised(self.neighbours))
         check_plan(self)
         check_stages(self)
 
@@ -153,7 +152,9 @@ class Plan(Asked):
             del whole[name]
         source = whole.pop("source")
         if self.mapped_by is not None:  # which says them
-            del whole["bounds"], source["task"], source["classes"]
+            for of, names in ((whole, ("bounds",)), (source, self.source.BY_SCHEMA)):
+                for name in names:
+                    del of[name]
         value: dict[str, Any] = {"version": VERSION, "source": {self.source.KIND: source}}
         for group in GROUPS:
             value[group.__name__.lower()] = {name: whole.pop(name) for name in declared(group)}
@@ -199,28 +200,27 @@ class Plan(Asked):
 
     def write(self, path: Path | str) -> None:
         """Writes the plan whole or not at all."""
-        path = Path(path)
-        partial = path.with_suffix(".tmp")
-        partial.write_text(self.to_text(), encoding="utf-8")
-        partial.replace(path)
+        write_file(Path(path), self.to_text())
 
 
 def _with_schema(kind: str, source: Any, value: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The JSON values of a source of this kind, and of a plan, with what the schema of records says of both, or the
     draft of it while a survey is to come. Errors: there is neither, and they do not say it; as `Schema.from_json`."""
-    if not issubclass(SOURCES[kind], Learning) or not isinstance(source, dict):
+    names = SOURCES[kind].BY_SCHEMA
+    if not names or not isinstance(source, dict):
         return source, value
     draft = source.get("survey")
     found = value.get("schema") if draft is None else draft.get("schema")
     if found is None:
-        if not {"task", "classes"} <= source.keys():
-            raise MisfitError("a plan of learning has a schema, or says task and classes itself; this one has neither")
+        if not set(names) <= source.keys():
+            said = " and ".join(names)
+            raise MisfitError(f"a plan of {kind} has a schema, or says {said} itself; this one has neither")
         return source, value
     if not isinstance(found, dict):
         raise MisfitError(f"a plan's schema is an object; got {str(found)[:40]}")
     schema = Schema.from_json(found)
     bounds = schema.bounds if draft is None else "survey"
-    return {**source, "task": schema.task, "classes": schema.classes}, {**value, "bounds": bounds}
+    return {**source, **{name: getattr(schema, name) for name in names}}, {**value, "bounds": bounds}
 
 
 def _canonical(value: object) -> str:

@@ -6,11 +6,11 @@ from dpmpc.aggregation.plan.check_figures import owners_line, security_line
 from dpmpc.aggregation.plan.guarantee import promise_of, share_of
 from dpmpc.aggregation.plan.one_line import one_line
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.data.schema import Schema
 from dpmpc.errors import number_of
 from dpmpc.learning.survey_columns import columns_line
 from dpmpc.mpc.contract.levels import described
 from dpmpc.mpc.contract.security import security_of
+from dpmpc.records.schema import Schema
 
 
 def _blind(threshold: int) -> str:

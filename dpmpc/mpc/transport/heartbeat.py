@@ -19,6 +19,8 @@ from typing import Any, Protocol
 from dpmpc.errors import UsageError
 from dpmpc.mpc.transport.addresses import bear_with
 
+WAIT = 60.0  # seconds for the other processes to come, where one command starts them all
+WAIT_FOR_PEOPLE = 600.0  # the same, where people start them on machines of their own
 STALL = 60.0  # seconds
 BEAT = 1.0  # seconds
 LEAST_STALL = 3.0  # seconds: a few beats

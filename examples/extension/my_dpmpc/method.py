@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpmpc.data.blocks import Records
 from dpmpc.learning.method import Floats, Ints, Learning, Method
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity
+from dpmpc.records.blocks import Records
 
 
 class Centroid(Method):

@@ -1,0 +1,69 @@
+"""What is asked of the columns of a table at a look, before anything is concluded: counts, ends, words, units."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dpmpc.intake.batched import asked_of
+from dpmpc.intake.table import Table
+from dpmpc.intake.text_facts import counts_of, facts_of_texts, listed_words, odd_texts, units_of
+
+MOSTLY = 0.6  # of the fields that are there
+TOP = 1000  # values of a column that are counted
+EXACT = 100_000  # records: of more, different numbers are counted approximately
+_AT_ONCE = 16  # columns a query, so that its plan stays small
+_FIELDS = 400_000  # of texts that one query asks about together, or of _AT_ONCE columns
+Fact = dict[str, Any]
+
+
+def facts_of(table: Table, names: Sequence[str]) -> dict[str, Fact]:
+    """What one scan says of some columns, each in words of its kind; of texts, one scan each of its different ones."""
+    facts = dict[str, Fact]()
+    rest, texts = (list(filter(lambda name: (table[name].kind == "text") is text, names)) for text in (False, True))
+
+    def asked(one: Table, name: str) -> list[str]:
+        return [sql for _, sql in _asked(one, name, table.n)]
+
+    for name, found in asked_of(table, rest, asked, table.n).items():
+        facts[name] = dict(zip((key for key, _ in _asked(table, name, table.n)), found, strict=True))
+    at_once = max(_AT_ONCE, _FIELDS // max(1, table.n))
+    for begin in range(0, len(texts), at_once):
+        facts |= facts_of_texts(table, texts[begin : begin + at_once])
+    _add_texts(table, texts, facts)
+    listed = [name for name in texts if facts[name]["distinct"] <= 20 * TOP]
+    listed += [name for name in rest if table[name].kind == "number" and facts[name]["distinct"] <= TOP]
+    for name, counts in counts_of(table, listed, Table.text, most=TOP + 1).items():
+        facts[name]["counts"] = counts
+    return facts
+
+
+def _add_texts(table: Table, names: Sequence[str], facts: Mapping[str, Fact]) -> None:
+    """With the words for what is missing, units and fields that are not read, of the columns that have some."""
+    words = listed_words(table, [name for name in names if facts[name]["likely"]])
+    for name in names:
+        facts[name]["words"] = words.get(name, {})
+    units = units_of(table, [name for name in names if facts[name]["units"]])
+    for name in names:
+        fact = facts[name]
+        there, fact["unit counts"] = fact["present"] - sum(fact["words"].values()), units.get(name, {})
+        fact["read"] = next((kind for kind in ("number", "date") if MOSTLY * there <= fact[f"{kind}s"] < there), "")
+    for kind in ("number", "date"):
+        some = [name for name in names if facts[name]["read"] == kind and facts[name]["present"]]
+        for name, counts in odd_texts(table, some, kind).items():
+            facts[name]["odd texts"] = tuple(counts)
+
+
+def _asked(table: Table, name: str, rows: int) -> Iterator[tuple[str, str]]:
+    """Aggregates of a column of numbers or dates, by name."""
+    column = table[name]
+    sql = column.sql
+    yield "present", f"count({sql})"
+    yield "distinct", f"count(DISTINCT {sql})" if rows <= EXACT else f"approx_count_distinct({sql})"
+    if column.kind == "number":
+        value = table.number(name)
+        yield from (("least", f"min({value})"), ("greatest", f"max({value})"))
+        there = "" if column.finite else f"isfinite({value}) AND "
+        yield "whole", f"count(*) FILTER (WHERE {there}{value} = floor({value}))"
+        yield "numbers", f"count({sql})" if column.finite else f"count(*) FILTER (WHERE isfinite({value}))"
+    elif column.kind == "date":
+        days = table.days(name)
+        yield from (("first", f"min({days})"), ("last", f"max({days})"), ("dates", f"count({days})"))

@@ -1,0 +1,35 @@
+"""Numbers that a query of DuckDB gives, as NumPy's arrays."""
+
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.intake.engine import duckdb, nanoarrow
+
+ONE = 1 << 17  # rows that DuckDB gives at once
+
+
+def streamed(
+    connection: "duckdb.DuckDBPyConnection", query: str, width: int, rows: int | None
+) -> Iterator[list[NDArray[Any]]]:
+    """The columns of a query (DOUBLE or INTEGER, never NULL; `width` of them, of different names), some rows at a time.
+    `rows`: that there are at most, if that is known. So few are asked for at once: what is given row by row DuckDB
+    reads and plans twice, which takes longer than such a query does."""
+    if rows is not None and rows <= ONE:
+        found = list(connection.execute(query).fetchnumpy().values())
+        if len(found[0]):
+            yield found
+        return
+    importlib.import_module("duckdb")  # which gives connections `sql`
+    with nanoarrow.ArrayStream(connection.sql(query)) as stream:
+        for part in stream:
+            yield [_values(part.child(k)) for k in range(width)]
+
+
+def _values(child: Any) -> NDArray[Any]:
+    """An Arrow array of numbers without nulls as NumPy's."""
+    values = np.asarray(child.buffer(1))
+    return values[child.offset : child.offset + len(child)]

@@ -1,0 +1,64 @@
+"""Tables written to files of the kinds that are read."""
+
+import csv
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from numpy.typing import NDArray
+
+from dpmpc.errors import UsageError
+from dpmpc.intake.engine import duckdb, registered
+from dpmpc.intake.files import pyarrow_module
+from dpmpc.intake.reading import literal
+from dpmpc.intake.table import connect
+
+_FORMATS = {
+    ".csv": "FORMAT csv, HEADER",
+    ".tsv": "FORMAT csv, HEADER, DELIMITER '\t'",
+    ".jsonl": "FORMAT json",
+    ".ndjson": "FORMAT json",
+    ".parquet": "FORMAT parquet",
+    ".pq": "FORMAT parquet",
+}
+_PACKED = {".gz": "gzip", ".zst": "zstd"}
+_ARROW = (".arrow", ".feather", ".ipc")
+
+
+def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
+    """Writes columns of equal length to a file whose suffix says its kind; it is whole or not there.
+
+    Errors: another suffix, a file that cannot be written.
+    """
+    packed = _PACKED.get(path.suffix)
+    suffix = Path(path.stem).suffix if packed else path.suffix
+    if suffix not in _FORMATS and (packed or suffix not in _ARROW):
+        kinds = ", ".join((*_FORMATS, *_ARROW))
+        raise UsageError(f"<<out>> says its kind by its suffix ({kinds}); got '{path.name}'; rename it")
+    if not path.parent.is_dir():
+        raise UsageError(f"<<out>> must be a file that can be written; {path}: No such file or directory; name another")
+    part = path.with_name(f".{path.name}.part")
+    try:
+        if suffix in _ARROW:
+            feather = pyarrow_module("pyarrow.feather", path.name)
+            feather.write_feather(pyarrow_module("pyarrow", path.name).table(dict(columns)), str(part))
+        else:
+            squeeze = f", COMPRESSION {packed}" if packed and "parquet" not in _FORMATS[suffix] else ""
+            with connect(None, None) as connection:
+                registered(connection, "predictions", dict(columns))
+                connection.execute(f"COPY predictions TO {literal(str(part))} ({_FORMATS[suffix]}{squeeze})")
+        os.replace(part, path)
+    except (OSError, duckdb.Error) as error:
+        reason = getattr(error, "strerror", None) or str(error).split("\n")[0].split(": ")[-1][:120]
+        raise UsageError(f"<<out>> must be a file that can be written; {path}: {reason}; name another") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def print_table(columns: Mapping[str, NDArray[Any]], file: IO[str]) -> None:
+    """Writes columns as CSV for people: numbers with six digits."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+        writer.writerow([f"{value:.6g}" if isinstance(value, float) else value for value in row])

@@ -1,0 +1,69 @@
+"""A table's records in their storage, each in its place. Rows are worked out by all cores: each is of one record
+alone, so that it is the same to the last bit whoever works it out."""
+
+from collections import deque
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from dpmpc.intake.table import Block, Floats, Ints
+from dpmpc.records.blocks import Precision, Records, allocate, held_in_memory
+from dpmpc.records.mapping import Counts, Mapping
+from dpmpc.records.ordered_pool import cores, in_order
+from dpmpc.records.ownership import EMPTY
+from dpmpc.records.rows import Rows
+
+_AHEAD = 8  # steps of each core whose values are held
+
+Step = tuple[int, Block, Floats]  # the number of the first record, what was read, one array an expression, labels
+
+
+def filled(
+    mapping: Mapping, n: int, order: Ints, training: int, private: Path, memory: int, precision: Precision
+) -> Records:
+    """The records in this order: row k is record order[k], or a zero vector if that is EMPTY. Those that need more than
+    half of `memory` lie in a file in `private`. The first `training` lie in the unit ball; those after them are held
+    out, and scaled as for predictions (`Schema.rows`). The mapping has what did not fit. Errors: as
+    `Mapping.blocks`."""
+    d = len(mapping.schema.feature_names)
+    width = d * (8 if precision == "double" else 4)
+    records = allocate(len(order), d, precision, None if held_in_memory(len(order) * width, memory) else private)
+    records.y[order == EMPTY] = 0.0  # X is zeros when it is made
+    place: Ints | None = None
+    if len(order) != n or not bool((order == np.arange(n)).all()):
+        place, there = np.full(n, -1, dtype=np.int64), np.flatnonzero(order != EMPTY)
+        place[order[there]] = there
+    made = [Rows(mapping, held_from=training) for _ in range(cores())]
+    for _ in in_order(partial(_put, deque(made), records, place), _steps(mapping, made[0].at_once), _AHEAD):
+        pass
+    records.forget()
+    mapping.counts = {column.name: Counts(column.name) for column in mapping.schema.columns}
+    for rows in made:
+        for name, counts in rows.counts.items():
+            mapping.counts[name].add(counts)
+    return records
+
+
+def _steps(mapping: Mapping, step: int) -> Iterator[Step]:
+    """All records, at most so many at a time."""
+    seen = 0
+    for block, labels in mapping.raw():
+        for begin in range(0, len(labels), step):
+            part = slice(begin, begin + step)
+            yield seen + begin, [values[part] for values in block], labels[part]
+        seen += len(labels)
+    assert seen == mapping.table.n
+
+
+def _put(made: "deque[Rows]", records: Records, place: Ints | None, step: Step) -> None:
+    """Has one of the makers of rows, of which each thread has one, put some records where they belong. `place` (n,):
+    below 0 for nowhere; None: in order."""
+    first, block, labels = step
+    end, mine = first + len(labels), made.pop()
+    try:
+        mine.into(records, block, labels, np.arange(first, end) if place is None else place[first:end])
+    finally:
+        made.append(mine)
+    records.forget(*(() if place is not None else (first, end)))

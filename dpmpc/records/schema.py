@@ -1,0 +1,293 @@
+"""The public schema: what turns any owner's records into vectors in the unit ball, and labels.
+
+Every step acts on one record alone, with constants fixed beforehand (ranges and category lists), so a changed record
+changes one row. That is what the sensitivity bounds need; where the constants come from is `bounds`. A schema maps by
+name, whatever the order of a file's columns, and compares numbers as numbers. Its digest is the same everywhere.
+"""
+
+import functools
+import hashlib
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import date
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.errors import UsageError
+from dpmpc.folders import write_file
+from dpmpc.intake.spelling import canonical
+from dpmpc.intake.written import checked, json_schema, read_written
+from dpmpc.records.columns import Categorical, Column, Date, Numeric, Scale, Surveyed, with_knots
+from dpmpc.records.targets import Classes, Labels, Range, Scalar, SchemaError, Target
+
+Kind = Literal["two", "several", "number"]  # of a target: two classes, more, or a quantity
+Bounds = Literal["public", "data", "survey"]
+Missing = Literal["fill", "drop"]
+Basis = Literal["linear", "additive"]
+
+USUAL: Mapping[Kind, str] = {"two": "logistic", "several": "softmax", "number": "ridge"}
+"""The task of each kind of target, where no other is asked for; `learning.tasks` has them all."""
+
+INTERCEPT = "(intercept)"
+VERSION = 2  # 1: public ranges were mapped on [0, 1] unless said otherwise
+# Rows are divided by slightly more than their computed norm: the exact norm is at most 1 in spite of rounding.
+_SHRINK = {np.dtype(np.float64): 1.0 - 2.0**-44, np.dtype(np.float32): 1.0 - 2.0**-23}
+
+
+class Goal(Protocol):
+    """What is to be predicted, as far as records are mapped by it: a task by its name, the kind of its targets, and
+    such a target as it takes it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> Kind: ...
+    def taken(self, target: Target) -> Target: ...
+
+
+class UsualGoal(msgspec.Struct, frozen=True):
+    """That of the usual task of a kind of target, which takes every target as it is."""
+
+    kind: Kind
+
+    @property
+    def name(self) -> str:
+        return USUAL[self.kind]
+
+    def taken(self, target: Target) -> Target:
+        return target
+
+
+USUAL_GOALS = {USUAL[kind]: UsualGoal(kind) for kind in USUAL}
+
+
+class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that turns records into (X, y): public, exact under `to_json` and `from_json`.
+
+    After its columns, each row is divided by max(1, its norm), as Chaudhuri et al. do. With an intercept or a
+    categorical column every norm is at least 1 (unless a category is unknown), so rows get norm 1 and keep their
+    direction: a linear classifier has the same decisions before and after. missing "fill": see Numeric and
+    Categorical; "drop": training records with a missing value do not count (predictions are made for every row).
+    `unknown`: columns of which nothing but the name is known; a survey tells, and no record is mapped before.
+    `classes_read`: the list of the target's classes was read off records, and only the rest of the schema was not.
+    `basis` "additive": numbers have the functions of `data.bends`, with knots as stated, as a survey finds them, or
+    evenly over the range; rows are divided by one number, `norm`, unless they are longer, so that a score is a sum
+    of one function a column. `task`: how the target is modelled; "" becomes the usual task of its kind.
+    """
+
+    columns: tuple[Column, ...]
+    target: Target
+    intercept: bool = True
+    missing: Missing = "fill"
+    bounds: Bounds = "public"
+    version: int = VERSION
+    unknown: tuple[str, ...] = ()
+    basis: Basis = "linear"
+    task: str = ""
+    classes_read: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.task:
+            msgspec.structs.force_setattr(self, "task", USUAL[self.kind])
+        if self.basis == "additive":
+            msgspec.structs.force_setattr(self, "columns", tuple(map(with_knots, self.columns)))
+        names = [*(column.name for column in self.columns), *self.unknown]
+        double = sorted(name for name, times in Counter((*names, self.target.name)).items() if times > 1)
+        if double or not names:
+            raise SchemaError(
+                f"a schema names each column once, the target apart; it has {double or 'no columns'}; correct it"
+            )
+        if self.version != VERSION:
+            raise SchemaError(f"a schema has version {VERSION}; this has {self.version}; make it again")
+
+    @property
+    def kind(self) -> Kind:
+        """That of the target."""
+        return "two" if isinstance(self.target, Labels) else "number" if isinstance(self.target, Range) else "several"
+
+    @property
+    def classes(self) -> int:
+        """How many classes the target has; 2 for numbers too, where it means nothing."""
+        return len(self.target.classes) if isinstance(self.target, Classes) else 2
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The d features' names, the intercept last. Errors: what columns hold is not known yet."""
+        if self.unknown:
+            raise SchemaError(
+                f"records are mapped when all columns are known; nothing is known of {', '.join(self.unknown[:6])}; "
+                "survey them with <<preprocessing=survey>>, or say their kinds"
+            )
+        names = tuple(feature for column in self.columns for feature in column.features)
+        return (*names, INTERCEPT) if self.intercept else names
+
+    @property
+    def listed(self) -> dict[str, tuple[str, ...]]:
+        """The values that are listed, of each column that has a list and of the target."""
+        found = {c.name: c.values for c in self.columns if isinstance(c, Categorical)}
+        if not isinstance(self.target, Range):
+            found[self.target.name] = tuple(self.target.codes)
+        return found
+
+    def on(self, basis: Basis | None) -> "Schema":
+        """The same on this basis; None: its own."""
+        if basis is None or basis == self.basis:
+            return self
+        columns = self.columns
+        if basis == "linear":
+            bent = (Numeric, Surveyed)
+            columns = tuple(msgspec.structs.replace(c, knots=()) if isinstance(c, bent) else c for c in columns)
+        return msgspec.structs.replace(self, columns=columns, basis=basis)
+
+    @property
+    def norm(self) -> float:
+        """What rows are divided by, but for longer ones, which become as long as the ball is wide. Of an additive
+        schema it is about as long as rows are, and never longer than the longest."""
+        return 1.0 if self.basis == "linear" else _norm(self.columns, self.intercept)
+
+    def rows(self, values: list[NDArray[Any]], out: NDArray[np.floating[Any]], *, ball: bool = True) -> None:
+        """Puts the records with these values or codes, one array a column, into out (n, d), in the unit ball.
+
+        Without `ball`, for predictions by a model that is there: of an additive schema all rows are divided by `norm`,
+        so that scores are sums of one function a column. Never for training.
+
+        Guarantees: row i depends on record i alone, and its exact norm is at most 1, in single precision too: rounding
+        a row is part of its preprocessing, and the bounds hold for the rounded rows.
+        """
+        self.writer(ball=ball)(values, out)
+
+    def writer(self, *, ball: bool = True) -> Callable[[list[NDArray[Any]], NDArray[np.floating[Any]]], None]:
+        """`rows` for many blocks, of a number of rows that varies little: what is the same for all of them is worked
+        out once."""
+        ends = [0, *accumulate(len(column.features) for column in self.columns)]
+        places = [(column, slice(*ends[k : k + 2])) for k, column in enumerate(self.columns)]
+        norm, evenly = self.norm, not ball and self.basis == "additive"
+        room = np.empty((0, 0))
+
+        def put(values: list[NDArray[Any]], out: NDArray[np.floating[Any]]) -> None:
+            nonlocal room
+            if room.shape[1] != out.shape[1] or len(room) < len(out):
+                room = np.empty(out.shape)
+            X = room[: len(out)]
+            for (column, place), part in zip(places, values, strict=True):
+                column.write(part, X[:, place])
+            X[:, ends[-1] :] = 1.0
+            factors = into_ball(X, norm, out.dtype, evenly=evenly)
+            np.multiply(X, factors[:, None], out=out, casting="same_kind")
+
+        return put
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as JSON values; floats survive `json` exactly."""
+        value = msgspec.json.decode(msgspec.json.encode(self))  # lists, not tuples
+        assert isinstance(value, dict)
+        for name, plain in (("unknown", ()), ("basis", "linear"), ("task", USUAL[self.kind]), ("classes_read", False)):
+            if getattr(self, name) == plain:
+                del value[name]
+        return value
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> "Schema":
+        """The schema that `to_json` wrote. Errors: another version, or not such a value."""
+        if value.get("version") != VERSION:
+            raise UsageError(f"a schema has version {VERSION}; this has {value.get('version')}; make it again")
+        return checked(dict(value), Schema, "a schema", "it")
+
+    @staticmethod
+    def read(path: Path) -> "Schema":
+        """The schema in a JSON or TOML file. Errors: it is none, with the line."""
+        return read_written(path, Schema, "a schema")
+
+    def write(self, path: Path) -> None:
+        """Writes the JSON that `read` reads, whole or not at all."""
+        write_file(path, json.dumps(self.to_json(), indent=1) + "\n")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the schema's JSON with sorted keys: the same for the same schema on every machine."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(b"dpmpc schema\0" + text.encode()).hexdigest()
+
+
+def into_ball(
+    X: NDArray[np.float64], norm: float, dtype: np.dtype[Any], *, evenly: bool = False
+) -> NDArray[np.float64]:
+    """(n,) what the rows of X (n, d) are multiplied by, to lie in the unit ball as numbers of this type. `evenly`: all
+    by what the norm alone says, for predictions."""
+    if evenly:
+        return np.full(len(X), _SHRINK[dtype] / norm)
+    return np.asarray(_SHRINK[dtype] / np.maximum(norm, np.sqrt(np.einsum("nd,nd->n", X, X))))
+
+
+@functools.lru_cache(maxsize=8)
+def _norm(columns: tuple[Column, ...], intercept: bool) -> float:
+    """Kept, as every block of rows asks for it."""
+    most = math.fsum(column.longest**2 for column in columns) + intercept
+    return math.sqrt(min(most, math.fsum(column.usual for column in columns) + intercept))
+
+
+def editor_schema() -> dict[str, Any]:
+    """The JSON schema of schema files, for editors."""
+    return json_schema(Schema)
+
+
+def read_bounds(path: Path) -> dict[str, list[float] | list[str]]:
+    """The public bounds in a JSON or TOML file: column -> [low, high], or categories. Errors: anything else."""
+    return checked_bounds(read_written(path, Any, "a bounds"), path.name)
+
+
+def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
+    """Public bounds that came out of a file called `name`. Errors: as `read_bounds`."""
+    rule = "a bounds file maps each column to [low, high] or to a list of texts"
+    result: dict[str, list[float] | list[str]] = {}
+    if not isinstance(value, dict):
+        raise UsageError(f"{rule}; {name} holds a {type(value).__name__}; write an object")
+    for column, written in value.items():
+        entry = (
+            [str(part) if isinstance(part, date) else part for part in written]
+            if isinstance(written, list)
+            else written
+        )
+        shown = json.dumps(entry, default=str)[:60]
+        if not isinstance(entry, list) or not entry:
+            raise UsageError(f"{rule}; '{column}' has {shown}; correct it")
+        if all(isinstance(part, str) for part in entry):
+            if len({canonical(part) for part in entry}) < len(entry):
+                raise UsageError(f"{rule}, each once; '{column}' repeats one; remove it")
+            result[column] = entry
+        elif len(entry) == 2 and all(type(part) in (int, float) and abs(part) <= sys.float_info.max for part in entry):
+            if not entry[0] < entry[1]:
+                raise UsageError(f"{rule}, low < high; '{column}' has {entry}; correct it")
+            result[column] = [float(part) for part in entry]
+        else:
+            raise UsageError(f"{rule}; '{column}' has {shown}; correct it")
+    return result
+
+
+def column_of_bounds(name: str, entry: list[float] | list[str]) -> Column:
+    """The column that checked bounds say: a range of numbers or, of two dates (2024-12-31), of days; else a list of
+    texts."""
+    texts = [part for part in entry if isinstance(part, str)]
+    if not texts:
+        return Numeric(name, float(entry[0]), float(entry[1]))
+    try:
+        first, last = map(date.fromisoformat, texts)
+    except ValueError:
+        return Categorical(name, tuple(texts))
+    return Date(name, first, last)
+
+
+__all__ = [
+    "INTERCEPT", "USUAL", "USUAL_GOALS", "VERSION", "Basis", "Bounds", "Categorical", "Classes", "Column", "Date",
+    "Goal", "Kind", "Labels", "Missing",
+    "Numeric", "Range", "Scalar", "Scale", "Schema", "SchemaError", "Surveyed", "Target", "UsualGoal", "checked_bounds",
+    "column_of_bounds", "editor_schema", "read_bounds",
+]  # fmt: skip
