@@ -193,7 +193,7 @@ def _of_one_kind(classes: Any) -> Any:
     """(k,) the classes that were stated; texts beside numbers stay what they are."""
     given = list(classes)
     alike = len({isinstance(value, str) for value in given}) == 1
-    return np.asarray(given) if alike else np.array(given, dtype=object)
+    return np.array(given) if alike else np.array(given, dtype=object)
 
 
 def _texts(y: Any) -> bool:

@@ -31,7 +31,7 @@ def gone(value: Any) -> bool:
 def field(value: Any) -> str | None:
     """The text of one value; None where it is missing.
 
-    A number has all its digits, of single precision those of the double that it is; a length of time is a number of
+    A number has all its digits (of single precision those of the double that it is) and no more: 5.0 is 5; a length of time is a number of
     days, a date and a time are as ISO 8601 writes them (a moment with a zone in UTC, as columns of such are read), true
     and false small, bytes UTF-8. All else is what `str` makes of it.
     """
@@ -41,14 +41,14 @@ def field(value: Any) -> str | None:
         return None
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
+    if isinstance(value, np.timedelta64):  # which NumPy has among its integers
+        return repr(float(value / np.timedelta64(1, "D")))
     if isinstance(value, int | np.integer):
         return _digits(int(value))
     if isinstance(value, float | np.floating):
-        return repr(float(value))
+        return repr(float(value)).removesuffix(".0")
     if isinstance(value, decimal.Decimal):
         return format(value, "f") if value.is_finite() and abs(value.adjusted()) < 400 else str(value)
-    if isinstance(value, np.timedelta64):
-        return repr(float(value / np.timedelta64(1, "D")))
     if isinstance(value, datetime.timedelta):
         return repr(value / _DAY)
     if isinstance(value, datetime.datetime):
