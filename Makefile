@@ -32,7 +32,7 @@ test-fast: .venv/.ready
 check: .venv/.ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=experiments $(BIN)/lint-imports
 
 # build/site/: the documentation, which opens from the file system. A warning is an error: a link that leads nowhere, a
 # page that no menu has.
@@ -69,10 +69,10 @@ examples: .venv/.ready
 	$(if $(EXTRAS),$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]')
 	$(BIN)/python examples/run_all.py
 
-.venv/.ready: pyproject.toml setup.py $(wildcard dpmpc/mpc/native/*.[ch] dpmpc/records/*.c)
+.venv/.ready: pyproject.toml experiments/pyproject.toml setup.py $(wildcard dpmpc/mpc/native/*.[ch] dpmpc/records/*.c)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpmpc needs CPython 3.11 or later; set PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[dev]' -e ./experiments
 	touch $@
 
 clean:

@@ -21,6 +21,7 @@ COPIES = {  # file -> what stands before the version there
     "Dockerfile": r"dpmpc:",
     "compose.yaml": r"dpmpc:",
     "docs/consortium.md": r"dpmpc:",
+    "experiments/pyproject.toml": r"^version = \"",
     "docs/howto/services.md": r"dpmpc(?::|==)",
     "docs/project/install.md": r"dpmpc-",
 }

@@ -20,6 +20,7 @@ from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.party.party import run_party
 from dpmpc.aggregation.party.release import ReleaseSteps, Step, release
 from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import blocks_of
 from dpmpc.benchmarks.network import Addresses
@@ -84,7 +85,8 @@ def party(
     observed = Observed()
     with tempfile.TemporaryDirectory() as out:
         job = PartyJob(
-            Plan.from_text(plan), index, _endpoints(addresses), _endpoints(owner_addresses), Path(out), WAIT,
+            Plan.from_text(plan), index, _endpoints(addresses), _endpoints(owner_addresses),
+            Here(out=Path(out), wait=WAIT),
             sockets=sockets,
         )  # fmt: skip
         asyncio.run(run_party(job, log, emit, observed.stage, observed.make_step))
@@ -100,7 +102,7 @@ def owners(*, plan: str, owner_addresses: Addresses, emit: Emit, log: Log) -> di
     planned = Plan.from_text(plan)
     vectors, largest = _Vectors(planned), planned.derived.sampler.largest
     begins, ends, sharing, sent = [], [], [], []
-    with Aggregator.of_plan(planned, addresses=_endpoints(owner_addresses), wait=WAIT) as aggregator:
+    with Aggregator.of_plan(planned, Here(wait=WAIT), addresses=_endpoints(owner_addresses)) as aggregator:
         aggregator.wait_for_noise()
         for _ in range(planned.releases):
             shared, before = aggregator.session.sharing_s, aggregator.session.bytes_sent

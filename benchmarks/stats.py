@@ -33,9 +33,11 @@ from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.statistics.blocks import Counts, Distance, Moments, Products, Tree
 from dpmpc.statistics.cells import Field, Records, Values
 from dpmpc.statistics.columns import Category, Column, Columns, Quantity, category
-from dpmpc.statistics.compile import merged, parts_of
+from dpmpc.statistics.compile import merged
+from dpmpc.statistics.kind import parts_of
 from dpmpc.statistics.layout import Layout, Unit
-from dpmpc.statistics.query import Query, parse
+from dpmpc.statistics.query import parse
+from dpmpc.statistics.question import Query
 from dpmpc.statistics.scores import Feature, Model
 
 COLUMNS = Columns(

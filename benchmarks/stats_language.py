@@ -7,7 +7,8 @@ from collections import Counter
 
 from dpmpc.errors import UsageError
 from dpmpc.statistics.columns import Category, Column, Columns, Quantity, category
-from dpmpc.statistics.query import KINDS, parse
+from dpmpc.statistics.kind import QUESTION_KINDS
+from dpmpc.statistics.query import parse
 from dpmpc.statistics.tables import Tables
 from dpmpc.statistics.where import word
 
@@ -76,15 +77,15 @@ def _text(draw: random.Random) -> str:
 def _line(draw: random.Random, columns: Columns) -> str:
     numbers = [word(c.name) for c in columns.columns if isinstance(c, Quantity)]
     groups = [c for c in columns.columns if isinstance(c, Category) and c.levels]
-    what = draw.choice(tuple(KINDS))
-    kind = KINDS[what]
+    what = draw.choice(QUESTION_KINDS.names())
+    kind = QUESTION_KINDS[what]
     pool = numbers if kind.numbers else [*numbers, *(word(c.name) for c in groups)]
     parts = draw.sample(pool, min(len(pool), max(kind.least, draw.randint(0, min(kind.most, 3)))))
     if what == "km" and groups:
         parts = [draw.choice(numbers), word(draw.choice(groups).name)]
-    if kind.model:
+    if what == "evaluate":
         parts = [_MODEL]
-    if kind.figures:
+    if what == "quantiles":
         parts += draw.sample(("0.1", ".25", "0.5", "1e-5", "0.9", draw.choice(_NUMBERS)), draw.randint(0, 3))
     parts += [f"{name}={_value(draw, what, name)}" for name in kind.options if draw.random() < 0.3]
     line = what + (f"({', '.join(parts)})" if parts else "")

@@ -17,7 +17,7 @@ from dpmpc.benchmarks.result_file import replace_rows
 from dpmpc.benchmarks.stats_coverage import LOW, NAIVE
 from dpmpc.outcome import Level
 from dpmpc.privacy.gaussian import gaussian_scale
-from dpmpc.statistics.survival import log_rank, survival
+from dpmpc.statistics.kinds.survival import log_rank, survival
 
 SIZE = 0.065
 Floats = NDArray[np.float64]

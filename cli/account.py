@@ -13,7 +13,7 @@ from dpmpc.learning.account import Account, answer
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
 from dpmpc.privacy.law import DEFAULT_LAW, PURE_LAW
 from dpmpc.privacy.sensitivity import Weights
-from dpmpc.processes.terminal import Column, Row, Styled, Terminal
+from dpmpc.show.terminal import Column, Row, Styled, Terminal
 
 _CALIBRATIONS = {
     "tight": "tight (exact)",

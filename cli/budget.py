@@ -19,7 +19,7 @@ from dpmpc.privacy.checks import check_delta
 from dpmpc.privacy.composition import OWNER, Spent, parse_budget, releases_left, run_of, spent, total, within
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.ledgers import attempts, copies, ledgers_below, merge, parts, read_ledger
-from dpmpc.processes.terminal import Column, Row, Terminal
+from dpmpc.show.terminal import Column, Row, Terminal
 
 GONE = ("missing", "older")
 UNITS = {

@@ -10,6 +10,7 @@ from dpmpc.cli.settings import setting_option
 from dpmpc.cli.sources import source_options
 from dpmpc.processes import logs
 from dpmpc.processes.logs import LEVELS
+from dpmpc.settings import said
 
 _RESULTS = (("answers", "questions/answers.html"), ("answers", "answers.html"), ("model", "model.npz"),
             ("rows", "synthetic.parquet"), ("report on the rows", "synthetic.md"))  # fmt: skip
@@ -22,28 +23,15 @@ _RESULTS = (("answers", "questions/answers.html"), ("answers", "answers.html"), 
 @setting_option("executor")
 @setting_option("workers")
 @setting_option("ids")
-@click.option("--out", type=click.Path(path_type=Path), help="Where the run is kept.  [default: run in KIT]")
-@click.option("--overwrite", is_flag=True, help="Replace an earlier run in --out.")
-@click.option(
-    "--accept",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="What this organisation takes part in.  [default: limits.toml in KIT]",
-)
-@click.option(
-    "--ledgers",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="With a budget in the limits: where the ledgers of earlier runs are, in any folder below.  [default: the "
-    "folder of --out]",
-)
-@click.option("--account", metavar="DIR", help="Folder of the account of what was spent.  [default: $DPMPC_ACCOUNT]")
-@click.option("--listen", metavar="HOST[:PORT]", help="Where this party listens, if others call another address.")
-@click.option("--threads", type=click.IntRange(1), help="Threads of a party that compute.")
-@click.option(
-    "--wait", type=float, metavar="SECONDS", help="How long to wait for others to come.  [default: the kit's]"
-)
-@click.option("--stall", type=float, metavar="SECONDS", help="Silence that counts as loss.  [default: the kit's]")
+@setting_option("out", help="Where the run is kept.  [default: run in KIT]")
+@setting_option("overwrite")
+@setting_option("limits", name="accept", help="What this organisation takes part in.  [default: limits.toml in KIT]")
+@setting_option("ledgers")
+@setting_option("account")
+@setting_option("listen")
+@setting_option("threads")
+@setting_option("wait", help="How long to wait for others to come.  [default: the kit's]")
+@setting_option("stall", help="Silence that counts as loss.  [default: the kit's]")
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -71,11 +59,11 @@ def command(kit: Path, **own: Any) -> None:
         own["csv"] = str(own["csv"])
     if own.pop("dry_run"):
         with make_progress() as progress:
-            try_out(kit, Joining(**own), progress)
+            try_out(kit, Joining(**said(own)), progress)
         click.echo("all is ready; nothing was spent")
         return
     with make_progress() as progress:
-        out = join(kit, Joining(**own), progress)
+        out = join(kit, Joining(**said(own)), progress)
     found = [f"the {what}: {out / name}" for what, name in _RESULTS if (out / name).exists()]
     done = found or ["no model here; the sites that saw the end have it"]
     if logs.as_json():
@@ -95,7 +83,7 @@ def command(kit: Path, **own: Any) -> None:
         from dpmpc.statistics.figures import BALANCING
 
         for what, value in read_lines(out):
-            said = value.replace(BALANCING, kit_spelling("class_weight", "balanced"))
-            click.echo(f"{what}: {said}")
+            words = value.replace(BALANCING, kit_spelling("class_weight", "balanced"))
+            click.echo(f"{what}: {words}")
     for line in done:
         click.echo(line)

@@ -4,13 +4,14 @@ import atexit
 import contextlib
 import importlib
 import importlib.util
+import io
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +20,9 @@ from dpmpc.errors import DpmpcError, UsageError, machine_text, spelt
 from dpmpc.processes import logs, standing
 from dpmpc.processes.memory import importing
 from dpmpc.processes.paths import keep_children_safe
+
+if TYPE_CHECKING:
+    from dpmpc.registry import Registry
 
 GROUPS = {
     "Train and ask": {
@@ -49,7 +53,6 @@ GROUPS = {
         "verify": "check that noise was added once, after aggregation",
         "sample": "draw noise inside MPC and measure it",
         "circuit": "show what a sampler computes on secret bits",
-        "experiment": "reproduce the papers' comparisons",
         "bench": "measure what an iteration costs",
     },
 }
@@ -79,25 +82,36 @@ def _name_paths(command: click.Command) -> None:
         _name_paths(each)
 
 
+def _others() -> "Registry[click.Command]":
+    """The commands of other packages: entry points of the group dpmpc.commands."""
+    from dpmpc.registry import Registry
+
+    return Registry("command", "dpmpc.commands", {}, lambda thing: isinstance(thing, click.Command))
+
+
 class _Lazy(click.Group):
     """A group that imports `dpmpc.cli.NAME` when command NAME is called, and lists those that are installed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name in COMMANDS if importlib.util.find_spec(f"dpmpc.cli.{name}") is not None]
+        own = [name for name in COMMANDS if importlib.util.find_spec(f"dpmpc.cli.{name}") is not None]
+        return [*own, *(name for name in _others().names() if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        if cmd_name in COMMANDS and importlib.util.find_spec(f"dpmpc.cli.{cmd_name}") is not None:
+            with importing():
+                command = importlib.import_module(f"dpmpc.cli.{cmd_name}").command
+        elif cmd_name not in COMMANDS and cmd_name in (others := _others()):
+            command = others[cmd_name]
+        else:
             return None
-        with importing():
-            module = importlib.import_module(f"dpmpc.cli.{cmd_name}")
-        command = module.command
         assert isinstance(command, click.Command)
         _name_paths(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         installed = self.list_commands(ctx)
-        for title, commands in GROUPS.items():
+        others = [(name, each.get_short_help_str(80)) for name, each in _others().items() if name not in COMMANDS]
+        for title, commands in {**GROUPS, "Of other packages": dict(others)}.items():
             if here := [(name, help) for name, help in commands.items() if name in installed]:
                 with formatter.section(title):
                     formatter.write_dl(here)
@@ -128,8 +142,16 @@ def main(arguments: list[str] | None = None) -> Any:
 def _begin(arguments: list[str], start: Callable[[Sequence[str]], None]) -> Any:
     """`start`: what makes the process that parties are forked from."""
     keep_children_safe()
+    _speak_anywhere()
     with _ends_as_by_ctrl_c() as stopped, logs.speaking("dpmpc.cli.settings:spelling"):
         return _main(arguments, stopped, start)
+
+
+def _speak_anywhere() -> None:
+    """What a terminal or a pipe cannot show is escaped: what was paid for is printed whatever its encoding."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def program() -> None:
@@ -195,7 +217,7 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
 
 
 def _last_line(text: str) -> None:
-    from dpmpc.processes.terminal import harmless
+    from dpmpc.show.terminal import harmless
 
     lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ... {line[-_END:]}" for line in text.split("\n"))
     text = harmless("\n".join(lines))  # a value in it may be anybody's

@@ -6,13 +6,16 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import click
 
+from dpmpc.aggregation.plan.here import Here
+from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.settings import Declared, Settings, declared
 
-_PROCESS = {"index": "-I", "addresses": "-P", "base_port": "-B", "plan_file": "--plan"}  # only this surface says them
+_PROCESS = {"plan_file": "--plan"}  # only this surface says it
 _SOURCE = {
     "missing": "--missing-word",
     "months": "--month",
@@ -92,6 +95,10 @@ def option_of(each: Declared) -> click.Option:
         more["type"], metavar = click.Choice(offered), None
     elif metavar == "PATH":
         more["type"], metavar = click.Path(), None
+    elif each.kind in (Path, Limits):
+        more["type"] = click.Path(path_type=Path)
+    elif metavar == "DIR":
+        more["type"] = click.Path()
     return _Option((*names, each.name), each, metavar=metavar, **more)
 
 
@@ -100,7 +107,7 @@ def options_of(*groups: type[Settings], without: Iterable[str] = ()) -> list[cli
     return [option_of(each) for group in groups for each in declared(group).values() if each.name not in set(without)]
 
 
-def own_option(name: str, *flags: str, **own: Any) -> click.Option:
+def own_option(name: str, /, *flags: str, **own: Any) -> click.Option:
     """The option of a setting for one command; `flags`: other names than the setting's; `own`: what this command says
     otherwise: its help, a default, that it is required."""
     each, offered = known_settings()[name], own.get("type")
@@ -117,7 +124,7 @@ def own_option(name: str, *flags: str, **own: Any) -> click.Option:
     return option
 
 
-def setting_option(name: str, *flags: str, **own: Any) -> Callable[[Any], Any]:
+def setting_option(name: str, /, *flags: str, **own: Any) -> Callable[[Any], Any]:
     """A decorator that gives a command the option of a setting: see `own_option`."""
     option = own_option(name, *flags, **own)
 
@@ -134,14 +141,14 @@ def known_settings() -> dict[str, Declared]:
     from dpmpc.aggregation.plan.of_vectors import OfVectors
     from dpmpc.runs.request import Request
 
-    return {**declared(OfVectors), **declared(Request)}
+    return {**declared(Here), **declared(OfVectors), **declared(Request)}
 
 
 def spelling(name: str, value: str | None) -> str:
     """A setting as the command line writes it: -M, or -M 5."""
     from dpmpc.runs.request import Request
 
-    known = declared(Request).get(name)
+    known = declared(Request).get(name) or declared(Here).get(name)
     if value is not None and (name == "spelling" or (name in _LISTED and value[:1] in ("[", "'", '"'))):
         try:
             return _of_python(name, value)

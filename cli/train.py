@@ -13,13 +13,13 @@ from dpmpc.cli.sources import spelling_of
 from dpmpc.cli.train_options import OPTIONS, SectionedCommand
 from dpmpc.errors import UsageError, spelt
 from dpmpc.processes.memory import importing
-from dpmpc.processes.terminal import Column, Row, Terminal
 from dpmpc.runs.request import Request
 from dpmpc.settings import said
+from dpmpc.show.terminal import Column, Row, Terminal
 
 _OF_PROCESSES = (
     "index", "addresses", "base_port", "wait", "stall", "listen", "out", "overwrite", "resume", "plan_file",
-    "plan_only", "tls", "accept", "threads", "ssl",
+    "plan_only", "tls", "limits", "threads", "ssl",
 )  # fmt: skip
 _PLACES = ("out", "base_port", "wait", "stall", "listen", "index", "plan_file", "overwrite", "tls", "threads")
 
@@ -61,9 +61,7 @@ def run_command(**given: Any) -> None:
         explicit.add("parties")
     resume: Path | None = run.pop("resume")
     if resume is not None:
-        where = Placement(
-            out=resume, base_port=run["base_port"], wait=run["wait"], stall=run["stall"], threads=run["threads"]
-        )
+        where = Placement(out=resume, **said({name: run[name] for name in ("base_port", "wait", "stall", "threads")}))
         with make_progress() as progress:
             starting.carry_on(where, progress)
         show(resume)
@@ -71,14 +69,10 @@ def run_command(**given: Any) -> None:
     if run["out"] is None:
         raise UsageError("a run needs a directory for its results; none was given; add --out DIRECTORY")
     where = Placement(
-        **{name: run[name] for name in _PLACES},
+        **said({name: run[name] for name in _PLACES}),
+        **said({name: given[name] for name in ("role", "budget", "ledgers", "account", "data_id")}),
         addresses=addresses,
-        role=given["role"] or "apart",
-        budget=given["budget"],
-        ledgers=None if given["ledgers"] is None else Path(given["ledgers"]),
-        account=given["account"],
-        limits=beside.limits_of(run["accept"], given, explicit if run["plan_file"] is not None else set()),
-        data_id=given["data_id"],
+        limits=beside.limits_of(run["limits"], given, explicit if run["plan_file"] is not None else set()),
     )
     if where.plan_file is not None:
         given = beside.planned(where.plan_file, given, explicit)

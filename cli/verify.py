@@ -11,7 +11,7 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.security import MODES, backend_for
 from dpmpc.privacy.law import LAWS, law_of_sampler, sampler_names
-from dpmpc.processes.terminal import Column, Row, Styled, Terminal
+from dpmpc.show.terminal import Column, Row, Styled, Terminal
 
 if TYPE_CHECKING:
     from dpmpc.verify.verification import Verification

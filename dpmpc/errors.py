@@ -87,6 +87,14 @@ def public_message(error: BaseException) -> str:
     return error.message if isinstance(error, DpmpcError) else str(error)
 
 
+class NotYetError(DpmpcError):
+    """What this process needs of its own machine is not there yet, and was waited for: a port that another process
+    has, a name that does not resolve, an address that is not on the machine, a clock that is not in step. The same
+    command may succeed later."""
+
+    exit_code = 6
+
+
 class PeerError(DpmpcError):
     """Another process of the run died, never came, or spoke another protocol."""
 
@@ -115,6 +123,15 @@ def machine_text(error: OSError | MemoryError) -> str | None:
         return f"files need room on the disk; none is left{place}; free some, or name another folder"
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return f"files need a folder that can be written; {error.strerror}{place}; change its rights, or name another"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return f"a run needs open files and connections; {error.strerror}; raise the limit with `ulimit -n 4096`"
+    if error.errno in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+        return (
+            f"accounts, ledgers and runs are locked while they are in use; {error.strerror}{place}: this file system "
+            "has no locks; name a folder on another with <<out>> and <<account>>"
+        )
+    if error.errno is not None:
+        return f"this machine must do what is asked of it; {error.strerror}{place}; mend that and try again"
     return None
 
 
@@ -134,7 +151,7 @@ def error_of(message: str, exit_code: int, public: str | None = None) -> DpmpcEr
     anybody, where its message may quote records."""
     if public is not None:
         return RecordError(message, public)
-    for kind in (UsageError, PeerError, CheatError, OwnerError):
+    for kind in (UsageError, NotYetError, PeerError, CheatError, OwnerError):
         if kind.exit_code == exit_code:
             return kind(message)
     error = DpmpcError(message)

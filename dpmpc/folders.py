@@ -54,13 +54,18 @@ def check_folder(folder: Path, rule: str, way: str = "name another") -> Path:
 
 
 @contextlib.contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write into, which takes its place at the end of the context: whoever looks, also after
-    this process was killed, sees all of the old file or all of the new one. After an error in the context `path` is as
-    it was. What the machine loses when it fails is another matter (`processes.durable`)."""
+def replaced(path: Path, *, public: bool = False) -> Iterator[Path]:
+    """A file beside `path` to write into, which takes its place at the end: whoever looks, also after this process was
+    killed, sees all of the old file or all of the new one. After an error in the context `path` is as it was. It is of
+    this user alone unless it is `public`, for other sites, say: then as the umask has it. What the machine loses when
+    it fails is another matter (`processes.durable`)."""
     beside = path.with_name(f"{path.name}.tmp")
     try:
+        beside.unlink(missing_ok=True)
+        beside.touch(mode=0o666 if public else 0o600)
+        mode = beside.stat().st_mode & 0o777
         yield beside
+        beside.chmod(mode)  # of a file that a library has put in the place of ours, too
         beside.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -68,9 +73,9 @@ def replaced(path: Path) -> Iterator[Path]:
         raise
 
 
-def write_file(path: Path, content: str | bytes) -> None:
+def write_file(path: Path, content: str | bytes, *, public: bool = False) -> None:
     """Writes a file whole or not at all (`replaced`); a text as UTF-8."""
-    with replaced(path) as beside:
+    with replaced(path, public=public) as beside:
         beside.write_bytes(content.encode() if isinstance(content, str) else content)
 
 

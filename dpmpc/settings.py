@@ -20,17 +20,18 @@ from dataclasses import MISSING, field, fields
 from functools import lru_cache
 from numbers import Integral, Real
 from os import PathLike, fspath
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Any, Literal, Required, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from dpmpc.errors import UsageError
-from dpmpc.folders import EMPTY
+from dpmpc.folders import EMPTY, said_path
 from dpmpc.lazy import dataclass
 from dpmpc.registry import Registry
 
 T = TypeVar("T")
-Given = ParamSpec("Given")
+F = TypeVar("F", bound=Callable[..., Any])
 _PATHS = ("PATH", "DIR", "SOURCE")  # metavars
 _KINDS = {str: "a text", int: "a whole number", float: "a finite number", bool: "True or False"}
 
@@ -159,8 +160,12 @@ class Declared:
         if not good or (isinstance(value, bool) and kind is not bool) or (kind is float and not _finite(value)):
             assert kind is not None
             raise UsageError(f"<<{self.name}>> must be {_KINDS[kind]}; got {_brief(value)}; give one")
-        if isinstance(value, str) and not value and self.setting.metavar in _PATHS:
+        if self.kind is Path:
+            value = said_path(value, self.name)
+        elif isinstance(value, str) and not value and self.setting.metavar in _PATHS:
             raise UsageError(EMPTY.format(name=self.name))
+        elif get_origin(self.kind) is tuple and isinstance(value, list):
+            value = tuple(value)
         value = value if kind not in (int, float) else kind(value)
         if self.setting.check is not None:
             self.setting.check(f"<<{self.name}>>", value)
@@ -236,20 +241,58 @@ class KeywordError(UsageError, TypeError):
     """A keyword that a function or class does not have."""
 
 
-def nearest(function: Callable[Given, T]) -> Callable[Given, T]:
-    """The same function, that names the nearest of its keywords where one is not known."""
-    known = inspect.signature(function).parameters
+def keywords(*kinds: type, **defaults: Any) -> Callable[[F], F]:
+    """A decorator of a function whose keywords are settings: it says which they are, and names the nearest one where
+    one is not known.
 
-    @functools.wraps(function)
-    def called(*args: Given.args, **given: Given.kwargs) -> T:
-        for name in given.keys() - known.keys():
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "leave it out"
-            what = function.__qualname__.removesuffix(".__init__")
-            raise KeywordError(f"{what} has no setting {name[:40]!r}; {hint}")
-        return function(*args, **given)
+    The function takes them as `**given: Unpack[...]`, a TypedDict, from which type checkers and editors have their
+    names and types; `inspect.signature` and `help` show the same names, with the defaults that these `kinds` declare,
+    or that `defaults` says. What the TypedDict requires has none. A function of other keywords gets the nearest names
+    alone."""
 
-    return called
+    def decorated(function: F) -> F:
+        shown = _signature(function, kinds, defaults)
+        known = {name for name, each in shown.parameters.items() if each.kind != each.VAR_KEYWORD}
+        what = function.__qualname__.removesuffix(".__init__")
+
+        @functools.wraps(function)
+        def called(*args: Any, **given: Any) -> Any:
+            for name in given.keys() - known:
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f"did you mean {near[0]!r}?" if near else "leave it out"
+                raise KeywordError(f"{what} has no setting {name[:40]!r}; {hint}")
+            return function(*args, **given)
+
+        called.__signature__ = shown  # type: ignore[attr-defined]
+        return called  # type: ignore[return-value]
+
+    return decorated
+
+
+def _signature(
+    function: Callable[..., Any], kinds: Sequence[type], defaults: Mapping[str, Any]
+) -> inspect.Signature:
+    """The function's signature, in which the keys of an unpacked TypedDict are keywords of their own."""
+    own = inspect.signature(function)
+    taken = [each for each in own.parameters.values() if each.kind != each.VAR_KEYWORD]
+    for each in own.parameters.values():
+        if each.kind == each.VAR_KEYWORD and get_origin(each.annotation) is Unpack:
+            (typed,) = get_args(each.annotation)
+            for name, kind in typed.__annotations__.items():
+                required = name in typed.__required_keys__
+                if name in defaults or required:
+                    default = defaults.get(name, inspect.Parameter.empty)
+                else:
+                    default = shown_default(name, *kinds)
+                kind = get_args(kind)[0] if get_origin(kind) is Required else kind
+                taken.append(inspect.Parameter(name, each.KEYWORD_ONLY, default=default, annotation=kind))
+    return own.replace(parameters=taken)
+
+
+def shown_default(name: str, *kinds: type) -> Any:
+    """What a signature shows as the default of a setting of one of these classes: None where a rule chooses."""
+    each = next(each for kind in kinds for each in fields(kind) if each.name == name)
+    return None if each.metadata["setting"].rule else each.default
 
 
 def said(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Ends:
 
     def __init__(self, k: int) -> None:
         count = BITS // k
-        self.k, self.number, self.domain = k, 0, b""
+        self.k, self.number, self.place = k, 0, (b"", 0, 0, 0)
         self.leaves = np.frombuffer(secrets.token_bytes(count * 16 << k), dtype=np.uint64).reshape(count, 1 << k, 2)
         self.delta = np.frombuffer(secrets.token_bytes(count), dtype=np.uint8).astype(np.uint64) % (1 << k)
         self.chooser = Chooser(self.leaves, k, b"session", 0)
@@ -39,7 +39,7 @@ class Ends:
         """The chooser's part of the next batch."""
         self.number += 1
         made = self.chooser.begin(self.number, SLOTS, WORDS)
-        self.domain = made._begun.domain
+        self.place = made._begun.place
         return made
 
 
@@ -134,12 +134,12 @@ def guess(ends: Ends, tree: int, value: int, rng: np.random.Generator) -> bool:
     chosen.correction[:rows].reshape(-1, SIZE)[tree - 1] ^= wrong[0, :SIZE]
     offered = ends.offerer.begin(ends.number, SLOTS, WORDS, chosen.correction.tobytes())
 
-    def guessed(sums: Words, domain: bytes) -> bytes:
-        error = Sums(offered.challenge, domain, 1)
+    def guessed(sums: Words, place: consistency.Place) -> bytes:
+        error = Sums(offered.challenge, place, 1)
         error.add(wrong[:, :SIZE].copy())
         for b in range(ends.k):
             sums[ends.k * tree + b] ^= error.total[0] * np.uint64(value >> b & 1)
-        return answer(sums, domain)
+        return answer(sums, place)
 
     offered.make(Strings())
     with mock.patch.object(consistency, "answer", guessed):

@@ -5,10 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import dpmpc
-from dpmpc.aggregation.owner.sites import endpoints
 from dpmpc.flower import Prepared, ShareParty
 from dpmpc.flower.prepared import key_path
-from dpmpc.mpc.transport.addresses import owner_endpoints
+from dpmpc.mpc.transport.addresses import owner_endpoints, parse_endpoints
 from tests.runs import HANG, own_addresses
 
 
@@ -18,7 +17,7 @@ class Parties:
 
     def __init__(self, given: Prepared, keys: Path, folder: Path, account: Path | None = None) -> None:
         self.addresses = own_addresses(3)[1::2]
-        self.called = owner_endpoints(endpoints(given.plan, self.addresses, None))
+        self.called = owner_endpoints(parse_endpoints(self.addresses))
         limits = dpmpc.Limits(epsilon=math.inf)
 
         def party(i: int) -> None:

@@ -21,6 +21,7 @@ import pytest
 import dpmpc
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.mpc.mpyc.runtime import import_mpyc
 from dpmpc.privacy.ledgers import read_ledger
 from tests.runs import HANG, alive, children_of, own_addresses, wait_until
@@ -390,7 +391,7 @@ def test_wrong_sites_are_refused(tmp_path: Path) -> None:
     plan = dpmpc.Plan.create(**SMALL)
     with pytest.raises(dpmpc.UsageError, match="owners are numbered"):
         dpmpc.Owner(plan, 3, ["127.0.0.1:1"] * 3)
-    with pytest.raises(dpmpc.UsageError, match="one host:port a party"):
+    with pytest.raises(dpmpc.UsageError, match="once for each party; got 1"):
         dpmpc.Owner(plan, 0, ["127.0.0.1:1"])
     with pytest.raises(dpmpc.UsageError, match="without TLS"):
         dpmpc.Party(plan, 0, ["a.example:1", "b.example:1", "c.example:1"], out=tmp_path)
@@ -403,12 +404,12 @@ def test_wrong_sites_are_refused(tmp_path: Path) -> None:
 def test_plans_that_differ_do_not_meet(tmp_path: Path) -> None:
     """An owner with another epsilon than the parties' is refused by their digest."""
     mine, theirs = (dpmpc.Plan.create(**{**SMALL, "epsilon": e}, run_id="r") for e in (1.0, 8.0))
-    parties = PartiesHere(3, tmp_path)
+    parties = PartiesHere(3, Here(out=tmp_path, wait=HANG))
     try:
-        parties.begin(theirs, FIRST_ATTEMPT, HANG)
+        parties.begin(theirs, FIRST_ATTEMPT)
         from dpmpc.aggregation.owner.aggregator import Aggregator
 
         with pytest.raises(dpmpc.PeerError, match="same plan"):
-            Aggregator.joining(mine, parties, (0, 3), HANG)
+            Aggregator.joining(mine, parties, (0, 3), Here(wait=HANG))
     finally:
         parties.end()

@@ -10,6 +10,8 @@ import pytest
 import dpmpc
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.plan.asked import Attempt
+from dpmpc.aggregation.plan.here import Here
+from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import reservation_of
 from dpmpc.codec import MisfitError, of_json, to_json
@@ -23,8 +25,10 @@ from dpmpc.runs.request import Request
 
 PLAN = dpmpc.Plan.create(owners=2, dimension=2, clip=1.0, delta=1e-5)
 WHOLE = PartyJob(
-    PLAN, 1, [Endpoint("a", 1)], [Endpoint("b", 2)], Path("x"), 3.0, Attempt(2, 3), Path("keys"), "tcp", (3, 4), 2,
-    Budget(1.0, 0.0, Path("r"), Account(Path("f"), True)), Account(Path("f"), True), 9.0, "s", True,
+    PLAN, 1, [Endpoint("a", 1)], [Endpoint("b", 2)],
+    Here(out=Path("x"), wait=3.0, index="1", tls=Path("keys"), threads=2, stall=9.0, limits=Limits(law="gaussian")),
+    Attempt(2, 3), "tcp", (3, 4), Budget(1.0, 0.0, Path("r"), Account(Path("f"), True)), Account(Path("f"), True), "s",
+    True,
 )  # fmt: skip
 REQUESTS: list[dict[str, Any]] = [
     {"data": "synthetic", "owners": 3, "delta": 1e-5, "drop": (), "spelling": Spelling(missing=("x",), units=("kg",))},
@@ -37,7 +41,10 @@ def through_json(value: Any) -> Any:
     return of_json(type(value), json.loads(json.dumps(to_json(value))))
 
 
-@pytest.mark.parametrize("value", [WHOLE, PartyJob(PLAN, 0, [], [], Path("y"), 1.0), *(Request(**r) for r in REQUESTS)])
+LEAST = PartyJob(PLAN, 0, [], [], Here(out=Path("y")))
+
+
+@pytest.mark.parametrize("value", [WHOLE, LEAST, *(Request(**r) for r in REQUESTS)])
 def test_what_one_process_writes_another_reads(value: Any) -> None:
     assert through_json(value) == value == type(value).from_json(value.to_json())
 

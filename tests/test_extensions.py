@@ -5,6 +5,7 @@ import csv
 import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -50,7 +51,7 @@ def installed() -> Iterator[None]:
 
 
 PROGRAM = """
-from dpmpc.extend import check_backend, check_law, check_method, check_source, check_task
+from dpmpc.extend import check_backend, check_law, check_method, check_question, check_source, check_task
 from my_dpmpc.source import Halves
 if __name__ == "__main__":
     # two digits, four at 1,000; of 200 samples a digit that is lost, or a third or three times the scale, always fails
@@ -60,6 +61,8 @@ if __name__ == "__main__":
     assert 0.5 < check_method("centroid") <= 1
     check_source(Halves(("a", "b", "c"), (0.5, 0.5, 2.0)), (10, 20))
     assert 0.99 < check_task("poisson", trials=50) <= 1  # as ours
+    lines = ["diversity(ward)", "diversity(age, bins=4) by ward", "diversity(ward) where age in 20..40"]
+    assert 0.99 < check_question(lines, {"ward": ["a", "b", "c"], "age": [0, 90]}) <= 1 + 1e-9
     print("all pass")
 """
 
@@ -236,7 +239,9 @@ def test_a_source_is_sent_and_opened_over_several_machines(tmp_path: Path, monke
     said = [json.loads((tmp_path / f"owner{j}" / "opened.json").read_text()) for j in range(2)]
     assert said[0] == said[1] and said[0]["source"] == "halves" and said[0]["owners"] == [0, 1]
     assert said[0]["upper halves"] == pytest.approx({"a": 0.55, "b": 0.25}, abs=0.05)
-    assert json.loads((tmp_path / "owner0" / "report.json").read_text())["privacy"]["epsilon"] == 50
+    report = json.loads((tmp_path / "owner0" / "report.json").read_text())
+    assert report["privacy"]["epsilon"] == 50 and report["source"] == "halves"
+    assert {row["labels"]["column"] for row in report["outcome"]["numbers"]} == {"a", "b"}
     assert apart(tmp_path / "plan.json", tmp_path, records) == [None] * 5, "it is over, and is not made again"
     short = replace(plan, run_id="short", sizes=(41, 60))
     short.write(tmp_path / "short.json")
@@ -246,6 +251,161 @@ def test_a_source_is_sent_and_opened_over_several_machines(tmp_path: Path, monke
     two.write(tmp_path / "two.json")
     ends = apart(tmp_path / "two.json", tmp_path / "two", records, wait=2.0)
     assert any("makes one release" in str(end) for end in ends), ends
+
+
+SHARES = """
+[run]
+data_id = "ward"
+tls = false
+wait = 240
+{sites}
+[source.halves]
+names = ["age", "dose"]
+middles = [50, 10]
+[privacy]
+epsilon = 20
+law = "laplace"
+"""
+AGED, DOSED = 0.5, 0.25  # the shares that both owners' records below have in the upper halves
+
+
+def ward(folder: Path, records: int) -> Path:
+    path = folder / f"ward{records}.csv"
+    rows = [f"{51 if k % 2 else 40},{30 if k % 4 == 0 else 1},{k}" for k in range(records)]
+    path.write_text("\n".join(["age,dose,id", *rows, ""]))
+    return path
+
+
+def test_a_source_of_another_package_has_every_surface(tmp_path: Path) -> None:
+    """Its plan from a consortium's file, kits, a rehearsal with made-up records, `check`, `join` at parties and owners,
+    numbers with intervals in every form, report.json, the page of `report`: all by what the source says of itself, and
+    by processes of their own. Noise of scale 1/80 in a share misses .2 with probability e^-16 for each of two shares.
+    """
+    addresses = own_addresses(3)[1::2]
+    sites = "".join(f'[[parties]]\nname = "p{i}"\naddress = "{a}"\n' for i, a in enumerate(addresses))
+    sites += "".join(f'[[owners]]\nname = "o{j}"\nrecords = {n}\n' for j, n in enumerate((80, 120)))
+    (tmp_path / "consortium.toml").write_text(SHARES.format(sites=sites))
+    kits = tmp_path / "kits"
+    for words in (("plan", tmp_path / "consortium.toml"), ("kit", tmp_path / "consortium.toml", "--out", kits)):
+        result = with_toys(*words)
+        assert result.returncode == 0, result.stdout + result.stderr
+    assert "the shares come to `run/opened.json`" in (kits / "o0" / "README.md").read_text()
+    rehearsal = with_toys("rehearse", kits)
+    assert rehearsal.returncode == 0 and "5 sites" in rehearsal.stdout, rehearsal.stdout + rehearsal.stderr
+
+    records = [ward(tmp_path, 80), ward(tmp_path, 120)]
+    for j, path in enumerate(records):
+        checked = with_toys("check", "--plan", kits / f"o{j}" / "plan.json", "--csv", path)
+        assert checked.returncode == 0 and "what run" in checked.stdout, checked.stdout + checked.stderr
+    for bad, says in ((records[1], "as many"), (named(tmp_path, "age,weight\n1,2\n"), "dose: not in")):
+        checked = with_toys("check", "--plan", kits / "o0" / "plan.json", "--csv", bad)
+        assert checked.returncode == 1 and says in checked.stdout, checked.stdout + checked.stderr
+
+    own = [[], [], [], ["--csv", records[0]], ["--csv", records[1]]]
+    names = ["p0", "p1", "p2", "o0", "o1"]
+    started = [joining(kits / name, tmp_path / "account", *more) for name, more in zip(names, own, strict=True)]
+    said = [process.communicate(timeout=HANG)[0] for process in started]
+    assert [process.returncode for process in started] == [0] * 5, said
+    folders = [kits / name / "run" for name in names]
+    for form in ("opened.json", "answers.txt", "answers.md", "answers.csv", "answers.json", "answers.html"):
+        assert len({(folder / form).read_bytes() for folder in folders}) == 1, form
+    numbers = json.loads((folders[0] / "answers.json").read_text())["numbers"]
+    truth = {"age": AGED, "dose": DOSED}
+    for row in numbers:
+        assert row["low"] < row["estimate"] < row["high"] and row["statistic"] == "share"
+        assert abs(row["estimate"] - truth[row["labels"]["column"]]) < 0.2
+        assert row["high"] - row["estimate"] == pytest.approx(3 * row["noise"], rel=0.02), "ln 20 scales, not 1.96"
+    assert re.search(r"age +share +0\.\d+ \[0\.\d+, 0\.\d+\]", said[0]), said[0]
+    report = json.loads((folders[3] / "report.json").read_text())
+    assert report["outcome"]["numbers"] == numbers and report["schema"] == "dpmpc.opened/1"
+    made = with_toys("report", folders[3])
+    assert made.returncode == 0, made.stderr
+    page = (folders[3] / "report.html").read_text()
+    assert "the shares of records in the upper halves of age, dose" in page and "upper halves" in page
+    assert "answers to" not in page and "<td>age</td>" in page.replace(" class=name", "")
+    assert with_toys("report", folders[0]).returncode == 0, "a party's folder has the numbers too"
+    for folder in folders:
+        assert not [path for path in folder.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+
+
+def named(folder: Path, text: str) -> Path:
+    path = folder / "named.csv"
+    path.write_text(text)
+    return path
+
+
+def joining(kit: Path, account: Path, *more: str | Path) -> "subprocess.Popen[str]":
+    """`dpmpc join` as a process of its own."""
+    env = {**with_toys_environment(), "DPMPC_ACCOUNT": str(account / kit.name)}
+    words = [*COMMAND, "join", str(kit), *map(str, more)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+
+
+ASKED = """
+[run]
+data_id = "wards"
+tls = false
+{sites}
+[records.bounds]
+ward = ["a", "b"]
+age = [0, 90]
+[stats]
+queries = ["diversity(ward)", {{ what = "diversity", of = ["age"], by = "ward", bins = 3 }}]
+[privacy]
+epsilon = 20
+delta = 1e-5
+"""
+ASKING = """
+import sys
+import dpmpc
+if __name__ == "__main__":
+    bounds = {"ward": ["a", "b"], "age": [0, 90]}
+    found = dpmpc.stats(sys.argv[1], [{"what": "diversity", "of": ["ward"]}], owners="site", bounds=bounds,
+                        epsilon=20, delta=1e-5)
+    number = found.answers[0].lines[0].number
+    assert found.answers[0].shapes and "<svg" in found.html()
+    print(number.estimate)
+"""
+
+
+def test_a_question_of_another_package_is_asked_on_every_surface(tmp_path: Path) -> None:
+    """Of 900 records in ward a and 300 in b the share of pairs that differ is 2 * .75 * .25 = .375; noise of a cell at
+    this epsilon has a deviation below 1, and .01 of the share is more than 10 of its."""
+    records = tmp_path / "wards.csv"
+    rows = [f"{'ab'[k % 4 == 3]},{k % 90},{k % 3}" for k in range(1200)]
+    records.write_text("\n".join(["ward,age,site", *rows, ""]))
+    (tmp_path / "bounds.toml").write_text('ward = ["a", "b"]\nage = [0, 90]\n')
+    (tmp_path / "asked.toml").write_text('queries = [{what = "diversity", of = ["ward"]}]\n')
+    given = ["--csv", records, "--owners-column", "site", "--bounds", tmp_path / "bounds.toml"]
+    given += ["--epsilon", 20, "--delta", "1e-5"]
+    out = tmp_path / "out"
+    made = with_toys("stats", "diversity(ward)", *given, "--out", out)
+    assert made.returncode == 0 and "diversity" in made.stdout, made.stderr
+    (number,) = json.loads((out / "answers.json").read_text())["numbers"]
+    assert number["low"] < 0.375 < number["high"] and number["estimate"] == pytest.approx(0.375, abs=0.01)
+    assert "<svg" in (out / "answers.html").read_text()
+    dry = with_toys("stats", "--queries", tmp_path / "asked.toml", *given, "--dry")
+    assert dry.returncode == 0 and dry.stdout.startswith("diversity(ward): 100 % of the promise"), dry.stderr
+    table = with_toys("stats", "table(ward, age)", *given, "--out", tmp_path / "table")
+    again = with_toys("stats", "diversity(ward)", "--of", tmp_path / "table", "--form", "json")
+    assert table.returncode == again.returncode == 0, table.stderr + again.stderr
+    assert json.loads(again.stdout)["numbers"][0]["estimate"] == pytest.approx(0.375, abs=0.01)
+    wrong = with_toys("stats", "diversity(wart)", *given, "--dry")
+    assert wrong.returncode == 2 and "did you mean 'ward'?" in wrong.stderr and "^^^^" in wrong.stderr, wrong.stderr
+    assert float(program(tmp_path, ASKING, str(records))) == pytest.approx(0.375, abs=0.01)
+
+
+def test_a_consortium_asks_a_question_of_another_package(tmp_path: Path) -> None:
+    """Every process of it, from its kit: the plan names the question, the owners have its answers."""
+    addresses = own_addresses(3)[1::2]
+    parties = "".join(f'[[parties]]\nname = "p{i}"\naddress = "{a}"\n' for i, a in enumerate(addresses))
+    owners = "".join(f'[[owners]]\nname = "o{j}"\nrecords = {400 + j}\n' for j in range(2))
+    (tmp_path / "consortium.toml").write_text(ASKED.format(sites=parties + owners))
+    for words in (("kit", tmp_path / "consortium.toml", "--out", tmp_path / "kits"), ("rehearse", tmp_path / "kits")):
+        result = with_toys(*words)
+        assert result.returncode == 0, result.stdout + result.stderr
+    plan = json.loads((tmp_path / "kits" / "o0" / "plan.json").read_text())
+    assert plan["source"]["tables"]["queries"] == ["diversity(ward)", "diversity(age, bins=3) by ward"]
 
 
 def test_a_task_of_another_kind_of_target_is_refused(tmp_path: Path) -> None:

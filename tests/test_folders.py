@@ -4,13 +4,15 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from dpmpc_experiments.runner import _rewrite
 
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.sites import Party
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError, spelt
-from dpmpc.experiments.runner import _rewrite
 from dpmpc.flower import prepare
 from dpmpc.flower.sealing import Purpose
 from dpmpc.flower.seals import Seals
@@ -21,6 +23,7 @@ from dpmpc.privacy.heads import Head, Memory
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.records.example import hospitals
 from dpmpc.runs.folder import make_private
+from dpmpc.synthesis.files import write_csv, write_parquet
 
 PLAN = Plan.create(owners=3, dimension=2, clip=1.0, epsilon=1.0, delta=1e-5)
 
@@ -32,7 +35,7 @@ def counted(folder: Path) -> None:
 
 MAKERS: dict[str, Callable[[Path], object]] = {
     "a party": lambda out: Party(PLAN, 0, ["127.0.0.1:11401", "127.0.0.2:11401", "127.0.0.3:11401"], out=out).run(),
-    "parties here": lambda out: PartiesHere(3, out),
+    "parties here": lambda out: PartiesHere(3, Here(out=out)),
     "an example": lambda out: hospitals(out, 120),
     "an experiment": lambda out: _rewrite(out / "runs.csv", [{"a": 1}]),
     "an authority": make_authority,
@@ -86,3 +89,25 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     assert file.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == [file.name]
     write_file(file, b"new")
     assert file.read_bytes() == b"new" and [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_file_is_for_its_user_alone_whoever_writes_it(tmp_path: Path) -> None:
+    """With the usual umask, over a file that all could read, by this process and by DuckDB, which makes another file;
+    but for what is public."""
+    before = os.umask(0o022)
+    try:
+        (tmp_path / "report.html").write_text("for all")
+        assert (tmp_path / "report.html").stat().st_mode & 0o077
+        write_file(tmp_path / "report.html", "mine")
+        for name, write in (("rows.parquet", write_parquet), ("rows.csv", write_csv)):
+            with replaced(tmp_path / name) as beside:
+                assert beside.stat().st_mode & 0o777 == 0o600
+                write(beside, {"a": np.array([1.0, 2.0])}, ["about"], {"a": 0})
+        PLAN.write(tmp_path / "plan.json")
+        assert (tmp_path / "plan.json").stat().st_mode & 0o777 == 0o644
+        (tmp_path / "plan.json").unlink()
+    finally:
+        os.umask(before)
+    assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == dict.fromkeys(
+        ("report.html", "rows.parquet", "rows.csv"), 0o600
+    )

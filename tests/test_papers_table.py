@@ -5,8 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-
-from dpmpc.cli.experiment import NAMES
+from dpmpc_experiments.command import NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")

@@ -118,7 +118,7 @@ MAY_NAME = {
     "dpmpc/learning/method.py": "the registry, and the default method",
     "circuits": "families of circuits, which know no registry",
     "dpmpc/mpc/mpyc/fixed.py": "the same families, drawn with another arithmetic",
-    "dpmpc/experiments/methods": "the papers' methods, each with the formulas of its own law",
+    "experiments/dpmpc_experiments/methods": "the papers' methods, each with the formulas of its own law",
     "dpmpc/aggregation/wire/transcript.py": "an event of transcripts that is called like a backend",
 }
 ROOT = Path(__file__).parents[1]
@@ -173,7 +173,7 @@ def names_in(source: str) -> list[tuple[int, str]]:
 
 def test_no_name_of_a_law_backend_or_method_stands_outside_its_registry() -> None:
     used = set()
-    for top in ("dpmpc", "circuits", "cli", "benchmarks"):
+    for top in ("dpmpc", "circuits", "cli", "benchmarks", "experiments"):
         for path in sorted((ROOT / top).rglob("*.py")):
             place = path.relative_to(ROOT)
             if any((ROOT / parent).is_symlink() for parent in place.parents):

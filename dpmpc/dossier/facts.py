@@ -38,6 +38,7 @@ _SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", SENT, "ledger
            "questions/party_*.transcript.jsonl", "evaluation/plan.json", "evaluation/opened.npy", "figures.json",
            "evaluation/ledger_*.jsonl", "evaluation/party_*.transcript.jsonl", "answers.*")  # fmt: skip
 _OF_A_STAGE = ("plan.json", "opened.npy", "ledger_*.jsonl", "party_*.transcript.jsonl")
+ROWS = "synthetic.json"
 KINDS = ("structure", "statistics", "audit")
 _STAGES = (SURVEY, *RELEASES)  # folders of a synthetic table that was made on one machine
 
@@ -81,6 +82,11 @@ class Facts:
     def trains(self) -> bool:
         """Whether the run made a model."""
         return self.plan.source.TRAINS
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether rows were drawn of what it opened."""
+        return (self.run / ROWS).is_file()
 
     @property
     def of_records(self) -> bool:

@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books, Choose, account_of
 from dpmpc.aggregation.owner.aggregator import Aggregator
-from dpmpc.aggregation.owner.local_parties import Choose, work_out
+from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.guarantee import Promise
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of, held_against, stages_of
 from dpmpc.aggregation.wire.frames import rows_of_block
@@ -271,7 +272,7 @@ def _learned(
     books.check(out, plan)
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
     learner = Learner(plan.learning, plan.releases, records, sizes, noise)
-    with Aggregator.of_plan(plan, out=out, budget=books.budget, account=books.account) as aggregator:
+    with Aggregator.of_plan(plan, Here(out=out), books=Books(books.budget, books.account)) as aggregator:
         for _ in range(plan.releases):
             learner.apply(aggregator.mean(learner.vectors(rows_of_block(plan.dimension))))
         promise, report = aggregator.guarantee, aggregator.report()

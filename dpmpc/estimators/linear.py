@@ -3,10 +3,12 @@
 What they do is what `dpmpc train` does, on records that are in memory: the same plan, methods, parties and ledger.
 """
 
-from collections.abc import Mapping
+import functools
+import inspect
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -42,9 +44,26 @@ from dpmpc.learning.softmax import predicted
 from dpmpc.privacy.unnamed import process_folder, share_process_folder
 from dpmpc.records.schema import Range
 from dpmpc.runs.curve_charts import plot
-from dpmpc.settings import nearest
+from dpmpc.settings import keywords
 
+F = TypeVar("F", bound=Callable[..., Any])
 _COUNTS = "_counts_in"  # of a pickled estimator
+
+
+def kept(init: F) -> F:
+    """An estimator's `__init__` that keeps every parameter as it was given, as scikit-learn wants it, and names the
+    nearest one where one is not known."""
+    parameters = inspect.signature(init)
+
+    @functools.wraps(init)
+    def __init__(self: Any, *args: Any, **given: Any) -> None:
+        bound = parameters.bind(self, *args, **given)
+        bound.apply_defaults()
+        del bound.arguments["self"]
+        for name, value in bound.arguments.items():
+            setattr(self, name, value)
+
+    return keywords()(__init__)  # type: ignore[return-value]
 
 
 class PrivateLinear(BaseEstimator):
@@ -55,11 +74,6 @@ class PrivateLinear(BaseEstimator):
     spelling: Spelling | None
     person: str | None
     person_rows: int
-
-    def _set(self, given: Mapping[str, Any]) -> None:
-        """Keeps the parameters as they were given, as scikit-learn wants it."""
-        for name in self._get_param_names():
-            setattr(self, name, given[name])
 
     def fit(self, X: Any, y: Any, owners: Any = None, sample_weight: Any = None, person: Any = None) -> Any:
         """The estimator, fitted. `owners` (n,): whose each record is; None: one owner holds all. `sample_weight` (n,):
@@ -241,7 +255,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
 
     _number = False
 
-    @nearest
+    @kept
     def __init__(
         self,
         *,
@@ -251,7 +265,6 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         fit_intercept: bool = True,
         weight_bound: float = 1.0,
         spelling: Spelling | None = None,
-        # settings: logistic
         preprocessing: Literal["survey", "records"] | None = None,
         basis: Literal["linear", "additive"] | None = None,
         method: str | None = None,
@@ -289,9 +302,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         ledgers: str | None = None,
         budget: str | None = None,
         account: str | None = None,
-        # settings: end
-    ) -> None:
-        self._set(locals())
+    ) -> None: ...
 
     def _given(self, columns: Frame, y: Any, groups: Ints) -> Given:
         y, there = labels(y, self.spelling or PLAIN)

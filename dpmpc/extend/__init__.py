@@ -1,5 +1,5 @@
-"""What another package needs to bring a law of noise, a backend, a method of learning, a task or a source of its own,
-and the conformance tests that each has to pass.
+"""What another package needs to bring a law of noise, a backend, a method of learning, a task, a source or a kind of
+question of its own, and the conformance tests that each has to pass.
 
 A package registers what it brings as entry points, and every process of a run, every command and every surface of the
 library finds it by its name:
@@ -14,12 +14,14 @@ library finds it by its name:
 | `dpmpc.methods` | a `Method` | `check_method(method)` |
 | `dpmpc.tasks` | a `Task` | `check_task(task)` |
 | `dpmpc.sources` | a class that inherits `Source` | `check_source(source, sizes)` |
+| `dpmpc.questions` | a `QuestionKind` | `check_question(lines, bounds)` |
 
 A package that cannot be imported, or that claims a taken name, is one warning; nothing else breaks. Whoever installs a
 package trusts it as this one: its law's price and its method's sensitivity are part of the promise. The conformance
 tests try to refute them; they prove nothing.
 """
 
+from dpmpc.aggregation.plan.of_source import plan_of
 from dpmpc.circuits.alias import AliasTable
 from dpmpc.circuits.sampler import OverField, Sampler
 from dpmpc.circuits.table_sampler import TableSampler, Term, table_of
@@ -28,16 +30,17 @@ from dpmpc.extend.backends import check_backend
 from dpmpc.extend.failed import ConformanceError
 from dpmpc.extend.laws import check_law
 from dpmpc.extend.methods import check_method
-from dpmpc.extend.planning import plan_of
+from dpmpc.extend.questions import check_question
 from dpmpc.extend.sources import check_source
 from dpmpc.extend.tasks import check_task
 from dpmpc.intake.table import Table
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.method import METHODS, Floats, Ints, Learning, Method, project
 from dpmpc.learning.settings import Descent
-from dpmpc.learning.source import SOURCES, Following, Schedule, Source, Stage, Sum, of_means
+from dpmpc.learning.source import SOURCES, Following, Invented, Opening, Schedule, Source, Stage, Sum, of_means
 from dpmpc.learning.task import TASKS, Task
 from dpmpc.mpc.contract.backend import BACKENDS, Backend, Counts, Dealer, Holder
+from dpmpc.outcome import Answer, Bars, Curves, Forest, Line, Number, Outcome, Shape
 from dpmpc.privacy.exact import ExactLaw, from_pmf
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.mechanism import Mechanism
@@ -45,38 +48,73 @@ from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity
 from dpmpc.privacy.spending import Spending
 from dpmpc.records.blocks import Records
 from dpmpc.records.schema import Labels, Range, Schema, Target
+from dpmpc.statistics.asking import Asking
+from dpmpc.statistics.blocks import Part
+from dpmpc.statistics.cells import Axis
+from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.compile import axis_of, by_of, cells, scaled
+from dpmpc.statistics.intervals import Pair, linear, quadratic, ratio, share
+from dpmpc.statistics.kind import QUESTION_KINDS, QuestionKind
+from dpmpc.statistics.options import Choice, Increasing, OfColumn, Option, Whole
+from dpmpc.statistics.question import Query
+from dpmpc.statistics.reading import Reading
+from dpmpc.statistics.scores import Model
 
 __all__ = [
     "BACKENDS",
     "LAWS",
     "METHODS",
+    "QUESTION_KINDS",
     "SOURCES",
     "TASKS",
     "AliasTable",
+    "Answer",
+    "Asking",
+    "Axis",
     "Backend",
+    "Bars",
+    "Choice",
+    "Columns",
     "ConformanceError",
     "Counts",
+    "Curves",
     "Dealer",
     "Descent",
     "ExactLaw",
     "Floats",
     "Following",
+    "Forest",
     "Holder",
+    "Increasing",
     "Ints",
+    "Invented",
     "Labels",
     "Law",
     "Learning",
+    "Line",
     "Loss",
     "Mechanism",
     "Method",
+    "Model",
     "Need",
+    "Number",
+    "OfColumn",
+    "Opening",
+    "Option",
+    "Outcome",
     "OverField",
+    "Pair",
+    "Part",
+    "Query",
+    "QuestionKind",
     "Range",
+    "Reading",
     "Records",
     "Sampler",
     "Schedule",
     "Schema",
     "Sensitivity",
+    "Shape",
     "Source",
     "Spending",
     "Stage",
@@ -88,16 +126,26 @@ __all__ = [
     "Term",
     "UsageError",
     "Weights",
+    "Whole",
+    "axis_of",
+    "by_of",
+    "cells",
     "check_backend",
     "check_law",
     "check_method",
+    "check_question",
     "check_source",
     "check_task",
     "from_pmf",
     "gradient_sensitivity",
+    "linear",
     "of_means",
     "owner_sensitivity",
     "plan_of",
     "project",
+    "quadratic",
+    "ratio",
+    "scaled",
+    "share",
     "table_of",
 ]

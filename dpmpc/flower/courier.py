@@ -4,17 +4,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from dpmpc.aggregation.owner.accounts import NO_BOOKS, Books
 from dpmpc.aggregation.owner.aggregator import ByOneSession
 from dpmpc.aggregation.owner.company import company_of
 from dpmpc.aggregation.owner.session import Connected, Release
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.grid import Floats
+from dpmpc.aggregation.plan.here import HERE, Here
 from dpmpc.errors import DpmpcError
 from dpmpc.flower.gate import frames_of
 from dpmpc.flower.party import ROLE
 from dpmpc.flower.prepared import Prepared
 from dpmpc.mpc.transport.addresses import Endpoint
-from dpmpc.mpc.transport.heartbeat import STALL, WAIT
 from dpmpc.privacy.heads import NAME
 
 Sealed = Mapping[int, Sequence[bytes]]  # by owner, the sealed share of each party
@@ -36,22 +37,20 @@ class Courier(ByOneSession):
         cls,
         prepared: Prepared,
         keys: Path | None,
+        here: Here = HERE,
         *,
-        out: Path | None = None,
         addresses: Sequence[Endpoint] | None = None,
-        tls: Path | None = None,
-        wait: float = WAIT,
-        stall: float = STALL,
-        **settings: Any,
+        books: Books = NO_BOOKS,
+        **role: Any,
     ) -> Self:
         """A courier to parties elsewhere, at `addresses`, which carry on what was interrupted; or to parties of this
-        machine, with `settings` (of `LocalParties`), which read their keys from the folder `keys`."""
+        machine, which read their keys from the folder `keys`. `role`: as of `LocalParties`, for tests."""
         plan = prepared.plan
         attempt = FIRST_ATTEMPT if addresses is None else plan.attempt
         if addresses is None:
-            settings |= {"role": ROLE, "extra": {"prepared": prepared.to_text(), "keys": str(keys)}}
-        company = company_of(plan, attempt, out, None, addresses, wait, stall, settings)
-        return cls(prepared, Connected(plan, company, (0, plan.owners), attempt, tls=tls, wait=wait, stall=stall))
+            role = {"role": ROLE, **role, "extra": {"prepared": prepared.to_text(), "keys": str(keys)}}
+        company = company_of(plan, attempt, here, addresses=addresses, books=books, **role)
+        return cls(prepared, Connected(plan, company, (0, plan.owners), attempt, here))
 
     @property
     def token(self) -> str:

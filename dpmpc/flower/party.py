@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from dpmpc.aggregation.owner.sites import Party
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import run_party
-from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
+from dpmpc.aggregation.plan.here import Here, PartyKeywords
 from dpmpc.errors import UsageError
 from dpmpc.flower.gate import SealedGate
 from dpmpc.flower.prepared import Prepared, key_path, read_prepared
 from dpmpc.flower.sealing import Opener, read_key
-from dpmpc.mpc.transport.heartbeat import STALL, WAIT_FOR_PEOPLE
 from dpmpc.processes.worker import Emit, Log
+from dpmpc.settings import keywords
 
 ROLE = "dpmpc.flower.party:serve"
 
@@ -47,6 +47,7 @@ class ShareParty(Party):
                out="run").run()
     """
 
+    @keywords(Here)
     def __init__(
         self,
         prepared: Prepared | Path | str,
@@ -54,20 +55,11 @@ class ShareParty(Party):
         addresses: Sequence[str],
         *,
         key: Path | str,
-        tls: Path | str | None = None,
-        out: Path | str,
-        wait: float = WAIT_FOR_PEOPLE,
-        stall: float = STALL,
-        threads: int | None = None,
-        limits: Limits = NO_LIMITS,
-        account: Path | str | None = None,
+        **own: Unpack[PartyKeywords],
     ) -> None:
         """`key`: the file with this party's private key; the rest as of `dpmpc.Party`. After an interruption the same
         call carries the run on, where the plan's backend can. Errors: UsageError."""
         prepared = read_prepared(prepared)
-        super().__init__(
-            prepared.plan, index, addresses, tls=tls, out=out, wait=wait, stall=stall, threads=threads, limits=limits,
-            account=account,
-        )  # fmt: skip
+        super().__init__(prepared.plan, index, addresses, **own)
         self._job = replace(self._job, tolerates_loss=False)  # all compare whose shares they have
         self._make_gate = partial(SealedGate, prepared, opener_of(prepared, index, Path(key)))

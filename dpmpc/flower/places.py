@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from dpmpc.aggregation.owner.sites import endpoints
+from dpmpc.aggregation.owner.accounts import NO_BOOKS, Books
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.flower.courier import Courier
@@ -14,6 +15,7 @@ from dpmpc.folders import OUT, make_folder, write_file
 from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.privacy.budget import Budget
 from dpmpc.processes.provenance import software
+from dpmpc.settings import said
 
 REPORT = "report.json"
 HERE = "all parties ran on the server's machine: whoever commands it can read every update; this is for study"
@@ -22,39 +24,37 @@ HERE = "all parties ran on the server's machine: whoever commands it can read ev
 class Places:
     """As `PrivateStrategy` is told."""
 
-    def __init__(
-        self,
-        prepared: Prepared,
-        out: Path | None,
-        addresses: list[str] | None,
-        tls: Path | None,
-        keys: Path | None,
-        budget: tuple[float, float] | None,
-        wait: float,
-        stall: float,
-    ) -> None:
+    def __init__(self, prepared: Prepared, here: Here, keys: Path | None, budget: tuple[float, float] | None) -> None:
         """`keys`: the folder with the parties' private keys, where they are here. Errors: UsageError."""
-        self._prepared, self.out, self._tls, self._keys, self._wait, self._stall = prepared, out, tls, keys, wait, stall
-        self.here = addresses is None
-        if out is not None and not self._is_free(out):
-            raise UsageError(f"out must be a new or empty directory; {out} is not; name another")
-        self._addresses = None if addresses is None else owner_endpoints(endpoints(prepared.plan, addresses, tls))
-        self._budget = None
+        self._prepared, self._keys, self._process, self.out = prepared, keys, here, here.out
+        self.here = here.index is None
+        if self.out is not None and not self._is_free(self.out):
+            raise UsageError(f"<<out>> must be a new or empty directory; {self.out} is not; name another")
+        self._addresses = None if self.here else owner_endpoints(here.endpoints(prepared.plan.parties))
+        self._books = NO_BOOKS
         if budget is not None:
-            if out is None or addresses is not None:
+            if self.out is None or not self.here:
                 raise UsageError("a budget is held against ledgers of parties here; give out too, and no addresses")
-            self._budget = Budget.below(budget, None, out)
+            self._books = Books(Budget.below(budget, None, self.out))
 
     @classmethod
-    def of(cls, given: Prepared | Path | str, prepared: Prepared, keys: Path | str | None, **settings: Any) -> Self:
-        """With `keys`, or those in the folder that was given in place of the plan. Errors: as this, and neither."""
-        if keys is None and settings["addresses"] is None:
+    def of(
+        cls,
+        given: Prepared | Path | str,
+        prepared: Prepared,
+        keys: Path | str | None,
+        budget: tuple[float, float] | None,
+        addresses: Sequence[str] | None,
+        own: Mapping[str, Any],
+    ) -> Self:
+        """With `keys`, or those in the folder that was given in place of the plan; `own`: settings of `Here`. Errors:
+        as this, and neither."""
+        if keys is None and addresses is None:
             if isinstance(given, Prepared):
                 raise UsageError("parties here need their keys; none were named; give keys=FOLDER, the one of prepare")
             keys = given if Path(given).is_dir() else Path(given).parent
-        for name in ("out", "tls"):
-            settings[name] = None if settings[name] is None else Path(settings[name])
-        return cls(prepared, keys=None if keys is None else Path(keys), **settings)
+        where: dict[str, Any] = {} if addresses is None else {"addresses": tuple(addresses), "index": "owners"}
+        return cls(prepared, Here(**where, **said(own)), None if keys is None else Path(keys), budget)
 
     def _is_free(self, out: Path) -> bool:
         """Whether a report may go there: nothing is there, or with parties elsewhere the report of the same run."""
@@ -69,11 +69,8 @@ class Places:
 
     def courier(self) -> Courier:
         """Who carries shares to the parties; they are started, where they are here."""
-        places: dict[str, Any] = {"addresses": self._addresses, "tls": self._tls}
-        if self._addresses is None:
-            places = {} if self._budget is None else {"budget": self._budget}
         keys = self._keys if self.here else None
-        return Courier.between(self._prepared, keys, out=self.out, wait=self._wait, stall=self._stall, **places)
+        return Courier.between(self._prepared, keys, self._process, addresses=self._addresses, books=self._books)
 
     def report(
         self, courier: Courier, about: dict[str, Any], presence: Mapping[int, Sequence[int]], warnings: Sequence[str]

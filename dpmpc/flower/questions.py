@@ -6,14 +6,15 @@ see none of it.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.here import Here, ServerKeywords
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
-from dpmpc.errors import PeerError, RecordError, UsageError
+from dpmpc.errors import PeerError, UsageError
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.messages import asking, read_replies
 from dpmpc.flower.mod import Sealing
@@ -23,10 +24,10 @@ from dpmpc.flower.tables import asked_in, mean_of
 from dpmpc.flower.words import RECORD, needs_flower
 from dpmpc.folders import said_path
 from dpmpc.intake.spelling import PLAIN, Spelling
-from dpmpc.mpc.transport.heartbeat import STALL, WAIT_FOR_PEOPLE
 from dpmpc.outcome import Level
 from dpmpc.records.loading import Source
 from dpmpc.runs.stats import Statistics
+from dpmpc.settings import keywords
 
 try:
     from flwr.app import Context, Message, RecordDict
@@ -46,15 +47,16 @@ def private_answers(
     limits: Limits = NO_LIMITS,
     account: Path | str | None = None,
     spelling: Spelling = PLAIN,
+    owners: int | Collection[int] | None = None,
 ) -> "PrivateAnswers":
     """What a ClientApp does with a query: `client.query()(private_answers("flower.json", records))`.
 
     `records`: a file, a data frame and so on, as of `dpmpc.stats`, or a function of Flower's context that returns one;
-    `spelling`: how they are spelled. What is wrong with them this process logs; the server reads that something is. The
-    rest as of `private_mod`. Errors: UsageError for a plan that asks nothing, or
-    does not keep the limits.
+    `spelling`: how they are spelled. Where they do not fit the plan zeros are sealed, this process logs what is wrong,
+    and nobody else can tell: `check_records` says it before. The rest as of `private_mod`. Errors: UsageError for a
+    plan that asks nothing, or does not keep the limits.
     """
-    return PrivateAnswers(read_prepared(prepared), records, limits, account, spelling)
+    return PrivateAnswers(read_prepared(prepared), records, limits, account, spelling, owners)
 
 
 class PrivateAnswers(Sealing):
@@ -67,40 +69,35 @@ class PrivateAnswers(Sealing):
         limits: Limits,
         account: Path | str | None,
         spelling: Spelling,
+        owners: int | Collection[int] | None,
     ) -> None:
         asked_in(prepared)
         limits.check(prepared.plan)
-        super().__init__(prepared, limits, None if account is None else said_path(account, "account"))
-        self._records, self._limits, self._spelling = records, limits, spelling
+        super().__init__(prepared, limits, None if account is None else said_path(account, "account"), owners)
+        self._records, self._spelling = records, spelling
 
     def __call__(self, message: Message, context: Context) -> Message:
-        """Sealed shares of what this client's records come to; an error reply that says why not."""
+        """Sealed shares of what this client's records come to; zeros' where they come to nothing, and its own log says
+        why not."""
         return self.answered(message, context, lambda owner: self._mean(owner, context))
 
     def _mean(self, owner: int, context: Context) -> Floats:
-        self._limits.check_owner(self._prepared.plan, owner)
         source = self._records(context) if callable(self._records) else self._records
-        try:
-            return mean_of(self._prepared.plan, owner, source, self._spelling)
-        except UsageError as error:  # it may name files and columns, or quote records, which the server is not to read
-            LOG.error("your records: %s", error)
-            raise error if isinstance(error, RecordError) else RecordError(error.message) from None
+        return mean_of(self._prepared.plan, owner, source, self._spelling)
 
 
+@keywords(Here)
 def ask(
     grid: Grid,
     prepared: Prepared | Path | str,
     *,
-    out: Path | str | None = None,
     addresses: list[str] | None = None,
-    tls: Path | str | None = None,
     keys: Path | str | None = None,
     budget: tuple[float, float] | None = None,
     about: Literal["data", "population"] = "data",
     confidence: float = 0.95,
     timeout: float = 3600.0,
-    wait: float = WAIT_FOR_PEOPLE,
-    stall: float = STALL,
+    **own: Unpack[ServerKeywords],
 ) -> Statistics:
     """The answers to the questions of a plan, of all clients that answer, in a ServerApp's main: as `dpmpc.stats`
     returns them. Which owners those are is in `present`.
@@ -115,9 +112,7 @@ def ask(
     """
     plan_and_keys = read_prepared(prepared)
     tables, plan = asked_in(plan_and_keys), plan_and_keys.plan
-    places = Places.of(
-        prepared, plan_and_keys, keys, out=out, addresses=addresses, tls=tls, budget=budget, wait=wait, stall=stall
-    )
+    places = Places.of(prepared, plan_and_keys, keys, budget, addresses, own)
     presence: dict[int, Sequence[int]] = {}
     with places.courier() as courier:
         try:

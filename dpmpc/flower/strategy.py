@@ -4,12 +4,13 @@ import logging
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from dpmpc.aggregation.owner.aggregator import Release
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.guarantee import Promise, promise_of
+from dpmpc.aggregation.plan.here import Here, ServerKeywords
 from dpmpc.errors import UsageError
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.messages import asking, read_replies
@@ -17,7 +18,7 @@ from dpmpc.flower.places import Places
 from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.update import dimension_of, is_floating, moved, numpy_arrays
 from dpmpc.flower.words import RECORD, needs_flower
-from dpmpc.mpc.transport.heartbeat import STALL, WAIT
+from dpmpc.settings import keywords
 
 try:
     from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -44,19 +45,17 @@ class PrivateStrategy(Strategy):
     nothing is gained from sampling, which the server sees. Metrics do not leave the clients.
     """
 
+    @keywords(Here)
     def __init__(
         self,
         strategy: Strategy,
         prepared: Prepared | Path | str,
         *,
-        out: Path | str | None = None,
         addresses: list[str] | None = None,
-        tls: Path | str | None = None,
         keys: Path | str | None = None,
         budget: tuple[float, float] | None = None,
         evaluate: bool = False,
-        wait: float = WAIT,
-        stall: float = STALL,
+        **own: Unpack[ServerKeywords],
     ) -> None:
         """`prepared`: the folder that `prepare` wrote, or its flower.json. `addresses`, `tls`: where the parties listen
         and the folder with this server's certificate (`owners`), as of `dpmpc.Owner`; without them the parties are
@@ -67,9 +66,7 @@ class PrivateStrategy(Strategy):
         outside the guarantee. Errors: UsageError."""
         super().__init__()
         self.strategy, self._prepared, self._evaluate = strategy, read_prepared(prepared), evaluate
-        self._places = Places.of(
-            prepared, self._prepared, keys, out=out, addresses=addresses, tls=tls, budget=budget, wait=wait, stall=stall
-        )
+        self._places = Places.of(prepared, self._prepared, keys, budget, addresses, own)
         self._courier: Courier | None = None
         self._model = ArrayRecord()
         self._past: dict[int, tuple[Floats, Release]] = {}  # what the run had opened before it was interrupted

@@ -18,7 +18,7 @@ from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.question import Question, Row
 from dpmpc.privacy.risk import bounds, spent_at
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, rounding_bound
-from dpmpc.settings import nearest
+from dpmpc.settings import keywords
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Account:
         return [smallest] + [base + (i < extra) for i in range(m - 1)]
 
 
-@nearest
+@keywords()
 def account(
     *,
     method: str,
@@ -113,8 +113,29 @@ def account(
 ) -> dict[str, object]:
     """What `dpmpc account` says, as JSON values: leave out one of epsilon, delta, scale and iterations; it is solved
     for. The others are the fields of `Account`. Errors: UsageError where the question is none."""
-    known = {name: value for name, value in locals().items() if name != "literature"}
-    return answer(Account(**known), literature)
+    question = Account(
+        method=method,
+        owners=owners,
+        smallest=smallest,
+        records=records,
+        weights=weights,
+        neighbours=neighbours,
+        person_rows=person_rows,
+        person_owners=person_owners,
+        dimension=dimension,
+        G=G,
+        lam=lam,
+        epsilon=epsilon,
+        delta=delta,
+        scale=scale,
+        iterations=iterations,
+        law=law,
+        solver_tolerance=solver_tolerance,
+        grid_bits=grid_bits,
+        security_bits=security_bits,
+        sampler_tv=sampler_tv,
+    )
+    return answer(question, literature)
 
 
 def answer(question: Account, with_literature: bool = True) -> dict[str, object]:

@@ -60,7 +60,10 @@ def account_folder(
     """
     if environment.get(ENVIRONMENT):
         return Path(environment[ENVIRONMENT]).expanduser().absolute()
-    home = home or Path.home()
+    try:
+        home = home or Path.home()
+    except RuntimeError:
+        raise UsageError(f"{_RULE}; this user has no home folder that could hold it; {_WAY}") from None
     if platform == "darwin":
         return home / "Library" / "Application Support" / "dpmpc" / "account"
     given = Path(environment.get("XDG_DATA_HOME") or "")
@@ -310,6 +313,6 @@ def _whole(holds: list[Hold], book: Book) -> Book:
 
 def _all_reserved(holds: list[Hold], book: Book) -> tuple[Entry, ...]:
     """Everything that was reserved for a ledger, each release once, but for those that it has lines of."""
-    lines = {(entry.run, entry.release) for entry in book.entries}
-    coming = {(e.run, e.release): e for hold in holds for e in hold.reservation.releases()}
+    lines = {bare(entry) for entry in book.entries}  # of a price: one plan's line is none of another of its name
+    coming = {bare(e): e for hold in holds for e in hold.reservation.releases()}
     return tuple(entry for key, entry in coming.items() if key not in lines)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books, account_of
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.company import Started
 from dpmpc.aggregation.owner.local_parties import PartiesHere
@@ -100,24 +100,27 @@ def connected(
         stack.callback(here.end)
     aggregator = Aggregator.of_plan(
         plan,
-        out=job.out,
+        job.here,
         parties=here,
         addresses=job.addresses,
         owners=None if job.owner is None else (job.owner, job.owner + 1),
         attempt=attempt,
-        tls=job.tls,
-        wait=job.wait,
-        stall=job.stall,
         say=says(log, emit),
         ledger=ledger,
-        budget=budget_of(job),
-        account=partial(account_of, said=job.request.account, callers=job.request.source is not None),
+        books=books_of(job),
     )
     stack.enter_context(aggregator)
     if here is not None:
         wait.append(here.wait)
     emit("connections", of=lambda: list(map(plan.called, aggregator.session.connected)))
     return aggregator
+
+
+def books_of(job: OwnersJob) -> Books:
+    """Where the releases of the job's parties count."""
+    return Books(
+        budget_of(job), partial(account_of, said=job.request.account, callers=job.request.source is not None)
+    )
 
 
 def own_ledger(job: OwnersJob, plan: Plan, attempt: Attempt, stack: contextlib.ExitStack) -> OwnLedger | None:

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books, account_of
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.folders import OUT, make_folder, replaced, said_path
@@ -299,7 +300,8 @@ def evaluate(
             dataset.schema, theta, None, np.asarray(test.X), test.y, owner, len(sizes), cells=made.cells
         )
         means = vectors * STEP / np.maximum(np.array(sizes, dtype=np.float64), 1.0)[:, None]
-        with Aggregator.of_plan(made.plan, out=folder, wait=wait, budget=budget, account=account) as aggregator:
+        here, books = Here(out=folder, wait=wait), Books(budget, account)
+        with Aggregator.of_plan(made.plan, here, books=books) as aggregator:
             release = aggregator.open(iter([means]))
             aggregator.finish()
         total = decode(made.plan, release.total) * n

@@ -6,6 +6,7 @@ from pathlib import Path
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.addresses import Endpoint
@@ -67,3 +68,17 @@ class OwnersJob:
     budget: Budget | None = None
     stage: StageJob | None = None
     begins: bool = False
+
+    @property
+    def here(self) -> Here:
+        """What this process says for itself."""
+        index = None if self.addresses is None else "owners" if self.owner is None else f"owner{self.owner}"
+        return Here(
+            out=self.out,
+            wait=self.wait,
+            stall=self.stall,
+            threads=self.threads,
+            base_port=self.base_port,
+            tls=self.tls,
+            index=index,
+        )

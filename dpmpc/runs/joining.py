@@ -124,6 +124,11 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
                 say(line)
             if any(": refused: " in line for line in found):
                 raise UsageError("a run would refuse these records, as was said; mend them, or the file's [[owners]]")
+            if any(": unfit: " in line for line in found):
+                raise UsageError(
+                    "records must fit what is public of them; of a column or the target hardly any does, as was said, "
+                    "and a run would spend and learn nothing of it; mend its spelling, unit or codes, or plan again"
+                )
         listening = None
         if party is not None:
             parties, owners = where.listening(party, addresses)
@@ -140,6 +145,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
 
 _PLACES = {  # where a site changes what is neither in the file nor an option of `join`
     "budget": "budget in limits.toml",
+    "limits": "limits.toml",
     "drop": "what the schema of consortium.toml does not list",
     "index": "which kit is started here",
     "plan_file": "plan.json of the kit",
@@ -186,13 +192,13 @@ def where_of(kit: Kit, own: Joining) -> Placement:
         wait=site.wait if own.wait is None else own.wait,
         stall=site.stall if own.stall is None else own.stall,
         listen=own.listen or site.listen,
-        addresses=site.addresses,
+        addresses=tuple(site.addresses),
         index=str(kit.number) if party else site.role,
         plan_file=plan_path(kit.folder),
         overwrite=own.overwrite,
         tls=kit.keys if site.tls else None,
         role="both" if kit.kind == "site" else "apart",
-        ledgers=own.ledgers,
+        ledgers=None if own.ledgers is None else str(own.ledgers),
         account=own.account,
         limits=Limits.read(limits),
         threads=own.threads or site.threads,

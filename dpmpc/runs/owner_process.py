@@ -37,6 +37,7 @@ from dpmpc.records import Dataset
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.before_release import (
     Emit,
+    books_of,
     budget_of,
     check_budget,
     check_possible,
@@ -90,16 +91,13 @@ def _any(job: OwnersJob, log: Log, emit: Emit) -> None:
         )
     with contextlib.ExitStack() as stack:
         opener: Opener = partial(_by_parties, None)
-        choose = partial(account_of, said=job.request.account, callers=job.request.source is not None)
         if job.request.role == "both" and job.party is None:
-            sites = SitesHere(job.request.parties, job.out, job.base_port, job.threads, budget_of(job), choose)
+            sites = SitesHere(job.request.parties, job.here, books_of(job))
             stack.callback(sites.end)
             opener = partial(_by_sites, sites)
         elif job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
-            settings: dict[str, Any] = {} if job.role is None else {"role": job.role}
-            settings |= {"base_port": job.base_port, "threads": job.threads}
-            settings |= {"budget": budget_of(job), "account": choose}
-            parties = PartiesHere(job.request.parties, job.out, **settings)
+            role = {} if job.role is None else {"role": job.role}
+            parties = PartiesHere(job.request.parties, job.here, books_of(job), **role)
             stack.callback(parties.end)
             opener = partial(_by_parties, parties)
         try:
@@ -263,7 +261,7 @@ def _evaluate(run: _Run, emit: Emit) -> None:
     )  # fmt: skip
     with_figures(job.out / "model.npz", figures.to_json())
     report = read_report(job.out)
-    add_figures(report, figures)
+    add_figures(report, figures.to_json(), figures.warnings)
     report["evaluation"] = said
     write_report(job.out / "report.json", report)
 
@@ -279,7 +277,7 @@ def _by_sites(
     """`Opener` where every owner is a party, and all sites are here."""
     records, job = run.dataset.train, run.job
     here = sites.of(
-        run.plan, run.attempt, job.wait, job.out, records, run.known, stall=job.stall, say=says(log, emit)
+        run.plan, run.attempt, job.out, records, run.known, say=says(log, emit)
     )  # fmt: skip
     return stack.enter_context(here)
 

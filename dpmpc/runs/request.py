@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpmpc.aggregation.plan.of_vectors import chosen
-from dpmpc.aggregation.plan.settings import Accounting, Attendance, Choosing, Computing, Noise, Promise
+from dpmpc.aggregation.plan.settings import Accounting, Attendance, Choosing, Computing, Ledgers, Noise, Promise
 from dpmpc.codec import of_json, to_json
 from dpmpc.errors import UsageError
 from dpmpc.intake.spelling import PLAIN, Spelling
@@ -23,7 +23,8 @@ _ITERATIONS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Request(
-    RecordSettings, OwnerSettings, LearningSettings, Promise, Noise, Choosing, Computing, Attendance, Naming, Accounting
+    RecordSettings, OwnerSettings, LearningSettings, Promise, Noise, Choosing, Computing, Attendance, Naming, Ledgers,
+    Accounting,
 ):
     """A training run as asked for. What is not said is chosen by the rule that the setting states (docs/settings.md).
 

@@ -232,7 +232,7 @@ class LearningSettings(Descent):
 
 @dataclass(frozen=True, kw_only=True)
 class Naming(Settings):
-    """What the run and its records are called, and where earlier runs on them are."""
+    """What the run and its records are called."""
 
     SECTION: ClassVar[str] = "run"
 
@@ -247,10 +247,4 @@ class Naming(Settings):
         "Name of the run; all processes must give the same.",
         metavar="TEXT",
         rule="random; for processes started one by one, made from the settings",
-    )
-    ledgers: str | None = setting(
-        None,
-        "With a budget: where the ledgers of earlier runs are, in any folder below.",
-        metavar="DIR",
-        rule="the folder of the run's",
     )

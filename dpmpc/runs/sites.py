@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.aggregation.owner.accounts import NO_BOOKS, Books
 from dpmpc.aggregation.owner.aggregator import Aggregator, Release
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.owner.imports import PRELOAD
-from dpmpc.aggregation.owner.local_parties import Choose, PartiesHere
+from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.party.beside_owner import PartyHere, named
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.plan.asked import Attempt, plan_path
 from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.errors import DpmpcError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
-from dpmpc.mpc.transport.heartbeat import STALL
-from dpmpc.privacy.budget import Budget
 from dpmpc.processes.closing import Closing
 from dpmpc.processes.supervisor import Event, Process
 from dpmpc.processes.worker import Emit, Log
@@ -79,13 +79,11 @@ class _Owner:
             self.learner = Learner(plan.learning, plan.releases, records, plan.sizes[k : k + 1])
             self.aggregator = Aggregator.of_plan(
                 plan,
+                job.here,
                 parties=party,
                 addresses=job.owner_addresses,
                 owners=(k, k + 1),
                 attempt=job.attempt,
-                tls=job.tls,
-                wait=job.wait,
-                stall=job.stall,
                 say=say,
             )
         log("owner: connected with all parties")
@@ -116,23 +114,14 @@ class SitesHere:
     jobs and is followed as an `Aggregator` is."""
 
     def __init__(
-        self,
-        sites: int,
-        out: Path,
-        base_port: int | None = None,
-        threads: int | None = None,
-        budget: Budget | None = None,
-        account: Choose = lambda plan: None,
+        self, sites: int, here: Here, books: Books = NO_BOOKS
     ) -> None:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._say: Callable[[str], None] = lambda text: None
         self._here = PartiesHere(
             sites,
-            out,
-            base_port=base_port,
-            threads=threads,
-            budget=budget,
-            account=account,
+            here,
+            books,
             role=ROLE,
             name="site",
             on_event=self._hear,
@@ -147,12 +136,10 @@ class SitesHere:
         self,
         plan: Plan,
         attempt: Attempt,
-        wait: float,
         out: Path,
         records: Records,
         known: Mapping[int, Ints],
         *,
-        stall: float = STALL,
         say: Callable[[str], None] = lambda text: None,
     ) -> "SitesRun":
         """Begin. `records`: of all owners, sorted by owner; each site is given its own. `say` gets the lines on who is
@@ -165,7 +152,7 @@ class SitesHere:
             part = records.part(end - size, end)
             opened = {str(release): total for release, total in known.items()}
             own.append({"X": np.ascontiguousarray(part.X), "y": part.y, "known": opened})
-        self._here.begin(plan, attempt, wait, own, stall)
+        self._here.begin(plan, attempt, own)
         return SitesRun(attempt, self)
 
     def next(self, kind: str) -> Event:

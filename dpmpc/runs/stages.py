@@ -180,7 +180,7 @@ def _inside(whole: Plan, mine: Plan, where: Placement, name: str) -> Placement:
     make_private(folder)
     whole.write(folder / WHOLE)
     mine.write(folder / MINE)
-    ledgers = where.ledgers or where.out.resolve().parent
+    ledgers = where.ledgers or str(where.out.resolve().parent)
     return replace(where, out=folder, plan_file=folder / MINE, ledgers=ledgers)
 
 

@@ -19,10 +19,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books, Choose, account_of
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.ending import Ending
-from dpmpc.aggregation.owner.local_parties import Choose, work_out
+from dpmpc.aggregation.owner.local_parties import work_out
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of, sum_of
 from dpmpc.codec import loads
@@ -232,7 +233,7 @@ def release(
         tell(f"warning: {warning}")
     check(plan, whole)
     with contextlib.ExitStack() as ending:
-        made = Aggregator.of_plan(plan, out=folder, wait=wait, budget=budget, account=account)
+        made = Aggregator.of_plan(plan, Here(out=folder, wait=wait), books=Books(budget, account))
         aggregator = ending.enter_context(made)
         release = aggregator.open(asked.questions.means(asking.table, asking.owner_of, asking.sizes))
         ending.enter_context(Ending(aggregator))

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books, account_of
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import stages_of
 from dpmpc.errors import UsageError
@@ -156,9 +157,8 @@ class Releases(Closing):
     def _open(self, plan: Plan, vectors: Any, name: str) -> Any:
         kept = self.kept
         out = None if kept.folder is None else kept.folder / name
-        account = partial(account_of, said=kept.account, keeps=out is not None, callers=True)
-        limit = None if kept.budget is None else Budget(*parse_budget(kept.budget))
-        with Aggregator.of_plan(plan, out=out, wait=kept.wait, budget=limit, account=account) as aggregator:
+        here = Here(out=out, wait=kept.wait, budget=kept.budget, account=kept.account)
+        with Aggregator.of_plan(plan, here, books=Books.of(here)) as aggregator:
             release = aggregator.open(vectors)
             costs = aggregator.finish()
         self.bytes += max((cost.bytes_to_parties + cost.bytes_to_owners for cost in costs), default=0)

@@ -15,9 +15,9 @@ from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Counts, Moments
 from dpmpc.statistics.cells import Ints, Records
 from dpmpc.statistics.columns import Columns
-from dpmpc.statistics.evaluation import regression, several_classes, two_classes, within
 from dpmpc.statistics.figures import Figures, Group, rule_of
 from dpmpc.statistics.intervals import Floats, Pair, linear, ratio, share
+from dpmpc.statistics.kinds.evaluation import regression, several_classes, two_classes, within
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.scores import MAPPED, Model, Scores, task_of
 from dpmpc.statistics.tables import Tables
@@ -80,7 +80,7 @@ def figures_of(
     opened = Opened(tables.layout, np.asarray(total, dtype=np.float64), sigma, tuple(sizes))
     (query,) = tables.queries
     models = dict(tables.models)
-    asking = Asking(query, tables.columns, opened, level or Level(), tables.answered_by, models)
+    asking = Asking(query, tables.columns, opened, level or Level(), tables.blocks_of(query), models)
     model, n = models[query.columns[0]], sum(sizes)
     target, blocks, kind = model.schema.target, list(asking.blocks), task_of(model)
     if kind == "number":

@@ -11,33 +11,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpmpc.errors import UsageError
-from dpmpc.lazy import dataclass
 from dpmpc.outcome import Level
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
-from dpmpc.statistics.blocks import Counts, Moments, Tree, groups
-from dpmpc.statistics.opened import Opened, Weights, unit_weights
-from dpmpc.statistics.quantiles import rank_variances
+from dpmpc.statistics.foresight import Expected, Foreseeing
+from dpmpc.statistics.kind import QUESTION_KINDS
+from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.tables import Tables
 
 TOLD = 0.5  # half an interval over the count: above this an answer tells little, above 1 nothing
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What one question's intervals will be. `half`: half the interval of a count, in records; `count`: what such a
-    count is, were records spread evenly; `also`: what else is off by how much; `share`: its part of the promise."""
-
-    question: str
-    half: float
-    count: float
-    also: str
-    share: float
-    cells: int
-
-    @property
-    def ratio(self) -> float:
-        """Half the interval over the count."""
-        return self.half / self.count if self.count else np.inf
 
 
 def expected(
@@ -50,37 +31,9 @@ def expected(
     shares = dict(zip(layout.blocks, layout.shares(sizes), strict=True))
     n, found = float(sum(sizes)), []
     for query in tables.queries:
-        widest: Expected | None = None
-        blocks = list(dict.fromkeys(tables.blocks_of(query)))
+        blocks = tuple(dict.fromkeys(tables.blocks_of(query)))
         spent = math.fsum(shares[block] for block in blocks)
-        for block in blocks:
-            at = groups(block)
-            deviation = opened.deviation(block)
-            also = ""
-            if isinstance(block, Counts):
-                first: Weights = {axis: unit_weights(axis, 0) for axis in block.axes}
-                half = asked.z * max(opened.tables[block.where].covariance(block.axes, first, first), 0.0) ** 0.5
-                if query.what == "evaluate":  # its figures are about the whole table, not about cells
-                    half, at = asked.z * deviation * at**0.5, 1
-            elif isinstance(block, Moments):
-                half = asked.z * float(opened.variances(block)[0]) ** 0.5
-                scale = getattr(block.value, "half", 1.0)
-                off = asked.z * float(opened.variances(block)[1]) ** 0.5 / (n / at) * scale
-                also = f"a mean by {off:.3g}"
-            elif isinstance(block, Tree):
-                ranks = rank_variances(1 << block.depth, 0.5)
-                half = asked.z * deviation * float(rank_variances(1 << block.depth, 0.0)[-1]) ** 0.5
-                off = 100 * asked.z * deviation * float(ranks[len(ranks) // 2]) ** 0.5 / (n / at)
-                also = f"the rank of a median by {off:.2g} points"
-            else:
-                half = asked.z * deviation * 2.0  # the count is in the diagonal's first entry, times 1/2
-                off = asked.z * deviation * 2.0 * len(getattr(block, "values", ()))
-                also = f"a sum of squares by {off:.3g}, where the widest column has {n / at:.3g} at most"
-            this = Expected(str(query), half, n / at, also, spent, at)
-            if widest is None or this.ratio > widest.ratio:
-                widest = this
-        assert widest is not None
-        found.append(widest)
+        found.append(QUESTION_KINDS[query.what].expect(Foreseeing(query, blocks, opened, asked, n, spent)))
     return tuple(found)
 
 

@@ -15,6 +15,7 @@ from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
@@ -142,12 +143,13 @@ def by_parties(
     plan.write(plan_path(out))
     known, used = known_inputs(plan, canaries, max(FEWEST, plan.releases // EACH))
     opened: list[Ints] = []
+    here = Here(out=out, wait=_WAIT)
     with ExitStack() as stack:
-        parties = PartiesHere(plan.parties, out, **settings)
+        parties = PartiesHere(plan.parties, here, **settings)
         stack.callback(parties.end)
-        parties.begin(plan, FIRST_ATTEMPT, _WAIT)
+        parties.begin(plan, FIRST_ATTEMPT)
         aggregators = [
-            stack.enter_context(Aggregator.joining(plan, parties, owners, _WAIT))
+            stack.enter_context(Aggregator.joining(plan, parties, owners, here))
             for owners in processes_of(plan.owners)
         ]
         for release in range(plan.releases):

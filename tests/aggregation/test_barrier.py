@@ -20,6 +20,7 @@ from dpmpc.aggregation.party.release import ReleaseSteps, Step
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.barrier import SAID, has_barrier
 from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.mpc.contract.backend import BACKENDS
@@ -172,7 +173,7 @@ async def attack(plan: Plan, cheating: tuple[int, ...], out: Path) -> tuple[Ints
     for i in range(n):
         (out / str(i)).mkdir()
         numbers = bound[i].detach(), bound[n + i].detach()
-        job = PartyJob(plan, i, where[:n], where[n:], out / str(i), HANG, sockets=numbers)
+        job = PartyJob(plan, i, where[:n], where[n:], Here(out=out / str(i), wait=HANG), sockets=numbers)
         steps: Any = {"make_step": cheats.step} if i in cheating else {}
         tasks.append(run_party(job, lambda text: None, lambda event, **fields: None, **steps))
     async with asyncio.timeout(HANG):

@@ -27,7 +27,7 @@ def test_owners_call_each_party_once_though_none_has_started(monkeypatch: pytest
 
 
 def test_a_call_that_nobody_will_take_ends_with_the_parties() -> None:
-    here = PartiesHere(PARTIES, None)
+    here = PartiesHere(PARTIES)
     with contextlib.ExitStack() as stack:
         stack.callback(here.end)
         where = [*here.parties.addresses, *here.owner_addresses]

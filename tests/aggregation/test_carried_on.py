@@ -15,6 +15,7 @@ from dpmpc.aggregation.party.party import run_party
 from dpmpc.aggregation.party.resume import check_new, spent_releases, standing
 from dpmpc.aggregation.plan.asked import AGREED, Attempt
 from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of, reservation_of
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
@@ -107,8 +108,7 @@ async def attempt(
             i,
             where[:PARTIES],
             where[PARTIES:],
-            folder,
-            wait,
+            Here(out=folder, wait=wait),
             plan.attempt,
             sockets=numbers,
             tolerates_loss=True,
@@ -287,8 +287,9 @@ def test_a_party_that_comes_again_hears_how_the_run_is(tmp_path: Path) -> None:
             folder.mkdir(exist_ok=True)
             numbers = (bound[i].detach(), bound[PARTIES + i].detach()) if bound_here else None
             job = PartyJob(
-                plan, i, where[:PARTIES], where[PARTIES:], folder, HANG, AGREED, sockets=numbers, tolerates_loss=True
-            )
+                plan, i, where[:PARTIES], where[PARTIES:], Here(out=folder, wait=HANG), AGREED, sockets=numbers,
+                tolerates_loss=True,
+            )  # fmt: skip
             return asyncio.ensure_future(run_party(job, log.append, lambda event, **fields: None))
 
         parties = [start(i, True) for i in range(PARTIES)]
@@ -333,8 +334,9 @@ def test_an_owner_comes_again_to_the_run_or_to_its_end(missed: int, tmp_path: Pa
             folder.mkdir()
             numbers = bound[i].detach(), bound[PARTIES + i].detach()
             job = PartyJob(
-                plan, i, where[:PARTIES], where[PARTIES:], folder, HANG, AGREED, sockets=numbers, tolerates_loss=True
-            )
+                plan, i, where[:PARTIES], where[PARTIES:], Here(out=folder, wait=HANG), AGREED, sockets=numbers,
+                tolerates_loss=True,
+            )  # fmt: skip
             parties.append(asyncio.ensure_future(run_party(job, lambda t: None, lambda event, **fields: None)))
         stays = asyncio.ensure_future(owner(plan, 0, where[PARTIES:], histories[0], -1))
         leaves = asyncio.ensure_future(owner(plan, 1, where[PARTIES:], {}, missed))
@@ -362,8 +364,10 @@ def test_an_owner_that_was_cut_off_at_the_end_is_not_waited_for(tmp_path: Path) 
         for i in range(PARTIES):
             (tmp_path / f"party{i}").mkdir()
             numbers = bound[i].detach(), bound[PARTIES + i].detach()
-            job = PartyJob(plan, i, where[:PARTIES], where[PARTIES:], tmp_path / f"party{i}", 1e5, AGREED,
-                           sockets=numbers, tolerates_loss=True)  # fmt: skip
+            own = Here(out=tmp_path / f"party{i}", wait=1e5)
+            job = PartyJob(
+                plan, i, where[:PARTIES], where[PARTIES:], own, AGREED, sockets=numbers, tolerates_loss=True
+            )  # fmt: skip
             parties.append(asyncio.ensure_future(run_party(job, told.append, lambda event, **fields: None)))
         async with asyncio.timeout(HANG):
             await asyncio.gather(*(owner(plan, j, where[PARTIES:], {}, -1, cut_off=j == 1) for j in range(OWNERS)))
@@ -397,8 +401,10 @@ def test_an_owner_that_has_the_end_from_one_party_tells_the_others(
         for i in range(PARTIES):
             (tmp_path / f"party{i}").mkdir()
             numbers = bound[i].detach(), bound[PARTIES + i].detach()
-            job = PartyJob(plan, i, where[:PARTIES], where[PARTIES:], tmp_path / f"party{i}", 1e5, AGREED,
-                           sockets=numbers, tolerates_loss=True)  # fmt: skip
+            own = Here(out=tmp_path / f"party{i}", wait=1e5)
+            job = PartyJob(
+                plan, i, where[:PARTIES], where[PARTIES:], own, AGREED, sockets=numbers, tolerates_loss=True
+            )  # fmt: skip
             parties.append(asyncio.ensure_future(run_party(job, lambda t: None, lambda event, **fields: None)))
         async with asyncio.timeout(HANG):
             await owner(plan, 0, where[PARTIES:], histories[0], -1)
@@ -445,8 +451,10 @@ def test_an_owner_that_comes_again_does_not_count_on_a_party_that_is_left_out(tm
 
         def start(i: int, numbers: tuple[int, int] | None) -> "asyncio.Task[None]":
             (tmp_path / f"party{i}").mkdir(exist_ok=True)
-            job = PartyJob(plan, i, where[:PARTIES], where[PARTIES:], tmp_path / f"party{i}", HANG, AGREED,
-                           sockets=numbers, tolerates_loss=True)  # fmt: skip
+            own = Here(out=tmp_path / f"party{i}", wait=HANG)
+            job = PartyJob(
+                plan, i, where[:PARTIES], where[PARTIES:], own, AGREED, sockets=numbers, tolerates_loss=True
+            )  # fmt: skip
             return asyncio.ensure_future(run_party(job, log.append, lambda event, **fields: None))
 
         def waiting(words: str) -> bool:

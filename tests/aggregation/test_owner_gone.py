@@ -10,6 +10,7 @@ from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.party.party import run_party
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS, Holder, Share
@@ -49,7 +50,7 @@ async def attempt(plan: Plan, out: Path) -> list[BaseException | None]:
     parties = []
     for i in range(PARTIES):
         numbers = bound[i].detach(), bound[PARTIES + i].detach()
-        job = PartyJob(plan, i, where[:PARTIES], where[PARTIES:], out, HANG, sockets=numbers)
+        job = PartyJob(plan, i, where[:PARTIES], where[PARTIES:], Here(out=out, wait=HANG), sockets=numbers)
         parties.append(run_party(job, lambda text: None, lambda event, **fields: None, gone))
     async with asyncio.timeout(HANG):
         return await asyncio.gather(*parties, owner(plan, where[PARTIES:]), return_exceptions=True)

@@ -10,6 +10,7 @@ import dpmpc.aggregation.plan.plan as plans
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import frames_due, work_out, worked_out
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits import gaussian, sampler
 
@@ -64,8 +65,8 @@ def test_a_site_answers_questions_without_a_package_of_statistics() -> None:
     code = (
         "import sys, numpy as np;"
         "from dpmpc.statistics.intervals import Level;"
-        "from dpmpc.statistics.quantiles import quantile;"
-        "from dpmpc.statistics.survival import log_rank;"
+        "from dpmpc.statistics.quantile import quantile;"
+        "from dpmpc.statistics.kinds.survival import log_rank;"
         "told = [quantile(np.full(15, 9.0), 1.0, 0.5, Level())];"
         "told.append(log_rank(np.full((2, 3), 20.0), np.full((2, 4), 30.0), 1.0, 1));"
         "print(None in told, *sorted({'scipy', 'sklearn', 'pandas'} & set(sys.modules)))"
@@ -99,10 +100,10 @@ def test_a_plan_that_was_worked_out_is_read_and_derived_once_for_all_parties(mon
     derived.clear()
     found = []
     for index in range(3):
-        job = PartyJob(made[0], index, [], [], Path(), 1.0).to_json()
+        job = PartyJob(made[0], index, [], [], Here(out=Path())).to_json()
         found.append(PartyJob.from_json(job, worked_out).plan)
     assert {plan.digest(FIRST_ATTEMPT) for plan in found} == {wanted[0]} and not derived
-    job = PartyJob(made[1], 0, [], [], Path(), 1.0).to_json()  # another plan is derived where it is read
+    job = PartyJob(made[1], 0, [], [], Here(out=Path())).to_json()  # another plan is derived where it is read
     assert PartyJob.from_json(job, worked_out).plan.digest(FIRST_ATTEMPT) == wanted[1] and derived == ["other"]
     for k in range(20):
         work_out(Plan.create(owners=3, dimension=7, clip=1.0, delta=1e-5, run_id=f"run {k}").to_text())

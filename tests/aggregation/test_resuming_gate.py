@@ -15,6 +15,7 @@ from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import run_party
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Presence
 from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.paths import ledger_path, transcript_path
 from dpmpc.aggregation.wire.transcript import read_transcript
@@ -118,8 +119,7 @@ async def run(plan: Plan, out: Path, body: "object", wait: float = HANG) -> None
             i,
             where[:PARTIES],
             where[PARTIES:],
-            out,
-            wait,
+            Here(out=out, wait=wait),
             sockets=(bound[i].detach(), bound[PARTIES + i].detach()),
         )
         for i in range(PARTIES)

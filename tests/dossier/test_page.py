@@ -22,7 +22,7 @@ from dpmpc.dossier.page import page
 from dpmpc.dossier.words import caught
 from dpmpc.errors import UsageError
 from dpmpc.privacy.book import LedgerError
-from dpmpc.runs.svg import Curve, bars, chart, duration
+from dpmpc.show.svg import Curve, bars, chart, duration
 from tests.runs import HANG, dpmpc, run, small
 
 EMPTY = {"meta", "rect", "line", "polyline", "br"}

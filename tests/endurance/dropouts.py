@@ -60,7 +60,7 @@ def plan_for(owners: int, releases: int, folder: Path) -> Path:
         min_owners=owners // 2,
         release_wait=5.0,
     )
-    plan_only(request, Placement(folder / "plan"))
+    plan_only(request, Placement(out=folder / "plan"))
     return folder / "plan" / "plan.json"
 
 

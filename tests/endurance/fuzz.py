@@ -228,7 +228,7 @@ def fuzz(
         parties=PARTIES,
         test_fraction=0.0,
     )
-    plan_only(request, Placement(folder / "plan"))
+    plan_only(request, Placement(out=folder / "plan"))
     plan_file = folder / "plan" / "plan.json"
     plan = Plan.read(plan_file)
     keys = folder / "keys" if tls else None

@@ -85,7 +85,7 @@ def plan_for(folder: Path, releases: int, kind: dict[str, Any]) -> Path:
         release_wait=2.0,
         **kind,
     )
-    plan_only(request, Placement(folder / "plan"))
+    plan_only(request, Placement(out=folder / "plan"))
     return folder / "plan" / "plan.json"
 
 

@@ -34,6 +34,7 @@ from dpmpc.aggregation.owner.encoding import encode
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import run_party
 from dpmpc.aggregation.plan.grid import Floats
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of
 from tests.endurance import forked
@@ -56,7 +57,8 @@ def party(
 ) -> None:  # fmt: skip
     """A party's process."""
     numbers = bound[0].detach(), bound[1].detach()
-    job = PartyJob(Plan.from_text(plan), index, addresses, owner_addresses, out, WAIT, sockets=numbers, stall=stall)
+    own = Here(out=out, wait=WAIT, stall=stall)
+    job = PartyJob(Plan.from_text(plan), index, addresses, owner_addresses, own, sockets=numbers)
 
     def log(text: str) -> None:
         print(f"party {index}: {text}", file=sys.stderr, flush=True)
@@ -67,8 +69,8 @@ def party(
 def owner(plan: str, index: int, owner_addresses: Sequence[Endpoint], out: Path, stall: float) -> None:
     """An owner's process; the sum that it got is kept."""
     planned = Plan.from_text(plan)
-    here = index, index + 1
-    with Aggregator.of_plan(planned, addresses=owner_addresses, owners=here, wait=WAIT, stall=stall) as aggregator:
+    owners, own = (index, index + 1), Here(wait=WAIT, stall=stall)
+    with Aggregator.of_plan(planned, own, addresses=owner_addresses, owners=owners) as aggregator:
         release = aggregator.open(vector_of(index, planned.dimension))
         np.save(out / f"owner{index}.npy", release.total)
         aggregator.finish()

@@ -131,7 +131,7 @@ def live(arguments: Sequence[str], output: Path, point: str | None, times: int, 
 def planned(folder: Path, **settings: Any) -> Path:
     """The plan's file, of a table with columns that are surveyed."""
     folder.mkdir(parents=True)
-    placement = Placement(folder / "plan")
+    placement = Placement(out=folder / "plan")
     draft().write(folder / "schema.json")
     plan_only(Request(schema=str(folder / "schema.json"), epsilon=1.0, delta=1e-5, iterations=3,
                       owner_sizes=(EACH,) * OWNERS, **settings), placement)  # fmt: skip

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpmpc_experiments import bands
+from dpmpc_experiments.bands import Case, covered, descent_covariance, descents, drawn, functional_covariance
 
-from dpmpc.experiments import bands
-from dpmpc.experiments.bands import Case, covered, descent_covariance, descents, drawn, functional_covariance
 from dpmpc.learning.erm_blocks import solve
 from dpmpc.learning.functional import coefficients, minimiser
 from dpmpc.learning.losses import LOGISTIC

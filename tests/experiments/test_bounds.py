@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import numpy as np
+from dpmpc_experiments import bounds, central
+from dpmpc_experiments.bounds import LISTED, WAYS, beside, public, scores
+from dpmpc_experiments.central import cells_of, read, split_of
+from dpmpc_experiments.corpus import Raw
 
-from dpmpc.experiments import bounds, central
-from dpmpc.experiments.bounds import LISTED, WAYS, beside, public, scores
-from dpmpc.experiments.central import cells_of, read, split_of
-from dpmpc.experiments.corpus import Raw
 from dpmpc.records.schema import Categorical, Numeric, Range
 
 

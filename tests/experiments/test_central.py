@@ -6,12 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from dpmpc.errors import UsageError
-from dpmpc.estimators import PrivateLogisticRegression
-from dpmpc.experiments import central
-from dpmpc.experiments.bands import made_up
-from dpmpc.experiments.central import (
+from dpmpc_experiments import central
+from dpmpc_experiments.bands import made_up
+from dpmpc_experiments.central import (
     Known,
     Scores,
     best_rival,
@@ -24,9 +21,12 @@ from dpmpc.experiments.central import (
     split_of,
     verdict,
 )
-from dpmpc.experiments.central_rivals import RIVALS
-from dpmpc.experiments.central_table import bent, beside, counted, lists
-from dpmpc.experiments.corpus import FINAL, FRESH, LAST, LATER, LATEST
+from dpmpc_experiments.central_rivals import RIVALS
+from dpmpc_experiments.central_table import bent, beside, counted, lists
+from dpmpc_experiments.corpus import FINAL, FRESH, LAST, LATER, LATEST
+
+from dpmpc.errors import UsageError
+from dpmpc.estimators import PrivateLogisticRegression
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "accuracy.md").read_text("utf-8")

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from dpmpc_experiments.corpus import CHOSEN, CONFIRMED, FINAL, FRESH, LAST, LATER, LATEST, SETS, Set, available, load
 from sklearn import datasets
 
 from dpmpc.errors import UsageError
-from dpmpc.experiments.corpus import CHOSEN, CONFIRMED, FINAL, FRESH, LAST, LATER, LATEST, SETS, Set, available, load
 
 
 def test_what_constants_are_chosen_on_is_not_what_confirms_them() -> None:

@@ -6,12 +6,12 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from dpmpc_experiments.runner import Workers, read_rows
+from dpmpc_experiments.task import Row, Source, Task
 
 from dpmpc.errors import UsageError
-from dpmpc.experiments.runner import Workers, read_rows
-from dpmpc.experiments.task import Row, Source, Task
 from dpmpc.processes.executors import executor_maker
-from dpmpc.processes.terminal import Terminal
+from dpmpc.show.terminal import Terminal
 
 QUIET = Terminal(io.StringIO())
 submitted: list[str] = []

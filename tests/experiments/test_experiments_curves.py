@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from dpmpc_experiments import corpus, curves
+from dpmpc_experiments.central import cells_of, split_of
 
 from dpmpc.errors import UsageError
-from dpmpc.experiments import corpus, curves
-from dpmpc.experiments.central import cells_of, split_of
 from dpmpc.learning.lengths import factor
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpmpc_experiments import kdd98
+from dpmpc_experiments.method import Run
+from dpmpc_experiments.methods import METHODS
+from dpmpc_experiments.task import Source, load_records, make_problem
 
 from dpmpc.errors import UsageError
-from dpmpc.experiments import kdd98
-from dpmpc.experiments.method import Run
-from dpmpc.experiments.methods import METHODS
-from dpmpc.experiments.task import Source, load_records, make_problem
 
 
 def make(folder: Path, rows: int = 400) -> Path:

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpmpc_experiments.local import LocalDescent
+from dpmpc_experiments.method import Run
+from dpmpc_experiments.methods import METHODS
+from dpmpc_experiments.methods.psgd import Psgd
+from dpmpc_experiments.nonconvex import SIGMOID_SQUARED
+from dpmpc_experiments.printed import POSTER_GAP
+from dpmpc_experiments.records import Problem, Records
+from dpmpc_experiments.task import Source, load_records, make_problem, owner_sizes, step_size
 from numpy.typing import NDArray
 from scipy import stats
 
 from dpmpc.errors import UsageError
-from dpmpc.experiments.local import LocalDescent
-from dpmpc.experiments.method import Run
-from dpmpc.experiments.methods import METHODS
-from dpmpc.experiments.methods.psgd import Psgd
-from dpmpc.experiments.nonconvex import SIGMOID_SQUARED
-from dpmpc.experiments.printed import POSTER_GAP
-from dpmpc.experiments.records import Problem, Records
-from dpmpc.experiments.task import Source, load_records, make_problem, owner_sizes, step_size
 from dpmpc.learning import erm
 
 Array = NDArray[np.float64]

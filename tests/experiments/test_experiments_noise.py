@@ -4,12 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from dpmpc_experiments import calibration, table1
+from dpmpc_experiments.noise import gaussian_sum, generator, laplace_sum, norm_each, norm_sum
+from dpmpc_experiments.printed import TABLE1
+from dpmpc_experiments.slack import gaussian_objective_scale, slack
 from scipy import stats
-
-from dpmpc.experiments import calibration, table1
-from dpmpc.experiments.noise import gaussian_sum, generator, laplace_sum, norm_each, norm_sum
-from dpmpc.experiments.printed import TABLE1
-from dpmpc.experiments.slack import gaussian_objective_scale, slack
 
 ALARM = 1e-8
 

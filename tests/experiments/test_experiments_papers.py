@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpmpc_experiments import attack, convergence, defaults, network, not_worth, parties, surveyed, utility
+from dpmpc_experiments.figures import Dot, DotPanel, draw_dots
+from dpmpc_experiments.method import Run
+from dpmpc_experiments.methods import METHODS
+from dpmpc_experiments.methods.cape import Sites
+from dpmpc_experiments.plan import Plan
+from dpmpc_experiments.records import Problem, Records
+from dpmpc_experiments.summary import Curve, alike, change, curve, interval, spread
+from dpmpc_experiments.task import Row, Source, Task, execute
 
 from dpmpc.errors import UsageError
-from dpmpc.experiments import attack, convergence, defaults, network, not_worth, parties, surveyed, utility
-from dpmpc.experiments.figures import Dot, DotPanel, draw_dots
-from dpmpc.experiments.method import Run
-from dpmpc.experiments.methods import METHODS
-from dpmpc.experiments.methods.cape import Sites
-from dpmpc.experiments.plan import Plan
-from dpmpc.experiments.records import Problem, Records
-from dpmpc.experiments.summary import Curve, alike, change, curve, interval, spread
-from dpmpc.experiments.task import Row, Source, Task, execute
 from dpmpc.learning import erm, functional
 from dpmpc.privacy.cape import collusion_factor
 from dpmpc.privacy.gaussian import gaussian_epsilon, gaussian_scale
@@ -212,7 +212,7 @@ def test_sigma_as_printed_is_next_to_no_noise() -> None:
 def test_tuned_descents_are_a_plain_loop(name: str, aware: bool, tail: bool) -> None:
     p, run = problem(), Run(3, 0.5, 1e-3, 6, 0.5, "tight")
     got = METHODS[name].models(p, [run], (6,))[0, 0]
-    from dpmpc.experiments.noise import generator
+    from dpmpc_experiments.noise import generator
 
     rng, theta, kept = generator(3, name, 0.5, "tight"), np.zeros(5), []
     sigma = gaussian_scale(0.5, 1e-3, 2 / 60, 6)

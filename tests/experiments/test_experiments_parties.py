@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from dpmpc_experiments.method import Run
+from dpmpc_experiments.methods import METHODS
+from dpmpc_experiments.methods.cape import Sites
+from dpmpc_experiments.records import Problem, Records
+from dpmpc_experiments.through_parties import RealParties
 
 from dpmpc.errors import UsageError
-from dpmpc.experiments.method import Run
-from dpmpc.experiments.methods import METHODS
-from dpmpc.experiments.methods.cape import Sites
-from dpmpc.experiments.records import Problem, Records
-from dpmpc.experiments.through_parties import RealParties
 from dpmpc.learning import erm
 
 

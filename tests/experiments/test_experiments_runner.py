@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from dpmpc_experiments import calibration, cape, convergence, epsilon, parties, runner, skew, utility
+from dpmpc_experiments.catalog import EXPERIMENTS, run_experiments
+from dpmpc_experiments.command import NAMES, command
+from dpmpc_experiments.figures import Line, Panel, draw
+from dpmpc_experiments.plan import Plan
+from dpmpc_experiments.report import table
+from dpmpc_experiments.runner import Workers, read_rows
+from dpmpc_experiments.summary import curve, select, write_summary
+from dpmpc_experiments.task import COLUMNS, Row, Source, Task, execute
 from scipy import stats
 
-from dpmpc.cli.experiment import NAMES, command
 from dpmpc.errors import UsageError
-from dpmpc.experiments import calibration, cape, convergence, epsilon, parties, runner, skew, utility
-from dpmpc.experiments.catalog import EXPERIMENTS, run_experiments
-from dpmpc.experiments.figures import Line, Panel, draw
-from dpmpc.experiments.plan import Plan
-from dpmpc.experiments.report import table
-from dpmpc.experiments.runner import Workers, read_rows
-from dpmpc.experiments.summary import curve, select, write_summary
-from dpmpc.experiments.task import COLUMNS, Row, Source, Task, execute
-from dpmpc.processes.terminal import Terminal
+from dpmpc.show.terminal import Terminal
 
 QUIET = Terminal(io.StringIO())
 SOURCE = Source("synthetic", 1, 0.1, 200, 0.5)

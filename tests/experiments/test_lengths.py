@@ -4,10 +4,10 @@ import csv
 from pathlib import Path
 
 import pytest
+from dpmpc_experiments import corpus, lengths
+from dpmpc_experiments.central import cells_of, split_of
 
 from dpmpc.errors import UsageError
-from dpmpc.experiments import corpus, lengths
-from dpmpc.experiments.central import cells_of, split_of
 
 
 def test_a_length_is_stretched_at_one_budget(tmp_path: Path) -> None:

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from dpmpc.experiments import synth, synth_parties, synth_rivals
-from dpmpc.experiments.corpus import Raw
-from dpmpc.experiments.synth_attack import Found, attack
+from dpmpc_experiments import synth, synth_parties, synth_rivals
+from dpmpc_experiments.corpus import Raw
+from dpmpc_experiments.synth_attack import Found, attack
 
 
 @pytest.fixture(scope="module")

@@ -139,18 +139,6 @@ def test_a_client_without_a_number_of_its_own_shows_nothing(tmp_path: Path) -> N
     assert [world.remembered(j) for j in range(2)] == before
 
 
-def test_a_server_is_not_told_where_an_account_is(tmp_path: Path) -> None:
-    given, place = planned(tmp_path / "p"), tmp_path / "home of jane"
-    place.write_text("a file, where a folder should be")
-    sealer, purpose = Sealer(given, ANY, place), Purpose(given.digest, bytes(16), 0, 1)
-    with pytest.raises(UsageError) as said:
-        sealer.check(Asked(purpose, None, [name_of(Head(), purpose.at(i)) for i in range(3)], numbered=True))
-    assert "jane" in str(said.value)
-    told = sealer.public(str(said.value))
-    assert told.startswith("a client remembers for which releases it has sealed; its account/seals")
-    assert "jane" not in told and str(tmp_path) not in told
-
-
 def test_a_party_takes_no_head_that_is_older_than_what_it_was_shown(tmp_path: Path) -> None:
     """What a client of another make would show."""
     given = planned(tmp_path / "p")

@@ -11,8 +11,8 @@ import pytest
 
 import dpmpc
 from dpmpc.aggregation.owner.encoding import encode
-from dpmpc.aggregation.owner.sites import endpoints
 from dpmpc.aggregation.party.party import ledger_path
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.flower import Prepared, ShareParty, prepare
 from dpmpc.flower.courier import Courier
@@ -49,7 +49,7 @@ def test_the_mean_is_that_of_an_aggregator_over_those_that_opened(tmp_path: Path
     parties = 2 if backend == "ot" else 3
     given = prepared(tmp_path / "keys", releases=2, scale=0.0, backend=backend, parties=parties)
     vectors = np.random.default_rng(1).normal(size=(OWNERS, D)) / 4
-    with Courier.between(given, tmp_path / "keys", out=tmp_path / "out") as courier:
+    with Courier.between(given, tmp_path / "keys", Here(out=tmp_path / "out")) as courier:
         sealed = {j: client(given, courier.token, vectors[j], j, 0) for j in (0, 1, 2, 3, 5)}
         sealed[1][1] = sealed[1][1][:-1] + bytes([sealed[1][1][-1] ^ 1])  # changed on its way to one party
         sealed[3][0] = client(given, courier.token, vectors[3], 3, 0)[0]  # of another sharing
@@ -68,7 +68,7 @@ def test_the_mean_is_that_of_an_aggregator_over_those_that_opened(tmp_path: Path
 def test_what_was_released_is_in_the_ledgers_and_verifies(tmp_path: Path) -> None:
     given = prepared(tmp_path / "keys", releases=2)
     vectors = np.zeros((OWNERS, D))
-    with Courier.between(given, tmp_path / "keys", out=tmp_path / "out") as courier:
+    with Courier.between(given, tmp_path / "keys", Here(out=tmp_path / "out")) as courier:
         for release, there in enumerate(((0, 1, 2, 3, 4, 5), (1, 2, 4))):
             courier.deliver({j: client(given, courier.token, vectors[j], j, release) for j in there})
     structure = verify_structure(tmp_path / "out").evidence[0]
@@ -84,7 +84,7 @@ def test_too_few_that_open_spend_nothing(tmp_path: Path) -> None:
     zeros = np.zeros(D)
     with (
         pytest.raises(PeerError, match="a release needs 2 of 6 owners; of release 0 the shares of 1 have reached all"),
-        Courier.between(given, tmp_path / "keys", out=tmp_path / "out") as courier,
+        Courier.between(given, tmp_path / "keys", Here(out=tmp_path / "out")) as courier,
     ):
         courier.deliver({j: client(given, courier.token, zeros, j, release) for j, release in ((0, 0), (1, 1), (2, 1))})
     assert all(not read_ledger(ledger_path(tmp_path / "out", i)).entries for i in range(3))
@@ -156,8 +156,8 @@ def test_parties_elsewhere_are_called_by_their_addresses(tmp_path: Path) -> None
     for thread in threads:
         thread.start()
     vectors = np.random.default_rng(1).normal(size=(OWNERS, D)) / 8
-    called = owner_endpoints(endpoints(given.plan, addresses, None))
-    with Courier.between(given, None, addresses=called, wait=HANG) as courier:
+    called = owner_endpoints(Here(addresses=tuple(addresses), index="owners").endpoints(given.plan.parties))
+    with Courier.between(given, None, Here(wait=HANG), addresses=called) as courier:
         mean, release = courier.deliver({j: client(given, courier.token, vectors[j], j, 0) for j in range(OWNERS)})
     for thread in threads:
         thread.join(HANG)
@@ -170,7 +170,7 @@ def test_parties_elsewhere_are_called_by_their_addresses(tmp_path: Path) -> None
 def test_a_lost_release_is_skipped_by_all_parties(tmp_path: Path) -> None:
     given = prepared(tmp_path / "keys", releases=4)
     zeros = np.zeros(D)
-    with Courier.between(given, tmp_path / "keys", out=tmp_path / "out") as courier:
+    with Courier.between(given, tmp_path / "keys", Here(out=tmp_path / "out")) as courier:
         courier.skip()
         courier.deliver({j: client(given, courier.token, zeros, j, 1) for j in range(3)})
         courier.skip()
@@ -208,7 +208,7 @@ def test_an_interrupted_run_goes_on_after_its_last_line(tmp_path: Path, settings
     tokens = set[str]()
     for stop in (1, 3, 5):
         parties = Parties(given, tmp_path / "keys", tmp_path)
-        courier = Courier.between(given, None, addresses=parties.called, wait=HANG)
+        courier = Courier.between(given, None, Here(wait=HANG), addresses=parties.called)
         past = courier.past()
         assert past.keys() == made.keys() and courier.session.next == max(made, default=-1) + 1
         for number, (mean, release) in past.items():
@@ -250,7 +250,7 @@ def test_a_server_that_drops_connections_and_replays_shares_gets_one_look_at_a_r
         """The server's attempt: it asks for its first release, adds what it has, and drops the parties after the
         answer. (What came of it, the release.)"""
         parties = Parties(given, tmp_path / "keys", tmp_path / folders)
-        courier = Courier.between(given, None, addresses=parties.called, wait=HANG)
+        courier = Courier.between(given, None, Here(wait=HANG), addresses=parties.called)
         courier.past()
         try:
             for j in range(OWNERS):
@@ -301,7 +301,7 @@ def test_a_client_remembers_on_disk_what_it_sealed_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"nonsense": 1}, "dpmpc.flower.prepare has no setting 'nonsense'"),
+        ({"nonsense": 1}, "prepare has no setting 'nonsense'"),
         ({"security": "active"}, "active security needs all of them in every round"),
     ],
 )

@@ -148,8 +148,13 @@ def check_transfers(level: str, schedule: Any) -> None:
         planes,
         lambda: kernels.ot_columns(leaves, 4, 64, planes, none, fixes, masks),
     )
-    offsets, strings = words(4), words(2 * 2 * 64 * 19)
-    check(f"hashes {level}", [planes, offsets], strings, lambda: kernels.ot_hashes(planes, schedule, offsets, strings))
+    tweaks, offsets, strings = words(2 * (64 + 19)), words(4), words(2 * 2 * 64 * 19)
+    check(
+        f"hashes {level}",
+        [planes, offsets],
+        strings,
+        lambda: kernels.ot_hashes(planes, schedule, tweaks, offsets, strings),
+    )
 
 
 def check_lifts(level: str) -> None:

@@ -485,14 +485,22 @@ def transfers_by_twin(k: int) -> list[tuple[NDArray[np.uint64], ...]]:
 
 
 @compiled_only
+def test_a_build_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clone goes on, and its extension is the old one: the twins are used, and no call fails for its arguments."""
+    assert choice.choose("on") is choice.compiled
+    monkeypatch.setattr(choice, "KERNELS", choice.KERNELS + 1)
+    assert choice.choose("on") is None
+
+
+@compiled_only
 def test_hashes_of_transfers_equal_their_twin(level: tuple[str, ...]) -> None:
     key = draw(1, 2).view(np.uint8)
     for words in (1, 7, 8, 9, 40):
-        planes, offsets = draw(128, words), draw(2, 2)
+        planes, tweaks, offsets = draw(128, words), draw(64 + words, 2), draw(2, 2)
         for parts in (1, 2):
             found = [draw(2, parts, 64, words) for _ in range(2)]
-            ot.hashes(planes, ot.schedule_of(key), offsets, found[0])
-            ot.hashes(planes, key.tobytes(), offsets, found[1])
+            ot.hashes(planes, ot.schedule_of(key), tweaks, offsets, found[0])
+            ot.hashes(planes, key.tobytes(), tweaks, offsets, found[1])
             assert (found[0] == found[1]).all()
 
 
@@ -500,9 +508,11 @@ def test_a_hash_is_the_block_under_the_cipher_and_itself() -> None:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     key, planes, offset, out = draw(1, 2).view(np.uint8), draw(128, 2), draw(1, 2), draw(1, 2, 64, 2)
-    ot.hashes(planes, ot.schedule_of(key), offset, out)
-    row = sum(int(planes[i, 1] >> np.uint64(5)) % 2 << i for i in range(128)) ^ int(offset[0, 0])
-    row ^= int(offset[0, 1]) << 64
+    tweaks = draw(64 + 2, 2)
+    ot.hashes(planes, ot.schedule_of(key), tweaks, offset, out)
+    row = sum(int(planes[i, 1] >> np.uint64(5)) % 2 << i for i in range(128))
+    for low, high in (offset[0].tolist(), tweaks[5].tolist(), tweaks[64 + 1].tolist()):
+        row ^= low | high << 64
     block = row.to_bytes(16, "little")
     hashed = Cipher(algorithms.AES(key.tobytes()), modes.ECB()).encryptor().update(block)
     assert int.from_bytes(hashed, "little") ^ row == int(out[0, 0, 5, 1]) | int(out[0, 1, 5, 1]) << 64
@@ -527,14 +537,15 @@ def test_transfers_refuse_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="must not share memory"):
         choice.compiled.ot_columns(schedules, 4, 0, both[:128], both[100:132], none, none)
     key = ot.schedule_of(draw(1, 2).view(np.uint8))
-    for planes, offsets, out in (
-        (draw(127, 2), draw(1, 2), draw(64, 2)),
-        (draw(128, 2), draw(3), draw(64, 2)),
-        (draw(128, 2), draw(2, 2), draw(64, 2)),
-        (draw(128, 2), draw(1, 2), draw(3, 64, 2)),
+    for planes, tweaks, offsets, out in (
+        (draw(127, 2), draw(66, 2), draw(1, 2), draw(64, 2)),
+        (draw(128, 2), draw(66, 2), draw(3), draw(64, 2)),
+        (draw(128, 2), draw(66, 2), draw(2, 2), draw(64, 2)),
+        (draw(128, 2), draw(66, 2), draw(1, 2), draw(3, 64, 2)),
+        (draw(128, 2), draw(65, 2), draw(1, 2), draw(64, 2)),
     ):
         with pytest.raises(ValueError, match="128 planes, pairs of offsets"):
-            choice.compiled.ot_hashes(planes, key, offsets, out)
+            choice.compiled.ot_hashes(planes, key, tweaks, offsets, out)
 
 
 @compiled_only

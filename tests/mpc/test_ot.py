@@ -41,7 +41,7 @@ def test_differences_of_points_are_openssls() -> None:
 
 
 def test_hashes_are_points_and_differ() -> None:
-    found = {base.hash_to_curve(b"a", bytes([i])) for i in range(20)}
+    found = {base.hash_to_curve(b"a", i, 0, b"") for i in range(20)}
     assert len(found) == 20
     for x, y in found:
         ec.EllipticCurvePublicNumbers(x, y, base.CURVE).public_key()  # refuses what is off the curve
@@ -51,16 +51,17 @@ def test_hashes_are_points_and_differ() -> None:
 def test_base_transfers_give_the_chosen_key_and_not_the_other() -> None:
     choices = [0, 1, 1, 0, 1]
     receiver, sender = base.BaseReceiver(choices, b"hash"), base.BaseSender()
-    pairs = sender.keys(receiver.message, b"hash", b"context")
-    keys = receiver.keys(sender.message, b"context")
+    pairs = sender.keys(receiver.message, b"hash", b"session", 0)
+    keys = receiver.keys(sender.message, b"session", 0)
     assert all(pair[c] == key != pair[1 - c] for pair, c, key in zip(pairs, choices, keys, strict=True))
     assert len({key for pair in pairs for key in pair}) == 10
-    assert sender.keys(receiver.message, b"hash", b"other")[0][0] != pairs[0][0]
-    assert sender.keys(receiver.message, b"another", b"context")[0][0] != keys[0]
+    assert sender.keys(receiver.message, b"hash", b"other", 0)[0][0] != pairs[0][0]
+    assert sender.keys(receiver.message, b"hash", b"session", 1)[0][0] != pairs[0][0]
+    assert sender.keys(receiver.message, b"another", b"session", 0)[0][0] != keys[0]
     with pytest.raises(PeerError, match="points of P-256"):
-        sender.keys(bytes(128), b"hash", b"context")
+        sender.keys(bytes(128), b"hash", b"session", 0)
     with pytest.raises(PeerError, match="points of P-256"):
-        receiver.keys(b"\x01" * 64, b"context")
+        receiver.keys(b"\x01" * 64, b"session", 0)
 
 
 # -- trees -------------------------------------------------------------------------------------------------------------

@@ -111,7 +111,8 @@ def law_of_tables(
     def hashed(self: Hash, labels: np.ndarray, halves: np.ndarray) -> np.ndarray:
         number = next(calls)  # of a gate: both operands' zero labels, then both with Delta
         gate, other, half = number // 4, number % 4 // 2, number % 2
-        found = call(self, labels, np.zeros_like(halves) + 2 * gate + half) & np.array([3, 0], np.uint64)
+        one = call(self, labels[:, :1], np.zeros_like(halves) + 2 * gate + half)  # that is held, alike in all lanes
+        found = np.repeat(one & np.array([3, 0], np.uint64), labels.shape[1], axis=1)
         if other != sorted_operands[gate][half]:
             digit = 0 if forgotten else np.arange(LANES, dtype=np.uint64) >> np.uint64(4 * gate + 2 * half)
             found[..., 0] = digit & np.uint64(3)

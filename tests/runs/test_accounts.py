@@ -73,7 +73,7 @@ def test_records_of_ones_own_count_whatever_somebody_calls_them(tmp_path: Path) 
     plan = replace(plan, parties=3, threshold=1, backend="sharing", run_id="of-somebody-else")
     plan.write(tmp_path / "plan.json")
     mine = Request(csv=str(tmp_path / "hospital.csv"), planned=True, evaluate=False)
-    where = Placement(tmp_path / "owner", index="owner0", plan_file=tmp_path / "plan.json", budget="9,1e-5")
+    where = Placement(out=tmp_path / "owner", index="owner0", plan_file=tmp_path / "plan.json", budget="9,1e-5")
     with pytest.raises(UsageError, match="budget is for the records of one data_id; the plan has 'wine'"):
         start(mine, where, lambda event: None)
 

@@ -42,9 +42,9 @@ def test_a_backend_that_cannot_carry_a_run_on_says_so(tmp_path: Path, backend: s
     """Over several machines; what has spent nothing begins again."""
     plan = Plan.create(owners=3, dimension=4, clip=1.0, delta=1e-5, releases=2, backend=backend)
     assert plan.attempt != AGREED
-    _make_ready(plan, Placement(begun(plan, tmp_path / "a", 0)), 0)
+    _make_ready(plan, Placement(out=begun(plan, tmp_path / "a", 0)), 0)
     with pytest.raises(UsageError, match=f"cannot be carried on with the backend {backend}; .* start a new run"):
-        _make_ready(plan, Placement(begun(plan, tmp_path / "b", 1)), 0)
+        _make_ready(plan, Placement(out=begun(plan, tmp_path / "b", 1)), 0)
     with pytest.raises(UsageError, match=r"overwrite needs a new run_id; .* has 1 of run"):
-        _make_ready(plan, Placement(tmp_path / "b", overwrite=True), 0)
-    _make_ready(replace(plan, run_id="another"), Placement(tmp_path / "b", overwrite=True), 0)
+        _make_ready(plan, Placement(out=tmp_path / "b", overwrite=True), 0)
+    _make_ready(replace(plan, run_id="another"), Placement(out=tmp_path / "b", overwrite=True), 0)

@@ -11,8 +11,9 @@ import pytest
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import run_party
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import NotYetError, PeerError, UsageError
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from tests.runs import (
     HANG,
@@ -169,8 +170,8 @@ def test_an_owners_port_in_use_is_named(tmp_path: Path) -> None:
     with bound_socket() as taken:
         taken.listen()
         here = [endpoint_of(taken)] * 3
-        job = PartyJob(plan, 1, here, here, tmp_path, 1.0)
-        with pytest.raises(UsageError, match=rf"party 1 must listen for owners on {here[0]}.*addresses"):
+        job = PartyJob(plan, 1, here, here, Here(out=tmp_path, wait=1.0))
+        with pytest.raises(NotYetError, match=rf"party 1 must listen for owners on {here[0]}.*addresses"):
             asyncio.run(run_party(job, lambda text: None, lambda event, **fields: None))
 
 
@@ -234,7 +235,7 @@ def test_an_owner_that_fails_is_named_at_every_party_but_not_why(tmp_path: Path)
     bound = bound_socket(), bound_socket()
     here, there = endpoint_of(bound[0]), endpoint_of(bound[1])
     numbers = bound[0].detach(), bound[1].detach()
-    job = PartyJob(plan, 0, [here], [there], tmp_path, HANG, sockets=numbers)
+    job = PartyJob(plan, 0, [here], [there], Here(out=tmp_path, wait=HANG), sockets=numbers)
 
     async def party() -> str:
         with pytest.raises(PeerError) as raised:

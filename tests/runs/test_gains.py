@@ -12,6 +12,7 @@ from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.dossier.facts import facts_of
@@ -206,34 +207,34 @@ def test_processes_started_one_by_one_refuse_a_survey_that_is_asked_for(tmp_path
     request = asked(hospitals(tmp_path / "h.csv", 60), preprocessing="survey")
     for index in ("0", "owners"):
         with pytest.raises(UsageError, match=r"a survey is release 0 of a plan.*make it with plan_only"):
-            start(request, Placement(tmp_path / "run", index=index), lambda event: None)
+            start(request, Placement(out=tmp_path / "run", index=index), lambda event: None)
     assert not (tmp_path / "run").exists()
     with pytest.raises(UsageError, match="a survey of 3 columns finds nothing among"):
-        plan_only(replace(request, epsilon=0.05), Placement(tmp_path / "few"))
-    plan_only(replace(request, epsilon=0.05, preprocessing=None), Placement(tmp_path / "run"))
+        plan_only(replace(request, epsilon=0.05), Placement(out=tmp_path / "few"))
+    plan_only(replace(request, epsilon=0.05, preprocessing=None), Placement(out=tmp_path / "run"))
     assert Plan.read(plan_path(tmp_path / "run")).bounds == "data"  # and its guarantee says "if"
-    said = plan_only(asked(hospitals(tmp_path / "h.csv", 2000)), Placement(tmp_path / "more"))
+    said = plan_only(asked(hospitals(tmp_path / "h.csv", 2000)), Placement(out=tmp_path / "more"))
     plan = Plan.read(plan_path(tmp_path / "more"))
     assert said.count("the list of classes is public") == 1
     assert "if the list of classes is public" in promise_of(plan).sentence
     assert plan.bounds == "survey" and plan.schema is None and "a survey of" in said and "then at most dim" in said
     stated = asked(hospitals(tmp_path / "h.csv", 2000), classes=("well", "ill"))
-    assert "classes" not in plan_only(stated, Placement(tmp_path / "stated"))
+    assert "classes" not in plan_only(stated, Placement(out=tmp_path / "stated"))
     plan = Plan.read(plan_path(tmp_path / "stated"))
     assert promise_of(plan).assumptions == ()
     Limits().check(plan)
     for wrong in (("no",), ("no", "no"), ("1", "1.0")):
         with pytest.raises(UsageError, match="two classes or more, each stated once"):
-            plan_only(replace(stated, classes=wrong), Placement(tmp_path / "wrong"))
+            plan_only(replace(stated, classes=wrong), Placement(out=tmp_path / "wrong"))
 
 
 @pytest.mark.parametrize("given", [{}, {"method": "output"}])
 def test_a_plan_for_several_machines_is_warned_of_when_it_is_made(given: dict[str, object], tmp_path: Path) -> None:
     request = Request(data="synthetic", max_rows=60, owners=3, epsilon=0.1, delta=1e-3, **given)  # type: ignore[arg-type]
-    lines = plan_only(request, Placement(tmp_path / "run")).splitlines()
+    lines = plan_only(request, Placement(out=tmp_path / "run")).splitlines()
     assert any(line.startswith("warning: noise will swamp the signal") for line in lines)
     assert not any("swamp" in line for line in plan_only(
-        replace(request, max_rows=2000, epsilon=5.0), Placement(tmp_path / "other")
+        replace(request, max_rows=2000, epsilon=5.0), Placement(out=tmp_path / "other")
     ).splitlines())  # fmt: skip
 
 
@@ -271,7 +272,7 @@ def test_surveys_through_parties_open_what_the_clear_engine_computes(tmp_path: P
         whole = plan_with_survey(request, Schema((Numeric("age", *ANY),), Labels("y", ("1",), ("0",))), sizes, "h")
         assert whole.first.source == questions
         plan = replace(whole.first, scale=0.0, grid_bits=30, parties=parties)
-        with Aggregator.of_plan(plan, out=tmp_path / f"with{parties}" if parties else None) as aggregator:
+        with Aggregator.of_plan(plan, Here(out=tmp_path / f"with{parties}" if parties else None)) as aggregator:
             found.append(aggregator.open(vectors).total)
     assert np.array_equal(*found)
     np.testing.assert_allclose(decode(plan, found[0])[:130] * n, counts[:130], atol=1e-6)

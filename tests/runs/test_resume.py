@@ -23,6 +23,7 @@ from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.party.party import run_party
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt, plan_path
 from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.paths import transcript_path
 from dpmpc.aggregation.wire.transcript import Opened, read_transcript
@@ -73,14 +74,14 @@ def _attempt(plan: Plan, attempt: Attempt, out: Path, victim: int, stage: str, r
     context.set_forkserver_preload(["tests.preload", "test_resume"])
     processes = []
     for i in range(PARTIES):
-        job = PartyJob(plan, i, addresses, owner_addresses, out, HANG, attempt)
+        job = PartyJob(plan, i, addresses, owner_addresses, Here(out=out, wait=HANG), attempt)
         process = context.Process(target=_party, args=(job, sockets[i], stage if i == victim else "", release))
         process.start()
         processes.append(process)
     for bound in (bound for pair in sockets for bound in pair):
         bound.close()
     with _but_no_waiting(), contextlib.closing(Opened(out / "owners.opened.bin")) as file:
-        with Aggregator.of_plan(plan, addresses=owner_addresses, attempt=attempt, wait=HANG) as aggregator:
+        with Aggregator.of_plan(plan, Here(wait=HANG), addresses=owner_addresses, attempt=attempt) as aggregator:
             for number in range(attempt.first_release, plan.releases):
                 file.append(number, aggregator.open_steps([_vectors(number)]).total)
     for process in processes:

@@ -165,7 +165,8 @@ def test_each_role_s_failure_says_whose_it_is(tmp_path: Path) -> None:
     addresses = own_addresses(3)[1::2]
     host, port = addresses[1].split(":")
     with socket.create_server((host, int(port))):
-        refused(tmp_path, csv(tmp_path, 33), "as party 1: party 1 must listen on", **site(plan, addresses))
+        where = {**site(plan, addresses), "wait": 0.5}
+        refused(tmp_path, csv(tmp_path, 33), "as party 1: party 1 must listen on", **where)
     refused(tmp_path, csv(tmp_path, 50), "as owner 1: owners hold as many training records", **site(plan, addresses))
 
 

@@ -220,7 +220,7 @@ def test_a_stage_after_the_releases_is_of_other_records_at_the_plans_price(tmp_p
         assert where.plan_file is not None and Plan.read(where.plan_file) == made
         stage.settle(np.arange(made.dimension, dtype=np.int64) << made.grid.bits, None)
 
-    where = Placement(tmp_path / "run", index="owner0", plan_file=tmp_path / "plan.json")
+    where = Placement(out=tmp_path / "run", index="owner0", plan_file=tmp_path / "plan.json")
     (tmp_path / "run").mkdir()
     with pytest.raises(PeerError, match="has none"):
         run_after(plan, where, run, lambda text: None)
@@ -250,7 +250,7 @@ def test_two_runs_of_several_stages_beside_each_other_are_not_both_begun(tmp_pat
     for index in ("0", "owner0"):
         (tmp_path / index).mkdir()
         plan.write(tmp_path / index / "plan.json")
-    first, owner = (Placement(tmp_path / name, index=name, plan_file=tmp_path / name / "plan.json")
+    first, owner = (Placement(out=tmp_path / name, index=name, plan_file=tmp_path / name / "plan.json")
                     for name in ("0", "owner0"))  # fmt: skip
     second = replace(first, out=tmp_path / "other")
     with whole_of(plan, first, budget), whole_of(plan, owner, budget):
@@ -266,7 +266,7 @@ def test_two_runs_of_several_stages_beside_each_other_are_not_both_begun(tmp_pat
 def test_an_owner_goes_on_after_a_stage_without_some_others(tmp_path: Path) -> None:
     """Its ledger does not say who was there, on whose number of records what follows may depend; its folder does."""
     plan = planned(Fullest(), parties=3, min_owners=2)
-    where = Placement(tmp_path / "mine", index="owner0", plan_file=tmp_path / "plan.json")
+    where = Placement(out=tmp_path / "mine", index="owner0", plan_file=tmp_path / "plan.json")
     total = 100 * np.eye(plan.first.dimension, dtype=np.int64)[1]
 
     def run(made: Plan, inside: Placement, stage: StageJob) -> None:

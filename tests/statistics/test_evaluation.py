@@ -13,7 +13,7 @@ from dpmpc.records.loading import opened
 from dpmpc.records.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.columns import Columns
-from dpmpc.statistics.evaluation import auc, two_classes
+from dpmpc.statistics.kinds.evaluation import auc, two_classes
 from dpmpc.statistics.scores import Model, Scores
 from dpmpc.statistics.tables import Tables
 

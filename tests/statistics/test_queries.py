@@ -8,7 +8,7 @@ from dpmpc.benchmarks.stats_language import lines_hold
 from dpmpc.errors import UsageError
 from dpmpc.statistics.blocks import Counts, Moments, Tree
 from dpmpc.statistics.columns import Columns, Quantity, category
-from dpmpc.statistics.compile import parts_of
+from dpmpc.statistics.kind import parts_of
 from dpmpc.statistics.query import parse, parse_all
 from dpmpc.statistics.syntax import text_of
 from dpmpc.statistics.tables import Tables

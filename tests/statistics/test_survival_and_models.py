@@ -10,8 +10,8 @@ from scipy import optimize, stats
 from dpmpc.outcome import Level
 from dpmpc.records.loading import opened
 from dpmpc.statistics.columns import Columns
-from dpmpc.statistics.products import correlation
-from dpmpc.statistics.survival import _nearest, log_rank, log_rank_within, survival
+from dpmpc.statistics.kinds.products import correlation
+from dpmpc.statistics.kinds.survival import _nearest, log_rank, log_rank_within, survival
 from dpmpc.statistics.tables import Tables
 
 BOUNDS: dict[str, Any] = {

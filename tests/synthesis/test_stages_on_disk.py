@@ -78,7 +78,8 @@ def goes_on(folder: Path) -> Plan:
     def never(*given: Any) -> None:
         raise AssertionError("the stage is over")
 
-    plan, where = Plan.read(folder / "plan.json"), Placement(folder / "0", index="0", plan_file=folder / "plan.json")
+    file = folder / "plan.json"
+    plan, where = Plan.read(file), Placement(out=folder / "0", index="0", plan_file=file)
     check_behind(plan, where)
     return run_before(plan, where, never, lambda text: None, never)[0]
 

@@ -1,12 +1,21 @@
-"""Which account a plan's releases count in."""
+"""Which account a plan's releases count in, and what they are held against."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Self
 
 from dpmpc.aggregation.plan.asked import NAMELESS, data_digest
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.folders import said_path
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.account import Account, account_folder
+from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.unnamed import process_folder
+
+Choose = Callable[[Plan], Account | None]
 
 
 def account_of(
@@ -23,3 +32,25 @@ def account_of(
         if plan.data in NAMES:
             return None
     return Account(process_folder() if plan.data_id in NAMELESS else account_folder(), keeps)
+
+
+def _none(plan: Plan) -> Account | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Books:
+    """Where the releases of a run on this machine count: the budget that ledgers are held against, and which account
+    remembers a plan's."""
+
+    budget: Budget | None = None
+    account: Choose = _none
+
+    @classmethod
+    def of(cls, here: Here, *, callers: bool = True) -> Self:
+        """As the process says. `callers`: whether the records are the caller's, whatever their name."""
+        budget = None if here.budget is None else Budget(*parse_budget(here.budget))
+        return cls(budget, partial(account_of, said=here.account, keeps=here.out is not None, callers=callers))
+
+
+NO_BOOKS = Books()  # nothing counts: for what dpmpc itself makes

@@ -9,14 +9,12 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from functools import partial
-from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import NO_BOOKS, Books
 from dpmpc.aggregation.owner.company import Started
 from dpmpc.aggregation.owner.encoding import as_blocks, decode, encode
 from dpmpc.aggregation.owner.local_parties import PartiesHere
@@ -25,16 +23,16 @@ from dpmpc.aggregation.owner.session import Release, Session, session_of
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.guarantee import Promise, promise_of, report_of
+from dpmpc.aggregation.plan.here import HERE, Here
+from dpmpc.aggregation.plan.keywords import AggregatorKeywords
+from dpmpc.aggregation.plan.of_vectors import OfVectors
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.errors import DpmpcError, PeerError, UsageError
-from dpmpc.folders import said_path
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.mpc.transport.addresses import Endpoint
-from dpmpc.mpc.transport.heartbeat import STALL, WAIT, check_stall
-from dpmpc.privacy.budget import Budget
-from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.background import Pending, Ready
+from dpmpc.settings import declared, keywords, said
 
 __all__ = ["Aggregator", "Release"]
 
@@ -119,115 +117,75 @@ class Aggregator(ByOneSession):
 
     called = "aggregator"
 
+    @keywords(OfVectors, Here)
     def __init__(
         self,
         *,
         owners: int,
         dimension: int,
         clip: float,
-        # settings: aggregator
-        releases: int = 1,
-        sensitivity: float | None = None,
-        quantile: float | None = None,
-        weights: Literal["equal", "size"] | Sequence[int] | None = None,
-        records: Sequence[int] | None = None,
-        data_id: str = "vectors",
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        neighbours: str | None = None,
-        person_rows: int = 1,
-        person_owners: int | None = None,
-        calibration: str = "tight",
-        law: str | None = None,
-        sampler: str | None = None,
-        scale: float | None = None,
-        grid_bits: int | None = None,
-        engine: Literal["mpc", "clear"] = "mpc",
-        security: str = "semi-honest",
-        link: str | float | None = None,
-        parties: int = 3,
-        threshold: int | None = None,
-        backend: str | None = None,
-        check_owners: Literal["no", "zero", "stop"] = "no",
-        pool: bool | None = None,
-        security_bits: float = 40.0,
-        min_owners: int | None = None,
-        release_wait: float = 10.0,
-        budget: str | None = None,
-        account: str | None = None,
-        # settings: end
-        out: Path | str | None = None,
-        wait: float = WAIT,
-        stall: float = STALL,
+        **given: Unpack[AggregatorKeywords],
     ) -> None:
-        """Arguments as of `Plan.create`. `budget`, `account`: what all releases on this `data_id` may spend, and where
-        that is kept (docs/settings.md). `wait`, `stall`: seconds for the other processes to come, and of silence after
-        which one counts as lost. `out`: a new directory for the parties' ledgers, transcripts and logs; without
-        one they are gone when the aggregator is closed. Errors: UsageError for what no run can do."""
-        own = ("self", "out", "wait", "stall", "budget", "account")
-        plan = Plan.create(**{name: value for name, value in locals().items() if name not in (*own, "own")})
-        if out is not None and Path(out).exists() and (not Path(out).is_dir() or any(Path(out).iterdir())):
-            raise UsageError(f"out must be a new or empty directory; {out} is not; name another")
-        settings = {
-            "account": partial(account_of, said=account, keeps=out is not None, callers=True),
-            "budget": None if budget is None else Budget(*parse_budget(budget)),
-        }
-        self._begin(plan, out=None if out is None else said_path(out, "out"), wait=wait, settings=settings, stall=stall)
+        """Arguments as of `Plan.create`, and of `Here`: `budget`, `account`: what all releases on this `data_id` may
+        spend, and where that is kept (docs/settings.md); `wait`, `stall`: seconds for the other processes to come, and
+        of silence after which one counts as lost; `out`: a new directory for the parties' ledgers, transcripts and
+        logs; without one they are gone when the aggregator is closed. Errors: UsageError for what no run can do."""
+        own = declared(Here)
+        here = Here(**said({name: value for name, value in given.items() if name in own}))
+        asked: dict[str, Any] = {name: value for name, value in given.items() if name not in own}
+        plan = Plan.create(owners=owners, dimension=dimension, clip=clip, **asked)
+        if (out := here.out) is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise UsageError(f"<<out>> must be a new or empty directory; {out} is not; name another")
+        self._begin(plan, here, books=Books.of(here))
 
     @classmethod
     def of_plan(
         cls,
         plan: Plan,
+        here: Here = HERE,
         *,
-        out: Path | None = None,
         parties: Started | None = None,
         addresses: Sequence[Endpoint] | None = None,
         owners: tuple[int, int] | None = None,
         attempt: Attempt = FIRST_ATTEMPT,
-        tls: Path | None = None,
-        wait: float = WAIT,
-        stall: float = STALL,
         say: Callable[[str], None] = lambda text: None,
         ledger: OwnLedger | None = None,
-        **settings: Any,
+        books: Books = NO_BOOKS,
     ) -> Self:
-        """An aggregator for a plan. `addresses`: where the parties listen for owners; without them the parties are
-        processes of this machine: those of `parties`, whom the caller ends, or new ones with `settings` (of
-        `LocalParties`). A `PartyHere` is the one of this process; the others are at `addresses`. `owners`: (first, end)
+        """An aggregator for a plan. `here`: what this process says for itself; of parties that are started here their
+        folder, ports and threads too. `addresses`: where the parties listen for owners; without them the parties are
+        processes of this machine: those of `parties`, whom the caller ends, or new ones, which count in `books`. A
+        `PartyHere` is the one of this process; the others are at `addresses`. `owners`: (first, end)
         of those played here, by default all. `attempt` AGREED: the parties agree on it; `ledger`: of this
         process, which has a line before a share leaves; what has one already is made no more."""
         self = cls.__new__(cls)
         self._begin(
             plan,
-            out=out,
+            here,
             parties=parties,
             addresses=addresses,
             owners=owners,
             attempt=attempt,
-            tls=tls,
-            wait=wait,
-            stall=stall,
             say=say,
             ledger=ledger,
-            settings=settings,
+            books=books,
         )
         return self
 
     @classmethod
-    def joining(cls, plan: Plan, parties: PartiesHere, owners: tuple[int, int], wait: float = WAIT) -> Self:
+    def joining(cls, plan: Plan, parties: PartiesHere, owners: tuple[int, int], here: Here = HERE) -> Self:
         """An aggregator of the owners first .. end - 1 alone, for parties of this machine that have their job already.
         Whoever gave it to them ends them."""
         addresses = parties.parties.owner_addresses
-        return cls.of_plan(plan, parties=parties, addresses=addresses, owners=owners, wait=wait)
+        return cls.of_plan(plan, here, parties=parties, addresses=addresses, owners=owners)
 
-    def _begin(self, plan: Plan, *, stall: float, owners: tuple[int, int] | None = None, **session: Any) -> None:
+    def _begin(self, plan: Plan, here: Here, *, owners: tuple[int, int] | None = None, **session: Any) -> None:
         """`session`: arguments of `session_of`."""
         super().__init__(plan)
         self.first, self.end = owners or (0, plan.owners)
         self._lock, self._at_work = threading.Lock(), 0  # the number of the thread that makes a release
-        check_stall(stall)
         _ = plan.derived  # what no run can keep is refused here, not in another process
-        self.session = session_of(plan, stall=stall, owners=owners, **session)
+        self.session = session_of(plan, here, owners=owners, **session)
 
     # -- turns -------------------------------------------------------------------------------------------------------
     @contextlib.contextmanager

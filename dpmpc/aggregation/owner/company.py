@@ -3,15 +3,15 @@
 import asyncio
 import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from dpmpc.aggregation.owner.accounts import NO_BOOKS, Books
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.plan.asked import Attempt, plan_path
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import DpmpcError, PeerError
 from dpmpc.mpc.transport.addresses import Endpoint
-from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.privacy.account import Account
 from dpmpc.processes.background import Background
@@ -107,11 +107,11 @@ class Started(Protocol):
     def parties(self) -> Watcher: ...
     @property
     def end(self) -> Callable[[], object]: ...
-    def begin(self, plan: Plan, attempt: Attempt, wait: float, own: Any = (), stall: float = STALL) -> None: ...
+    def begin(self, plan: Plan, attempt: Attempt) -> None: ...
     def wait(self) -> object: ...
 
 
-class Here:
+class Beside:
     """With parties that were started here. `own`: for this run, and ended with it; else by whoever made them."""
 
     def __init__(self, parties: Started, own: bool) -> None:
@@ -119,9 +119,9 @@ class Here:
         self.addresses, self.within = parties.owner_addresses, parties.within
         self.secret, self.account = parties.secret, parties.account
 
-    def begin(self, plan: Plan, attempt: Attempt, wait: float, stall: float) -> None:
+    def begin(self, plan: Plan, attempt: Attempt) -> None:
         """Gives each its job."""
-        self._parties.begin(plan, attempt, wait, (), stall)
+        self._parties.begin(plan, attempt)
 
     async def guarded(self, body: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await watched(self._parties.parties, body)
@@ -138,23 +138,23 @@ class Here:
 def company_of(
     plan: Plan,
     attempt: Attempt,
-    out: Path | None,
-    parties: Started | None,
-    addresses: Sequence[Endpoint] | None,
-    wait: float,
-    stall: float,
-    settings: Mapping[str, Any],
+    here: Here,
+    *,
+    parties: Started | None = None,
+    addresses: Sequence[Endpoint] | None = None,
+    books: Books = NO_BOOKS,
+    **role: Any,
 ) -> Company:
     """The parties at `addresses`; without these, processes of this machine that get their job now: `parties`, or new
-    ones with `settings` (of `LocalParties`), which write to `out`. Errors: UsageError for a taken port."""
+    ones, with the `role` of `LocalParties`. Errors: UsageError for a taken port."""
     if addresses is not None:  # they have their job
-        return Elsewhere(addresses) if parties is None else Here(parties, own=False)
-    here = Here(PartiesHere(plan.parties, out, **settings) if parties is None else parties, own=parties is None)
+        return Elsewhere(addresses) if parties is None else Beside(parties, own=False)
+    beside = Beside(PartiesHere(plan.parties, here, books, **role) if parties is None else parties, own=parties is None)
     try:
-        if out is not None:
-            plan.write(plan_path(out))
-        here.begin(plan, attempt, wait, stall)
+        if here.out is not None:
+            plan.write(plan_path(here.out))
+        beside.begin(plan, attempt)
     except BaseException:
-        here.end()
+        beside.end()
         raise
-    return here
+    return beside

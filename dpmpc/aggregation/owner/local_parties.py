@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.owner.accounts import NO_BOOKS, Books
 from dpmpc.aggregation.owner.imports import PRELOAD
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.plan.asked import Attempt
+from dpmpc.aggregation.plan.here import HERE, Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import held_against
 from dpmpc.errors import DpmpcError, UsageError
@@ -23,17 +25,14 @@ from dpmpc.learning.source import SOURCES
 from dpmpc.learning.task import TASKS
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.transport.addresses import Endpoint, endpoint_of, endpoints_here, owner_endpoints, waiting_socket
-from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.privacy.account import Account
-from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.law import LAWS
 from dpmpc.processes import standing
 from dpmpc.processes.background import Background
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.supervisor import Event, Process, Supervisor
 
-Choose = Callable[[Plan], Account | None]
 ROLE = "dpmpc.aggregation.party.party:serve"
 _WORK_OUT = "dpmpc.aggregation.party.party:work_out"
 _ADDED_TO = (LAWS, METHODS, TASKS, SOURCES, BACKENDS)  # by other packages, which a standing process does not import
@@ -52,31 +51,28 @@ class LocalParties:
     def __init__(
         self,
         parties: int,
-        out: Path,
+        here: Here,
+        books: Books = NO_BOOKS,
         *,
-        base_port: int | None = None,
-        threads: int | None = None,
-        budget: Budget | None = None,
-        account: Choose = lambda plan: None,
         role: str = ROLE,
         name: str = "party",
         preload: Sequence[str] = PRELOAD,
         extra: Mapping[str, Any] | None = None,
         on_event: Callable[[Process, Event], None] = lambda process, event: None,
     ) -> None:
-        """`base_port`: party i listens there + i, and for owners on + n + i; by default on free ports. `threads`: of
-        each party; by default an equal part of the cores. `budget`: what each holds its ledgers against; `account`:
-        which their releases count in, for a plan. `role`: what a
+        """`here`: what all of them are told, with a folder to write into: a `base_port`, where party i listens + i, and
+        for owners on + n + i, by default free ports; the `threads` of each party, by default an equal part of the
+        cores. `books`: what each holds its ledgers against, and which account they count in, for a plan. `role`: what a
         party's process does, called with `job` and `extra`; `name`: what messages and its log call it; `preload`: what
         it imports at once. Errors: UsageError for a taken port."""
-        self.parties, self.out, self._budget, self._choose = parties, out, budget, account
+        self.parties, self.out, self._books = parties, here.folder, books
+        self._here = here.but(threads=here.threads or threads_for(parties))
         self._counts: tuple[Account, str] | None = None  # the account, and the data set's digest
-        self._threads = threads or threads_for(parties)
         self._role, self._extra = role, dict(extra or {})
         self._name, self._preload = name, preload
         self._supervisor = Supervisor(on_event)
         self.secret = secrets.token_hex(16)
-        self._sockets = _bind(parties, base_port)
+        self._sockets = _bind(parties, here.base_port)
         self.addresses = [endpoint_of(s) for s in self._sockets[:parties]]
         self.owner_addresses = [endpoint_of(s) for s in self._sockets[parties:]]
 
@@ -95,17 +91,10 @@ class LocalParties:
             sockets=[(self._sockets[i], self._sockets[n + i]) for i in range(n)],
         )
 
-    def begin(
-        self,
-        plan: Plan,
-        attempt: Attempt,
-        wait: float,
-        own: Sequence[Mapping[str, Any]] = (),
-        stall: float = STALL,
-    ) -> None:
+    def begin(self, plan: Plan, attempt: Attempt, own: Sequence[Mapping[str, Any]] = ()) -> None:
         """Give each its job; `own`: what its role gets besides, by party."""
         n = self.parties
-        account = self._choose(plan)
+        account = self._books.account(plan)
         self._counts = None if account is None else (account, plan.data_id)
         for i, process in enumerate(self._supervisor.processes):
             numbers = self._sockets[i].fileno(), self._sockets[n + i].fileno()
@@ -114,14 +103,11 @@ class LocalParties:
                 i,
                 self.addresses,
                 self.owner_addresses,
-                self.out,
-                wait,
+                self._here,
                 attempt=attempt,
                 sockets=numbers,
-                stall=stall,
                 secret=self.secret,
-                threads=self._threads,
-                budget=held_against(self._budget, account),
+                budget=held_against(self._books.budget, account),
                 account=account,
             )
             more = own[i] if own else {}
@@ -160,15 +146,14 @@ class PartiesHere:
     """`LocalParties` and the loop that watches them, for use from any thread. They end with `end`, with this object, or
     with this process."""
 
-    def __init__(self, parties: int, out: Path | None, **settings: Any) -> None:
+    def __init__(self, parties: int, here: Here = HERE, books: Books = NO_BOOKS, **role: Any) -> None:
         """The processes start with the plan, where a standing process imports what they need meanwhile; elsewhere at
-        once, and wait for it. `out`: where they write; None: a temporary folder that is removed at the end.
-        `settings`: those of `LocalParties`."""
-        temporary = tempfile.mkdtemp(prefix="dpmpc-") if out is None else None
-        folder = Path(temporary) if temporary else out
-        assert folder is not None
-        make_folder(folder, OUT, private=True)
-        self.parties = LocalParties(parties, folder, **settings)
+        once, and wait for it. Without a folder to write into they have a temporary one that is removed at the end.
+        `role`: as of `LocalParties`."""
+        temporary = tempfile.mkdtemp(prefix="dpmpc-") if here.out is None else None
+        here = here if temporary is None else here.but(out=Path(temporary))
+        make_folder(here.folder, OUT, private=True)
+        self.parties = LocalParties(parties, here, books, **role)
         self.owner_addresses, self.secret = self.parties.owner_addresses, self.parties.secret
         self.within: Mapping[int, InMemory] = {}  # all connections need a wire
         self.account: Account | None = None  # each party chooses its own
@@ -180,14 +165,7 @@ class PartiesHere:
         else:
             self.parties.ahead()
 
-    def begin(
-        self,
-        plan: Plan,
-        attempt: Attempt,
-        wait: float,
-        own: Sequence[Mapping[str, Any]] = (),
-        stall: float = STALL,
-    ) -> None:
+    def begin(self, plan: Plan, attempt: Attempt, own: Sequence[Mapping[str, Any]] = ()) -> None:
         """Give each its job; `own`: what its role gets besides, by party."""
 
         work_out(plan)
@@ -196,7 +174,7 @@ class PartiesHere:
             if not self._started:
                 self._started = True
                 await self.parties.start()
-            self.parties.begin(plan, attempt, wait, own, stall)
+            self.parties.begin(plan, attempt, own)
 
         self.background.run(begin())
 

@@ -9,18 +9,21 @@ import contextlib
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from dpmpc.aggregation.owner.accounts import NO_BOOKS, Books
 from dpmpc.aggregation.owner.client import OwnerClient
 from dpmpc.aggregation.owner.company import Company, Started, company_of
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
+from dpmpc.aggregation.owner.standing import meets
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, Presence
 from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.here import HERE, Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, blocks_of, columns_of
 from dpmpc.aggregation.wire.paths import ledger_path
@@ -31,7 +34,6 @@ from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.transport.abort_reason import public_reason
 from dpmpc.mpc.transport.addresses import Endpoint
-from dpmpc.mpc.transport.heartbeat import STALL, WAIT
 from dpmpc.mpc.transport.tls import Tls
 from dpmpc.processes.background import Pending, Ready
 
@@ -107,14 +109,14 @@ class InTheClear:
     token = ""
 
     def __init__(
-        self, plan: Plan, attempt: Attempt, ledger: OwnLedger | None, out: Path | None, settings: Mapping[str, Any]
+        self, plan: Plan, attempt: Attempt, ledger: OwnLedger | None, here: Here = HERE, books: Books = NO_BOOKS
     ) -> None:
-        """`ledger`: where releases are noted, if it is given; else one in `out`, or, with an account or a budget among
-        `settings`, one that is gone at the end."""
+        """`ledger`: where releases are noted, if it is given; else one in the folder of `here`, or, with an account or
+        a budget, one that is gone at the end."""
         self._plan, self.attempt, self._ledger = plan, attempt, ledger
         stack = contextlib.ExitStack()
         if plan.derived.mechanism.scale:
-            self._ledger = _own_ledger(plan, attempt, out, settings, stack) or ledger
+            self._ledger = _own_ledger(plan, attempt, here.out, books, stack) or ledger
         self._close = weakref.finalize(self, stack.close)
         self.next = attempt.first_release
         self.connected: list[str] = []
@@ -150,11 +152,10 @@ class InTheClear:
 
 
 def _own_ledger(
-    plan: Plan, attempt: Attempt, out: Path | None, settings: Mapping[str, Any], stack: contextlib.ExitStack
+    plan: Plan, attempt: Attempt, out: Path | None, books: Books, stack: contextlib.ExitStack
 ) -> OwnLedger | None:
     """This process's ledger, where no party has one; open until the end of `stack`."""
-    choose = settings.get("account", lambda plan: None)
-    account, budget = choose(plan), settings.get("budget")
+    account, budget = books.account(plan), books.budget
     if account is None and budget is None and out is None:
         return None
     with contextlib.ExitStack() as opening:
@@ -174,15 +175,13 @@ class Connected:
         company: Company,
         owners: tuple[int, int],
         attempt: Attempt = FIRST_ATTEMPT,
+        here: Here = HERE,
         *,
-        tls: Path | None = None,
-        wait: float = WAIT,
-        stall: float = STALL,
         say: Callable[[str], None] = lambda text: None,
         ledger: OwnLedger | None = None,
     ) -> None:
         """Connects with all parties; ends the company where that fails. Arguments as of `session_of`. Errors: PeerError
-        when one does not come, UsageError for a taken port."""
+        when one does not come, UsageError for a taken port, and for an account that is another owner of the plan."""
         self.plan, self._company, self.attempt, self._ledger = plan, company, attempt, ledger
         self._first, self._end = owners
         self.next = attempt.first_release
@@ -195,19 +194,21 @@ class Connected:
         self._client: OwnerClient | None = None
         account = company.account if ledger is None else ledger.account
         try:
+            if account is not None:
+                meets(plan, owners, company.addresses, account)
             self._client = OwnerClient(
                 plan,
                 attempt,
                 *owners,
                 company.within,
-                stall=stall,
+                stall=here.stall,
                 say=say,
                 secret=company.secret,
                 all_made=self._spent >= plan.releases,
                 account=None if account is None else partial(account.digests, plan.data_id),
             )
-            keys = None if tls is None else Tls.load(tls, self._client.name)
-            self._run(partial(self._client.connect, company.addresses, wait, keys))
+            keys = None if here.tls is None else Tls.load(here.tls, self._client.name)
+            self._run(partial(self._client.connect, company.addresses, here.patience, keys))
         except BaseException as error:
             self.abandon(error)
             raise
@@ -345,22 +346,18 @@ class Connected:
 
 def session_of(
     plan: Plan,
+    here: Here = HERE,
     *,
-    out: Path | None = None,
     parties: Started | None = None,
     addresses: Sequence[Endpoint] | None = None,
     owners: tuple[int, int] | None = None,
     attempt: Attempt = FIRST_ATTEMPT,
-    tls: Path | None = None,
-    wait: float = WAIT,
-    stall: float = STALL,
     say: Callable[[str], None] = lambda text: None,
     ledger: OwnLedger | None = None,
-    settings: Mapping[str, Any],
+    books: Books = NO_BOOKS,
 ) -> Session:
     """The session of a plan. Arguments as of `Aggregator.of_plan`. Errors: PeerError when a party does not come."""
     if not plan.parties:
-        return InTheClear(plan, attempt, ledger, out, settings)
-    company = company_of(plan, attempt, out, parties, addresses, wait, stall, settings)
-    between = owners or (0, plan.owners)
-    return Connected(plan, company, between, attempt, tls=tls, wait=wait, stall=stall, say=say, ledger=ledger)
+        return InTheClear(plan, attempt, ledger, here, books)
+    company = company_of(plan, attempt, here, parties=parties, addresses=addresses, books=books)
+    return Connected(plan, company, owners or (0, plan.owners), attempt, here, say=say, ledger=ledger)

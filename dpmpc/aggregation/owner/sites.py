@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.aggregator import Aggregator
@@ -18,18 +18,19 @@ from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.party.party import check_index, run_party
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.guarantee import Promise
+from dpmpc.aggregation.plan.here import AloneKeywords, Here, PartyKeywords
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.refusal import refusal_told
 from dpmpc.errors import DpmpcError, UsageError
-from dpmpc.folders import OUT, make_folder, said_path
-from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
-from dpmpc.mpc.transport.heartbeat import STALL, WAIT_FOR_PEOPLE, check_stall
+from dpmpc.folders import OUT, make_folder
+from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
 from dpmpc.processes.supervisor import run_here
+from dpmpc.settings import keywords, said
 
 
 def read_plan(plan: Plan | Path | str) -> Plan:
@@ -37,28 +38,12 @@ def read_plan(plan: Plan | Path | str) -> Plan:
     return plan if isinstance(plan, Plan) else Plan.read(plan)
 
 
-def endpoints(plan: Plan, addresses: Sequence[str], tls: Path | str | None) -> list[Endpoint]:
-    """Where the plan's parties listen. Errors: UsageError for another number of them, or without TLS one that is not
-    of this machine."""
-    found = parse_endpoints(addresses)
-    if len(found) != plan.parties:
-        raise UsageError(f"addresses has one host:port a party; got {len(found)} for {plan.parties} parties; mend it")
-    if tls is None:
-        check_loopback([e.host for e in found])
-    return found
-
-
 def _told(
-    plan: Plan,
-    addresses: Sequence[str],
-    tls: Path | str | None,
-    *,
-    party: int | None = None,
-    owners: tuple[int, int] | None = None,
+    plan: Plan, here: Here, *, party: int | None = None, owners: tuple[int, int] | None = None
 ) -> contextlib.AbstractContextManager[None]:
     """The others hear it where what is inside refuses: see `refusal_told`."""
-    where, keys = lambda: owner_endpoints(endpoints(plan, addresses, tls)), None if tls is None else Path(tls)
-    return refusal_told(lambda: plan, where, keys, party=party, owners=owners)
+    where = lambda: owner_endpoints(here.endpoints(plan.parties))  # noqa: E731
+    return refusal_told(lambda: plan, where, here.tls, party=party, owners=owners)
 
 
 def check_apart(plan: Plan) -> None:
@@ -70,40 +55,24 @@ def check_apart(plan: Plan) -> None:
         )
 
 
-def _party_job(
-    plan: Plan,
-    index: int,
-    addresses: Sequence[str],
-    tls: Path | str | None,
-    out: Path,
-    wait: float,
-    stall: float,
-    threads: int | None,
-    limits: Limits,
-    account: Path | str | None,
-) -> PartyJob:
+def check_named(limits: Limits) -> None:
+    """Errors: UsageError for a budget of records that the limits do not name."""
+    if limits.budget is not None and limits.data_id is None:  # whoever makes the plan could give them a fresh name
+        raise UsageError("a budget is for the records of one data id; the limits name none; add data_id to them")
+
+
+def _party_job(plan: Plan, index: int, here: Here) -> PartyJob:
     check_index(plan, index)
-    budget, counts = None, account_of(plan, account, callers=True)
+    limits = here.limits or NO_LIMITS
+    budget, counts = None, account_of(plan, here.account, callers=True)
+    check_named(limits)
     if limits.budget is not None:
-        if limits.data_id is None:  # whoever makes the plan could give the records a fresh name
-            raise UsageError("a budget is for the records of one data id; the limits name none; add data_id to them")
-        budget = Budget.below(parse_budget(limits.budget), None, out, counts)
-    found = endpoints(plan, addresses, tls)
+        budget = Budget.below(parse_budget(limits.budget), here.ledgers, here.folder, counts)
+    where = here.listening(index, here.endpoints(plan.parties))
+    here = here.but(threads=here.threads or threads_for(1))
     return PartyJob(
-        plan,
-        index,
-        found,
-        owner_endpoints(found),
-        out,
-        wait,
-        attempt=plan.attempt,
-        tls=None if tls is None else Path(tls),
-        threads=threads or threads_for(1),
-        budget=budget,
-        account=counts,
-        stall=check_stall(stall),
-        tolerates_loss=True,
-    )
+        plan, index, *where, here, attempt=plan.attempt, budget=budget, account=counts, tolerates_loss=True
+    )  # fmt: skip
 
 
 class Owner:
@@ -113,18 +82,9 @@ class Owner:
         mean = owner.mean(vector)
     """
 
+    @keywords(Here)
     def __init__(
-        self,
-        plan: Plan | Path | str,
-        index: int,
-        addresses: Sequence[str],
-        *,
-        tls: Path | str | None = None,
-        wait: float = WAIT_FOR_PEOPLE,
-        out: Path | str | None = None,
-        stall: float = STALL,
-        limits: Limits = NO_LIMITS,
-        account: Path | str | None = None,
+        self, plan: Plan | Path | str, index: int, addresses: Sequence[str], **own: Unpack[AloneKeywords]
     ) -> None:
         """Connects with all parties. `addresses`: host:port of each, in order; they listen for owners on port + n.
         `tls`: the folder with ca.crt, owner<index>.crt and .key. `limits`: what the plan must keep, or nothing is sent;
@@ -134,18 +94,17 @@ class Owner:
         UsageError, PeerError."""
         plan = read_plan(plan)
         check_apart(plan)
-        where = owner_endpoints(endpoints(plan, addresses, tls))
-        with _told(plan, addresses, tls, owners=(index, index + 1)):
-            limits.check_owner(plan, index, vectors=True)
-            self._ledger = _own_ledger(plan, index, None if out is None else said_path(out, "out"), limits, account)
+        here = Here(addresses=tuple(addresses), index=f"owner{index}", **said(own))
+        where = owner_endpoints(here.endpoints(plan.parties))
+        with _told(plan, here, owners=(index, index + 1)):
+            (here.limits or NO_LIMITS).check_owner(plan, index, vectors=True)
+            self._ledger = _own_ledger(plan, index, here)
         try:
             self._aggregator = Aggregator.of_plan(
                 plan,
+                here,
                 addresses=where,
                 owners=(index, index + 1),
-                tls=None if tls is None else Path(tls),
-                wait=wait,
-                stall=stall,
                 attempt=plan.attempt,
                 ledger=self._ledger,
             )
@@ -200,14 +159,13 @@ class Owner:
             self._ledger.close()
 
 
-def _own_ledger(plan: Plan, index: int, out: Path | None, limits: Limits, account: Path | str | None) -> OwnLedger:
+def _own_ledger(plan: Plan, index: int, here: Here) -> OwnLedger:
     """The open ledger of an owner alone. Errors: it has the plan's releases already; a budget that is passed."""
-    counts = account_of(plan, account, callers=True)
+    counts, limits = account_of(plan, here.account, callers=True), here.limits or NO_LIMITS
     assert counts is not None
-    if limits.budget is not None and limits.data_id is None:
-        raise UsageError("a budget is for the records of one data id; the limits name none; add data_id to them")
+    check_named(limits)
     run = hashlib.sha256(plan.run_id.encode()).hexdigest()[:16]
-    path = (out or counts.folder / "owners" / run) / f"ledger_owner_{index}.jsonl"
+    path = (here.out or counts.folder / "owners" / run) / f"ledger_owner_{index}.jsonl"
     budget = None if limits.budget is None else Budget(*parse_budget(limits.budget))
     return OwnLedger(path, plan, plan.attempt, budget, counts, f"owner {index}")
 
@@ -219,30 +177,22 @@ class Site(Owner):
         mean = site.mean(vector)
     """
 
+    @keywords(Here)
     def __init__(
-        self,
-        plan: Plan | Path | str,
-        index: int,
-        addresses: Sequence[str],
-        *,
-        tls: Path | str | None = None,
-        out: Path | str,
-        wait: float = WAIT_FOR_PEOPLE,
-        stall: float = STALL,
-        threads: int | None = None,
-        limits: Limits = NO_LIMITS,
-        account: Path | str | None = None,
+        self, plan: Plan | Path | str, index: int, addresses: Sequence[str], **own: Unpack[PartyKeywords]
     ) -> None:
         """As `Owner` and `Party`; one log for both, in `out`. What a role fails with begins with `as owner` or `as
         party`. Errors: UsageError, PeerError."""
-        plan, out = read_plan(plan), Path(out)
+        plan = read_plan(plan)
         if plan.role != "both":
             raise UsageError(
                 'a site needs a plan in which every owner is a party; this one has them apart; make it with role="both"'
             )
-        with _told(plan, addresses, tls, party=index):
-            limits.check_owner(plan, index, vectors=True)
-            job = _party_job(plan, index, addresses, tls, out, wait, stall, threads, limits, account)
+        here = Here(addresses=tuple(addresses), index=str(index), role="both", **said(own))
+        out = here.folder
+        with _told(plan, here, party=index):
+            (here.limits or NO_LIMITS).check_owner(plan, index, vectors=True)
+            job = _party_job(plan, index, here)
         make_folder(out, OUT, private=True)
         out.chmod(0o700)
         plan.write(out / f"plan_{index}.json")
@@ -250,15 +200,13 @@ class Site(Owner):
         self._log = os.fdopen(log, "a", encoding="utf-8")
         self._party = PartyHere(job, log_to(self._log), lambda event, **fields: None)
         try:
-            with _told(plan, addresses, tls, party=index):
+            with _told(plan, here, party=index):
                 self._aggregator = Aggregator.of_plan(
                     plan,
+                    job.here,
                     parties=self._party,
                     addresses=job.owner_addresses,
                     owners=(index, index + 1),
-                    tls=job.tls,
-                    wait=wait,
-                    stall=stall,
                     attempt=job.attempt,
                 )
         except DpmpcError as error:
@@ -296,28 +244,20 @@ class Party:
     Party("plan.json", index=1, addresses=["a.example:11365", ...], tls="keys", out="run").run()
     """
 
+    @keywords(Here)
     def __init__(
-        self,
-        plan: Plan | Path | str,
-        index: int,
-        addresses: Sequence[str],
-        *,
-        tls: Path | str | None = None,
-        out: Path | str,
-        wait: float = WAIT_FOR_PEOPLE,
-        stall: float = STALL,
-        threads: int | None = None,
-        limits: Limits = NO_LIMITS,
-        account: Path | str | None = None,
+        self, plan: Plan | Path | str, index: int, addresses: Sequence[str], **own: Unpack[PartyKeywords]
     ) -> None:
-        """`out`: where its ledger, transcript and log go. `threads`: those that compute; by default as many as this
-        process has cores. `limits`: what the plan must keep; their budget counts every ledger below the folder that
-        `out` is in, and all that the `account` remembers. Errors: UsageError."""
-        plan, out = read_plan(plan), Path(out)
+        """`out`: where its ledger, transcript and log go; it must be said. `threads`: those that compute; by default as
+        many as this process has cores. `limits`: what the plan must keep; their budget counts every ledger below
+        `ledgers`, by default the folder that `out` is in, and all that the `account` remembers. `listen`: where this
+        party listens, if others call it at another address. Errors: UsageError."""
+        plan = read_plan(plan)
         check_apart(plan)
-        with _told(plan, addresses, tls, party=index):
-            limits.check(plan)
-            self._job = _party_job(plan, index, addresses, tls, out, wait, stall, threads, limits, account)
+        here = Here(addresses=tuple(addresses), index=str(index), **said(own))
+        with _told(plan, here, party=index):
+            (here.limits or NO_LIMITS).check(plan)
+            self._job = _party_job(plan, index, here)
         self._make_gate: Callable[..., OwnerGate] | None = None  # as of `run_party`
 
     def run(self) -> None:
@@ -329,5 +269,5 @@ class Party:
         job.plan.write(job.out / f"plan_{job.index}.json")
         path = job.out / f"party_{job.index}.log"
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
-            with _told(job.plan, [str(each) for each in job.addresses], job.tls, party=job.index):
+            with _told(job.plan, job.here, party=job.index):
                 run_here(lambda: run_party(job, log_to(file), lambda event, **fields: None, make_gate=self._make_gate))

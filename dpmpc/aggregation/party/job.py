@@ -5,48 +5,47 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.codec import of_json, to_json
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.addresses import Endpoint
-from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
 
 
 @dataclass(frozen=True)
 class PartyJob:
-    """Which party of which attempt of a run this is, where everybody listens, where it writes.
+    """Which party of which attempt of a run this is, where everybody listens, and what it says for itself (`here`).
 
-    `sockets`: file descriptors of sockets that are bound already, for parties and for owners. `tls`: the directory of
-    this party's certificate and key. `threads`: those that compute. `budget`: what the ledgers are held against.
-    `account`: which remembers them.
-    `stall`: seconds of silence after which a process counts as lost. `secret`: what all processes of a run of one
-    machine know, and no other program on it. `tolerates_loss`: whether the run goes on without other parties where it
-    can; on one machine, whoever started them ends it. `says`: of its plan, to those that have another (`fields.marks`).
-    `followed`: whether another stage of the run follows, at whose
-    gate those that missed the end of this one get it. `begins`: whether the run begins with this one.
+    `sockets`: file descriptors of sockets that are bound already, for parties and for owners. `budget`: what the
+    ledgers are held against. `account`: which remembers them. `secret`: what all processes of a run of one machine
+    know, and no other program on it. `tolerates_loss`: whether the run goes on without other parties where it can; on
+    one machine, whoever started them ends it. `says`: of its plan, to those that have another (`fields.marks`).
+    `followed`: whether another stage of the run follows, at whose gate those that missed the end of this one get it.
+    `begins`: whether the run begins with this one.
     """
 
     plan: Plan
     index: int
     addresses: Sequence[Endpoint]
     owner_addresses: Sequence[Endpoint]
-    out: Path
-    wait: float
+    here: Here
     attempt: Attempt = FIRST_ATTEMPT
-    tls: Path | None = None
     link: str = "tcp"
     sockets: tuple[int, int] | None = None
-    threads: int = 1
     budget: Budget | None = None
     account: Account | None = None
-    stall: float = STALL
     secret: str = ""
     tolerates_loss: bool = False
     followed: bool = False
     begins: bool = True
     says: str = ""
+
+    @property
+    def out(self) -> Path:
+        """Where it writes."""
+        return self.here.folder
 
     def to_json(self) -> dict[str, Any]:
         """The arguments of the role `serve`."""

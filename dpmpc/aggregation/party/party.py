@@ -98,11 +98,11 @@ async def _run(
     each_beat: Callable[[], None],
 ) -> None:
     plan, attempt, i = job.plan, job.attempt, job.index
-    tls = None if job.tls is None else Tls.load(job.tls, f"party{i}")
+    tls = None if job.here.tls is None else Tls.load(job.here.tls, f"party{i}")
     sockets = (None, None) if job.sockets is None else tuple(inherited(number) for number in job.sockets)
     traffic = Traffic()
     holder = BACKENDS[plan.backend].holder(i, plan.parties, plan.threshold, plan.session_id(attempt), traffic)
-    holder.use_threads(job.threads)
+    holder.use_threads(job.here.threads or 1)
     if isinstance(holder, Remembers):
         holder.remember(job.out)
 
@@ -110,7 +110,10 @@ async def _run(
         log(text)
         emit("stage", text=text)
 
-    heartbeat = Heartbeat(job.stall, say)
+    # A process that somebody starts on a machine of its own waits for what that machine lacks yet; of one command's
+    # processes none does, as who gave it looks on.
+    patience = job.here.patience if job.tolerates_loss else 0.0
+    heartbeat = Heartbeat(job.here.stall, say)
     heartbeat.each_beat = each_beat
     make_gate = make_gate or (ResumingGate if plan.dropouts else OwnerGate)
     memory = None if job.account is None else Memory(job.account.folder / "peers", plan.data_id)
@@ -122,7 +125,7 @@ async def _run(
         gate.says = job.says
         if within is not None:
             gate.join(within)
-        await gate.listen(job.owner_addresses[i], tls, sockets[1])
+        await gate.listen(job.owner_addresses[i], tls, sockets[1], patience)
         log(
             f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, "
             f"{'' if attempt == AGREED else f'attempt {attempt.number}, '}plan {plan.digest(attempt).hex()[:16]}"
@@ -131,13 +134,13 @@ async def _run(
             log(owners_line(plan))
         link = LINKS[job.link](i, job.addresses, tls=tls, bound=sockets[0], heartbeat=heartbeat)
         if isinstance(link, TcpLink):
-            link.says = job.says
+            link.says, link.patience = job.says, patience
         beginning = PartyStart(job, holder, gate, link, greeting(plan, attempt, job.secret), tls, log, heartbeat, say)
         body = _serve(beginning, traffic, emit, observe, make_step)
         await first_of(body, holder.lost, gate.lost)
     except BaseException as error:
         gate.turn_away()
-        why = was_away(f"party {i}", error, heartbeat.away, job.stall)
+        why = was_away(f"party {i}", error, heartbeat.away, job.here.stall)
         await part([*holder.connections(), *gate.connections()], public_reason(f"party {i}", why))
         if why is not error:
             raise why from None
@@ -226,11 +229,11 @@ async def _serve(beginning: PartyStart, traffic: Traffic, emit: Emit, observe: O
         cost = await _release_all(steps, make_step(steps), job.tolerates_loss, emit, log)
         held.end()  # before owners show the heads of their accounts, which are this one at a site
         if job.attempt == AGREED:
-            await _close(holder, job.stall, beginning.say)  # each then waits for whom it has to
+            await _close(holder, job.here.stall, beginning.say)  # each then waits for whom it has to
             await beginning.attend(attempt.number, cost, set(), transcript)
         else:
             await gate.finish(cost)
-            await _close(holder, job.stall, beginning.say)
+            await _close(holder, job.here.stall, beginning.say)
         log("end")
 
 

@@ -58,23 +58,23 @@ class PartyStart:
         job = self.job
         if job.attempt != AGREED:
             self._note(transcript, job.attempt)
-            await self.holder.connect(self.link, self.greeting, seconds=job.wait)
+            await self.holder.connect(self.link, self.greeting, seconds=job.here.patience)
             self.log("connected with the other parties")
-            await self.gate.admit(job.wait)
+            await self.gate.admit(job.here.patience)
             await self.gate.see_accounts()
             self.gate.token, _ = await drawn(self.holder)
             return job.attempt
         numbers: list[int] = []
         link = NumberedLink(self.link, found.attempts, partial(self._number, numbers))
         try:
-            if not await self._connected(self.holder.connect(link, self.greeting, seconds=job.wait)):
+            if not await self._connected(self.holder.connect(link, self.greeting, seconds=job.here.patience)):
                 return None
         except PeerError as error:
             raise error if job.plan.dropouts else self.gate.beside(error) from None
         self.gate.state = RUNNING
         number = numbers[0] if numbers else found.attempts
         self.log(f"connected with the other parties: attempt {number}")
-        await self.gate.admit(job.wait)
+        await self.gate.admit(job.here.patience)
         await self.gate.see_accounts()
         spent = max(found.spent, await self.gate.spent())
         attempt, past = await settle(job.plan, self.holder, number, spent, found.past)
@@ -162,7 +162,7 @@ class PartyStart:
             await asyncio.wait([connecting, asking], return_when=asyncio.FIRST_COMPLETED)
             while heard and connecting.done() and isinstance(connecting.exception(), PeerError) and not asking.done():
                 heard.clear()
-                await asyncio.wait([asking], timeout=job.wait)
+                await asyncio.wait([asking], timeout=job.here.patience)
             if asking.done() and not (connecting.done() and connecting.exception() is None):
                 return False
             connecting.result()
@@ -197,4 +197,4 @@ class PartyStart:
             transcript.flush()
 
         archive = Archive(job.plan, number, lambda: standing(job.plan, job.out, job.index).past, cost, delivered, note)
-        await self.gate.linger(archive, cost, min(job.wait, FINISH_SECONDS), followed=job.followed)
+        await self.gate.linger(archive, cost, min(job.here.patience, FINISH_SECONDS), followed=job.followed)

@@ -111,7 +111,6 @@ class Limits:
     units, as it states them, moves its vector.
     """
 
-    # settings: limits
     epsilon: float | None = None
     delta: float | None = None
     neighbours: str | None = None
@@ -135,7 +134,6 @@ class Limits:
     source: tuple[str, ...] | None = None
     owners: int | None = None
     records: int | None = None
-    # settings: end
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -272,7 +270,7 @@ class Limits:
             if void and not self.assumptions:
                 raise UsageError(
                     f"a promise must hold without an if; {why}; plan again, or accept it with assumptions = true in "
-                    "the file of <<accept>>"
+                    "the file of <<limits>>"
                 )
         if self.epsilon is None and plan.scale is not None:
             raise UsageError(

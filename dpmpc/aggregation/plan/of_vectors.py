@@ -2,9 +2,10 @@
 
 import secrets
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from dpmpc.aggregation.plan.asked import Asked, data_digest
+from dpmpc.aggregation.plan.keywords import PlanKeywords
 from dpmpc.aggregation.plan.settings import CHOSEN, Accounting, Attendance, Choosing, Computing, Noise, Promise
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
@@ -90,7 +91,7 @@ def chosen(asked: Any, law: str = "") -> dict[str, Any]:
 
 
 def plan_of_vectors(
-    kind: type[P], *, owners: int, dimension: int, clip: float, run_id: str | None = None, **given: Any
+    kind: type[P], *, owners: int, dimension: int, clip: float, run_id: str | None = None, **given: Unpack[PlanKeywords]
 ) -> P:
     """As `Plan.create`, whose class is `kind`."""
     asked = OfVectors(**said(given))

@@ -7,16 +7,16 @@ keeps. No value of a record enters.
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self, Unpack
 
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Asked, Attempt
 from dpmpc.aggregation.plan.checks import check_plan, of_usual_size
 from dpmpc.aggregation.plan.derive import Derived, derive
 from dpmpc.aggregation.plan.grid import Grid
-from dpmpc.aggregation.plan.of_vectors import plan_of_vectors
+from dpmpc.aggregation.plan.keywords import PlanKeywords
+from dpmpc.aggregation.plan.of_vectors import OfVectors, plan_of_vectors
 from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.aggregation.plan.stages import check_stages, stage_plan
 from dpmpc.codec import MisfitError, loads, of_json, to_json
@@ -28,7 +28,7 @@ from dpmpc.learning.source import SOURCES
 from dpmpc.mpc.contract.backend import BACKENDS, Resumes
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.schema import Schema
-from dpmpc.settings import declared
+from dpmpc.settings import declared, keywords
 
 VERSION = 9
 _UNSAID = {"names": None, "stage_of": ""}  # fields that a plan is written without where they say nothing
@@ -45,43 +45,15 @@ class Plan(Asked):
         check_stages(self)
 
     @classmethod
+    @keywords(OfVectors)
     def create(
         cls,
         *,
         owners: int,
         dimension: int,
         clip: float,
-        # settings: vectors
-        releases: int = 1,
-        sensitivity: float | None = None,
-        quantile: float | None = None,
-        weights: Literal["equal", "size"] | Sequence[int] | None = None,
-        records: Sequence[int] | None = None,
-        data_id: str = "vectors",
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        neighbours: str | None = None,
-        person_rows: int = 1,
-        person_owners: int | None = None,
-        calibration: str = "tight",
-        law: str | None = None,
-        sampler: str | None = None,
-        scale: float | None = None,
-        grid_bits: int | None = None,
-        engine: Literal["mpc", "clear"] = "mpc",
-        security: str = "semi-honest",
-        link: str | float | None = None,
-        parties: int = 3,
-        threshold: int | None = None,
-        backend: str | None = None,
-        check_owners: Literal["no", "zero", "stop"] = "no",
-        pool: bool | None = None,
-        security_bits: float = 40.0,
-        role: Literal["apart", "both"] = "apart",
-        min_owners: int | None = None,
-        release_wait: float = 10.0,
-        # settings: end
         run_id: str | None = None,
+        **given: Unpack[PlanKeywords],
     ) -> "Plan":
         """The plan of `releases` releases of the mean (or sum) of the owners' vectors (dimension,), each clipped to L2
         norm `clip`. What is None is chosen by rule; the settings are described in docs/settings.md.
@@ -95,7 +67,7 @@ class Plan(Asked):
         its vector is the mean of its records' vectors, each clipped to `clip` by the owner (see `dpmpc.clipped_mean`):
         then the unit is one record, and `weights` may be "size". Errors: UsageError for anything that no run can do.
         """
-        return plan_of_vectors(cls, **{name: value for name, value in locals().items() if name != "cls"})
+        return plan_of_vectors(cls, owners=owners, dimension=dimension, clip=clip, run_id=run_id, **given)
 
     @cached_property
     def derived(self) -> Derived:
@@ -200,7 +172,7 @@ class Plan(Asked):
 
     def write(self, path: Path | str) -> None:
         """Writes the plan whole or not at all."""
-        write_file(Path(path), self.to_text())
+        write_file(Path(path), self.to_text(), public=True)
 
 
 def _with_schema(kind: str, source: Any, value: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -315,4 +315,18 @@ class Accounting(Settings):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ledgers(Settings):
+    """Where earlier runs on the same records are."""
+
+    SECTION: ClassVar[str] = "run"
+
+    ledgers: str | None = setting(
+        None,
+        "With a budget: where the ledgers of earlier runs are, in any folder below.",
+        metavar="DIR",
+        rule="the folder of the run's",
+    )
+
+
 GROUPS: tuple[type[Settings], ...] = (Promise, Noise, Computing, Attendance)

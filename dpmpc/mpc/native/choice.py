@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dpmpc.errors import UsageError
 
 ENVIRONMENT = "DPMPC_NATIVE"
+KERNELS = 2  # of what the extension's functions take; a build of another number is not used
 TWINS = "NumPy"
 """What `describe` calls the NumPy twins."""
 
@@ -19,6 +20,10 @@ def choose(wanted: str) -> ModuleType | None:
     try:
         from dpmpc.mpc.native import _kernels as found
     except ImportError:  # installed without a compiler
+        found = None  # type: ignore[assignment]
+    if (
+        found is not None and getattr(found, "KERNELS", 0) != KERNELS
+    ):  # a clone went on, and its extension was not built again
         found = None  # type: ignore[assignment]
     features = found.features() if found is not None else []
     if wanted in ("", "on"):

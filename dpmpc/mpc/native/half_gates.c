@@ -23,6 +23,7 @@ typedef struct {
     uint64_t *tables, *ends;
     const uint64_t *delta; /* NULL: evaluates */
     const uint8_t *keys;   /* round keys of every half */
+    const uint64_t *tweaks; /* of every lane, for all halves */
 } circuit;
 
 #define BODY "half_gates_body.h"
@@ -96,9 +97,13 @@ static int check_sizes(const circuit *c, const array *a, Py_ssize_t counts[3]) {
     return 0;
 }
 
-/* The round keys of every half: key i is block i of the key stream. NULL with an exception where there is no memory. */
-static uint8_t *keys_of(const uint8_t *schedule, Py_ssize_t halves) {
-    uint8_t *keys = PyMem_Malloc((size_t)(halves * (AES_SCHEDULE + 16)) + 1);
+#define LANES ((uint64_t)1 << 63) /* the key stream's word where the lanes' tweaks begin: block 2^62 */
+
+/* The round keys of every half, key i from block i of the key stream, and then the tweaks of all lanes, of so many words. NULL
+with an exception where there is no memory. */
+static uint8_t *keys_of(const uint8_t *schedule, Py_ssize_t halves, Py_ssize_t words) {
+    const Py_ssize_t most = 2 * halves > words ? 2 * halves : words;
+    uint8_t *keys = PyMem_Malloc((size_t)(halves * AES_SCHEDULE + most * 8) + 1);
     if (!keys) {
         PyErr_NoMemory();
         return NULL;
@@ -106,6 +111,7 @@ static uint8_t *keys_of(const uint8_t *schedule, Py_ssize_t halves) {
     uint64_t *made = (uint64_t *)(keys + halves * AES_SCHEDULE);
     aes_stream(schedule, 0, NULL, made, 2 * halves);
     for (Py_ssize_t i = 0; i < halves; i++) aes_expand((const uint8_t *)(made + 2 * i), keys + i * AES_SCHEDULE);
+    aes_stream(schedule, LANES, NULL, made, words);
     return keys;
 }
 
@@ -148,8 +154,8 @@ static PyObject *half_gates(PyObject *self, PyObject *args) {
         c.made = a[FIXES].view.buf;
     else
         c.fixes = a[FIXES].view.buf;
-    if (check_sizes(&c, a, counts) || !(keys = keys_of(a[KEY].view.buf, 2 * counts[2]))) goto done;
-    c.keys = keys;
+    if (check_sizes(&c, a, counts) || !(keys = keys_of(a[KEY].view.buf, 2 * counts[2], c.words))) goto done;
+    c.keys = keys, c.tweaks = (const uint64_t *)(keys + 2 * counts[2] * AES_SCHEDULE);
     Py_BEGIN_ALLOW_THREADS
     share_out((c.words + c.tile - 1) / c.tile, do_tiles, &c);
     Py_END_ALLOW_THREADS

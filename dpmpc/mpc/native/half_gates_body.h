@@ -36,15 +36,17 @@ INLINE void NAME(load)(const uint64_t *base, const uint64_t *other, const uint64
     }
 }
 
-/* An AND of `words` words, a multiple of what two registers hold; `keys`: of its halves. */
+/* An AND of `words` words, a multiple of what two registers hold; `keys`: of its halves, `tweaks`: of its lanes. A tweak is
+XORed to what is encrypted, not to what is added to that. */
 INLINE void NAME(garble_row)(const uint64_t *a, const uint64_t *b, uint64_t *out, uint64_t *first, uint64_t *second, Py_ssize_t words, VEC d,
-                             const uint8_t *keys) {
+                             const uint8_t *keys, const uint64_t *tweaks) {
     const VEC moved = NAME(sigma)(d);
     for (Py_ssize_t at = 0; at < words; at += 2 * WIDTH) {
         VEC x[4], y[4];
         _Pragma("GCC unroll 2") for (int j = 0; j < 2; j++) {
-            x[j] = NAME(sigma)(*(const VEC *)(a + at + j * WIDTH)), x[2 + j] = x[j] ^ moved;
-            y[j] = NAME(sigma)(*(const VEC *)(b + at + j * WIDTH)), y[2 + j] = y[j] ^ moved;
+            const VEC tweak = *(const VEC *)(tweaks + at + j * WIDTH);
+            x[j] = NAME(sigma)(*(const VEC *)(a + at + j * WIDTH)) ^ tweak, x[2 + j] = x[j] ^ moved;
+            y[j] = NAME(sigma)(*(const VEC *)(b + at + j * WIDTH)) ^ tweak, y[2 + j] = y[j] ^ moved;
         }
         NAME(encrypt_two)(x, y, 4, keys, keys + AES_SCHEDULE);
         _Pragma("GCC unroll 2") for (int j = 0; j < 2; j++) {
@@ -60,12 +62,13 @@ INLINE void NAME(garble_row)(const uint64_t *a, const uint64_t *b, uint64_t *out
 
 /* The same of the labels that are held, of what four registers hold. */
 INLINE void NAME(evaluate_row)(const uint64_t *a, const uint64_t *b, uint64_t *out, const uint64_t *first, const uint64_t *second,
-                               Py_ssize_t words, const uint8_t *keys) {
+                               Py_ssize_t words, const uint8_t *keys, const uint64_t *tweaks) {
     for (Py_ssize_t at = 0; at < words; at += 4 * WIDTH) {
         VEC x[4], y[4];
         _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) {
-            x[j] = NAME(sigma)(*(const VEC *)(a + at + j * WIDTH));
-            y[j] = NAME(sigma)(*(const VEC *)(b + at + j * WIDTH));
+            const VEC tweak = *(const VEC *)(tweaks + at + j * WIDTH);
+            x[j] = NAME(sigma)(*(const VEC *)(a + at + j * WIDTH)) ^ tweak;
+            y[j] = NAME(sigma)(*(const VEC *)(b + at + j * WIDTH)) ^ tweak;
         }
         NAME(encrypt_two)(x, y, 4, keys, keys + AES_SCHEDULE);
         _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) {
@@ -101,9 +104,9 @@ TARGET static void NAME(walk)(const circuit *c, uint64_t *tile, Py_ssize_t at, P
             const uint64_t *a = tile + step[1] * row, *b = tile + step[2] * row;
             const uint8_t *keys = c->keys + 2 * gate * AES_SCHEDULE;
             if (c->delta)
-                NAME(garble_row)(a, b, tile + step[0] * row, first, second, words, d, keys);
+                NAME(garble_row)(a, b, tile + step[0] * row, first, second, words, d, keys, c->tweaks + at);
             else
-                NAME(evaluate_row)(a, b, tile + step[0] * row, first, second, words, keys);
+                NAME(evaluate_row)(a, b, tile + step[0] * row, first, second, words, keys, c->tweaks + at);
         }
     }
     for (Py_ssize_t i = 0; i < c->output_count; i++)

@@ -1,4 +1,4 @@
-/* The extension module: the list of what adds kernels to it. */
+/* The extension module: the list of what adds kernels to it, and the number that choice.py compares. */
 
 #include "kernels.h"
 
@@ -14,7 +14,8 @@ PyMODINIT_FUNC PyInit__kernels(void) {
     PyObject *module = PyModule_Create(&MODULE);
     if (module && (add_features(module) || add_planes(module) || add_aes(module) || add_program(module) ||
                    add_field(module) || add_mersenne(module) || add_ot(module) || add_half_gates(module) || add_gf64(module) || add_crew(module) ||
-                   add_points(module) || add_blank(module) || add_hashes(module) || add_lifts(module) || add_shares(module)))
+                   add_points(module) || add_blank(module) || add_hashes(module) || add_lifts(module) || add_shares(module) ||
+                   PyModule_AddIntConstant(module, "KERNELS", 2)))
         Py_CLEAR(module);
     return module;
 }

@@ -18,6 +18,12 @@ typedef struct {
     _Alignas(64) uint64_t low[64][8], high[64][8];
 } block;
 
+/* What is XORed to a column before it is hashed: of its bit's number and of its word's, the low half and the high one. */
+typedef struct {
+    const uint64_t *bits; /* (64, 2) */
+    uint64_t words[8][2]; /* those of a block's words; of the last block's some may be of no use */
+} tweaks;
+
 #define BODY "ot_body.h"
 #include "aes_units.h"
 
@@ -72,53 +78,59 @@ static void take_rows(const uint64_t *in, uint64_t rows[64][8], Py_ssize_t at, P
 }
 
 static PyObject *ot_hashes(PyObject *self, PyObject *args) {
-    PyObject *planes, *schedule, *offsets, *out;
-    array a[4] = {0};
+    PyObject *planes, *schedule, *given, *offsets, *out;
+    array a[5] = {0};
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOO", &planes, &schedule, &offsets, &out)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOOOO", &planes, &schedule, &given, &offsets, &out)) return NULL;
     if (take(&a[0], planes, "planes", 'Q', 0, 0) || take_schedule(&a[1], schedule) || take(&a[2], offsets, "offsets", 'Q', 0, 2) ||
-        take(&a[3], out, "out", 'Q', 1, 0) || apart(&a[0], &a[3], "planes and out") || apart(&a[2], &a[3], "offsets and out")) {
-        give_back(a, 4);
+        take(&a[3], out, "out", 'Q', 1, 0) || take(&a[4], given, "tweaks", 'Q', 0, 0) || apart(&a[0], &a[3], "planes and out") ||
+        apart(&a[2], &a[3], "offsets and out") || apart(&a[4], &a[3], "tweaks and out")) {
+        give_back(a, 5);
         return NULL;
     }
     Py_ssize_t columns = a[0].count / 128, times = a[2].count / 2, one = 64 * columns;
     Py_ssize_t parts = times && one ? a[3].count / (times * one) : 1;
     if (a[0].count != 128 * columns || a[2].count != 2 * times || a[1].count != AES_SCHEDULE ||
-        a[3].count != times * parts * one || parts < 1 || parts > 2) {
-        PyErr_Format(PyExc_ValueError, "128 planes, pairs of offsets and one or two words a hash are taken; got %zd, %zd and %zd words",
-                     a[0].count, a[2].count, a[3].count);
-        give_back(a, 4);
+        a[3].count != times * parts * one || parts < 1 || parts > 2 || a[4].count != 2 * (64 + columns)) {
+        PyErr_Format(PyExc_ValueError,
+                     "128 planes, pairs of offsets, tweaks of 64 bits and of all words, and one or two words a hash are taken; got "
+                     "%zd, %zd, %zd and %zd words",
+                     a[0].count, a[2].count, a[4].count, a[3].count);
+        give_back(a, 5);
         return NULL;
     }
     const uint64_t *in = a[0].view.buf, *offset = a[2].view.buf;
     uint64_t *to = a[3].view.buf;
     Py_BEGIN_ALLOW_THREADS
     block x, h;
+    tweaks t = {.bits = a[4].view.buf};
     for (Py_ssize_t at = 0; at < columns; at += 8) {
         Py_ssize_t left = columns - at < 8 ? columns - at : 8;
         take_rows(in, x.low, at, left, columns);
         take_rows(in + 64 * columns, x.high, at, left, columns);
         transpose_tile(&x.low[0][0]);
         transpose_tile(&x.high[0][0]);
+        memset(t.words, 0, sizeof t.words);
+        memcpy(t.words, t.bits + 2 * (64 + at), (size_t)left * 16);
         for (Py_ssize_t m = 0; m < times; m++) {
             uint64_t *low = to + m * parts * one, *high = parts == 2 ? low + one : NULL;
             if (left == 8) {
-                CHOOSE_AES(hash_block)(a[1].view.buf, &x, offset + 2 * m, low + at, high ? high + at : NULL, columns);
+                CHOOSE_AES(hash_block)(a[1].view.buf, &x, &t, offset + 2 * m, low + at, high ? high + at : NULL, columns);
                 continue;
             }
-            CHOOSE_AES(hash_block)(a[1].view.buf, &x, offset + 2 * m, h.low[0], high ? h.high[0] : NULL, 8);
+            CHOOSE_AES(hash_block)(a[1].view.buf, &x, &t, offset + 2 * m, h.low[0], high ? h.high[0] : NULL, 8);
             put_rows(h.low, low, at, left, columns);
             if (high) put_rows(h.high, high, at, left, columns);
         }
     }
     Py_END_ALLOW_THREADS
-    give_back(a, 4);
+    give_back(a, 5);
     Py_RETURN_NONE;
 }
 
 static PyMethodDef METHODS[] = {
     {"ot_columns", ot_columns, METH_VARARGS, "ot_columns(schedules, k, position, planes, sums, fixes, masks): see ot.py."},
-    {"ot_hashes", ot_hashes, METH_VARARGS, "ot_hashes(planes, schedule, offsets, out): see ot.py."},
+    {"ot_hashes", ot_hashes, METH_VARARGS, "ot_hashes(planes, schedule, tweaks, offsets, out): see ot.py."},
     {NULL, NULL, 0, NULL},
 };
 

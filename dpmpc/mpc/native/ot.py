@@ -76,20 +76,23 @@ def stream(key: bytes | bytearray, position: int, words: int) -> Words:
     return np.frombuffer(made, dtype="<u8")[skip:]
 
 
-def hashes(planes: Words, schedule: bytes, offsets: Words, out: Words) -> None:
-    """Writes pi(x ^ d) ^ x ^ d for every bit column x of the planes (128, words) and offset d of (count, 2).
+def hashes(planes: Words, schedule: bytes, tweaks: Words, offsets: Words, out: Words) -> None:
+    """Writes pi(y) ^ y with y = x ^ t ^ d for every bit column x of the planes (128, words), its tweak t, and offset d
+    of (count, 2).
 
     `out`, (count, parts, 64, words), gets the low words of the hashes, and with two parts the high ones; bit b of word
-    w gives [..., b, w]. pi is AES under the key of `schedule`.
+    w gives [..., b, w]. Its tweak is tweaks[b] ^ tweaks[64 + w], of (64 + words, 2), public. pi is AES under the key of
+    `schedule`.
     """
     if len(schedule) == _SCHEDULE:
-        choice.compiled.ot_hashes(planes, schedule, offsets, out)
+        choice.compiled.ot_hashes(planes, schedule, tweaks, offsets, out)
     else:
-        _hashes_twin(planes, schedule, offsets, out)
+        _hashes_twin(planes, schedule, tweaks, offsets, out)
 
 
-def _hashes_twin(planes: Words, key: bytes, offsets: Words, out: Words) -> None:
+def _hashes_twin(planes: Words, key: bytes, tweaks: Words, offsets: Words, out: Words) -> None:
     x = np.stack([transpose(half, 64) for half in (planes[:64], planes[64:])], axis=-1)  # (64, words, 2)
+    x ^= tweaks[:64, None] ^ tweaks[None, 64:]
     cipher = _cipher(key)
     for m, offset in enumerate(offsets):
         shifted = np.ascontiguousarray(x ^ offset, dtype="<u8")

@@ -79,19 +79,24 @@ TARGET static void NAME(make_columns)(const columns *w) {
 }
 #undef n
 
-/* pi(x ^ d) ^ x ^ d for all of a block: the low words to 64 rows that are `apart` words from each other, the high ones too
-unless `high` is NULL. */
-TARGET static void NAME(hash_block)(const uint8_t *schedule, const block *in, const uint64_t *offset, uint64_t *low, uint64_t *high,
+/* pi(y) ^ y with y = x ^ tweak ^ d for all of a block: the low words to 64 rows that are `apart` words from each other, the
+high ones too unless `high` is NULL. */
+TARGET static void NAME(hash_block)(const uint8_t *schedule, const block *in, const tweaks *t, const uint64_t *offset, uint64_t *low, uint64_t *high,
                                     Py_ssize_t apart) {
     const int n = 8;
-    VEC d;
-    for (int i = 0; i < WIDTH; i++) d[i] = offset[i % 2];
+    VEC even[8 / WIDTH], odd[8 / WIDTH]; /* of words 0, 2, ... and 1, 3, ... of what a register of a row holds, with d */
+    for (int j = 0; j < 8 / WIDTH; j++)
+        for (int i = 0; i < WIDTH; i++) {
+            const int word = j * WIDTH + i / 2 * 2;
+            even[j][i] = t->words[word][i % 2] ^ offset[i % 2], odd[j][i] = t->words[word + 1][i % 2] ^ offset[i % 2];
+        }
     for (int row = 0; row < 64; row += WIDTH / 2) {
         VEC x[8], b[8];
         _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {
             const VEC first = *((const VEC *)in->low[row] + i), second = *((const VEC *)in->high[row] + i);
-            x[2 * i] = NAME(firsts)(first, second) ^ d;
-            x[2 * i + 1] = NAME(seconds)(first, second) ^ d;
+            const VEC of_bit = ROUND_KEY((const uint8_t *)(t->bits + 2 * (row + i * WIDTH / 8)));
+            x[2 * i] = NAME(firsts)(first, second) ^ even[i % (8 / WIDTH)] ^ of_bit;
+            x[2 * i + 1] = NAME(seconds)(first, second) ^ odd[i % (8 / WIDTH)] ^ of_bit;
         }
         AES_EACH b[i] = x[i];
         NAME(encrypt)(b, 8, schedule);

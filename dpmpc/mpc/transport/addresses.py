@@ -57,14 +57,18 @@ def parse_endpoints(addresses: Iterable[str], port_here: int | None = None) -> l
     return result
 
 
+def is_loopback(host: str) -> bool:
+    """Whether it is an address of this machine alone."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def check_loopback(hosts: Iterable[str]) -> None:
     """Errors: UsageError if an address that is not loopback is used without TLS."""
     for host in hosts:
-        try:
-            local = host == "localhost" or ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            local = False
-        if not local:
+        if not is_loopback(host):
             raise UsageError(
                 "without TLS only loopback addresses are allowed, for keys and shares would cross the network in "
                 f"the clear; got {host}; add <<tls=DIR>>"

@@ -7,13 +7,13 @@ Source: Masny, Rindal 2019, "Endemic oblivious transfer", with Diffie-Hellman as
 sender serves all transfers. Hashing to the curve tries public values, for a time that depends on which of two it is.
 """
 
-import hashlib
 from collections.abc import Sequence
 
 import gmpy2
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from dpmpc.errors import PeerError
+from dpmpc.mpc.numbers import domains
 
 Point = tuple[int, int]
 
@@ -47,16 +47,11 @@ def _point_of(key: ec.EllipticCurvePrivateKey) -> Point:
     return numbers.x, numbers.y
 
 
-def hash_to_curve(*parts: bytes) -> Point:
-    """A point whose discrete logarithm nobody knows: the first hash of the parts and a counter that is the abscissa of
-    one. Errors: none."""
-    prefix = hashlib.sha256(b"dpmpc P-256")
-    for part in parts:
-        prefix.update(len(part).to_bytes(8, "little") + part)
+def hash_to_curve(bound: bytes, transfer: int, choice: int, other: bytes) -> Point:
+    """A point whose discrete logarithm nobody knows, of what it is bound to, a transfer's number and choice and the
+    other point: the first of its hashes with a counter that is the abscissa of one. Errors: none."""
     for counter in range(1 << 16):
-        digest = prefix.copy()
-        digest.update(counter.to_bytes(4, "little"))
-        raw = digest.digest() + hashlib.sha256(b"wide" + digest.digest()).digest()
+        raw = b"".join(domains.POINT.digest(bound, transfer, choice, other, counter, half) for half in (0, 1))
         x = gmpy2.mpz(int.from_bytes(raw[:48], "big")) % _P
         square = (x * x * x - 3 * x + _B) % _P
         y = gmpy2.powmod(square, (_P + 1) // 4, _P)
@@ -79,20 +74,19 @@ def _sum(a: Point, b: Point) -> Point:
     return subtract(a, (b[0], int(_P) - b[1]))
 
 
-def _key(shared: bytes, context: bytes, index: int, choice: int) -> bytes:
-    made = hashlib.sha256(b"dpmpc base OT" + context + index.to_bytes(4, "little") + bytes([choice]) + shared)
-    return made.digest()[:KEY_BYTES]
+def _key(shared: bytes, session: bytes, direction: int, index: int, choice: int) -> bytes:
+    return domains.BASE.digest(session, direction, index, choice, value=shared)[:KEY_BYTES]
 
 
 class BaseSender:
-    """Gets two keys a transfer. `context` is what both have agreed on before the first point is hashed."""
+    """Gets two keys a transfer."""
 
     def __init__(self) -> None:
         self._secret = ec.generate_private_key(CURVE)
         self.message = _encode(_point_of(self._secret))
 
     def keys(
-        self, received: bytes | bytearray | memoryview, hashing: bytes, context: bytes
+        self, received: bytes | bytearray | memoryview, hashing: bytes, session: bytes, direction: int
     ) -> list[tuple[bytes, bytes]]:
         """The two keys of each transfer, from the receiver's message. Errors: PeerError where it cannot be one."""
         found = []
@@ -102,10 +96,10 @@ class BaseSender:
             pair = []
             for choice in (0, 1):
                 _public(_decode(halves[choice]))
-                other = _hash(halves[1 - choice], hashing, index, choice)
+                other = hash_to_curve(hashing, index, choice, halves[1 - choice])
                 point = _sum(_decode(halves[choice]), other)
                 shared = self._secret.exchange(ec.ECDH(), _public(point))
-                pair.append(_key(shared, context, index, choice))
+                pair.append(_key(shared, session, direction, index, choice))
             found.append((pair[0], pair[1]))
         return found
 
@@ -119,22 +113,17 @@ class BaseReceiver:
         parts = []
         for index, (choice, secret) in enumerate(zip(choices, self._secrets, strict=True)):
             random = _encode(_point_of(ec.generate_private_key(CURVE)))
-            mine = _encode(subtract(_point_of(secret), _hash(random, hashing, index, choice)))
+            mine = _encode(subtract(_point_of(secret), hash_to_curve(hashing, index, choice, random)))
             pair = bytes(32 * 2 * 2)
             swap = int.from_bytes(mine + random, "big") ^ int.from_bytes(random + mine, "big")
             chosen = int.from_bytes(mine + random, "big") ^ (-choice & swap)  # mine comes second for choice 1
             parts.append(chosen.to_bytes(len(pair), "big"))
         self.message = b"".join(parts)
 
-    def keys(self, received: bytes | bytearray | memoryview, context: bytes) -> list[bytes]:
+    def keys(self, received: bytes | bytearray | memoryview, session: bytes, direction: int) -> list[bytes]:
         """The chosen key of each transfer, from the sender's message. Errors: PeerError where it cannot be one."""
         public = _public(_decode(received))
         return [
-            _key(secret.exchange(ec.ECDH(), public), context, index, choice)
+            _key(secret.exchange(ec.ECDH(), public), session, direction, index, choice)
             for index, (choice, secret) in enumerate(zip(self._choices, self._secrets, strict=True))
         ]
-
-
-def _hash(raw: bytes, hashing: bytes, index: int, choice: int) -> Point:
-    """The hash that is added to the point of this choice; of the other point."""
-    return hash_to_curve(hashing, index.to_bytes(4, "little"), bytes([choice]), raw)

@@ -11,7 +11,6 @@ probability 2^-L (docs/two-servers.md has the proof).
 Source: Roy 2022, figure 7, with a repetition code; a hash of the second part of the answer in place of it.
 """
 
-import hashlib
 import hmac
 from fractions import Fraction
 
@@ -19,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.mpc.native.gf64 import GF64
-from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.mpc.numbers import domains
 
 Words = NDArray[np.uint64]
+Place = tuple[bytes, int, int, int]  # of a part of a batch: session, direction, batch, part
 
 CHALLENGE_BYTES = 16
 ANSWER_BYTES = 8 + 32
@@ -36,8 +36,8 @@ def error(trees: int) -> Fraction:
 class Sums:
     """R of so many planes, which come piece by piece. `challenge`: what gives the weights, public by then."""
 
-    def __init__(self, challenge: bytes, domain: bytes, planes: int) -> None:
-        self._prg = Prg(challenge, "check of transfers", domain)
+    def __init__(self, challenge: bytes, place: Place, planes: int) -> None:
+        self._prg = domains.TRANSFERS.stream(challenge, *place)
         self.total = np.zeros(planes, dtype=np.uint64)
 
     def add(self, *planes: Words) -> None:
@@ -52,18 +52,18 @@ class Sums:
         self.total ^= np.concatenate(planes)[:, 0]
 
 
-def answer(sums: Words, domain: bytes) -> bytes:
+def answer(sums: Words, place: Place) -> bytes:
     """What the chooser says, from R of its 128 planes v, then of u. Public: R(u) is masked, and the offerer knows the
     rest."""
-    return sums[-1:].tobytes() + _digest(sums[:-1], domain)
+    return sums[-1:].tobytes() + _digest(sums[:-1], place)
 
 
-def holds(said: bytes, sums: Words, masks: Words, domain: bytes) -> bool:
+def holds(said: bytes, sums: Words, masks: Words, place: Place) -> bool:
     """Whether the answer is right, from R of the offerer's planes w, and its Delta as masks, a word a plane. No branch
     depends on either before the verdict."""
     choice = np.frombuffer(said[:8], dtype="<u8")
-    return hmac.compare_digest(said[8:], _digest(sums ^ (masks & choice), domain))
+    return hmac.compare_digest(said[8:], _digest(sums ^ (masks & choice), place))
 
 
-def _digest(values: Words, domain: bytes) -> bytes:
-    return hashlib.sha256(b"dpmpc OT answer" + domain + values.astype("<u8").tobytes()).digest()
+def _digest(values: Words, place: Place) -> bytes:
+    return domains.ANSWER.digest(*place, value=values.astype("<u8").tobytes())

@@ -8,8 +8,9 @@ less, 128 / k - 1 bits a transfer, and computes more, 2^k AES bits a tree.
 
 What must never happen is that a stream's words are used twice: both choices of a transfer, or the same noise, would
 come out again. The counter of every leaf's AES is *batch << 32 | block*, a batch's number can be begun once, and the
-keys live and die with the connection. H(x) = pi(x) XOR x, with pi AES under a fresh key for each batch and direction,
-and piece of it.
+keys live and die with the connection. H(x) = pi(y) XOR y with y = x XOR T, where pi is AES under a fresh key for each
+batch and direction, and piece of it, and T is the transfer's tweak: random, public, another one for every transfer. So
+equal rows, which nobody but one that breaks the streams could have, would not be equal strings.
 
 Three messages: corrections, a challenge, an answer (`consistency`). A chooser makes its planes again after the
 challenge, from the same words of its streams, where they are too many to be kept.
@@ -19,7 +20,6 @@ True. Delta is uniform, belongs to one direction of one session, and enters mask
 address.
 """
 
-import hashlib
 import secrets
 from collections.abc import Callable, Iterator
 
@@ -29,9 +29,11 @@ from numpy.typing import NDArray
 from dpmpc.errors import PeerError
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.native import ot
+from dpmpc.mpc.native.aes import KeyStream
 from dpmpc.mpc.native.layers import new_words
+from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.two_servers import consistency, trees
-from dpmpc.mpc.two_servers.consistency import ANSWER_BYTES, CHALLENGE_BYTES, EXTRA_WORDS, Sums
+from dpmpc.mpc.two_servers.consistency import ANSWER_BYTES, CHALLENGE_BYTES, EXTRA_WORDS, Place, Sums
 
 Words = NDArray[np.uint64]
 
@@ -48,14 +50,13 @@ Take = Callable[[slice, Words, Words | None], None]
 
 @dataclass(frozen=True)
 class _Begun:
-    """A part of a batch. `position`: of the streams; `key`: of the hashes' keys; `domain`: tells it from others."""
+    """A part of a batch. `position`: of the streams; `place`: tells it from all others."""
 
     streams: "_Streams"
     slots: int
     words: int
     position: int
-    key: bytes
-    domain: bytes
+    place: Place
 
     def pieces(self) -> Iterator[tuple[slice | None, int, int]]:
         """(slots, words of a plane, their position) that are made at a time; at the end the extra slot, as None."""
@@ -65,10 +66,11 @@ class _Begun:
             end = place + _strides(size)
         yield None, EXTRA_WORDS, self.position + end
 
-    def schedules(self) -> list[bytes]:
-        """Of the hash's keys, a piece each: the blocks of a key stream."""
-        keys = ot.stream(self.key, 0, 2 * sum(1 for _ in pieces(self.slots, self.words)))
-        return [ot.schedule_of(key[None]) for key in keys.view(np.uint8).reshape(-1, trees.KEY_BYTES)]
+    def hash_of(self, piece: int, size: int) -> tuple[bytes, Words]:
+        """(schedule, tweaks) for `ot.hashes` of a piece, by its number and its words of a plane. All public."""
+        made = domains.ROWS.digest(*self.place, piece)
+        key = np.frombuffer(made[: trees.KEY_BYTES], dtype=np.uint8)
+        return ot.schedule_of(key[None]), KeyStream(made[trees.KEY_BYTES :]).words((64 + size, 2))
 
 
 class _Streams:
@@ -87,9 +89,7 @@ class _Streams:
         if (slots + 1) * (words + _STRIDE) >= _MOST_WORDS:
             raise AssertionError(f"a batch takes less than 2^32 words of a stream; got {slots} slots of {words}")
         self._begun.add((batch, part))
-        domain = self._session + batch.to_bytes(4, "little") + bytes([part, self._direction])
-        key = hashlib.sha256(b"dpmpc OT hash" + domain).digest()[: trees.KEY_BYTES]
-        return _Begun(self, slots, words, batch << 33 | part << 32, key, domain)
+        return _Begun(self, slots, words, batch << 33 | part << 32, (self._session, self._direction, batch, part))
 
     def columns(self, position: int, planes: Words, *more: Words) -> None:
         """As `ot.columns`."""
@@ -201,7 +201,7 @@ class ChosenBatch:
                 f"a challenge has {CHALLENGE_BYTES} bytes; {len(challenge)} came; are all parties of one version?"
             )
         begun, streams = self._begun, self._begun.streams
-        sums, schedules = Sums(bytes(challenge), begun.domain, BITS + 1), begun.schedules()
+        sums = Sums(bytes(challenge), begun.place, BITS + 1)
         for number, (piece, size, position) in enumerate(begun.pieces()):
             if self._kept:
                 planes = self._kept[number]
@@ -213,10 +213,10 @@ class ChosenBatch:
                 continue
             sums.add(planes, self.choices[piece].reshape(1, -1))
             strings = self._room.strings(1, 2 if piece.stop > begun.slots - wide else 1, size)
-            ot.hashes(planes, schedules[number], np.zeros((1, 2), dtype=np.uint64), strings)
+            ot.hashes(planes, *begun.hash_of(number, size), np.zeros((1, 2), dtype=np.uint64), strings)
             _give(take, piece, strings, begun.words)
         self._kept = []
-        return consistency.answer(sums.total, begun.domain)
+        return consistency.answer(sums.total, begun.place)
 
 
 class Offerer:
@@ -256,12 +256,12 @@ class OfferedBatch:
     def __init__(self, begun: _Begun, correction: Words, masks: Words, offsets: Words) -> None:
         self.challenge = secrets.token_bytes(CHALLENGE_BYTES)
         self._begun, self._correction, self._masks, self._offsets = begun, correction, masks, offsets
-        self._sums = Sums(self.challenge, begun.domain, BITS)
+        self._sums = Sums(self.challenge, begun.place, BITS)
 
     def make(self, take: Take, wide: int = 0) -> None:
         """`take` gets both strings of each transfer piece by piece; to be used once the answer is right."""
         begun, streams, done = self._begun, self._begun.streams, 0
-        room, schedules = _Room(2, begun.slots, begun.words), begun.schedules()
+        room = _Room(2, begun.slots, begun.words)
         for number, (piece, size, position) in enumerate(begun.pieces()):
             count, planes = (BITS // streams.k - 1) * size, room.planes(size)
             fixes = self._correction[done : done + count].reshape(-1, size)
@@ -272,7 +272,7 @@ class OfferedBatch:
                 continue
             self._sums.add(planes)
             strings = room.strings(2, 2 if piece.stop > begun.slots - wide else 1, size)
-            ot.hashes(planes, schedules[number], self._offsets, strings)
+            ot.hashes(planes, *begun.hash_of(number, size), self._offsets, strings)
             _give(take, piece, strings, begun.words)
 
     def holds(self, answer: bytes | bytearray | memoryview) -> bool:
@@ -283,4 +283,4 @@ class OfferedBatch:
                 f"an answer to a challenge has {ANSWER_BYTES} bytes; {len(answer)} came; are all parties of one "
                 "version?"
             )
-        return consistency.holds(bytes(answer), self._sums.total, self._masks, self._begun.domain)
+        return consistency.holds(bytes(answer), self._sums.total, self._masks, self._begun.place)

@@ -2,10 +2,11 @@
 
 A wire has the label L for 0 and L XOR Delta for 1; the lowest bit of Delta is 1, so the lowest bits of the zero label
 and of the label that the evaluator holds are XOR shares of the wire's value. An AND takes two ciphertexts.
-Source: Zahur, Rosulek, Evans 2015. H(x, i) = E(k_i, s(x)) XOR s(x), where s(low, high) = (high, low XOR high) and E is
-AES (Guo et al. 2020: a key for each tweak). Halves of gates are numbered, and half i has the key k_i, block i of the
-key stream of a key that is fresh for every 2^18 gates at most. All lanes of a half share its key: their labels are
-independent. Two gates that shared one would show Delta.
+Source: Zahur, Rosulek, Evans 2015. H(x, i, l) = E(k_i, s(x) XOR T_l) XOR s(x), with s(low, high) = (high, low XOR high)
+and E = AES (Guo et al. 2020: a key for each tweak). Halves of gates are numbered, and half i has the key k_i, block i
+of the key stream of a key that is fresh for every 2^18 gates at most. All lanes of a half share its key; lane l has
+the tweak T_l, block 2^62 + l of the stream. Nobody knew it when labels were fixed. Two gates that shared a key, or two
+lanes of one label without tweaks, would show Delta.
 """
 
 import functools
@@ -25,6 +26,7 @@ Words = NDArray[np.uint64]
 
 MOST_GATES = 1 << 18  # under one key
 KEY_BYTES = 16
+_LANES = 1 << 63  # the word of the key stream where the lanes' tweaks begin
 _ROUND_KEYS = 176  # bytes: the compiled kernels' keys
 _AT_ONCE = 16  # lanes: compiled kernels take multiples
 _1 = np.uint64(1)
@@ -36,20 +38,20 @@ def lanes_at_a_time(program: Program) -> int:
 
 
 class Hash:
-    """H, with keys that follow from one."""
+    """H, with keys and tweaks that follow from one key."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def __call__(self, x: Words, halves: Ints) -> Words:
-        """Of labels (gates, lanes, 2), each gate's by the key of a half."""
+        """Of labels (gates, lanes, 2), each gate's by the key of a half, each lane's by its tweak."""
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         moved = np.empty(x.shape, dtype="<u8")
         moved[..., 0] = x[..., 1]
         np.bitwise_xor(x[..., 0], x[..., 1], out=moved[..., 1])
-        made = np.empty_like(moved)
-        for half, row, out in zip(halves.tolist(), moved, made, strict=True):
+        made, tweaks = np.empty_like(moved), stream(self._key, _LANES, 2 * x.shape[1]).reshape(-1, 2)
+        for half, row, out in zip(halves.tolist(), moved ^ tweaks, made, strict=True):
             cipher: Any = Cipher(algorithms.AES(stream(self._key, 2 * half, 2).tobytes()), modes.ECB())
             out.reshape(-1)[:] = np.frombuffer(cipher.encryptor().update(row.tobytes()), dtype="<u8")
         made ^= moved

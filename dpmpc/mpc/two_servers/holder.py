@@ -5,7 +5,6 @@ each way, then the shares: neither server chooses its own when it has seen the o
 backend's own.
 """
 
-import hashlib
 import secrets
 from typing import Any
 
@@ -15,7 +14,7 @@ from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.contract.backend import Counts, Ints
 from dpmpc.mpc.contract.shares import WORD, FieldShares
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.parties.mesh import Channel
@@ -44,10 +43,8 @@ class TwoServersHolder(FieldShares, Pair):
 
     def _promise(self, party: int, channel: int, said: bytes, salt: bytes, share: Words) -> bytes:
         """SHA-256 of a share, of whose, for what, salted."""
-        parts = (self.run_id, b"%d %d" % (party, channel), said, salt)
-        digest = hashlib.sha256(b"promise of a share" + b"".join(len(p).to_bytes(8, "little") + p for p in parts))
-        digest.update(np.ascontiguousarray(share).data.cast("B"))
-        return digest.digest()
+        value = np.ascontiguousarray(share).data.cast("B")
+        return domains.OPENING.digest(self.run_id, self.session, channel, party, said, salt, value=value)
 
     async def open(self, share: Words, channel: int) -> Ints:
         """As `Holder.open`; with its barrier, where there was none. Errors: CheatError for another share than the one

@@ -3,13 +3,13 @@
 All of it belongs to one connection: no key is ever written to disk, and whoever connects again begins with new ones.
 """
 
-import hashlib
 import secrets
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import PeerError
+from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.numbers.field import P
 from dpmpc.mpc.parties.abort import AbortsForGood
 from dpmpc.mpc.parties.mesh import CONNECT_SECONDS, Mesh
@@ -20,18 +20,20 @@ from dpmpc.mpc.two_servers.extension import BITS, Chooser, Offerer
 
 Words = NDArray[np.uint64]
 
-VERSION = b"dpmpc two servers 4"
+VERSION = b"dpmpc two servers 5"
 _NONCE = _SALT = 32
 
 
 class Pair(AbortsForGood, Mesh):
-    """Party 0 or 1 of two. `chooser`: of the direction in which this party chooses; `offerer`: of the other."""
+    """Party 0 or 1 of two. `chooser`: of the direction in which this party chooses; `offerer`: of the other; `session`:
+    public, of this connection alone."""
 
     def __init__(self, party: int, k: int, run_id: bytes, observe: Observe | None = None) -> None:
         super().__init__(party, 2, run_id, observe)
         self.k = k
         self.chooser: Chooser | None = None
         self.offerer: Offerer | None = None
+        self.session = b""
 
     @property
     def other(self) -> int:
@@ -52,10 +54,10 @@ class Pair(AbortsForGood, Mesh):
             (1 << k) - 1
         )
         sides = 1 - (delta[:, None] >> np.arange(k - 1, -1, -1, dtype=np.uint64) & np.uint64(1))
-        hashing = [hashlib.sha256(b"%s/%d/%d/" % (VERSION, k, i) + self.run_id + digest).digest() for i in (0, 1)]
+        hashing = [domains.POINTS.digest(VERSION, k, i, self.run_id, digest) for i in (0, 1)]
         receiver = base.BaseReceiver(sides.reshape(-1).tolist(), hashing[me])
         sender, nonce = base.BaseSender(), secrets.token_bytes(_NONCE)
-        own = trees.grown(BITS // k, k, hashing[me] + nonce)
+        own = trees.grown(BITS // k, k, domains.TREES.digest(hashing[me], nonce))
         mine = nonce + sender.message + receiver.message + own.proof
         peer.send(KEYS, mine)
         theirs = bytes(await peer.receive(KEYS))
@@ -65,12 +67,10 @@ class Pair(AbortsForGood, Mesh):
                 "of one version?"
             )
         first, second = (mine, theirs) if me == 0 else (theirs, mine)
-        session = hashlib.sha256(
-            b"%s/%d/%d/" % (VERSION, k, P) + self.run_id + digest + hashlib.sha256(first).digest() + second
-        ).digest()
+        session = domains.SESSION.digest(VERSION, k, P, self.run_id, digest, value=first + second)
         begin, end = _NONCE + base.POINT_BYTES, len(theirs) - len(own.proof)
-        pairs = sender.keys(memoryview(theirs)[begin:end], hashing[other], session + bytes([other]))
-        chosen = receiver.keys(memoryview(theirs)[_NONCE:begin], session + bytes([me]))
+        pairs = sender.keys(memoryview(theirs)[begin:end], hashing[other], session, other)
+        chosen = receiver.keys(memoryview(theirs)[_NONCE:begin], session, me)
         salts = [b"", b""]
         salts[me] = secrets.token_bytes(_SALT)  # after the other's proof, which fixes its trees
         masks = trees.words_of([key for pair in pairs for key in pair]).reshape(own.sums.shape)
@@ -83,10 +83,11 @@ class Pair(AbortsForGood, Mesh):
             )
         salts[other] = raw[-_SALT:]
         masked = np.frombuffer(raw[:-_SALT], dtype="<u8").reshape(own.sums.shape)
-        known = self._known(masked, delta, chosen, hashing[other] + theirs[:_NONCE], theirs[end:])
-        session = hashlib.sha256(session + b"".join(salts)).digest()
-        self.chooser = Chooser(trees.stream_keys(own.leaves, session + bytes([me])), k, session, me)
-        keys = trees.stream_keys(known, session + bytes([other]))
+        grown = domains.TREES.digest(hashing[other], theirs[:_NONCE])
+        known = self._known(masked, delta, chosen, grown, theirs[end:])
+        self.session = session = domains.SALTED.digest(session, value=b"".join(salts))
+        self.chooser = Chooser(trees.stream_keys(own.leaves, session, me), k, session, me)
+        keys = trees.stream_keys(known, session, other)
         self.offerer = Offerer(trees.relabelled(keys, delta, k), delta, k, session, other)
 
     def _known(self, masked: Words, delta: Words, chosen: list[bytes], context: bytes, proof: bytes) -> Words:

@@ -5,13 +5,14 @@ children, and the other learns the sum of the side that its path does not take.
 A key holder that deviates could send sums that give the other a wrong leaf on some paths only. So each leaf has a tag,
 a hash of it; the holder sends the XOR of each tree's tags and a digest of them all. Who lacks a leaf works out its tag
 from the XOR, and compares the digest: whatever paths pass, they lead to one and the same tree.
-The holder says them before the other draws a salt, and the leaves' streams have keys that follow from leaf and salts:
-a holder that chooses among roots does not choose what streams give.
+That trees are well formed says nothing of two of them, or of two halves of one: a holder may grow all from one root.
+So children, tags and keys are hashes that have the place of what is hashed, its tree, its level and its number there.
+The holder says tags before the other draws a salt, and the leaves' streams have keys that follow from leaf, place and
+salts: a holder that chooses among roots does not choose what streams give.
 Source: the tree of Goldreich, Goldwasser, Micali, punctured by transfers as Boyle et al. 2019 do; the tags are those of
 Roy 2022, figure 14.
 """
 
-import hashlib
 import hmac
 import secrets
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.lazy import dataclass
+from dpmpc.mpc.numbers import domains
 
 Words = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
@@ -44,11 +46,9 @@ def grown(count: int, k: int, context: bytes) -> Grown:
     return Grown(leaves, sums, proof_of(tags_of(leaves, context)))
 
 
-def _children(nodes: Words, context: bytes) -> Words:
-    """(trees, 2 count, 2): the two children of every node (trees, count, 2), left before right."""
-    flat = nodes.reshape(-1, 2)
-    made = b"".join(hashlib.sha256(context + node.tobytes()).digest() for node in flat)
-    return np.frombuffer(made, dtype="<u8").reshape(len(nodes), -1, 2).astype(np.uint64)
+def _children(nodes: Words, level: int, context: bytes) -> Words:
+    """(trees, 2 count, 2): the two children of every node (trees, count, 2) of a level, left before right."""
+    return domains.CHILDREN.each(context, level, rows=nodes).reshape(len(nodes), -1, 2)
 
 
 def whole(roots: Words, k: int, context: bytes) -> tuple[Words, Words]:
@@ -56,24 +56,19 @@ def whole(roots: Words, k: int, context: bytes) -> tuple[Words, Words]:
     right children. `roots`: (trees, 2), uniform and secret."""
     nodes, sums = roots[:, None], []
     for level in range(k):
-        nodes = _children(nodes, context + bytes([level]))
+        nodes = _children(nodes, level, context)
         sums.append(np.stack([np.bitwise_xor.reduce(nodes[:, side::2], axis=1) for side in (0, 1)], axis=1))
     return nodes, np.stack(sums, axis=1)
 
 
 def tags_of(leaves: Words, context: bytes) -> Words:
     """A hash of each leaf (trees, 2^k, 2): (trees, 2^k, 4)."""
-    flat = leaves.reshape(-1, 2)
-    made = b"".join(hashlib.sha256(b"dpmpc leaf" + context + leaf.tobytes()).digest() for leaf in flat)
-    return np.frombuffer(made, dtype="<u8").reshape(*leaves.shape[:2], 4).astype(np.uint64)
+    return domains.TAG.each(context, rows=leaves)
 
 
-def stream_keys(leaves: Words, context: bytes) -> Words:
-    """The keys of the leaves' streams, of the leaves' shape. `context` has the salts."""
-    made = b"".join(
-        hashlib.sha256(b"dpmpc stream" + context + leaf.tobytes()).digest() for leaf in leaves.reshape(-1, 2)
-    )
-    return np.frombuffer(made, dtype="<u8").reshape(*leaves.shape[:2], 4)[..., :2].astype(np.uint64)
+def stream_keys(leaves: Words, session: bytes, direction: int) -> Words:
+    """The keys of the leaves' streams, of the leaves' shape. `session` has the salts."""
+    return domains.LEAF.each(session, direction, rows=leaves)[..., :2]
 
 
 def proof_of(tags: Words) -> bytes:
@@ -93,7 +88,7 @@ def proved(tags: Words, paths: Words, proof: bytes) -> bool:
 
 
 def _digest(tags: Words) -> bytes:
-    return hashlib.sha256(b"dpmpc tags" + tags.astype("<u8").tobytes()).digest()
+    return domains.TAGS.digest(value=tags.astype("<u8").tobytes())
 
 
 def punctured(paths: Words, chosen: Words, k: int, context: bytes) -> Words:
@@ -108,7 +103,7 @@ def punctured(paths: Words, chosen: Words, k: int, context: bytes) -> Words:
     for level in range(k):
         bit = (paths >> np.uint64(k - 1 - level)) & np.uint64(1)
         turns = np.stack([bit - np.uint64(1), np.uint64(0) - bit], axis=1)  # all ones on the side that the path takes
-        children = _children(nodes, context + bytes([level])).reshape(trees, -1, 2, 2)  # tree, node, side, word
+        children = _children(nodes, level, context).reshape(trees, -1, 2, 2)  # tree, node, side, word
         known = children & ~on_path[:, :, None, None]
         sibling = chosen[:, level, None, :] ^ np.bitwise_xor.reduce(known, axis=1)  # tree, side, word
         nodes = (known | (on_path[:, :, None, None] & sibling[:, None])).reshape(trees, -1, 2)

@@ -1,0 +1,122 @@
+"""How many: `count`, `table`, `hist`. Cells of one table, each record in one of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from dpmpc.outcome import Answer, Level, Line, Number
+from dpmpc.statistics.asking import Asking
+from dpmpc.statistics.blocks import Block, Counts, Part
+from dpmpc.statistics.cells import Axis, Bins, even, logarithmic, octaves
+from dpmpc.statistics.columns import Columns, Quantity
+from dpmpc.statistics.compile import DEFAULT_BINS, axis_of, by_of, cells, quantity
+from dpmpc.statistics.intervals import Pair, linear, share
+from dpmpc.statistics.kind import QuestionKind
+from dpmpc.statistics.opened import Weights, unit_weights
+from dpmpc.statistics.options import MOST_BINS, Choice, Increasing, Option, Whole
+from dpmpc.statistics.question import Query
+from dpmpc.statistics.reading import Reading
+from dpmpc.statistics.scores import Model
+
+
+class Count(QuestionKind):
+    """`count`: how many records."""
+
+    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+        return (cells(by_of(query, columns), query.where),)
+
+    def answer(self, asking: Asking) -> Answer:
+        block = counts_of(asking.blocks[0])
+        each = zip(asking.groups, numbers(asking, block), strict=True)
+        return asking.made((), [Line(group, "count", number) for group, number in each])
+
+
+class Table(QuestionKind):
+    """`table(a, b)`: counts, and percent within the group."""
+
+    least, most = 1, 4
+    options: ClassVar[Mapping[str, Option]] = {"bins": Whole(DEFAULT_BINS, 1, MOST_BINS)}
+
+    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+        bins = dict(query.options).get("bins")
+        axes = (axis_of(name, columns, bins) for name in query.columns)
+        return (cells((*by_of(query, columns), *axes), query.where),)
+
+    def answer(self, asking: Asking) -> Answer:
+        block = counts_of(asking.blocks[0])
+        axes = [*asking.by, *(next(a for a in block.axes if a.name == name) for name in asking.query.columns)]
+        return asking.made(asking.query.columns, list(cell_lines(asking, block, axes)))
+
+
+class Histogram(Table):
+    """`hist(x)`: the table of a number's cells."""
+
+    least, most, numbers = 1, 1, True
+    options: ClassVar[Mapping[str, Option]] = {
+        "bins": Whole(20.0, 1, MOST_BINS), "cuts": Increasing(), "cells": Choice(words=("octaves", "log")),
+    }  # fmt: skip
+
+    def check(self, reading: Reading, query: Query) -> None:
+        column = reading.columns[query.columns[0]]
+        if dict(query.options).get("cells") == "log" and isinstance(column, Quantity) and column.low <= 0:
+            place = next(option.place for option in reading.written.options if option.name.text == "cells")
+            rule = f"logarithmic cells need a positive lower bound, and '{column.name}' has {column.low:g}"
+            reading.refuse(place, rule, "write cells=octaves")
+
+    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+        return (cells((*by_of(query, columns), self._axis(query, columns)), query.where),)
+
+    def _axis(self, query: Query, columns: Columns) -> Axis:
+        column = quantity(query.columns[0], columns)
+        if cuts := self.setting(query, "cuts"):
+            return Bins(column, cuts)
+        if self.setting(query, "cells") == "octaves":
+            return octaves(column)
+        bins = int(self.setting(query, "bins"))
+        return logarithmic(column, bins) if self.setting(query, "cells") == "log" else even(column, bins)
+
+
+def cell_lines(asking: Asking, block: Counts, axes: Sequence[Axis]) -> Iterator[Line]:
+    """Counts of cells, and the part that each has in its group."""
+    counts = numbers(asking, block, axes)
+    shares = shares_of(asking, block, axes)
+    for place, count, part in zip(np.ndindex(*(len(a.labels) for a in axes)), counts, shares, strict=True):
+        labels = tuple(axis.labels[k] for axis, k in zip(axes, place, strict=True))
+        yield Line(labels, "count", count)
+        yield Line(labels, "percent", part.mapped(100.0))
+
+
+def numbers(asking: Asking, block: Counts, axes: Sequence[Axis] | None = None) -> list[Number]:
+    """The counts of the cells of a table, the last axis running fastest; all have one variance."""
+    table = asking.opened.tables[block.where]
+    order = block.axes if axes is None else tuple(axes)
+    first: Weights = {axis: unit_weights(axis, 0) for axis in order}
+    variance = max(table.covariance(order, first, first), 0.0)
+    exact = Level(asking.level.confidence, "data", asking.level.answers)
+    return [linear(float(v), variance, exact).within(0.0, np.inf) for v in table.value(order).ravel()]
+
+
+def shares_of(asking: Asking, block: Counts, axes: Sequence[Axis]) -> list[Number]:
+    """The part of each cell in the count of its group, or of all records of the question."""
+    table = asking.opened.tables[block.where]
+    by, rest = list(asking.by), [axis for axis in axes if axis not in asking.by]
+    cell: Weights = {axis: unit_weights(axis, 0) for axis in axes}
+    whole: Weights = {axis: unit_weights(axis, 0) for axis in by}
+    variances = [table.covariance(axes, *pair) for pair in ((cell, cell), (cell, whole), (whole, whole))]
+    first, mixed, second = max(variances[0], 0.0), variances[1], max(variances[2], 0.0)
+    sums = table.value(by)
+    found = []
+    for place, count in np.ndenumerate(table.value([*by, *rest])):
+        pair = Pair(float(count), float(sums[place[: len(by)]]), first, mixed, second)
+        found.append(share(pair, asking.level))
+    return found
+
+
+def counts_of(block: Block) -> Counts:
+    """The block, which is one of counts."""
+    assert isinstance(block, Counts)
+    return block
+
+
+COUNT, TABLE, HIST = Count(), Table(), Histogram()
