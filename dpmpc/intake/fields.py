@@ -31,9 +31,9 @@ def gone(value: Any) -> bool:
 def field(value: Any) -> str | None:
     """The text of one value; None where it is missing.
 
-    A number has all its digits (of single precision those of the double that it is) and no more: 5.0 is 5; a length of time is a number of
-    days, a date and a time are as ISO 8601 writes them (a moment with a zone in UTC, as columns of such are read), true
-    and false small, bytes UTF-8. All else is what `str` makes of it.
+    A number has all its digits (of single precision those of the double that it is) and no more: 5.0 is 5; a length of
+    time is a number of days, a date and a time are as ISO 8601 writes them (a moment with a zone in UTC, as columns of
+    such are read), true and false small, bytes UTF-8. All else is what `str` makes of it.
     """
     if type(value) is str:
         return value if value.isascii() else _whole(value)

@@ -153,8 +153,9 @@ def _beside_arrow(rows: Rows, folder: Path) -> Any:
 
 
 def _category(rows: Rows, folder: Path) -> Any:
-    texts = [value if isinstance(value, int | float | bool | datetime.date | None) else plain(value)
-             for value in columns_of(rows)["x"]]  # fmt: skip
+    # pandas itself takes True and 1 for one category
+    own = int, float, datetime.date, type(None)
+    texts = [value if isinstance(value, own) and value is not True else plain(value) for value in columns_of(rows)["x"]]
     return _pandas(rows, folder).assign(x=pd.Categorical(_objects(texts)))
 
 

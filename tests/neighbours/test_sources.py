@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpmpc.errors import UsageError
-from dpmpc.intake.spelling import Spelling
+from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import value_sql
 from dpmpc.records.loading import opened
 from tests.neighbours.tables import KINDS, SOURCES, UGLY, neighbours
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("small_tables")
 N = 24
 
 
-def seen(source: Any, spelling: Spelling = Spelling()) -> Any:
+def seen(source: Any, spelling: Spelling = PLAIN) -> Any:
     """What is public of a table, and how each record's x reads; or the refusal."""
     try:
         with opened(source, spelling=spelling) as (table, _):
@@ -39,7 +39,7 @@ def differing(one: Any, other: Any) -> list[int]:
 def held_against(source: str, kind: str, name: str, n: int, place: int, folder: Path) -> str:
     """What of a pair is not as it should be; "" for nothing. A table that is refused for its one odd record is as it
     should be where the refusal says so of that record alone: no other table comes of it."""
-    spelling = Spelling(yyyymmdd=("x",)) if kind == "dates as numbers" else Spelling()
+    spelling = Spelling(yyyymmdd=("x",)) if kind == "dates as numbers" else PLAIN
     one, other = (seen(SOURCES[source](rows, folder), spelling) for rows in neighbours(kind, n, place, UGLY[name]))
     if isinstance(one, str):
         return f"refused without it: {one}"
