@@ -30,7 +30,7 @@ _CALIBRATIONS = {
 @setting_option("owners", required=True, help="Number m of owners.")
 @click.option("--smallest", type=int, required=True, help="Records n_(1) of the smallest owner.")
 @click.option("--total", type=int, help="Records n of all owners together.  [default: m * n_(1)]")
-@setting_option("weights", default="equal")
+@setting_option("weights")
 @setting_option("neighbours", default="record")
 @setting_option("person_rows", default=None)
 @setting_option("person_owners", default=0)
@@ -68,7 +68,7 @@ def command(
     owners: int,
     smallest: int,
     total: int | None,
-    weights: Weights,
+    weights: Weights | None,
     neighbours: Literal["record", "presence", "person", "owner"],
     person_rows: int | None,
     person_owners: int,

@@ -11,6 +11,7 @@ from dpmpc.errors import as_written
 from dpmpc.folders import write_file
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import Spent
+from dpmpc.privacy.seen import UNITS
 from dpmpc.records.schema import Categorical, Classes, Date, Numeric, Range, Schema, Surveyed
 from dpmpc.runs.answer_files import ANSWERS, ASKED_FIRST
 from dpmpc.runs.chart import averaging_begins, costs_of, curves_of
@@ -199,11 +200,11 @@ def _budget(facts: Facts) -> str:
     if budget.every.releases != budget.after.releases:
         rows.append(row("with later runs", budget.every))
     return html.table(
-        f"Spent on the same data ({facts.plan.data_id[:16]}…), as the ledgers below the folder "
-        f"“{budget.folder.name}” have it",
+        f"Spent on the same data ({facts.plan.data_id[:16]}…), for {UNITS[budget.neighbours]}, each epsilon at delta "
+        f"{budget.delta:.3g}; as seen in {budget.where}",
         ("When", "Runs", "Releases", "epsilon", "delta"),
         rows,
-    )
+    ) + "".join(f"<p>{escape(text)}</p>" for text in budget.unseen)
 
 
 def _data(facts: Facts) -> str:

@@ -32,6 +32,7 @@ from dpmpc.privacy.ledgers import (
     read_ledgers,
     write_reservation,
 )
+from dpmpc.privacy.seen import ledgers_of
 from dpmpc.processes.locks import alone_at, is_held
 
 _LOCK = "ledgers.lock"
@@ -78,24 +79,8 @@ class Budget:
 
     def paths(self, data: Iterable[str]) -> tuple[list[Path], list[Book]]:
         """(every ledger that counts, what counts of those that are not there). Errors: as `Account.known`."""
-        there = [] if self.root is None else ledgers_below(self.root)
-        if self.account is None:
-            return there, []
-        found = {path.resolve() for path in there}
-        gone: dict[str, Book] = {}
-        moved: dict[str, Path] = {}
-        for digest in data:
-            known = self.account.known(digest)
-            if any(each.state in ("missing", "older") for each in known) and not moved:
-                moved = {book.source: book.path for book in read_ledgers(Path(), files=there) if book.path}
-                known = self.account.known(digest, moved)
-            for each in known:
-                if each.state not in ("there", "at work"):
-                    gone[each.book.source] = each.book
-                elif each.path.resolve() not in found:
-                    found.add(each.path.resolve())
-                    there.append(each.path)
-        return there, list(gone.values())
+        paths, gone = ledgers_of(self.root, self.account, data)
+        return paths, [each.book for each in gone]
 
     def books(self, data: Iterable[str]) -> list[Book]:
         """Everything that counts, with what living writers have reserved."""

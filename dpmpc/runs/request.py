@@ -94,9 +94,7 @@ class Request(
     def advised(self) -> bool:
         """Whether the adviser fills in what is left out: it plans descents with Gaussian noise at the exact scale."""
         return (
-            self.iterations is None
-            and self.step is None
-            and self.scale is None
+            self.scale is None
             and bool(self.delta)
             and self.method in (None, DEFAULT_METHOD)
             and self.noise_law.by_mu

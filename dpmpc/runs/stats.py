@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
-from dpmpc.aggregation.plan.asked import Bounds, data_digest
+from dpmpc.aggregation.plan.asked import Bounds
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.keywords import SourceKeywords
@@ -30,6 +30,7 @@ from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.outcome import Answer, Level, Outcome
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.loading import Source, opened

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import dpmpc
-from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.wire import account_heads
 from dpmpc.aggregation.wire.account_heads import Shown
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.privacy.account import Account
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.heads import Head
 from dpmpc.privacy.ledger import Ledger
 from tests.runs import HANG, own_addresses

@@ -14,7 +14,7 @@ import pytest
 
 import dpmpc
 from dpmpc.aggregation.owner.client import OwnerClient
-from dpmpc.aggregation.plan.asked import AGREED, Attempt, data_digest
+from dpmpc.aggregation.plan.asked import AGREED, Attempt
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits, true_epsilon
 from dpmpc.aggregation.plan.one_line import is_one_line, one_line
@@ -24,6 +24,7 @@ from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.wire.frames import OVER, RUNNING
 from dpmpc.errors import UsageError
 from dpmpc.privacy import composition, ledgers
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.entry import Entry, bare
 from dpmpc.records.schema import Labels, Numeric, Schema
 from dpmpc.runs.planning import facts_of_schema, plan_of

@@ -20,12 +20,12 @@ import pytest
 
 from dpmpc.aggregation.owner.encoding import as_blocks
 from dpmpc.aggregation.plan import limits as limits_module
-from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.learning.survey_columns import ANY
 from dpmpc.learning.vectors import Vectors
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.spread import logistic_spread
 from dpmpc.records.schema import Labels, Numeric, Schema
 from dpmpc.runs.planning import plan_with_survey

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import dpmpc
-from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.flower import Prepared, prepare
 from dpmpc.flower.client import Asked, Sealer
@@ -20,6 +19,7 @@ from dpmpc.flower.heads import ClientHeads, names_of
 from dpmpc.flower.sealing import Purpose
 from dpmpc.mpc.mpyc.runtime import import_mpyc
 from dpmpc.privacy.account import Account
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.heads import Head, Memory, goes_on, name_of
 from dpmpc.privacy.ledger import Ledger
 from tests.runs import HANG

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
@@ -20,6 +19,7 @@ from dpmpc.learning.model import read_model
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.account import account_folder
 from dpmpc.privacy.composition import spent
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.privacy.stored_parts import by_place
 from dpmpc.records import CsvFile, Schema, load

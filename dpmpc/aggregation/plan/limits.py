@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.derive import spent_before
 from dpmpc.aggregation.plan.guarantee import covers, ideal, reads_classes, units_of
 from dpmpc.aggregation.plan.of_vectors import VectorSettings
@@ -29,6 +28,7 @@ from dpmpc.learning.source import SOURCES
 from dpmpc.mpc.contract.security import security_of
 from dpmpc.privacy.checks import check_count, delta_warning
 from dpmpc.privacy.composition import parse_budget, spending_of
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.settings import Declared, Limit, Settings, at_least, declared, one_of, same, setting
 
 _ROUNDING = 1e-9

@@ -26,6 +26,7 @@ from dpmpc.intake.written import text_of
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.source import SOURCES
 from dpmpc.mpc.contract.backend import BACKENDS, Resumes
+from dpmpc.privacy.data_names import canonical
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.schema import Schema
 from dpmpc.settings import declared, keywords
@@ -40,6 +41,7 @@ class Plan(Asked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "data_id", canonical(self.data_id, self.data))  # a plan of before names were folded
         object.__setattr__(self, "source", self.source.promised(self.neighbours))
         check_plan(self)
         check_stages(self)
@@ -65,7 +67,8 @@ class Plan(Asked):
         follows this quantile of the vectors' norms, by what is opened. `weights`: "equal", or whole numbers, one an
         owner (its number of records, say): the mean is then weighted by them. `records`: how many each owner has, where
         its vector is the mean of its records' vectors, each clipped to `clip` by the owner (see `dpmpc.clipped_mean`):
-        then the unit is one record, and `weights` may be "size". Errors: UsageError for anything that no run can do.
+        then the unit is one record, and `weights` are "size" unless "equal" is said. Errors: UsageError for anything
+        that no run can do.
         """
         return plan_of_vectors(cls, owners=owners, dimension=dimension, clip=clip, run_id=run_id, **given)
 
