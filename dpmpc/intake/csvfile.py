@@ -260,7 +260,7 @@ def _relation(
     ends: bool = False,
 ) -> str:  # fmt: skip
     """SQL for the records of a text file. `numbers`: columns c0, c1, ... that are read as numbers, not as texts.
-    `longest`: bytes that a row may have, where that is more than usual. `ends`: whether lines end in \\n, as is known."""
+    `longest`: bytes that a row may have, where that is more than usual. `ends`: lines end in \\n."""
     most = ", new_line='\\n'" * ends
     columns = ", ".join(f"'c{k}': '{'DOUBLE' if f'c{k}' in numbers else 'VARCHAR'}'" for k in range(width))
     return (
