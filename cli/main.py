@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpmpc.aggregation.owner.imports import PRELOAD
-from dpmpc.errors import DpmpcError, UsageError, machine_text, spelt
+from dpmpc.errors import DpmpcError, UsageError, machine_text, owner_text, spelt
 from dpmpc.processes import logs, standing
 from dpmpc.processes.memory import importing
 from dpmpc.processes.paths import keep_children_safe
@@ -197,7 +197,7 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
             raise
         from dpmpc.cli.settings import spelling
 
-        _last_line(f"error: {error.spelt(spelling)}")
+        _last_line(f"error: {owner_text(error, spelling)}", code=error.code, setting=error.setting)
         sys.exit(error.exit_code)
     except (OSError, MemoryError) as error:
         said = machine_text(error)
@@ -227,12 +227,13 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
         sys.exit(code)
 
 
-def _last_line(text: str) -> None:
+def _last_line(text: str, **fields: Any) -> None:
+    """The text on standard error; with `fields` that a program may read, where logs are JSON."""
     from dpmpc.show.terminal import harmless
 
     lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ... {line[-_END:]}" for line in text.split("\n"))
     text = harmless("\n".join(lines))  # a value in it may be anybody's
-    click.echo(logs.json_line(text) if logs.as_json() else text, err=True)
+    click.echo(logs.json_line(text, **fields) if logs.as_json() else text, err=True)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from typing import Any
 
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.intake.csvfile import encoding_of, open_csv, other_kind, readable, scan, transcoded
-from dpmpc.intake.engine import duckdb, explained
+from dpmpc.intake.engine import duckdb, explained, registered
 from dpmpc.intake.packed import packing, unpack
 from dpmpc.intake.reading import path_literal
 from dpmpc.intake.spelling import PLAIN, Spelling
@@ -289,7 +289,7 @@ def _arrow(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:
         opened = dataset.dataset(path, format="ipc")
         check_width(len(opened.schema.names), path.name)
         view = f"arrow_{abs(hash(str(path)))}"
-        connection.register(view, opened)
+        registered(connection, view, opened)
         return described(view, path.name, list(opened.schema.names), connection)
     except (pa.ArrowException, OSError):
         raise UsageError(
