@@ -62,5 +62,6 @@ def test_a_mistyped_command_is_answered_with_the_nearest(tmp_path: Path) -> None
 def test_the_first_examples_of_the_help_need_nothing_but_the_package() -> None:
     """No set of scikit-learn, which is an extra."""
     for words in ((), ("train",)):
-        examples = [line for line in run(Path(), *words, "--help").stdout.splitlines() if line.lstrip().startswith("dpmpc ")]
+        lines = run(Path(), *words, "--help").stdout.splitlines()
+        examples = [line for line in lines if line.lstrip().startswith("dpmpc ")]
         assert "dpmpc example hospitals" in examples[0] and "--csv hospitals.csv" in examples[1], examples
