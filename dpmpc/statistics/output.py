@@ -20,10 +20,15 @@ def rows(answers: Sequence[Answer]) -> list[dict[str, Any]]:
         for line in answer.lines:
             number = line.number
             labels = dict(zip(answer.headers, line.labels, strict=True))
-            values = (answer.question, labels, line.statistic, number.estimate, number.noise, number.low, number.high,
-                      number.note)  # fmt: skip
+            low, high = (None if v is None or math.isinf(v) else v for v in (number.low, number.high))
+            values = (answer.question, labels, line.statistic, number.estimate, number.noise, low, high, _noted(number))
             found.append(dict(zip(FIELDS, values, strict=True)))
     return found
+
+
+def _noted(number: Number) -> str:
+    """The note, and that the interval has no end above, which has no JSON number."""
+    return number.note + (", " if number.note else "") + "open above" if number.high == math.inf else number.note
 
 
 def as_json(answers: Sequence[Answer], level: Level) -> str:
@@ -100,9 +105,17 @@ def grid(answer: Answer) -> tuple[list[str], list[list[str]]]:
 
 
 def shown(number: Number) -> str:
-    """An estimate and its interval, to the digits that the noise leaves; a star where it is conservative."""
-    if number.estimate is None or number.low is None or number.high is None:
+    """An estimate and its interval, to the digits that the noise leaves; a star where it is conservative. An interval
+    that is open on one side has its end alone; a value without interval, such as a p-value, three digits."""
+    star = "*" if "conservative" in number.note else ""
+    if number.low is not None and number.high == math.inf:
+        return f">= {number.low:.3g}{star}" if number.low > 0 else "not told"
+    if number.estimate is None:
         return "no estimate"
+    if number.low is None or number.high is None:
+        return f"{number.estimate:.3g}" if number.estimate >= 0.0001 else "< 0.0001"
+    if number.low == 0 and "open below" in number.note:
+        return f"<= {number.high:.3g}{star}"
     reach = (number.high - number.low) / 4 if number.noise is None else number.noise
     digits = 1 - math.floor(math.log10(reach)) if reach > 0 else 6
     places = min(max(digits, 0), 10)
@@ -110,7 +123,7 @@ def shown(number: Number) -> str:
         return f"{number.estimate:.10g}"
     low, value, high = (f"{round(v, digits if digits >= 0 else 0) + 0.0:.{places}f}" for v in (
         number.low, number.estimate, number.high))  # fmt: skip
-    return f"{value} [{low}, {high}]" + ("*" if number.note == "conservative" else "")
+    return f"{value} [{low}, {high}]{star}"
 
 
 def said_of(level: Level, answers: Sequence[Answer] = ()) -> str:
