@@ -98,6 +98,7 @@ QUESTION_KINDS: Registry[QuestionKind] = Registry(
         "km": "dpmpc.statistics.kinds.survival:KM",
         "corr": "dpmpc.statistics.kinds.products:CORR",
         "lm": "dpmpc.statistics.kinds.products:LM",
+        **{name: f"dpmpc.statistics.kinds.two_by_two:{name.upper()}" for name in ("or", "rr", "rd", "chisq")},
         "logit": "dpmpc.statistics.kinds.regression:LOGIT",
         "poisson": "dpmpc.statistics.kinds.regression:POISSON",
         "ordinal": "dpmpc.statistics.kinds.regression:ORDINAL",

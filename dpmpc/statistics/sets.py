@@ -34,6 +34,7 @@ from dpmpc.statistics.intervals import Floats
 LITTLE, ALONE = 2.0, 9.0
 REACH, STEP, EXACT = 8.0, 0.25, 1e-4  # of the grid, in logarithms of ratios: 1 / 3,000 to 3,000
 BOX, LIMIT, STEPS = 25.0, 2.0, 80
+CORNERS, LOOSE = (-12.0, 12.0, -24.0, 24.0), 0.2  # starts far out, of coefficients whose deviation is above this
 _AT_ONCE = 1 << 22  # numbers that are held at a time
 _RIDGE, _ADDED = 0.05, 0.1  # of the fits that minimising starts from
 Mask = NDArray[np.bool_]
@@ -178,16 +179,16 @@ class Table:
             diagonal = np.einsum("mpp->mp", A[k]) + 1e-9
             M = _cut(A[k] + damping[k, None, None] * (diagonal[:, :, None] * np.eye(A.shape[1])), fixed)
             step = -_solved(M, inner)
-            longest = np.max(np.abs(step), axis=1)
-            step *= np.minimum(1.0, LIMIT / np.maximum(longest, 1e-300))[:, None]
-            tried = np.clip(theta[k] + step, -BOX, BOX)
+            # each by itself: in a flat direction steps are long, and must not shorten the others'
+            tried = np.clip(theta[k] + np.clip(step, -LIMIT, LIMIT), -BOX, BOX)
+            longest = np.max(np.abs(tried - theta[k]), axis=1)
             q, s, a, _ = self._all(tried)
             better = q < Q[k]
             gained = np.where(better, Q[k] - q, np.inf)
             won = k[better]
             theta[won], Q[won], slope[won], A[won] = tried[better], q[better], s[better], a[better]
             damping[k] = np.where(better, damping[k] / 5, damping[k] * 4)
-            over = (gained < 1e-5 * (1 + Q[k])) | (damping[k] > 1e4) | (longest < 1e-7)
+            over = (gained < 1e-6 * (1 + Q[k])) | (damping[k] > 1e4) | (longest < 1e-7)
             active = k[~over]
         return Q, theta
 
@@ -224,19 +225,47 @@ class Table:
     ) -> tuple[Floats, Floats]:  # fmt: skip
         """Q (N,) and theta (N, P) with coefficient which[i] held at at[i]: the lowest from all starts; `quick`: from
         the held fit and those that are given."""
-        rows = np.arange(len(at))
         held = self._holding(which)
-        tries = [self._fits(held, np.where(held, at[:, None], 0.0))]
+        return self._lowest(held, np.where(held, at[:, None], 0.0), starts, quick)
+
+    def _lowest(
+        self, held: Mask, at: Floats, starts: Sequence[Floats] = (), quick: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Q (N,) and theta (N, P) with what is held at `at`, as `profile`."""
+        tries = [self._fits(held, at), *starts]
         if not quick:
-            tries += [np.tile(self._free, (len(at), 1)), np.tile(self._nothing, (len(at), 1))]
+            tries += [np.tile(each, (len(at), 1)) for each in (self._free, self._nothing)]
         Q, theta = np.full(len(at), np.inf), tries[0].copy()
-        for start in (*tries, *starts):
-            begin = start.copy()
-            begin[rows, which] = at
-            q, found = self.least(held, begin)
-            better = q < Q
-            Q[better], theta[better] = q[better], found[better]
+        for start in tries:
+            self._lower(Q, theta, np.arange(len(at)), held, np.where(held, at, start))
+        if not quick and self.variance:
+            self._corners(Q, theta, held, at)
         return Q, theta
+
+    def _lower(self, Q: Floats, theta: Floats, rows: Ints, held: Mask, start: Floats) -> None:
+        """Takes what is lower from these starts, of some rows."""
+        q, found = self.least(held[rows], start)
+        better = q < Q[rows]
+        Q[rows[better]], theta[rows[better]] = q[better], found[better]
+
+    def _corners(self, Q: Floats, theta: Floats, held: Mask, at: Floats) -> None:
+        """Where directions are hidden, Q may have several minima, some far out: starts with one coefficient of which
+        little is known at each of CORNERS, the others as they are and as they fit then."""
+        rows = np.flatnonzero(self.hidden(theta, held) > 0)
+        if not len(rows):
+            return
+        _, _, A, _ = self._all(theta[rows])
+        cut = _cut(A + 1e-9 * np.eye(self.coefficients), held[rows])
+        little = np.einsum("mpp->mp", _inverted(cut)) > LOOSE**2
+        for o in range(self.coefficients):
+            some = rows[little[:, o] & ~held[rows, o]]
+            for end in CORNERS if len(some) else ():
+                both, where = held[some].copy(), at[some].copy()
+                both[:, o], where[:, o] = True, end
+                self._lower(Q, theta, some, held, self._fits(both, where))
+                moved = theta[some].copy()
+                moved[:, o] = end
+                self._lower(Q, theta, some, held, moved)
 
     def _holding(self, which: Ints) -> Mask:
         held = np.zeros((len(which), self.coefficients), dtype=bool)
@@ -253,6 +282,11 @@ class Table:
         m = self.hidden(theta, self._holding(which))
         limits = np.array([chi_square_quantile(error, 1 + int(each)) for each in m])
         return ~(Q > limits), m
+
+    def keeps(self, which: Sequence[int], at: Sequence[float], error: float) -> Mask:
+        """(N,) whether each of these coefficients may have this value: what the sets are the hulls of."""
+        chosen = np.array(which)
+        return self._kept(*self.profile(chosen, np.array(at, dtype=np.float64)), chosen, error)[0]
 
     def sets(self, which: Sequence[int], error: float) -> list[Found]:
         """The sets of these coefficients, each of which holds its own but for `error`."""
@@ -339,14 +373,9 @@ class Table:
         """(p, m) of these coefficients all being 0."""
         held = np.zeros((1, self.coefficients), dtype=bool)
         held[0, list(tested)] = True
-        zero = np.zeros((1, self.coefficients))
-        Q, best = np.inf, zero
-        for start in (self._fits(held, zero), self._free[None], self._nothing[None]):
-            q, found = self.least(held, np.where(held, 0.0, start))
-            if q[0] < Q:
-                Q, best = float(q[0]), found
-        m = int(self.hidden(best, held)[0])
-        return chi_square_tail(Q, len(tested) + m), m
+        Q, theta = self._lowest(held, np.zeros((1, self.coefficients)))
+        m = int(self.hidden(theta, held)[0])
+        return chi_square_tail(float(Q[0]), len(tested) + m), m
 
     def point(self, starts: Sequence[Floats] = ()) -> Floats | None:
         """(P,) a root of the score at which H is positive, if there is one near the fits."""

@@ -249,6 +249,10 @@ class Regression(QuestionKind):
         table, sampled = tables[int(level.population)], tables[1]
         shown = [B + k for k, (term, _) in enumerate(design.terms) if term]
         exact = not variance and not level.population
+        if flat.sum() <= 0:  # no records, or sums that no records have: as a whole turned round they would seem to tell
+            for place in shown:
+                yield design.terms[place - B], self.statistic, Number(None, None, 0.0, math.inf, "not told")
+            return
         root = table.point()
         sets = [] if exact else table.sets(shown, error)
         made = None if root is None else Table(family, design.matrix, flat, variance).deviations(root)
@@ -321,11 +325,12 @@ class Regression(QuestionKind):
         deviation = asked.opened.deviation(asked.blocks[0])
         made = [self.predicted(family, design, asked, deviation * factor) for factor in (1.0, 0.0)]
         needed = None
-        if made[0] > HOPELESS / 2 > made[1]:
+        aim = next((each for each in (HOPELESS / 2, 0.95 * HOPELESS) if made[0] > each > made[1]), None)
+        if aim is not None:
             low, high = 0.0, 1.0
             for _ in range(20):
                 middle = (low + high) / 2
-                fits = self.predicted(family, design, asked, deviation * middle) <= HOPELESS / 2
+                fits = self.predicted(family, design, asked, deviation * middle) <= aim
                 low, high = (middle, high) if fits else (low, middle)
             needed = low
         ratio = math.exp(1.96 * made[0]) if made[0] < 5 else math.inf
