@@ -98,7 +98,7 @@ def ours(owners: int, dimension: int) -> Row:
             folder, owners=owners, dimension=dimension, clip=CLIP, epsilon=EPSILON, delta=DELTA, releases=2, pool=False
         )
         strategy = PrivateStrategy(FedAvg(fraction_evaluate=0.0), Path(folder))
-        return _measured("dpmpc.flower", _app(private_mod(folder)), strategy, owners, dimension)
+        return _measured("dpmpc.flower", _app(private_mod(folder, owners=range(owners))), strategy, owners, dimension)
 
 
 class _Client(NumPyClient):

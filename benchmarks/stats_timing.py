@@ -30,12 +30,12 @@ import numpy as np
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.benchmarks.stats_coverage import adult
-from dpmpc.outcome import Answer, Level
+from dpmpc.outcome import Answer, Outcome
 from dpmpc.processes.memory import peak_memory
 from dpmpc.records.loading import opened
 from dpmpc.runs.questions import asked_of
 from dpmpc.runs.stats import noise_of, owned, plan_of_tables
-from dpmpc.statistics.output import as_text
+from dpmpc.show.forms import as_text
 from dpmpc.statistics.tables import STEP
 
 OWNERS = (0.4, 0.25, 0.2, 0.1, 0.05)
@@ -99,7 +99,7 @@ def release(parquet: Path, bounds: Bounds, asked: Sequence[str]) -> dict[str, An
             costs = aggregator.finish()
         steps, sigma = total * sum(sizes) / STEP, noise_of(plan) / STEP
         answers = tables.answers(steps, sigma, sizes)
-        text = as_text(answers, Level())
+        text = as_text(Outcome(answers))
         seconds, used = time.perf_counter() - begin, time.process_time() - own
         exact = tables.answers(tables.encode(kept).sum(axis=0), 0.0, sizes) if "income" in bounds else ()
     children = resource.getrusage(resource.RUSAGE_CHILDREN)

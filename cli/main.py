@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import importlib
 import importlib.util
+import io
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpmpc.aggregation.owner.imports import PRELOAD
-from dpmpc.errors import DpmpcError, UsageError, machine_text, spelt
+from dpmpc.errors import DpmpcError, UsageError, machine_text, owner_text, spelt
 from dpmpc.processes import logs, standing
 from dpmpc.processes.memory import importing
 from dpmpc.processes.paths import keep_children_safe
@@ -141,8 +142,16 @@ def main(arguments: list[str] | None = None) -> Any:
 def _begin(arguments: list[str], start: Callable[[Sequence[str]], None]) -> Any:
     """`start`: what makes the process that parties are forked from."""
     keep_children_safe()
+    _speak_anywhere()
     with _ends_as_by_ctrl_c() as stopped, logs.speaking("dpmpc.cli.settings:spelling"):
         return _main(arguments, stopped, start)
+
+
+def _speak_anywhere() -> None:
+    """What a terminal or a pipe cannot show is escaped: what was paid for is printed whatever its encoding."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def program() -> None:
@@ -177,7 +186,7 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
             raise
         from dpmpc.cli.settings import spelling
 
-        _last_line(f"error: {error.spelt(spelling)}")
+        _last_line(f"error: {owner_text(error, spelling)}", code=error.code, setting=error.setting)
         sys.exit(error.exit_code)
     except (OSError, MemoryError) as error:
         said = machine_text(error)
@@ -207,12 +216,13 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
         sys.exit(code)
 
 
-def _last_line(text: str) -> None:
-    from dpmpc.processes.terminal import harmless
+def _last_line(text: str, **fields: Any) -> None:
+    """The text on standard error; with `fields` that a program may read, where logs are JSON."""
+    from dpmpc.show.terminal import harmless
 
     lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ... {line[-_END:]}" for line in text.split("\n"))
     text = harmless("\n".join(lines))  # a value in it may be anybody's
-    click.echo(logs.json_line(text) if logs.as_json() else text, err=True)
+    click.echo(logs.json_line(text, **fields) if logs.as_json() else text, err=True)
 
 
 @contextlib.contextmanager

@@ -47,9 +47,11 @@ def command(run: Path, out: Path | None, ledgers: Path | None, curves: Path | No
     path = out or run / "report.html"
     try:
         if of_a_party(run) and (run / ANSWERS).exists():
-            from dpmpc.runs.stats import reopened
+            from dpmpc.folders import write_file
+            from dpmpc.runs.delivering import outcome_in
+            from dpmpc.show.answers_page import as_html
 
-            reopened(run).plot(path)
+            write_file(path, as_html(outcome_in(run)))
         else:
             write_page(facts_of(run, ledgers), path)
         if curves is not None:

@@ -13,9 +13,9 @@ from dpmpc.cli.sources import spelling_of
 from dpmpc.cli.train_options import OPTIONS, SectionedCommand
 from dpmpc.errors import UsageError, spelt
 from dpmpc.processes.memory import importing
-from dpmpc.processes.terminal import Column, Row, Terminal
 from dpmpc.runs.request import Request
 from dpmpc.settings import said
+from dpmpc.show.terminal import Column, Row, Terminal
 
 _OF_PROCESSES = (
     "index", "addresses", "base_port", "wait", "stall", "listen", "out", "overwrite", "resume", "plan_file",

@@ -4,7 +4,7 @@ lines for people. Public. A source makes an `Outcome` of what its releases opene
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from dpmpc.errors import UsageError
@@ -38,6 +38,11 @@ class Level:
     @property
     def population(self) -> bool:
         return self.about == "population"
+
+
+def spelled(value: float) -> str:
+    """A number in at most six digits, and all of a whole one: of a label, an edge, a tick."""
+    return f"{value:.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:.6g}"
 
 
 def hidden(low: float | None, high: float | None) -> bool:
@@ -151,13 +156,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the opened sums of a source mean. `answers`: numbers with intervals; `level`: what these hold; `about`:
-    lines that stand before them, such as the promise; `costs`: by question, its part of the promise. `section`: JSON
-    values for report.json. `files`: by name, what is kept beside the report; all of it computed of public numbers.
-    `lines`: for people, in a word or two, where there are no answers. `warnings`: what there is to be said against it.
-    """
+    """What the opened sums of a source mean. `answers`: numbers with intervals, under `title`; `level`: what they hold;
+    `about`: lines that stand before them, such as the promise; `costs`: by question, its part of the promise.
+    `section`: JSON values for report.json. `files`: by name, what is kept beside the report; all of it computed of
+    public numbers. `lines`: for people, what numbers alone do not say. `warnings`: what there is to be said against
+    it."""
 
     answers: tuple[Answer, ...] = ()
+    title: str = "Results"
     level: Level = field(default_factory=Level)
     about: tuple[str, ...] = ()
     costs: tuple[tuple[str, float], ...] = ()
@@ -167,9 +173,12 @@ class Outcome:
     warnings: tuple[str, ...] = ()
 
     @property
+    def told(self) -> bool:
+        """Whether there is something for people to read."""
+        return bool(self.answers or self.lines)
+
+    @property
     def held(self) -> Level:
         """What the intervals hold, with the number of answers where it is all at once."""
-        from dataclasses import replace
-
         many = sum(len(answer.lines) for answer in self.answers)
         return replace(self.level, answers=self.level.answers or max(many, 1))

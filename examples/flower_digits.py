@@ -40,7 +40,7 @@ def digits(part):
     return (X_test, y_test) if part is None else (X[part::CLIENTS], y[part::CLIENTS])
 
 
-client = ClientApp(mods=[private_mod(RUN / "plan")])  # private: mods
+client = ClientApp(mods=[private_mod(RUN / "plan", owners=range(CLIENTS))])  # private: mods
 
 
 @client.train()

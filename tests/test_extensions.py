@@ -5,6 +5,7 @@ import csv
 import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -238,7 +239,9 @@ def test_a_source_is_sent_and_opened_over_several_machines(tmp_path: Path, monke
     said = [json.loads((tmp_path / f"owner{j}" / "opened.json").read_text()) for j in range(2)]
     assert said[0] == said[1] and said[0]["source"] == "halves" and said[0]["owners"] == [0, 1]
     assert said[0]["upper halves"] == pytest.approx({"a": 0.55, "b": 0.25}, abs=0.05)
-    assert json.loads((tmp_path / "owner0" / "report.json").read_text())["privacy"]["epsilon"] == 50
+    report = json.loads((tmp_path / "owner0" / "report.json").read_text())
+    assert report["privacy"]["epsilon"] == 50 and report["source"] == "halves"
+    assert {row["labels"]["column"] for row in report["outcome"]["numbers"]} == {"a", "b"}
     assert apart(tmp_path / "plan.json", tmp_path, records) == [None] * 5, "it is over, and is not made again"
     short = replace(plan, run_id="short", sizes=(41, 60))
     short.write(tmp_path / "short.json")
@@ -248,6 +251,97 @@ def test_a_source_is_sent_and_opened_over_several_machines(tmp_path: Path, monke
     two.write(tmp_path / "two.json")
     ends = apart(tmp_path / "two.json", tmp_path / "two", records, wait=2.0)
     assert any("makes one release" in str(end) for end in ends), ends
+
+
+SHARES = """
+[run]
+data_id = "ward"
+tls = false
+wait = 240
+{sites}
+[source.halves]
+names = ["age", "dose"]
+middles = [50, 10]
+[privacy]
+epsilon = 20
+law = "laplace"
+"""
+AGED, DOSED = 0.5, 0.25  # the shares that both owners' records below have in the upper halves
+
+
+def ward(folder: Path, records: int) -> Path:
+    path = folder / f"ward{records}.csv"
+    rows = [f"{51 if k % 2 else 40},{30 if k % 4 == 0 else 1},{k}" for k in range(records)]
+    path.write_text("\n".join(["age,dose,id", *rows, ""]))
+    return path
+
+
+def test_a_source_of_another_package_has_every_surface(tmp_path: Path) -> None:
+    """Its plan from a consortium's file, kits, a rehearsal with made-up records, `check`, `join` at parties and owners,
+    numbers with intervals in every form, report.json, the page of `report`: all by what the source says of itself, and
+    by processes of their own. Noise of scale 1/80 in a share misses .2 with probability e^-16 for each of two shares.
+    """
+    addresses = own_addresses(3)[1::2]
+    sites = "".join(f'[[parties]]\nname = "p{i}"\naddress = "{a}"\n' for i, a in enumerate(addresses))
+    sites += "".join(f'[[owners]]\nname = "o{j}"\nrecords = {n}\n' for j, n in enumerate((80, 120)))
+    (tmp_path / "consortium.toml").write_text(SHARES.format(sites=sites))
+    kits = tmp_path / "kits"
+    for words in (("plan", tmp_path / "consortium.toml"), ("kit", tmp_path / "consortium.toml", "--out", kits)):
+        result = with_toys(*words)
+        assert result.returncode == 0, result.stdout + result.stderr
+    assert "the shares come to `run/opened.json`" in (kits / "o0" / "README.md").read_text()
+    rehearsal = with_toys("rehearse", kits)
+    assert rehearsal.returncode == 0 and "5 sites" in rehearsal.stdout, rehearsal.stdout + rehearsal.stderr
+
+    records = [ward(tmp_path, 80), ward(tmp_path, 120)]
+    for j, path in enumerate(records):
+        checked = with_toys("check", "--plan", kits / f"o{j}" / "plan.json", "--csv", path)
+        assert checked.returncode == 0 and "what run" in checked.stdout, checked.stdout + checked.stderr
+    for bad, says in ((records[1], "as many"), (named(tmp_path, "age,weight\n1,2\n"), "dose: not in")):
+        checked = with_toys("check", "--plan", kits / "o0" / "plan.json", "--csv", bad)
+        assert checked.returncode == 1 and says in checked.stdout, checked.stdout + checked.stderr
+
+    own = [[], [], [], ["--csv", records[0]], ["--csv", records[1]]]
+    names = ["p0", "p1", "p2", "o0", "o1"]
+    started = [joining(kits / name, tmp_path / "account", *more) for name, more in zip(names, own, strict=True)]
+    said = [process.communicate(timeout=HANG)[0] for process in started]
+    assert [process.returncode for process in started] == [0] * 5, said
+    folders = [kits / name / "run" for name in names]
+    for form in ("opened.json", "answers.txt", "answers.md", "answers.csv", "answers.json", "answers.html"):
+        assert len({(folder / form).read_bytes() for folder in folders}) == 1, form
+    numbers = json.loads((folders[0] / "answers.json").read_text())["numbers"]
+    truth = {"age": AGED, "dose": DOSED}
+    for row in numbers:
+        assert row["low"] < row["estimate"] < row["high"] and row["statistic"] == "share"
+        assert abs(row["estimate"] - truth[row["labels"]["column"]]) < 0.2
+        assert row["high"] - row["estimate"] == pytest.approx(3 * row["noise"], rel=0.02), "ln 20 scales, not 1.96"
+    assert re.search(r"age +share +0\.\d+ \[0\.\d+, 0\.\d+\]", said[0]), said[0]
+    report = json.loads((folders[3] / "report.json").read_text())
+    assert report["outcome"]["numbers"] == numbers and report["schema"] == "dpmpc.opened/1"
+    made = with_toys("report", folders[3])
+    assert made.returncode == 0, made.stderr
+    page = (folders[3] / "report.html").read_text()
+    assert "the shares of records in the upper halves of age, dose" in page and "upper halves" in page
+    assert "answers to" not in page and '<th scope="row" class="label">age</th>' in page
+    assert with_toys("report", folders[0]).returncode == 0, "a party's folder has the numbers too"
+    verified = with_toys("verify", folders[0], "--structure")
+    assert verified.returncode == 0 and (folders[0] / "verify.json").exists(), verified.stdout + verified.stderr
+    assert "answers.html" in with_toys("status", folders[0]).stdout
+    for folder in folders:
+        assert not [path for path in folder.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+
+
+def named(folder: Path, text: str) -> Path:
+    path = folder / "named.csv"
+    path.write_text(text)
+    return path
+
+
+def joining(kit: Path, account: Path, *more: str | Path) -> "subprocess.Popen[str]":
+    """`dpmpc join` as a process of its own."""
+    env = {**with_toys_environment(), "DPMPC_ACCOUNT": str(account / kit.name)}
+    words = [*COMMAND, "join", str(kit), *map(str, more)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
 
 
 ASKED = """

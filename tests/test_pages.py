@@ -9,7 +9,7 @@ import click
 import pytest
 
 from tests.commands import parsed
-from website import sentences, tutorials
+from website import tutorials
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
@@ -85,48 +85,3 @@ def test_every_command_in_a_sentence_is_one() -> None:
 def test_it_finds_a_command_that_is_none() -> None:
     with pytest.raises(click.UsageError, match="No such option"):
         parsed(["train", "--epsilom", "1"])
-
-
-BANNED = {  # an own word, or another one, for what the glossary names
-    "comes again": "comes back, reconnects", "come again": "come back", "one that must not": "what is at stake",
-    "data holder": "owner", "input party": "owner", "compute node": "party", "computing party": "party",
-    "server party": "party", "privacy loss budget": "budget", "hold-out": "held-out", "ledger file line": "ledger line",
-}  # fmt: skip
-
-
-def glossary() -> list[str]:
-    text = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
-    return re.findall(r"^\| \*\*(.+?)\*\* \|", text, re.MULTILINE)
-
-
-def test_terms_of_the_glossary_are_used_and_other_words_for_them_are_not() -> None:
-    """Each term stands on two other pages at least, as a word or its plural."""
-    terms = glossary()
-    assert terms == sorted(set(terms), key=str.lower) and len(terms) > 60
-    pages = {named(path): path.read_text(encoding="utf-8").lower() for path in PAGES}
-    others = [text for name, text in pages.items() if name not in ("docs/reference/glossary.md", "CHANGELOG.md")]
-    for term in terms:
-        word = re.compile(rf"\b{re.escape(term.lower().removesuffix('s'))}")
-        assert sum(bool(word.search(text)) for text in others) >= 2, term
-    for wrong, right in BANNED.items():
-        assert not [name for name, text in pages.items() if name != "CHANGELOG.md" and wrong in text], f"say {right}"
-
-
-def test_sentences_are_short() -> None:
-    """On average, and one in eighty at most is over 25 words; on no page that is read first. `python -m
-    website.sentences --long` prints these."""
-    lengths = {
-        named(path): [sentences.words(part) for part in sentences.sentences(path.read_text(encoding="utf-8"))]
-        for path in sentences.pages()
-    }
-    every = [length for page in lengths.values() for length in page]
-    assert sum(every) < 14 * len(every) and 80 * sum(length > sentences.LONG for length in every) < len(every)
-    for name, page in lengths.items():
-        assert not page or sum(page) < 18.5 * len(page), name
-        first = name.startswith(("docs/start", "docs/answer", "docs/howto", "docs/explain"))
-        assert not first or not [length for length in page if length > sentences.LONG], name
-
-
-def test_sentences_are_found_in_prose_alone() -> None:
-    text = "# A head\n\nOne two. `a b c` three\nfour [five](x.md).\n\n| no | row |\n\n```sh\nno. No.\n```\n- Six.\n"
-    assert [sentences.words(part) for part in sentences.sentences(text)] == [2, 4, 1]

@@ -5,10 +5,11 @@ import ast
 import importlib
 import inspect
 import re
+import types
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import click
 import numpy as np
@@ -17,7 +18,7 @@ from click.testing import CliRunner
 
 import dpmpc
 from dpmpc.aggregation.plan.asked import plan_path
-from dpmpc.aggregation.plan.limits import AcceptFile, limited
+from dpmpc.aggregation.plan.limits import AcceptFile, limit_of, limited
 from dpmpc.aggregation.plan.of_vectors import OfVectors
 from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.aggregation.wire.news import elsewhere
@@ -25,10 +26,11 @@ from dpmpc.cli.check import _of_a_plan
 from dpmpc.cli.check import command as check
 from dpmpc.cli.settings import flags_of, known_settings, spelling
 from dpmpc.cli.status import command as status
-from dpmpc.cli.surfaces import SURFACES, keywords, shown, stale
+from dpmpc.cli.surfaces import stale
 from dpmpc.cli.train_options import OPTIONS
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError, UsageError, owner_text
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge
+from dpmpc.extend import plan_of
 from dpmpc.intake.written import known_keys
 from dpmpc.processes.status import Status, status_path
 from dpmpc.runs.consortium import read_consortium
@@ -37,6 +39,7 @@ from dpmpc.runs.consortium_text import Founding, text_of
 from dpmpc.runs.joining import kit_spelling
 from dpmpc.runs.request import Request
 from dpmpc.runs.settings import OwnerSettings, RecordSettings
+from dpmpc.runs.stats import OfTables
 from dpmpc.runs.status import read_status
 from dpmpc.settings import declared
 
@@ -63,15 +66,74 @@ NOT_ON: dict[str, dict[str, str]] = {
         "account": "each site's own: join --account",
     },
 }
-CALLABLES: dict[str, Any] = {
-    "vectors": dpmpc.Plan.create,
-    "aggregator": dpmpc.Aggregator,
-    "mean": dpmpc.private_mean,
-    "train": dpmpc.train,
-    "logistic": PrivateLogisticRegression,
-    "ridge": PrivateRidge,
-    "regressor": PrivateRegressor,
-    "limits": dpmpc.Limits,
+_HERE = "all processes are on this machine"
+_OWN = "each process's own, and no part of a plan"
+_ARRAYS = "records come as arrays or frames"
+_NO_COLUMN = "vectors have no columns; a promise of persons is said by neighbours"
+_NO_CLASSES = "a quantity has no classes"
+_FILES = (
+    "capacity", "data", "csv", "records", "database", "sql", "schema",
+    "memory", "precision", "executor", "workers",
+    "target", "owners_column", "data_dir", "bounds", "missing",
+    "drop", "positive", "classes", "test_fraction", "max_rows", "intercept", "official_test", "dimension", "seed",
+    "owners", "owner_sizes", "skew", "evaluate", "figures", "baseline", "ids",
+)  # fmt: skip
+_ESTIMATOR = {
+    **dict.fromkeys(_FILES, _ARRAYS),
+    **dict.fromkeys(("schema", "bounds"), "an object or a mapping will do too"),
+    "classes": "those of the labels, of any type",
+    "intercept": "fit_intercept, as scikit-learn calls it",
+    **dict.fromkeys(("owners_column", "owners", "owner_sizes", "skew"), "owners= of fit says whose each row is"),
+    **dict.fromkeys(("evaluate", "figures", "baseline", "test_fraction"), "scores are the caller's"),
+    "task": "the estimator's class says it",
+    "role": _HERE,
+    "run_id": "each fit is a run of its own",
+    "min_owners": "owners here are all here",
+    "release_wait": "owners here are all here",
+}
+_ESTIMATED = {"delta": 1e-5, "data_id": "records"}
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A function, the class whose settings are its keywords, those that it leaves out and why, and defaults of its
+    own."""
+
+    function: Any
+    kind: type
+    without: dict[str, str] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
+
+
+SURFACES = {
+    "plan": Surface(
+        dpmpc.Plan.create, OfVectors, dict.fromkeys(("budget", "account"), _OWN) | {"person": _NO_COLUMN}
+    ),
+    "aggregator": Surface(dpmpc.Aggregator, OfVectors, {"role": _HERE, "person": _NO_COLUMN}),
+    "mean": Surface(
+        dpmpc.private_mean,
+        OfVectors,
+        {"role": _HERE, "releases": "one", "quantile": "one release", "person": _NO_COLUMN},
+        {"epsilon": inspect.Parameter.empty},
+    ),
+    "source": Surface(plan_of, OfTables),
+    "stats": Surface(dpmpc.stats, OfTables),
+    "synth": Surface(dpmpc.synth, OfTables),
+    "train": Surface(dpmpc.train, Request),
+    "logistic": Surface(
+        PrivateLogisticRegression, Request, {**_ESTIMATOR, "residual_clip": "of regression"}, _ESTIMATED
+    ),
+    "ridge": Surface(PrivateRidge, Request, {**_ESTIMATOR, "class_weight": _NO_CLASSES}, _ESTIMATED),
+    "regressor": Surface(
+        PrivateRegressor,
+        Request,
+        {**{name: why for name, why in _ESTIMATOR.items() if name != "task"}, "class_weight": _NO_CLASSES},
+        _ESTIMATED,
+    ),
+}
+OTHERWISE = {  # types
+    "train": {"records": Any},
+    **{name: {"data_id": str} for name in ("logistic", "ridge", "regressor")},
 }
 
 
@@ -84,23 +146,50 @@ def test_every_surface_has_every_setting_or_a_reason() -> None:
         absent = EVERYTHING.keys() - names
         assert absent <= NOT_ON[surface].keys(), f"{surface} lacks {absent - NOT_ON[surface].keys()}"
         assert all(NOT_ON[surface].values())
-    assert CALLABLES.keys() == SURFACES.keys()
-    for name, surface in SURFACES.items():
-        written = set(inspect.signature(CALLABLES[name]).parameters)
-        wanted = {each.name for each in shown(name, surface)}
-        assert wanted <= written, f"{name} lacks {wanted - written}"
-        assert all(surface.without.values()) and set(surface.without) <= declared(surface.kind).keys()
 
 
-TABLES = {"records", "schema", "bounds", "target_bounds", "classes"}  # of any library, or a file's name
+def parts(hint: Any) -> set[Any]:
+    """The types of which any will do."""
+    return set(get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else {hint}
 
 
-@pytest.mark.parametrize("name", ["train", "account", "logistic", "ridge", "regressor"])
+@pytest.mark.parametrize("name", SURFACES)
+def test_a_function_shows_every_setting_with_the_declared_type_and_default(name: str) -> None:
+    """So that an editor, a type checker and `help` know them; or there is a reason why it does without."""
+    surface = SURFACES[name]
+    written, known = inspect.signature(surface.function).parameters, declared(surface.kind)
+    assert all(surface.without.values()) and surface.without.keys() <= known.keys()
+    for each in known.values():
+        if each.name in surface.without:
+            continue
+        shown = written[each.name]
+        assert shown.kind == shown.KEYWORD_ONLY
+        chosen = each.optional or bool(each.setting.rule)
+        assert shown.default == surface.defaults.get(each.name, None if chosen else each.default), each.name
+        wanted, had = parts(each.kind) | ({type(None)} if chosen else set()), parts(shown.annotation)
+        if str in wanted and each.setting.metavar == "DIR":
+            had -= {Path}  # a path will do
+        assert had == parts(OTHERWISE.get(name, {}).get(each.name, Union[tuple(wanted)])), each.name  # noqa: UP007
+
+
+def test_limits_have_a_field_a_limit() -> None:
+    hints = get_type_hints(dpmpc.Limits)
+    assert list(hints) == [each.name for each in fields(dpmpc.Limits)] == list(limited())
+    for name, each in limited().items():
+        assert hints[name] == (limit_of(each).kind or each.kind) | None, name
+
+
+FIRST = {"out", "vectors", "source", "sizes", "records", "queries"}
+TABLES = {"records", "vectors", "schema", "bounds", "target_bounds", "classes"}  # of any library, or a file's name
+
+
+@pytest.mark.parametrize("name", [*SURFACES, "account"])
 def test_signatures_are_typed(name: str) -> None:
     """An editor knows every setting by its name and type: no `**options`, and `Any` for tables and events alone."""
-    for each in inspect.signature({**CALLABLES, "account": dpmpc.account}[name]).parameters.values():
-        assert each.kind is each.KEYWORD_ONLY or each.name == "out", each
-        loose = "Any" in str(each.annotation) or each.annotation is each.empty
+    function = dpmpc.account if name == "account" else SURFACES[name].function
+    for each in inspect.signature(function).parameters.values():
+        assert each.kind is each.KEYWORD_ONLY or each.name in FIRST, each
+        loose = Any in parts(each.annotation) or each.annotation is each.empty
         assert not loose or each.name in TABLES or each.name == "progress", each
 
 
@@ -126,9 +215,8 @@ def test_other_commands_take_their_options_from_the_declarations(name: str) -> N
     assert seen >= 4
 
 
-def test_the_keyword_lists_are_those_of_the_declarations() -> None:
-    assert list(stale()) == []
-    assert any("epsilon: float = 1.0," in line for line in keywords(SURFACES["train"]))
+def test_the_page_of_settings_is_that_of_the_declarations() -> None:
+    assert not stale()
 
 
 def test_every_setting_is_declared_once_and_helps() -> None:
@@ -182,10 +270,10 @@ def test_every_setting_of_a_plan_has_a_limit_or_a_reason() -> None:
 )
 def test_each_surface_spells_a_setting(name: str, value: str | None, flag: str, python: str, kit: str) -> None:
     error = UsageError(f"the rule; the value; use <<{name}{'' if value is None else '=' + value}>>")
-    assert str(error) == f"the rule; the value; use {python}"
+    assert owner_text(error) == f"the rule; the value; use {python}"
     assert error.spelt(spelling) == f"the rule; the value; use {flag}"
     assert error.spelt(kit_spelling) == f"the rule; the value; use {kit}"
-    assert str(PeerError(error.message)) == str(error)  # as it comes from another process
+    assert str(PeerError(error.to_owner)) == owner_text(error)  # as it comes from another process
 
 
 def raised() -> Iterator[tuple[str, int, str]]:
@@ -246,7 +334,7 @@ def test_a_table_where_a_word_is_due_is_refused_without_its_values(tmp_path: Pat
     table = {"age": np.array([71.5, 43.25]), "died": np.array([0, 1])}
     with pytest.raises(UsageError) as caught:
         dpmpc.train(tmp_path / "run", data=table, target="died", epsilon=1.0, delta=1e-5)  # type: ignore[arg-type]
-    assert str(caught.value) == "data must be a text; got a dict; give one"
+    assert owner_text(caught.value) == "data must be a text; got a dict; give one"
 
 
 @pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateRidge, PrivateRegressor])

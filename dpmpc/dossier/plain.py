@@ -13,7 +13,6 @@ from dpmpc.privacy.composition import spending_of
 
 FALSE_ALARMS = (1.0, 5.0)  # in 100
 MOST = 12  # names, numbers and questions that are shown
-ROWS = "synthetic.json"
 FEW = 30  # records; of an owner with fewer nobody should say that nothing can be learned about it
 _UNITS = {"record": "record", "presence": "record", "person": "person", "owner": "owner", "stated": "unit"}
 _CLAIMS = {
@@ -102,7 +101,7 @@ def what_happened(facts: Facts) -> list[str]:
 
 def _purpose(facts: Facts) -> str:
     report = facts.report
-    if (facts.run / ROWS).is_file():
+    if facts.synthetic:
         return f"a synthetic table ('{report['data']}')"
     if facts.flower and not facts.of_records:
         return f"one model, from the clients' updates by Flower's {report['flower']['strategy']} ('{report['data']}')"

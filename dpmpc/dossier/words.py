@@ -154,7 +154,7 @@ def who_sees(facts: Facts) -> list[tuple[str, str, str]]:
         ),
         (f"{t + 1} parties together", "everything that the owners sent, and the noise", _untold(facts)),
         _network(facts),
-        ("whoever reads the results", f"the opened vectors, {_made(facts)}, this page", "anything else"),
+        ("whoever reads the results", f"the opened vectors, {made(facts)}, this page", "anything else"),
     ]
     if facts.one_machine:
         hidden = "nothing was hidden from its operator"
@@ -172,10 +172,9 @@ def _untold(facts: Facts) -> str:
     return "what the vectors do not tell" + ": of few records they may tell all" * facts.of_records
 
 
-def _made(facts: Facts) -> str:
-    if facts.trains:
-        return "the model"
-    return "the answers" if facts.of_records else "the sums"
+def made(facts: Facts) -> str:
+    """What came of the run."""
+    return "a synthetic table" if facts.synthetic else facts.plan.source.MAKES
 
 
 def against(facts: Facts) -> list[str]:

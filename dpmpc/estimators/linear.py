@@ -3,10 +3,12 @@
 What they do is what `dpmpc train` does, on records that are in memory: the same plan, methods, parties and ledger.
 """
 
-from collections.abc import Mapping
+import functools
+import inspect
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -31,7 +33,7 @@ from dpmpc.estimators.frames import (
     weights_of,
 )
 from dpmpc.estimators.persons import apart, first_of, ids_of
-from dpmpc.estimators.targets import check_read_off, labels
+from dpmpc.estimators.targets import check_read_off, classes_in, codes_of, labels
 from dpmpc.intake.missing import frame_without_codes
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import Floats, Ints
@@ -44,7 +46,24 @@ from dpmpc.records.schema import Range
 from dpmpc.runs.curve_charts import plot
 from dpmpc.settings import keywords
 
+F = TypeVar("F", bound=Callable[..., Any])
 _COUNTS = "_counts_in"  # of a pickled estimator
+
+
+def kept(init: F) -> F:
+    """An estimator's `__init__` that keeps every parameter as it was given, as scikit-learn wants it, and names the
+    nearest one where one is not known."""
+    parameters = inspect.signature(init)
+
+    @functools.wraps(init)
+    def __init__(self: Any, *args: Any, **given: Any) -> None:
+        bound = parameters.bind(self, *args, **given)
+        bound.apply_defaults()
+        del bound.arguments["self"]
+        for name, value in bound.arguments.items():
+            setattr(self, name, value)
+
+    return keywords()(__init__)  # type: ignore[return-value]
 
 
 class PrivateLinear(BaseEstimator):
@@ -55,11 +74,6 @@ class PrivateLinear(BaseEstimator):
     spelling: Spelling | None
     person: str | None
     person_rows: int
-
-    def _set(self, given: Mapping[str, Any]) -> None:
-        """Keeps the parameters as they were given, as scikit-learn wants it."""
-        for name in self._get_param_names():
-            setattr(self, name, given[name])
 
     def fit(self, X: Any, y: Any, owners: Any = None, sample_weight: Any = None, person: Any = None) -> Any:
         """The estimator, fitted. `owners` (n,): whose each record is; None: one owner holds all. `sample_weight` (n,):
@@ -100,13 +114,14 @@ class PrivateLinear(BaseEstimator):
     def _validated(self, X: Any, y: Any) -> tuple[Frame, Any]:
         """The columns of X by name, and y (n,); what is known of X's columns is noted. Errors: infinite values, and
         what else scikit-learn refuses."""
+        y = y if y is None else one_column(y)  # a list has no type: each of its values is read by itself
         if not is_frame(X):
             numbers, values = validate_data(
                 self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2,
                 y_numeric=self._number and not _texts(y),
             )  # fmt: skip
             return self._read(frame_of_array(numbers, self._names(numbers.shape[1]))), values
-        columns, values = frame_of(X), one_column(y)
+        columns, values = frame_of(X), y
         validate_data(self, X, skip_check_array=True)
         if len(X) != len(values):
             raise EstimatorError(f"there is one target for each record; got {len(values)} for {len(X)}; mend y")
@@ -185,12 +200,19 @@ class PrivateLinear(BaseEstimator):
 
 def one_column(y: Any) -> Any:
     """(n,) targets, of whatever kind. Errors: several values a record."""
-    return column_or_1d(np.asarray(y), warn=True)
+    return column_or_1d(np.asarray(y) if hasattr(y, "__array__") else np.asarray(y, dtype=object), warn=True)
+
+
+def _of_one_kind(classes: Any) -> Any:
+    """(k,) the classes that were stated; texts beside numbers stay what they are."""
+    given = list(classes)
+    alike = len({isinstance(value, str) for value in given}) == 1
+    return np.array(given) if alike else np.array(given, dtype=object)
 
 
 def _texts(y: Any) -> bool:
-    """Whether targets are texts, or may be."""
-    return np.asarray(y).dtype.kind in "OUS"
+    """Whether targets are texts, or may be, by their array's type."""
+    return y is None or y.dtype.kind in "OUS"
 
 
 def _finite(columns: Frame) -> Frame:
@@ -233,7 +255,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
 
     _number = False
 
-    @keywords()
+    @kept
     def __init__(
         self,
         *,
@@ -243,7 +265,6 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         fit_intercept: bool = True,
         weight_bound: float = 1.0,
         spelling: Spelling | None = None,
-        # settings: logistic
         preprocessing: Literal["survey", "records"] | None = None,
         basis: Literal["linear", "additive"] | None = None,
         method: str | None = None,
@@ -281,18 +302,19 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         ledgers: str | None = None,
         budget: str | None = None,
         account: str | None = None,
-        # settings: end
-    ) -> None:
-        self._set(locals())
+    ) -> None: ...
 
     def _given(self, columns: Frame, y: Any, groups: Ints) -> Given:
         y, there = labels(y, self.spelling or PLAIN)
-        check_classification_targets(y[there])
-        (seen, held), schema = np.unique(y[there], return_counts=True), given_schema(self.schema)
+        if y.dtype.kind != "O":
+            check_classification_targets(y[there])
+        schema = given_schema(self.schema)
+        public = self.classes is not None or schema is not None
+        seen, held = (np.array([]), []) if public else classes_in(y[there])
         if schema is not None and isinstance(schema.target, Range):
             raise EstimatorError("the schema of a classifier has a label as its target; this has a number; use another")
         if self.classes is not None:
-            self.classes_ = np.asarray(self.classes)
+            self.classes_ = _of_one_kind(self.classes)
         else:
             if schema is None:
                 check_read_off(seen)
@@ -302,20 +324,19 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
                 f"a classifier needs at least 2 classes; got {len(self.classes_)} "
                 f"class{'es' * (len(self.classes_) != 1)}; state them with classes="
             )
-        if unknown := sorted(set(seen.tolist()) - set(self.classes_.tolist()), key=str):
+        there_codes, unknown = codes_of(y[there], self.classes_.tolist())
+        if unknown is not None:
             raise EstimatorRecordError(
-                f"labels are those of classes= or schema=; a record has {unknown[0]!r}; mend y or classes",
+                f"labels are those of classes= or schema=; a record has {unknown!r}; mend y or classes",
                 "labels are those of classes= or schema=; a record has another; mend y or classes",
             )
-        public = self.classes is not None or schema is not None
         target = label_target(self.classes_.tolist())
         if schema is not None and len(self.classes_) != schema.classes:
             raise EstimatorError(
                 f"classes and schema must agree; there are {len(self.classes_)} and {schema.classes}; mend one of them"
             )
-        order = np.argsort(self.classes_, kind="stable")
         codes = np.zeros(len(y), dtype=np.int64)
-        codes[there] = order[np.searchsorted(self.classes_, y[there], sorter=order)]
+        codes[there] = there_codes
         values = np.where(codes == 1, 1.0, -1.0) if len(self.classes_) == 2 else codes.astype(np.float64)
         values[~there] = np.nan  # such a record counts as a zero vector
         return Given(
@@ -324,7 +345,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
             values,
             groups,
             target,
-            public or int(held.min()) > 1,
+            public or min(held) > 1,
             lambda: (
                 schema or make_schema(columns, self.bounds, target, public, self.fit_intercept, self.spelling or PLAIN)
             ),

@@ -9,13 +9,12 @@ from sklearn.metrics import r2_score
 from dpmpc.estimators.errors import EstimatorError, as_value_errors
 from dpmpc.estimators.fitting import Given
 from dpmpc.estimators.frames import Frame, given_schema, make_schema, range_target
-from dpmpc.estimators.linear import PrivateLinear, one_column
+from dpmpc.estimators.linear import PrivateLinear, kept, one_column
 from dpmpc.estimators.targets import quantities
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import Floats, Ints
 from dpmpc.learning.task import TASKS, Task
 from dpmpc.records.schema import USUAL, Range, Schema
-from dpmpc.settings import keywords
 
 
 class _Regression(RegressorMixin, PrivateLinear):
@@ -80,7 +79,7 @@ class PrivateRidge(_Regression):
     it the loss is linear, which bounds what one record can do.
     """
 
-    @keywords()
+    @kept
     def __init__(
         self,
         *,
@@ -90,7 +89,6 @@ class PrivateRidge(_Regression):
         fit_intercept: bool = True,
         weight_bound: float = 1.0,
         spelling: Spelling | None = None,
-        # settings: ridge
         preprocessing: Literal["survey", "records"] | None = None,
         basis: Literal["linear", "additive"] | None = None,
         method: str | None = None,
@@ -128,9 +126,7 @@ class PrivateRidge(_Regression):
         ledgers: str | None = None,
         budget: str | None = None,
         account: str | None = None,
-        # settings: end
-    ) -> None:
-        self._set(locals())
+    ) -> None: ...
 
 
 class PrivateRegressor(_Regression):
@@ -143,7 +139,7 @@ class PrivateRegressor(_Regression):
     the task's link.
     """
 
-    @keywords()
+    @kept
     def __init__(
         self,
         *,
@@ -153,7 +149,6 @@ class PrivateRegressor(_Regression):
         fit_intercept: bool = True,
         weight_bound: float = 1.0,
         spelling: Spelling | None = None,
-        # settings: regressor
         preprocessing: Literal["survey", "records"] | None = None,
         basis: Literal["linear", "additive"] | None = None,
         task: str | None = None,
@@ -192,9 +187,7 @@ class PrivateRegressor(_Regression):
         ledgers: str | None = None,
         budget: str | None = None,
         account: str | None = None,
-        # settings: end
-    ) -> None:
-        self._set(locals())
+    ) -> None: ...
 
     @property
     def _modelled(self) -> Task:

@@ -21,6 +21,7 @@ package trusts it as this one: its law's price and its method's sensitivity are 
 tests try to refute them; they prove nothing.
 """
 
+from dpmpc.aggregation.plan.of_source import plan_of
 from dpmpc.circuits.alias import AliasTable
 from dpmpc.circuits.sampler import OverField, Sampler
 from dpmpc.circuits.table_sampler import TableSampler, Term, table_of
@@ -29,7 +30,6 @@ from dpmpc.extend.backends import check_backend
 from dpmpc.extend.failed import ConformanceError
 from dpmpc.extend.laws import check_law
 from dpmpc.extend.methods import check_method
-from dpmpc.extend.planning import plan_of
 from dpmpc.extend.questions import check_question
 from dpmpc.extend.sources import check_source
 from dpmpc.extend.tasks import check_task
@@ -37,10 +37,10 @@ from dpmpc.intake.table import Table
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.method import METHODS, Floats, Ints, Learning, Method, project
 from dpmpc.learning.settings import Descent
-from dpmpc.learning.source import SOURCES, Following, Schedule, Source, Stage, Sum, of_means
+from dpmpc.learning.source import SOURCES, Following, Invented, Opening, Schedule, Source, Stage, Sum, of_means
 from dpmpc.learning.task import TASKS, Task
 from dpmpc.mpc.contract.backend import BACKENDS, Backend, Counts, Dealer, Holder
-from dpmpc.outcome import Answer, Bars, Curves, Forest, Line, Number, Shape
+from dpmpc.outcome import Answer, Bars, Curves, Forest, Line, Number, Outcome, Shape
 from dpmpc.privacy.exact import ExactLaw, from_pmf
 from dpmpc.privacy.law import LAWS, Law, Need
 from dpmpc.privacy.mechanism import Mechanism
@@ -87,6 +87,7 @@ __all__ = [
     "Holder",
     "Increasing",
     "Ints",
+    "Invented",
     "Labels",
     "Law",
     "Learning",
@@ -98,7 +99,9 @@ __all__ = [
     "Need",
     "Number",
     "OfColumn",
+    "Opening",
     "Option",
+    "Outcome",
     "OverField",
     "Pair",
     "Part",

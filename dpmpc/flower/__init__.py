@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dpmpc.flower.prepared import Prepared, prepare
     from dpmpc.flower.questions import ask, private_answers
     from dpmpc.flower.strategy import PrivateStrategy
-    from dpmpc.flower.tables import prepare_questions
+    from dpmpc.flower.tables import check_records, prepare_questions
     from dpmpc.flower.update import dimension_of
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "PrivateStrategy",
     "ShareParty",
     "ask",
+    "check_records",
     "dimension_of",
     "prepare",
     "prepare_questions",
@@ -35,6 +36,7 @@ _HOMES = {
     "PrivateStrategy": "strategy",
     "ShareParty": "party",
     "ask": "questions",
+    "check_records": "tables",
     "dimension_of": "update",
     "prepare": "prepared",
     "prepare_questions": "tables",

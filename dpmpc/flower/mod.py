@@ -2,29 +2,23 @@
 
 It goes first among a ClientApp's mods, so that it sees what all others make of a reply. What the ClientApp returns
 stays here: of its arrays, the change against the arrays that came is clipped, rounded, shared and sealed for the
-parties; its metrics are dropped. Evaluation and queries are refused unless they are allowed: their replies would go out
-as they are.
+parties; its metrics are dropped, and so is what it fails with: `client` says in which order. Evaluation and queries are
+refused unless they are allowed: their replies would go out as they are.
 """
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
-from dpmpc.aggregation.wire.frames import TOKEN_BYTES
-from dpmpc.errors import DpmpcError, UsageError, public_text
-from dpmpc.flower.client import Asked, Sealer
+from dpmpc.errors import UsageError
+from dpmpc.flower.client import Sealer, log_refusal
 from dpmpc.flower.client_ledger import check_budget_has_data
-from dpmpc.flower.heads import names_of
 from dpmpc.flower.prepared import Prepared, read_prepared
-from dpmpc.flower.sealing import Purpose
-from dpmpc.flower.update import change, numpy_arrays
-from dpmpc.flower.words import BOUND, OWNER, PLAN, RECORD, RELEASE, SEALED, SHARES, TOKEN, TOLD, needs_flower
+from dpmpc.flower.update import change, dimension_of, numpy_arrays
+from dpmpc.flower.words import OWNER, PLAN, RECORD, REFUSED, RELEASE, SEALED, SHARES, needs_flower
 from dpmpc.folders import said_path
-from dpmpc.learning.adaptive_clipping import ClippingBound
-from dpmpc.privacy.checks import check_positive
 
 try:
     from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, RecordDict
@@ -41,39 +35,41 @@ def private_mod(
     limits: Limits = NO_LIMITS,
     evaluate: bool = False,
     account: Path | str | None = None,
+    owners: int | Collection[int] | None = None,
 ) -> "PrivateMod":
     """A mod for `ClientApp(mods=[private_mod("flower.json")])`.
 
     `prepared`: what `prepare` wrote; this client trusts that file's keys and no word of the server's. `limits`: what
     the plan must keep, or this client takes no part; their budget counts all that the account remembers of the data.
     `evaluate`: whether replies to evaluation and queries may leave as they are, outside the promise. `account`: the
-    folder that remembers for which releases this client has sealed, and what they spent, by default this user's account
-    (docs/privacy.md). Errors: UsageError where the plan does not keep the limits.
+    folder that remembers which owner of the plan this client is, for which releases it has sealed, and what they spent,
+    by default this user's account (docs/privacy.md). `owners`: which owner this client is, by its own word; or which
+    clients share the account, each with a partition-id of its own, as in a simulation. Without it an account is one
+    owner: of the number of the node's partition-id, else the first that the server offers. Errors: UsageError where the
+    plan does not keep the limits.
     """
-    return PrivateMod(prepared, limits, evaluate, None if account is None else said_path(account, "account"))
+    folder = None if account is None else said_path(account, "account")
+    return PrivateMod(prepared, limits, evaluate, folder, owners)
 
 
 class Sealing:
     """What a client that seals shares does, whatever they are of."""
 
-    def __init__(self, prepared: Prepared, limits: Limits, account: Path | None) -> None:
-        self._prepared, self._sealer = prepared, Sealer(prepared, limits, account)
+    def __init__(
+        self, prepared: Prepared, limits: Limits, account: Path | None, owners: int | Collection[int] | None
+    ) -> None:
         check_budget_has_data(limits)
-        _ = self._prepared.digest  # derived once: it goes with this object to a simulation's processes
+        self._prepared, self._sealer = prepared, Sealer(prepared, limits, account, owners)
 
-    def answered(self, message: Message, context: Context, make: Callable[[int], Floats | Message]) -> Message:
-        """Sealed shares of the vector that `make` gives for this client's number in the plan, or its own reply where it
-        has one. Errors: none that a client can be at fault for: the reply is then Flower's error reply, which says why
-        and nothing of a vector."""
-        try:
-            asked = self._asked(message, context)
-            made = make(asked.purpose.owner)
-            return made if isinstance(made, Message) else self._reply(message, made, asked)
-        except DpmpcError as error:
-            return refused(message, self._sealer.public(public_text(error)))
-
-    def _reply(self, message: Message, vector: Floats, asked: Asked) -> Message:
-        sealed, purpose = self._sealer.sealed(vector, asked), asked.purpose
+    def answered(self, message: Message, context: Context, make: Callable[[int], Floats]) -> Message:
+        """Sealed shares of the vector that `make` gives for this client's number in the plan, which it is asked for
+        when the release is spent; or the one reply that says that this client takes no part. Takes what dpmpc added out
+        of the message."""
+        said = message.content.pop(RECORD, None)
+        found = self._sealer.answered(said, context.node_config.get("partition-id"), make)
+        if found is None:
+            return refused(message)
+        purpose, sealed = found
         shares = {
             str(party): Array(dtype="uint8", shape=(len(share),), stype=SEALED, data=share)
             for party, share in enumerate(sealed)
@@ -81,80 +77,53 @@ class Sealing:
         about = ConfigRecord({PLAN: self._prepared.digest.hex(), RELEASE: purpose.release, OWNER: purpose.owner})
         return Message(RecordDict({RECORD: about, SHARES: ArrayRecord(shares)}), reply_to=message)
 
-    def _asked(self, message: Message, context: Context) -> Asked:
-        """What the server's message says; takes what dpmpc added out of it. Errors: UsageError for another plan, what
-        no plan has, what was sealed before, and an account that was put back."""
-        plan = self._prepared.plan
-        asked = message.content.pop(RECORD, None)
-        if asked is None:
-            raise UsageError(
-                "the server must ask for shares; its message does not; wrap its strategy in PrivateStrategy"
-            )
-        theirs, mine = str(asked.get(PLAN)), self._prepared.digest.hex()
-        if theirs != mine:
-            raise UsageError(
-                f"server and clients must have the same plan and keys; the server has {theirs[:8]}, this client "
-                f"{mine[:8]}; copy flower.json again"
-            )
-        release = asked.get(RELEASE)
-        if not isinstance(release, int) or not 0 <= release < plan.releases:
-            raise UsageError(f"the plan has {plan.releases} releases; the server asks for another; plan more rounds")
-        bound = plan.adaptive
-        if bound is not None:
-            bound = ClippingBound(check_positive("the clipping bound", asked.get(BOUND)), bound.quantile, bound.rate)
-        token = str(asked.get(TOKEN))
-        if not re.fullmatch(f"[0-9a-f]{{{2 * TOKEN_BYTES}}}", token):
-            raise UsageError("the server must carry the token that its parties drew; its message has none; update it")
-        purpose = Purpose(self._prepared.digest, bytes.fromhex(token), release, self._owner(asked.get(OWNER), context))
-        told = names_of(asked.get(TOLD), self._prepared, purpose.owner) if self._prepared.shows_heads else []
-        found = Asked(purpose, bound, told, numbered="partition-id" in context.node_config)
-        self._sealer.check(found)
-        return found
-
-    def _owner(self, offered: Any, context: Context) -> int:
-        """This client's number in the plan: its partition's, where the node has one, else the one that the server
-        offered first. It is one owner for the whole run, or the promise would count it once and it would send twice."""
-        mine = context.node_config.get("partition-id", offered)
-        owner = int(mine) if isinstance(mine, int | str) and str(mine).isdecimal() else -1
-        owners = self._prepared.plan.owners
-        if not 0 <= owner < owners:
-            raise UsageError(f"the plan has {owners} owners, 0 to {owners - 1}; this client would be {mine}; plan more")
-        known = context.state.get(RECORD)
-        if known is not None and known.get(OWNER) != owner:
-            raise UsageError(
-                f"a client is one owner in a run; this one was {known.get(OWNER)}, and is asked as {owner}"
-            )
-        context.state[RECORD] = ConfigRecord({OWNER: owner})
-        return owner
-
 
 class PrivateMod(Sealing):
     """See `private_mod`."""
 
     def __init__(
-        self, prepared: Prepared | Path | str, limits: Limits, evaluate: bool, account: Path | None = None
+        self,
+        prepared: Prepared | Path | str,
+        limits: Limits,
+        evaluate: bool,
+        account: Path | None = None,
+        owners: int | Collection[int] | None = None,
     ) -> None:
-        super().__init__(read_prepared(prepared), limits, account)
+        super().__init__(read_prepared(prepared), limits, account, owners)
         self._evaluate = evaluate
-        limits.check_owner(self._prepared.plan, 0, vectors=True)  # any: which one it is the server says later
+        limits.check_owner(self._prepared.plan, 0, vectors=True)  # any: each is looked at when it is asked
 
     def __call__(self, message: Message, context: Context, call_next: CallNext) -> Message:
         if not str(message.metadata.message_type).startswith("train"):
             if self._evaluate:
                 return call_next(message, context)
-            kind = str(message.metadata.message_type)
-            return refused(
-                message,
-                f"what a client replies to {kind} leaves outside the promise; this client allows none; give its "
-                "private_mod evaluate=True",
+            log_refusal(
+                UsageError(
+                    f"what a client replies to {message.metadata.message_type} leaves outside the promise; this client "
+                    "allows none; give its private_mod evaluate=True"
+                )
             )
-        return self.answered(message, context, lambda owner: self._train(message, context, call_next))
+            return refused(message)
+        try:
+            before = self._model(message)
+        except Exception as error:  # noqa: BLE001 (as in `Sealer.answered`)
+            log_refusal(error)
+            return refused(message)
+        return self.answered(message, context, lambda owner: self._train(before, message, context, call_next))
 
-    def _train(self, message: Message, context: Context, call_next: CallNext) -> Floats | Message:
-        """The change of the model; the app's reply, where that is an error."""
-        before = _arrays(message.content, "the server's message")
+    def _model(self, message: Message) -> dict[str, Any]:
+        """The arrays that the server sends. Errors: UsageError for others than the plan is for."""
+        before, d = _arrays(message.content, "the server's message"), self._prepared.model_dimension
+        if (found := dimension_of(before)) != d:
+            raise UsageError(f"the plan is for models of {d} numbers; the server sends {found}; prepare again")
+        return before
+
+    def _train(self, before: dict[str, Any], message: Message, context: Context, call_next: CallNext) -> Floats:
+        """The change of the model. Secret, and so is every error."""
         reply = call_next(message, context)
-        return reply if reply.has_error() else change(before, _arrays(reply.content, "the ClientApp's reply"))
+        if reply.has_error():
+            raise UsageError(f"the ClientApp must train; it replies with an error: {reply.error.reason}; mend the app")
+        return change(before, _arrays(reply.content, "the ClientApp's reply"))
 
 
 def _arrays(content: Any, what: str) -> dict[str, Any]:
@@ -165,6 +134,6 @@ def _arrays(content: Any, what: str) -> dict[str, Any]:
     return numpy_arrays(records[0])
 
 
-def refused(message: Message, why: str) -> Message:
-    """Flower's error reply."""
-    return Message(Error(code=ErrorCode.MOD_FAILED_PRECONDITION, reason=why), reply_to=message)
+def refused(message: Message) -> Message:
+    """Flower's error reply, in the same words for every reason."""
+    return Message(Error(code=ErrorCode.MOD_FAILED_PRECONDITION, reason=REFUSED), reply_to=message)

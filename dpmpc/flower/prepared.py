@@ -2,13 +2,14 @@
 
 import base64
 import hashlib
-import inspect
 import json
 from pathlib import Path
-from typing import Any, Self
+from typing import Self, Unpack
 
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.identities import shows_accounts
+from dpmpc.aggregation.plan.keywords import PlanKeywords
+from dpmpc.aggregation.plan.of_vectors import OfVectors
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
@@ -17,7 +18,7 @@ from dpmpc.folders import make_folder, write_file
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.privacy.heads import HEAD
-from dpmpc.settings import only_known
+from dpmpc.settings import keywords
 
 VERSION = 1
 FILE = "flower.json"
@@ -107,14 +108,14 @@ def key_path(folder: Path, party: int) -> Path:
     return folder / f"party{party}.share.key"
 
 
+@keywords(OfVectors)
 def prepare(
     folder: Path | str,
     *,
     owners: int,
     dimension: int,
     clip: float,
-    min_owners: int | None = None,
-    **settings: Any,
+    **settings: Unpack[PlanKeywords],
 ) -> Prepared:
     """Writes the plan of a Flower run and the parties' keys into `folder`: flower.json, which is public and goes with
     the app, and party<i>.share.key, of which each party gets its own alone.
@@ -124,19 +125,14 @@ def prepare(
     default; `settings`: as of `Plan.create`, `releases` being the rounds. Errors: UsageError for what no run can do,
     for `records` (whole updates are clipped, not records' parts), and where keys are in the folder already.
     """
-    only_known(settings, inspect.signature(Plan.create).parameters, "dpmpc.flower.prepare")
     if settings.get("security") == "active":
         raise UsageError(
             "under Flower clients are sampled, and some fail, and active security needs all of them in every round; "
             "got <<security=active>>; use <<security=semi-honest>>"
         )
-    plan = Plan.create(
-        owners=owners,
-        dimension=dimension,
-        clip=clip,
-        min_owners=max(1, owners // 2) if min_owners is None else min_owners,
-        **settings,
-    )
+    if settings.get("min_owners") is None:
+        settings["min_owners"] = max(1, owners // 2)
+    plan = Plan.create(owners=owners, dimension=dimension, clip=clip, **settings)
     return written(plan, folder)
 
 
@@ -147,7 +143,7 @@ def written(plan: Plan, folder: Path | str) -> Prepared:
     folder = Path(folder)
     make_folder(folder, "the keys' folder must be one that can be written")
     prepared = Prepared(plan, tuple(write_key(key_path(folder, party)) for party in range(plan.parties)))
-    write_file(folder / FILE, prepared.to_text())
+    write_file(folder / FILE, prepared.to_text(), public=True)
     return prepared
 
 

@@ -6,7 +6,7 @@ see none of it.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -14,7 +14,7 @@ from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.here import Here, ServerKeywords
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
-from dpmpc.errors import PeerError, RecordError, UsageError
+from dpmpc.errors import PeerError, UsageError
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.messages import asking, read_replies
 from dpmpc.flower.mod import Sealing
@@ -47,15 +47,16 @@ def private_answers(
     limits: Limits = NO_LIMITS,
     account: Path | str | None = None,
     spelling: Spelling = PLAIN,
+    owners: int | Collection[int] | None = None,
 ) -> "PrivateAnswers":
     """What a ClientApp does with a query: `client.query()(private_answers("flower.json", records))`.
 
     `records`: a file, a data frame and so on, as of `dpmpc.stats`, or a function of Flower's context that returns one;
-    `spelling`: how they are spelled. What is wrong with them this process logs; the server reads that something is. The
-    rest as of `private_mod`. Errors: UsageError for a plan that asks nothing, or
-    does not keep the limits.
+    `spelling`: how they are spelled. Where they do not fit the plan zeros are sealed, this process logs what is wrong,
+    and nobody else can tell: `check_records` says it before. The rest as of `private_mod`. Errors: UsageError for a
+    plan that asks nothing, or does not keep the limits.
     """
-    return PrivateAnswers(read_prepared(prepared), records, limits, account, spelling)
+    return PrivateAnswers(read_prepared(prepared), records, limits, account, spelling, owners)
 
 
 class PrivateAnswers(Sealing):
@@ -68,24 +69,21 @@ class PrivateAnswers(Sealing):
         limits: Limits,
         account: Path | str | None,
         spelling: Spelling,
+        owners: int | Collection[int] | None,
     ) -> None:
         asked_in(prepared)
         limits.check(prepared.plan)
-        super().__init__(prepared, limits, None if account is None else said_path(account, "account"))
-        self._records, self._limits, self._spelling = records, limits, spelling
+        super().__init__(prepared, limits, None if account is None else said_path(account, "account"), owners)
+        self._records, self._spelling = records, spelling
 
     def __call__(self, message: Message, context: Context) -> Message:
-        """Sealed shares of what this client's records come to; an error reply that says why not."""
+        """Sealed shares of what this client's records come to; zeros' where they come to nothing, and its own log says
+        why not."""
         return self.answered(message, context, lambda owner: self._mean(owner, context))
 
     def _mean(self, owner: int, context: Context) -> Floats:
-        self._limits.check_owner(self._prepared.plan, owner)
         source = self._records(context) if callable(self._records) else self._records
-        try:
-            return mean_of(self._prepared.plan, owner, source, self._spelling)
-        except UsageError as error:  # it may name files and columns, or quote records, which the server is not to read
-            LOG.error("your records: %s", error)
-            raise error if isinstance(error, RecordError) else RecordError(error.message) from None
+        return mean_of(self._prepared.plan, owner, source, self._spelling)
 
 
 @keywords(Here)

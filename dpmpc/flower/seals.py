@@ -2,17 +2,19 @@
 
 Sealed shares are bound to the attempt that the parties drew a token for, so those of one attempt open in no other. A
 server that ends an attempt and begins another could still have clients seal their vectors anew for the same release,
-and see one more sum of it in each. So a client writes down what it is about to seal for, and refuses the second time: a
-release that was lost is lost. What was asked is remembered by plan and owner, in a file that grows by one short line
-a release.
+and see one more sum of it in each. So a client writes down what it is about to seal for, before its vector is computed,
+and refuses the second time: a release that was lost is lost. What was asked is remembered by plan and owner, in a file
+that grows by one short line a release.
 """
 
 import fcntl
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dpmpc.aggregation.owner.standing import FOLDER
 from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import Purpose
 from dpmpc.folders import make_folder
@@ -29,23 +31,32 @@ class Seals:
 
     def __init__(self, folder: Path, digest: bytes) -> None:
         """`digest`: of the plan and the parties' keys. Touches nothing."""
-        self._path = folder / "seals" / f"{digest.hex()[:32]}.txt"
+        self._path = folder / FOLDER / f"{digest.hex()[:32]}.txt"
 
     def check(self, purpose: Purpose) -> None:
         """Errors: UsageError for a release that this owner has sealed for, and where nothing can be remembered."""
+        with self.turn(purpose):
+            pass
+
+    def remember(self, purpose: Purpose) -> None:
+        """On disk when this returns. Errors: as `check`."""
+        with self.turn(purpose) as remember:
+            remember()
+
+    @contextmanager
+    def turn(self, purpose: Purpose) -> Iterator[Callable[[], None]]:
+        """For one client at a time while inside: what is given remembers this release, on disk when it returns. Errors:
+        as `check`."""
         with self._open() as descriptor:
             _refuse_second(descriptor, purpose)
 
-    def remember(self, purpose: Purpose, spend: Callable[[], None] = lambda: None) -> None:
-        """On disk when this returns; to be called before the vector is shared. `spend`: what is written before, by one
-        client at a time. Errors: as `check`, and those of `spend`."""
-        with self._open() as descriptor:
-            _refuse_second(descriptor, purpose)
-            spend()
-            try:
-                write_whole(descriptor, b"\n" + _line(purpose) + b"\n")  # after what may be half a line
-            except OSError as error:
-                raise self._unwritable(error) from None
+            def remember() -> None:
+                try:
+                    write_whole(descriptor, b"\n" + _line(purpose) + b"\n")  # after what may be half a line
+                except OSError as error:
+                    raise self._unwritable(error) from None
+
+            yield remember
 
     @contextmanager
     def _open(self) -> Iterator[int]:
@@ -69,13 +80,12 @@ class Seals:
 
 
 def _line(purpose: Purpose) -> bytes:
-    return f"{purpose.owner} {purpose.release} {purpose.token.hex()}".encode()
+    return f"{purpose.owner:d} {purpose.release:d} {purpose.token.hex()}".encode()
 
 
 def _refuse_second(descriptor: int, purpose: Purpose) -> None:
-    mine = _line(purpose).rpartition(b" ")[0] + b" "
-    content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-    if any(line.startswith(mine) for line in content.split(b"\n")):
+    mine = re.compile(rb"^%d %d " % (purpose.owner, purpose.release), re.M)
+    if mine.search(os.pread(descriptor, os.fstat(descriptor).st_size, 0)):
         raise UsageError(
             f"a client seals once for each release of a run; owner {purpose.owner} has for release {purpose.release}; "
             "skip that release, or prepare a new run"

@@ -4,14 +4,15 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from dpmpc.aggregation.plan.grid import Floats
+from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import RecordError
-from dpmpc.flower.prepared import Prepared, written
+from dpmpc.errors import RecordError, UsageError, owner_text
+from dpmpc.flower.prepared import Prepared, read_prepared, written
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.staging import held
@@ -22,7 +23,8 @@ from dpmpc.records.persons import persons_at
 from dpmpc.records.planned import OTHER_SIZES, other_sizes
 from dpmpc.records.schema import Schema
 from dpmpc.runs.questions import asked_of, check_read
-from dpmpc.runs.stats import bounds_of, foreseen, plan_of_tables
+from dpmpc.runs.stats import OfTables, bounds_of, foreseen, plan_of_tables
+from dpmpc.settings import keywords
 from dpmpc.statistics.expected import refuse_hopeless
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables, asked_by
@@ -30,6 +32,7 @@ from dpmpc.statistics.tables import Tables, asked_by
 LOG = logging.getLogger("flwr")
 
 
+@keywords(OfTables)
 def prepare_questions(
     folder: Path | str,
     queries: Sequence[str | Mapping[str, Any]],
@@ -39,10 +42,9 @@ def prepare_questions(
     schema: Schema | Path | str | None = None,
     bounds: Mapping[str, Any] | Path | str | None = None,
     models: Mapping[str, Path | str | Model] | None = None,
-    min_owners: int | None = None,
     capacity: bool = False,
     hopeless: bool = False,
-    **settings: Any,
+    **settings: Unpack[SourceKeywords],
 ) -> Prepared:
     """As `prepare`, for one release of answers to questions: writes flower.json and the parties' keys.
 
@@ -55,6 +57,7 @@ def prepare_questions(
     public = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
     tables = asked_of(queries, public, bounds, models)
     rows = int(settings.get("person_rows", 1)) if settings.get("person") is not None else 1
+    min_owners = settings.pop("min_owners", None)
     plan = plan_of_tables(
         tables, [size * rows for size in sizes], data_id, data_id, settings, bounds_of(public, tables),
         capacity=capacity, by_person=True,
@@ -68,6 +71,16 @@ def prepare_questions(
 def asked_in(prepared: Prepared) -> Tables:
     """The questions of a plan. Errors: UsageError where it asks none."""
     return asked_by(prepared.plan.source)
+
+
+def check_records(prepared: Prepared | Path | str, owner: int, records: Source, spelling: Spelling = PLAIN) -> None:
+    """Returns if an owner's records fit a plan of questions: for the owner itself, before a run, in which nobody is
+    told that they do not. Errors: UsageError, in words that may quote them."""
+    given = read_prepared(prepared)
+    asked_in(given)
+    if not 0 <= owner < given.plan.owners:
+        raise UsageError(f"owners are numbered from 0; got owner {owner} of {given.plan.owners}; mend the index")
+    mean_of(given.plan, owner, records, spelling)
 
 
 def mean_of(plan: Plan, owner: int, records: Source, spelling: Spelling = PLAIN) -> Floats:
@@ -87,7 +100,7 @@ def mean_of(plan: Plan, owner: int, records: Source, spelling: Spelling = PLAIN)
         except RecordError as error:  # one owner among others: its values stop no round but by its word
             if spelling.misfits == "ask":
                 raise
-            LOG.warning("your records: %s", error)
+            LOG.warning("your records: %s", owner_text(error))
         if plan.capacity:
             found = fitting(found, (plan.sizes[owner] // rows,))
         planned, sizes = (plan.sizes[owner],), tuple(units * rows for units in found)

@@ -12,6 +12,7 @@ OWNER = "owner"  # offered by the server; in a reply, the client's own
 BOUND = "bound"  # of clipping, where it adapts
 SHARES = "dpmpc.shares"  # an ArrayRecord: the sealed shares, by party
 SEALED = "dpmpc.sealed"  # how an Array of it is to be read: as it is
+REFUSED = "this client takes no part in what was asked; its own log says why"  # whatever the reason is
 
 
 def needs_flower(error: ImportError) -> UsageError:

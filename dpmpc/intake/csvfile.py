@@ -255,13 +255,18 @@ def distinct_names(found: Sequence[str]) -> tuple[list[str], list[str]]:
     return names, notes
 
 
-def _relation(path: Path, width: int, separator: str, skip: int, numbers: Collection[str] = ()) -> str:
-    """SQL for the records of a text file. `numbers`: columns c0, c1, ... that are read as numbers, not as texts."""
+def _relation(
+    path: Path, width: int, separator: str, skip: int, numbers: Collection[str] = (), *, longest: int = 0,
+    ends: bool = False,
+) -> str:  # fmt: skip
+    """SQL for the records of a text file. `numbers`: columns c0, c1, ... that are read as numbers, not as texts.
+    `longest`: bytes that a row may have, where that is more than usual. `ends`: lines end in \\n."""
+    most = ", new_line='\\n'" * ends
     columns = ", ".join(f"'c{k}': '{'DOUBLE' if f'c{k}' in numbers else 'VARCHAR'}'" for k in range(width))
     return (
         f"read_csv({path_literal(path)}, auto_detect=false, header=false, skip={skip}, delim={literal(separator)},"
-        f" quote='\"', escape='\"', strict_mode=true, null_padding=false, max_line_size={_LONGEST_LINE},"
-        f" compression='none', columns={{{columns}}})"
+        f" quote='\"', escape='\"', strict_mode=true, null_padding=false, max_line_size={max(_LONGEST_LINE, longest)},"
+        f" compression='none'{most}, columns={{{columns}}})"
     )
 
 
@@ -352,12 +357,22 @@ def _clean(path: Path, clean: Path, name: str, separator: str, comment: str | No
         )
 
 
-def write_csv(rows: Iterable[Sequence[object]], path: Path) -> None:
-    """Writes rows for `open_spooled`: floats as their shortest exact text, None as an empty field."""
+def write_csv(rows: Iterable[Sequence[str | None]], path: Path) -> int:
+    """Writes rows for `spooled`, None as an empty field. Returns how many bytes the longest row has at most."""
+    longest = 0
+
+    def measured() -> Iterator[Sequence[str | None]]:
+        nonlocal longest
+        for row in rows:
+            longest = max(longest, sum(8 * len(value) + 3 for value in row if value is not None) + 3 * len(row))
+            yield row
+
     with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
+        csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(measured())
+    return longest
 
 
-def spooled(path: Path, width: int) -> str:
-    """The relation of a CSV file without header that `write_csv` or a database wrote."""
-    return _relation(path, width, ",", 0)
+def spooled(path: Path, width: int, longest: int = 0) -> str:
+    """The relation of a CSV file without header that `write_csv` or a database wrote, none of whose rows has more bytes
+    than `longest`. Its lines end in \\n, whatever stands in its fields."""
+    return _relation(path, width, ",", 0, longest=longest, ends=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import glob
 import hashlib
 import itertools
+import os
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,7 +17,7 @@ from typing import Any
 
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.intake.csvfile import encoding_of, open_csv, other_kind, readable, scan, transcoded
-from dpmpc.intake.engine import duckdb, explained
+from dpmpc.intake.engine import duckdb, explained, registered
 from dpmpc.intake.packed import packing, unpack
 from dpmpc.intake.reading import path_literal
 from dpmpc.intake.spelling import PLAIN, Spelling
@@ -49,6 +51,17 @@ def open_files(
     return _joined(tables, Path(source).name or str(source), connection)
 
 
+def _named(path: Path, folder: Path) -> Path:
+    """The path, or a link to the file whose name is text, where an older system wrote the name in other bytes."""
+    text = os.fsencode(path).decode(errors="replace")
+    if text == str(path):
+        return path
+    plain = "".join(letter for letter in Path(text).name if letter != "\ufffd")
+    link = Path(tempfile.mkdtemp(dir=folder)) / (plain if plain.strip(".") else "records")
+    link.symlink_to(path.absolute())
+    return link
+
+
 def open_file(
     path: Path,
     connection: duckdb.DuckDBPyConnection,
@@ -66,6 +79,7 @@ def open_file(
 
     Errors: as for each kind; a file that changed while it was unpacked.
     """
+    path = _named(path, folder)
     name = path.name
     readable(path)
     suffix = kind or _suffix(path)
@@ -275,7 +289,7 @@ def _arrow(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:
         opened = dataset.dataset(path, format="ipc")
         check_width(len(opened.schema.names), path.name)
         view = f"arrow_{abs(hash(str(path)))}"
-        connection.register(view, opened)
+        registered(connection, view, opened)
         return described(view, path.name, list(opened.schema.names), connection)
     except (pa.ArrowException, OSError):
         raise UsageError(

@@ -260,6 +260,7 @@ def connect(folder: Path | None, memory: int | None, threads: int | None = None)
         "autoload_known_extensions": False,
         "allow_community_extensions": False,
         "preserve_insertion_order": True,
+        "pandas_analyze_sample": 0,  # no type is found in values: a column of objects is one of texts
         "disabled_optimizers": "in_clause",  # it makes a join of `x IN (...)`, and so works out x where nobody needs it
         "threads": threads or os.cpu_count() or 1,
     }

@@ -9,7 +9,7 @@ from typing import IO, Any
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
-from dpmpc.intake.engine import duckdb
+from dpmpc.intake.engine import duckdb, registered
 from dpmpc.intake.files import pyarrow_module
 from dpmpc.intake.reading import literal
 from dpmpc.intake.table import connect
@@ -46,7 +46,7 @@ def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
         else:
             squeeze = f", COMPRESSION {packed}" if packed and "parquet" not in _FORMATS[suffix] else ""
             with connect(None, None) as connection:
-                connection.register("predictions", dict(columns))
+                registered(connection, "predictions", dict(columns))
                 connection.execute(f"COPY predictions TO {literal(str(part))} ({_FORMATS[suffix]}{squeeze})")
         os.replace(part, path)
     except (OSError, duckdb.Error) as error:

@@ -34,9 +34,13 @@ def read_written(path: Path, kind: type[Value], what: str) -> Value:
     try:
         text = text_of(path, what)
     except OSError as error:
-        raise UsageError(f"{what} file must be readable; {path}: {error.strerror}; check the path") from None
+        raise UsageError(
+            f"{what} file must be readable; {path}: {error.strerror}; check the path", code="path"
+        ) from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"{what} file is UTF-8; {path.name} is not at byte {error.start}; save it as UTF-8") from None
+        raise UsageError(
+            f"{what} file is UTF-8; {path.name} is not at byte {error.start}; save it as UTF-8", code="file"
+        ) from None
     return written(text, kind, what, path.name, toml=path.suffix == ".toml")
 
 
@@ -45,7 +49,9 @@ def no_pipe(path: Path, what: str) -> Path:
     where there is nothing."""
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a folder says so itself
-        raise UsageError(f"{what} file is read more than once; {path} is a pipe or a device; save it as a file")
+        raise UsageError(
+            f"{what} file is read more than once; {path} is a pipe or a device; save it as a file", code="path"
+        )
     return path
 
 
@@ -55,7 +61,8 @@ def text_of(path: Path, what: str, encoding: str = "utf-8-sig") -> str:
     size = no_pipe(path, what).stat().st_size
     if size > _LARGEST:
         raise UsageError(
-            f"{what} file has up to {_LARGEST >> 20} MB; {path} has {size:,} bytes; name the right file"
+            f"{what} file has up to {_LARGEST >> 20} MB; {path} has {size:,} bytes; name the right file",
+            code="file",
         )
     return path.read_text(encoding=encoding)
 
@@ -68,7 +75,7 @@ def written(text: str, kind: type[Value], what: str, name: str, *, toml: bool = 
     except (ValueError, RecursionError) as error:
         language = "TOML" if toml else "JSON"
         said = "it is nested too deep" if isinstance(error, RecursionError) else _twice(str(error), text)
-        raise UsageError(f"{what} file is {language}; {name}: {said}; correct it") from None
+        raise UsageError(f"{what} file is {language}; {name}: {said}; correct it", code="file") from None
     return checked(value, kind, what, name, text)
 
 
@@ -121,7 +128,8 @@ def checked(value: Any, kind: type[Value], what: str, name: str, text: str = "")
         place = _keyed(value, kind, found[1]) if found else ""
         message = message[: found.start()] if found else message
         raise UsageError(
-            f"{what} is checked when it is read; {_where(name, place, text)}: {_said(message, kind)}"
+            f"{what} is checked when it is read; {_where(name, place, text)}: {_said(message, kind)}",
+            code="file",
         ) from None
 
 

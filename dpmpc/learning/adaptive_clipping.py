@@ -31,6 +31,7 @@ WEIGHT = 0.5
 SPREAD = math.sqrt(4.0 + WEIGHT**2)
 NORM = math.sqrt(1.0 + WEIGHT**2 / 4)
 """The largest norm of an owner's row."""
+_ROUNDING = 1e-9  # relative, of a product of so many factors
 _FARTHEST = 1e9  # factors by which the bound may leave its start: a run cannot overflow
 
 
@@ -51,6 +52,19 @@ class ClippingBound:
             raise UsageError(f"the quantile lies between 0 and 1; got {self.quantile:g}; the median is 0.5")
         if self.start == 0.0:
             object.__setattr__(self, "start", self.value)
+
+    def at(self, value: object, releases: int) -> "ClippingBound":
+        """The state with the bound `value`, after at most so many releases, some of which may be lost. Errors:
+        UsageError for a bound that no opened means lead to: each moves it by a factor exp(rate (gamma - fraction)) with
+        a fraction in [0, 1]."""
+        lowest = max(self.start * math.exp(-self.rate * (1 - self.quantile) * releases), self.start / _FARTHEST)
+        highest = min(self.start * math.exp(min(self.rate * self.quantile * releases, 700.0)), self.start * _FARTHEST)
+        if type(value) not in (int, float) or not lowest * (1 - _ROUNDING) <= value <= highest * (1 + _ROUNDING):  # type: ignore[operator]
+            raise UsageError(
+                f"a clipping bound that adapts lies between {lowest:g} and {highest:g} after {releases} releases; the "
+                f"one that was given is {value!r:.40}; take no part, or plan again"
+            )
+        return replace(self, value=float(value))  # type: ignore[arg-type]
 
     def encode(self, vectors: Floats) -> Floats:
         """(m, d + 1) what owners send for their vectors (m, d): rows of norm at most NORM. Secret."""

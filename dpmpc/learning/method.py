@@ -17,16 +17,18 @@ from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import Weighted, check_weights
 from dpmpc.learning.losses import Loss
-from dpmpc.learning.of_schema import described, invented_of
+from dpmpc.learning.of_schema import described, invented_of, surveyed_away
 from dpmpc.learning.settings import Average, Descent
-from dpmpc.learning.source import Following, Invented, Schedule, Source, Sum, owner_factors
+from dpmpc.learning.source import Following, Invented, Opening, Schedule, Source, Sum, owner_factors
 from dpmpc.learning.survey_columns import Draft, columns_line
 from dpmpc.learning.task import TASKS, Task
+from dpmpc.outcome import Outcome
 from dpmpc.privacy.checks import check_count, check_positive
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_sensitivity
-from dpmpc.records.blocks import Records
+from dpmpc.records import Dataset
+from dpmpc.records.blocks import Records, in_memory
 from dpmpc.records.schema import Schema
 from dpmpc.registry import Registry
 from dpmpc.settings import values_of
@@ -106,6 +108,21 @@ class Learning(Descent, Source):
     @property
     def settled(self) -> dict[str, Any]:
         return values_of(self, Descent) | {name: getattr(self, name) for name in ("method", "task", "lam", "average")}
+
+    def outcome(self, opened: Opening) -> Outcome:
+        """The model, the same that every owner writes; nothing where no schema says what it is of."""
+        if opened.schema is None:
+            return Outcome()
+        from dpmpc.learning.learner import Learner  # which learns by a method
+        from dpmpc.learning.model import model_file
+
+        schema = Schema.from_json(opened.schema)
+        nothing = in_memory(np.empty((0, len(schema.feature_names))), np.empty(0))
+        learner = Learner(self, opened.releases, nothing, (0,), opened.sums[0].noise / opened.divisor)
+        for each in opened.sums:
+            learner.apply(each.total / each.count)
+        data = Dataset(opened.data, schema, nothing, 0, left_out=surveyed_away(opened.draft, schema))
+        return Outcome(files={self.RESULT: model_file(learner.model, data, opened.run, self.weights)})
 
     @property
     def comes_to(self) -> str:

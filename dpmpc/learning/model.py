@@ -1,5 +1,6 @@
 """A trained model as a file: model.npz, without pickled objects."""
 
+import io
 import json
 import math
 import zipfile
@@ -11,7 +12,7 @@ import numpy as np
 
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
-from dpmpc.folders import carried_on, replaced
+from dpmpc.folders import carried_on, replaced, write_file
 from dpmpc.lazy import dataclass
 from dpmpc.learning.additive import Additive
 from dpmpc.learning.method import Floats
@@ -55,19 +56,25 @@ class Model:
 
 
 def write_model(path: Path, theta: Floats, dataset: Dataset, run_id: str, weights: Sequence[float] = ()) -> None:
-    """Writes model.npz, whole or not at all: theta (d,), feature_names (d,), preprocessing, columns and task as JSON
+    """Writes `model_file` whole or not at all."""
+    write_file(path, model_file(theta, dataset, run_id, weights))
+
+
+def model_file(theta: Floats, dataset: Dataset, run_id: str, weights: Sequence[float] = ()) -> bytes:
+    """The content of model.npz: theta (d,), feature_names (d,), preprocessing, columns and task as JSON
     text, weights of the classes, if any."""
-    with replaced(path) as beside, beside.open("wb") as file:
-        np.savez(
-            file,
-            theta=theta,
-            feature_names=np.array(dataset.feature_names),
-            preprocessing=np.array(json.dumps(dataset.preprocessing)),
-            columns=np.array(json.dumps(dataset.columns)),
-            task=np.array(dataset.task),
-            run=np.array(run_id),
-            weights=np.array(weights, dtype=np.float64),
-        )
+    file = io.BytesIO()
+    np.savez(
+        file,
+        theta=theta,
+        feature_names=np.array(dataset.feature_names),
+        preprocessing=np.array(json.dumps(dataset.preprocessing)),
+        columns=np.array(json.dumps(dataset.columns)),
+        task=np.array(dataset.task),
+        run=np.array(run_id),
+        weights=np.array(weights, dtype=np.float64),
+    )
+    return file.getvalue()
 
 
 def with_figures(path: Path, figures: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from dpmpc.errors import UsageError
 from dpmpc.learning.source import Invented
+from dpmpc.records.loading import NOTHING_STOOD_OUT
 from dpmpc.records.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
 
 _TEXTS = ("made up", "so too")
@@ -18,6 +19,16 @@ def described(schema: Schema | None) -> Schema:
             "owners map their records by the plan's schema; this plan has none; plan again with <<schema>>"
         )
     return schema
+
+
+def surveyed_away(draft: Schema | None, schema: Schema) -> tuple[tuple[str, str], ...]:
+    """The columns that a survey asked about and of which nothing stood out, so that they are not in the schema, each
+    with that reason; () where there was none."""
+    if draft is None:
+        return ()
+    known = {column.name for column in schema.columns}
+    names = (*(column.name for column in draft.columns), *draft.unknown)
+    return tuple((name, NOTHING_STOOD_OUT) for name in names if name not in known)
 
 
 def invented_of(schema: Schema) -> Iterator[tuple[str, Invented]]:

@@ -9,7 +9,7 @@ package in the group dpmpc.sources. Its fields are what is public and asked; pla
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
+from dpmpc.outcome import Answer, Level, Line, Number, Outcome
 from dpmpc.privacy.persons import Persons, larger, person_sensitivity
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_sensitivity, owner_weights
 from dpmpc.registry import Registry
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 PART = 1 << 20  # rows of a table whose sum is one term of an owner's
+FEW = 1000  # numbers that are shown one by one
 ALL = "*"  # the part that a stage of all records is of, where a plan parts them
 Invented = tuple[float, float] | Sequence[str]  # what made-up values lie between, or are one of
 
@@ -79,7 +81,7 @@ class Schedule:
 @dataclass(frozen=True)
 class Sum:
     """What a release opened, public: the sum over records, or over owners with equal weights, (d,); what it is divided
-    by for the mean; the deviation of the noise on each coordinate."""
+    by for the mean; the scale of the noise on each coordinate, which for Gaussian noise is its deviation."""
 
     total: Floats
     count: int
@@ -96,6 +98,47 @@ class Following:
     schema: dict[str, Any] | None = None
 
 
+@dataclass(frozen=True)
+class Opening:
+    """What the releases of a plan have opened, with what is public about it: all that an outcome is made of.
+
+    `sums`: of its own releases, in order; `owners`: those whose records are in the last, of `everybody`; `sizes`: how
+    many records these have, or places for them where they are not `counted`. `divisor`: what a sum over all owners is
+    divided by. `reach`: how many `Sum.noise` a coordinate's noise stays within with at least this probability, by the
+    exact law. `schema`: of the records, as JSON values; `draft`: what was known of it before a survey.
+    """
+
+    run: str
+    data: str
+    sums: tuple[Sum, ...]
+    owners: tuple[int, ...]
+    everybody: int
+    sizes: tuple[int, ...]
+    counted: bool
+    divisor: int
+    releases: int
+    guarantee: str
+    reach: Callable[[float], float]
+    schema: dict[str, Any] | None = None
+    draft: "Schema | None" = None
+
+    @property
+    def last(self) -> Sum:
+        return self.sums[-1]
+
+    @property
+    def mean(self) -> Floats:
+        """(d,) the mean that the last release opened, with its noise."""
+        return np.asarray(self.last.total / self.last.count)
+
+    def number(self, value: float, times: float = 1.0) -> Number:
+        """A coordinate of the mean, times a positive factor, with the deviation of its noise and its interval at
+        `Level().confidence`: the noise's exact law is symmetric, so that the interval is."""
+        noise, value = times * self.last.noise / self.last.count, times * value
+        half = self.reach(Level().confidence) * noise
+        return Number(value, noise, value - half, value + half)
+
+
 class Source(ABC):
     """What owners send in each release: vectors of known length and norm, which a change of records can move so far."""
 
@@ -108,6 +151,7 @@ class Source(ABC):
     MAKES: ClassVar[str] = "the sums"  # what comes of the releases, for people
     DOES: ClassVar[str] = "making the release"  # what a process is busy with meanwhile
     BEFORE: ClassVar[str] = "one that its own follow from"  # what releases of earlier stages were
+    REPORT: ClassVar[str] = "dpmpc.opened/1"  # the schema of the report.json of its one release
     STRICT: ClassVar[bool] = False  # whether a run ends at fields that are spelled otherwise than an owner said
 
     @property
@@ -197,9 +241,19 @@ class Source(ABC):
         `follows`."""
         return stage.source
 
-    def says(self, opened: Sum) -> dict[str, Any]:
-        """What an opened sum becomes, as JSON values, where an owner's process writes it down. Public."""
-        return {"mean": (opened.total / opened.count).tolist(), "deviation": opened.noise / opened.count}
+    def outcome(self, opened: Opening) -> Outcome:
+        """What its own releases, which have opened this, mean: numbers, files, a section of the report, lines. A
+        function of public numbers. By default the mean, and each of its coordinates with an interval if they are few.
+        """
+        mean, noise = opened.mean.tolist(), opened.last.noise / opened.last.count
+        lines = tuple(Line((str(k),), "mean", opened.number(value)) for k, value in enumerate(mean))
+        answers = (Answer(self.KIND, ("coordinate",), lines),) if len(lines) <= FEW else ()
+        return Outcome(answers, section={"mean": mean, "deviation": noise}, about=(opened.guarantee,))
+
+    def concluded(self, stages: Mapping[str, tuple["Source", Opening]]) -> Outcome:
+        """What the stages after its own releases mean for these, by name, with what was sent there: beside the files
+        of the run itself. By default nothing: each has its own outcome in its folder."""
+        return Outcome()
 
     def parted(self, data_id: str) -> "Parted | None":
         """Into which parts the source's own releases and the stages after part the records of this digest; None: all

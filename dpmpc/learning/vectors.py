@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.adaptive_clipping import NORM, ClippingBound
-from dpmpc.learning.source import Source, known_of, of_means, owner_factors
+from dpmpc.learning.source import Opening, Source, known_of, of_means, owner_factors
+from dpmpc.outcome import Outcome
 from dpmpc.privacy.checks import check_positive
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, owner_sensitivity
@@ -78,6 +79,10 @@ class Vectors(Source):
             "a program of each owner's makes the vectors of this plan, of what it likes; so no records can be held "
             "against it; leave this out, or name a plan of records"
         )
+
+    def outcome(self, opened: Opening) -> Outcome:
+        """Nothing: the sums go to the program of the run's caller, release by release."""
+        return Outcome()
 
     def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
         spread = Sensitivity(l2=2 * self.norm, parts={"loss": 2 * self.norm})

@@ -208,7 +208,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def write(self, path: Path) -> None:
         """Writes the JSON that `read` reads, whole or not at all."""
-        write_file(path, json.dumps(self.to_json(), indent=1) + "\n")
+        write_file(path, json.dumps(self.to_json(), indent=1) + "\n", public=True)
 
     @property
     def digest(self) -> str:

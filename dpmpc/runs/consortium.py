@@ -16,12 +16,13 @@ import msgspec
 from dpmpc.aggregation.plan.asked import Bounds
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.names import Names
+from dpmpc.aggregation.plan.of_source import plan_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance
 from dpmpc.errors import UsageError, python_spelling, spelt
 from dpmpc.intake.written import checked, read_written
 from dpmpc.lazy import dataclass
-from dpmpc.learning.source import Source
+from dpmpc.learning.source import SOURCES, Source
 from dpmpc.learning.task import modelled
 from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
 from dpmpc.outcome import Level
@@ -106,6 +107,8 @@ def _consortium(file: ConsortiumFile, path: Path) -> Consortium:
     addresses = _addresses(file)
     sites = _sites(file)
     Limits.of(file.limits)  # what every site will read
+    if file.source is not None:
+        return Consortium(file, None, addresses, sites, _plan_of_source(file, file.source))
     if file.stats is not None and file.synth is not None:
         raise UsageError("[stats] asks and [synth] makes rows; a run does one of them; take the other out")
     if file.stats is not None and file.learning is None:
@@ -268,6 +271,30 @@ def _plan_of_tables(file: ConsortiumFile, stats: StatsPart, path: Path) -> Plan:
     if stats.hopeless == "refuse":
         refuse_hopeless(foreseen(plan, Level()), plan.epsilon, plan.delta)
     return plan
+
+
+def _plan_of_source(file: ConsortiumFile, said: dict[str, dict[str, Any]]) -> Plan:
+    """The plan of one release of a source that is named by its kind. Errors: several, or what another section is for;
+    what the source refuses; as `plan_of`."""
+    others = [name for name in ("learning", "stats", "synth") if getattr(file, name) is not None]
+    if len(said) != 1 or others:
+        got = " and ".join([*(f"[source.{kind}]" for kind in said), *(f"[{name}]" for name in others)]) or "none"
+        raise UsageError(f"a run is of one [source.KIND], or of another section; got {got}; take the others out")
+    ((kind, fields),) = said.items()
+    try:
+        source = SOURCES[kind].from_json(fields)
+    except (TypeError, ValueError, LookupError) as error:
+        raise UsageError(f"[source.{kind}] has the fields of that source; {error}; mend it") from None
+    if source.TRAINS or not source.OF_RECORDS:
+        raise UsageError(
+            f"[source.KIND] is for one release of records; {kind} is something else; train with [learning], or plan "
+            "vectors of your own with Plan.create"
+        )
+    data, settings = file.run.data_id, {k: v for k, v in _settings(file).items() if v is not None}
+    made = plan_of(source, _sizes(file), data_id=data, **settings)
+    return replace(
+        made, run_id=file.run.run_id or _run_id(file, source), names=_called(file), capacity=_private(file)
+    )
 
 
 def _plan_of_synthesis(file: ConsortiumFile, synth: SynthPart, path: Path) -> Plan:

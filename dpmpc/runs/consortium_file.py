@@ -103,13 +103,15 @@ else:
 
 
 class ConsortiumFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The file `consortium.toml`: what a run over several machines is, for all its sites."""
+    """The file `consortium.toml`: what a run over several machines is, for all its sites. `source`: one release of a
+    source by the name of its kind, [source.KIND], with its fields; of another package's, say."""
 
     run: RunPart
     parties: list[PartyEntry]
     owners: list[OwnerEntry]
     privacy: PrivacyPart
     records: RecordsPart = msgspec.field(default_factory=RecordsPart)
+    source: dict[str, dict[str, Any]] | None = None
     stats: StatsPart | None = None
     synth: SynthPart | None = None
     learning: LearningPart | None = None

@@ -1,104 +1,157 @@
-"""The model at a party: it opened every sum itself, so it makes the model from them as every owner does; and the
-figures of a model at every process of a run that evaluated it. Public."""
+"""What came of a run, in its folder: at every process that opened its sums, by what the source of its plan makes of
+them. Post-processing of public numbers; again is the same."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.party.resume import standing
+from dpmpc.aggregation.plan.asked import Presence, plan_path
+from dpmpc.aggregation.plan.check_figures import owners_section, security_section
 from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.guarantee import privacy_section, promise_of, warnings_of
+from dpmpc.aggregation.plan.opening import opening_of, opening_of_sums
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of
+from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.paths import opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.codec import loads
+from dpmpc.errors import UsageError
 from dpmpc.folders import write_file
-from dpmpc.learning.learner import Learner
-from dpmpc.learning.method import Learning
-from dpmpc.learning.model import with_figures, write_model
-from dpmpc.records import Dataset, Schema
-from dpmpc.records.blocks import in_memory
+from dpmpc.learning.model import with_figures
+from dpmpc.learning.source import Opening, Source, Sum
+from dpmpc.outcome import Outcome
+from dpmpc.processes.provenance import software
 from dpmpc.runs.evaluating import section
 from dpmpc.runs.figure_lines import FIGURES
+from dpmpc.runs.job import WHOLE
 from dpmpc.runs.report import add_figures, read_report, write_report
-from dpmpc.runs.resume import presence_anywhere
+from dpmpc.runs.resume import opened_anywhere, presence_anywhere
 from dpmpc.runs.stages import MINE, OPENED, PRESENT
-from dpmpc.runs.stats import statistics_of
-from dpmpc.runs.surveyed_away import found_nothing
-from dpmpc.statistics.evaluated import figures_of
-from dpmpc.statistics.held_out import EVALUATION, Evaluated
+from dpmpc.runs.stats import reopened
+from dpmpc.runs.surveyed_away import draft_in
+from dpmpc.show.files import write_outcome
+from dpmpc.show.forms import values
 from dpmpc.statistics.study import QUESTIONS
-from dpmpc.statistics.tables import STEP, Tables
+from dpmpc.statistics.tables import KNOWN
 
 
-def deliver_answers(plan: Plan, out: Path, index: int) -> bool:
-    """The same for the answers of a finished run of questions."""
-    if not isinstance(plan.source, Tables) or not standing(plan, out, index).over:
+def deliver_outcome(plan: Plan, opened: Opening, out: Path) -> Outcome:
+    """What the releases of a plan mean that opened this, after its files are in `out`; that which says that all of them
+    are there comes last."""
+    found = plan.source.outcome(opened)
+    write_outcome(found, out)
+    if plan.source.RESULT == Source.RESULT and found.section:
+        said = {"run": plan.run_id, "source": plan.source.KIND, "owners": list(opened.owners), **found.section}
+        write_file(out / Source.RESULT, json.dumps(said, indent=1, allow_nan=False) + "\n")
+    return found
+
+
+def deliver(
+    plan: Plan, total: Ints, present: Presence | None, out: Path, seconds: float, costs: list[PartyCost] | None
+) -> None:
+    """Writes what came of a plan of one release that opened this into `out`, and last the report. `costs`: of the
+    parties, where they are known; else there is no report."""
+    found = deliver_outcome(plan, opening_of(plan, {0: total}, _one(present)), out)
+    if costs is None:
+        return
+    report: dict[str, Any] = {
+        "schema": plan.source.REPORT,
+        "run": plan.run_id,
+        "data": plan.data,
+        "source": plan.source.KIND,
+        "queries": [answer.question for answer in found.answers],
+        "owners": plan.owners,
+        "owner_names": None if plan.names is None else list(plan.names.owners),
+        "sizes": list(plan.sizes),
+        "parties": plan.parties,
+        "threshold": plan.threshold,
+        "backend": plan.backend,
+        "security": security_section(plan),
+        "coordinates": plan.dimension,
+        "privacy": privacy_section(plan),
+        "outcome": {**found.section, **values(found)},
+        "warnings": [*warnings_of(plan), *found.warnings],
+        "cost": {"seconds": seconds, "bytes_sent_by_a_party": max((c.bytes_to_parties for c in costs), default=0)},
+        "software": software(),
+    }
+    if plan.checks_owners:
+        report["owner_checks"] = owners_section(plan)
+    write_file(out / "report.json", json.dumps(report, indent=1) + "\n")
+
+
+def deliver_here(plan: Plan, out: Path, index: int) -> bool:
+    """Whether `out`, the folder of party `index`, has got what came of a finished run: it opened every sum itself, so
+    it makes of them what every owner does. A party without which the others finished has not opened all of it, and
+    gets nothing."""
+    if not standing(plan, out, index).over:
         return False
     opened = read_opened(opened_path(out, index), plan.dimension)
     if not opened:
         return False
-    statistics_of(plan, opened[max(opened)]).write(out)
-    return True
+    present = presence_anywhere(out, plan) if plan.names_owners else {}
+    found = deliver_outcome(plan, opening_of(plan, opened, present, draft_in(out)), out)
+    return bool(found.told or found.files or found.section)
 
 
-def keep_answers(plan: Plan, total: Ints, folder: Path) -> None:
-    """Writes the answers of a stage of questions into its folder, when it has opened this."""
-    if isinstance(plan.source, Tables) and folder.name == QUESTIONS:
-        found = statistics_of(plan, total)
-        alone = f"{found.guarantee}; of this release alone, which is a part of what the run keeps in all"
-        replace(found, guarantee=alone).write(folder)
+def deliver_stage(plan: Plan, total: Ints, folder: Path) -> None:
+    """Writes what a stage before a plan's own releases has opened into its folder, where people asked for it."""
+    (stage, *_) = Plan.read(folder / WHOLE).source.schedule.before
+    if stage.asks:
+        alone = f"{promise_of(plan).sentence}; of this release alone, which is a part of what the run keeps in all"
+        deliver_outcome(plan, opening_of(plan, {0: total}, guarantee=alone), folder)
 
 
-def deliver_figures(plan: Plan, out: Path) -> None:
-    """Writes the figures of the model into `out`, after the evaluation of a plan that has one: figures.json, the
-    model's file, and the report where there is one. Post-processing of what was opened; again is the same."""
-    if not isinstance(plan.source, Evaluated) or not plan.source.held:
+def deliver_after(plan: Plan, out: Path) -> None:
+    """Writes into `out` what the stages after a plan's releases mean for these: figures.json, the model's file, and the
+    report where there is one."""
+    after = plan.source.schedule.after
+    if not after:
         return
-    folder = out / EVALUATION
-    made, present = Plan.read(folder / MINE), loads((folder / PRESENT).read_text(encoding="utf-8"))
-    assert isinstance(made.source, Tables)
-    total = np.load(folder / OPENED, allow_pickle=False)
-    sizes = [made.sizes[j] for j in present]
-    figures = figures_of(made.source, total / STEP, noise_of(made) / STEP, sizes)
-    found: dict[str, Any] = {
-        "run": plan.run_id,
-        "owner_sizes": list(plan.sizes),
-        "figures": figures.to_json(),
-        "evaluation": section(made),
-        "warnings": list(figures.warnings),
-    }
+    plans = {stage.name: Plan.read(out / stage.name / MINE) for stage in after}
+    stages = {name: (made.source, _opened(made, out / name)) for name, made in plans.items()}
+    outcome = plan.source.concluded(stages)
+    if not outcome.section:
+        return
+    sections = {name: section(made) for name, made in plans.items()}
+    found = {
+        "run": plan.run_id, "owner_sizes": list(plan.sizes), **outcome.section, **sections,
+        "warnings": list(outcome.warnings),
+    }  # fmt: skip
     write_file(out / FIGURES, json.dumps(found, indent=2, allow_nan=False) + "\n")
-    if (out / "model.npz").exists():
-        with_figures(out / "model.npz", found["figures"])
+    figures = outcome.section.get("figures")
+    if figures is not None and (out / "model.npz").exists():
+        with_figures(out / "model.npz", figures)
     if (out / "report.json").exists():
         report = read_report(out)
-        if report["figures"] is None:
-            add_figures(report, figures)
-        report["evaluation"] = found["evaluation"]
-        write_report(out / "report.json", report)
+        if figures is not None and report["figures"] is None:
+            add_figures(report, figures, outcome.warnings)
+        write_report(out / "report.json", report | sections)
 
 
-def deliver_model(plan: Plan, out: Path, index: int) -> bool:
-    """Whether `out` has got model.npz, the same that every owner writes: of a finished run of training with a schema.
-    Post-processing of what party `index` opened. A party without which the others finished has not opened all of it,
-    and gets none."""
-    if not isinstance(plan.source, Learning) or plan.schema is None or not standing(plan, out, index).over:
-        return False
-    schema = Schema.from_json(plan.schema)
-    opened = read_opened(opened_path(out, index), plan.dimension)
+def outcome_in(folder: Path) -> Outcome:
+    """What was delivered into a run's folder, or into that of its questions, made again of what was opened; nothing is
+    spent. Errors: UsageError where there is nothing."""
+    if any((place / KNOWN).is_file() for place in (folder, folder / QUESTIONS)):
+        return reopened(folder).outcome
+    plans = [path for path in (plan_path(folder), *sorted(folder.glob("plan_*.json"))) if path.is_file()]
+    plan = Plan.read(plans[0] if plans else plan_path(folder))
+    opened = opened_anywhere(folder, plan)
     if not opened:
-        return False
-    nothing = in_memory(np.empty((0, len(schema.feature_names))), np.empty(0))
-    noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
-    learner = Learner(plan.learning, plan.releases, nothing, (0,), noise)
-    present = presence_anywhere(out, plan) if plan.names_owners else {}
-    for release in sorted(opened):
-        learner.apply(decode(plan, opened[release], present.get(release)))
-    data = Dataset(plan.data, schema, nothing, 0, left_out=found_nothing(out, schema))
-    write_model(out / "model.npz", learner.model, data, plan.run_id, plan.learning.weights)
-    return True
+        raise UsageError(f"a finished run has what it opened; {folder} has nothing; name another folder")
+    present = presence_anywhere(folder, plan) if plan.names_owners else {}
+    return plan.source.outcome(opening_of(plan, opened, present, draft_in(folder)))
+
+
+def _opened(made: Plan, folder: Path) -> Opening:
+    """What a stage after a plan's releases opened, from its folder."""
+    present = loads((folder / PRESENT).read_text(encoding="utf-8"))
+    total = np.load(folder / OPENED, allow_pickle=False)
+    return opening_of_sums(made, (Sum(total, made.divisor_of(tuple(present)), noise_of(made)),), tuple(present))
+
+
+def _one(present: Presence | None) -> dict[int, Presence]:
+    return {} if present is None else {0: present}

@@ -2,46 +2,37 @@
 records in, one vector out; the opened sum, and the answers to every question, in its folder."""
 
 import contextlib
-import json
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dpmpc.aggregation.owner.aggregator import Aggregator, Release
 from dpmpc.aggregation.plan.asked import AGREED, Presence, plan_path
-from dpmpc.aggregation.plan.check_figures import owners_section, security_section
 from dpmpc.aggregation.plan.grid import Floats, Ints
-from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.errors import RecordError, SpentError, UsageError
-from dpmpc.folders import write_file
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import Table
 from dpmpc.privacy.assignment import Parted
-from dpmpc.processes.provenance import software
 from dpmpc.processes.worker import Log
 from dpmpc.records.mapping import targets_of
 from dpmpc.records.ownership import fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.planned import OTHER_SIZES, other_sizes
 from dpmpc.runs.before_release import Emit, connected, forecast_of, own_ledger
-from dpmpc.runs.job import OPENED, SAID, OwnersJob, StageJob
+from dpmpc.runs.delivering import deliver
+from dpmpc.runs.job import OPENED, OwnersJob, StageJob
 from dpmpc.runs.named_records import as_planned, fits_at_first
 from dpmpc.runs.own_records import own_records
 from dpmpc.runs.parting import rows_of
-from dpmpc.runs.stats import statistics_of
 from dpmpc.runs.surveying import owners_of_records
 from dpmpc.runs.synth_made import is_synthesis, made_from
 from dpmpc.statistics.held_out import EVALUATION
 from dpmpc.statistics.study import QUESTIONS
-from dpmpc.statistics.tables import Tables
 
 SCHEMA = "dpmpc.stats/1"
 _TEXTS = {
@@ -174,41 +165,3 @@ def _opened_before(plan: Plan, aggregator: Aggregator) -> Release | None:
             "of its own"
         )
     return None
-
-
-def deliver(
-    plan: Plan, total: Ints, present: Presence | None, out: Path, seconds: float, costs: list[PartyCost] | None
-) -> None:
-    """Writes the answers in every form, or what the source says of the sum, and last the report, into `out`. Public.
-    `costs`: of the parties, where they are known."""
-    tables = plan.source if isinstance(plan.source, Tables) else None
-    if tables is not None:
-        statistics_of(plan, total).write(out)
-    else:
-        who = list(range(plan.owners) if present is None else present)
-        said = {"run": plan.run_id, "source": plan.source.KIND, "owners": who}
-        said |= plan.source.says(sum_of(plan, total, present))
-        write_file(out / SAID, json.dumps(said, indent=1, allow_nan=False) + "\n")
-    if costs is None:
-        return
-    report: dict[str, Any] = {
-        "schema": SCHEMA if tables is not None else "dpmpc.opened/1",
-        "run": plan.run_id,
-        "data": plan.data,
-        "queries": [] if tables is None else [str(query) for query in tables.queries],
-        "owners": plan.owners,
-        "owner_names": None if plan.names is None else list(plan.names.owners),
-        "sizes": list(plan.sizes),
-        "parties": plan.parties,
-        "threshold": plan.threshold,
-        "backend": plan.backend,
-        "security": security_section(plan),
-        "coordinates": plan.dimension,
-        "privacy": privacy_section(plan),
-        "warnings": list(warnings_of(plan)),
-        "cost": {"seconds": seconds, "bytes_sent_by_a_party": max((c.bytes_to_parties for c in costs), default=0)},
-        "software": software(),
-    }
-    if plan.checks_owners:
-        report["owner_checks"] = owners_section(plan)
-    write_file(out / "report.json", json.dumps(report, indent=1) + "\n")

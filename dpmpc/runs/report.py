@@ -20,7 +20,7 @@ from dpmpc.learning.method import Learning
 from dpmpc.mpc.contract.levels import transfers_k
 from dpmpc.processes.logs import spoken
 from dpmpc.processes.provenance import software
-from dpmpc.statistics.figures import BALANCING, Figures
+from dpmpc.statistics.figures import BALANCING
 
 if TYPE_CHECKING:
     from dpmpc.runs.adviser import Advice
@@ -93,7 +93,7 @@ def build_report(
         "columns": columns,
     }
     if evaluator is not None and (found := evaluator.figures(learner.model)) is not None:
-        add_figures(report, found)
+        add_figures(report, found.to_json(), found.warnings)
     if plan.dropouts:
         report["presence"] = _presence(plan, presence or {})
     if plan.checks_owners:
@@ -121,12 +121,12 @@ def _learning(learning: Learning, clip: float) -> dict[str, Any]:
     }
 
 
-def add_figures(report: dict[str, Any], figures: Figures) -> None:
-    """Puts the model's figures into a report, and what they warn of."""
-    report["figures"] = figures.to_json()
+def add_figures(report: dict[str, Any], figures: dict[str, Any], warnings: Sequence[str]) -> None:
+    """Puts the model's figures, as JSON values, into a report, and what they warn of."""
+    report["figures"] = figures
     way = spoken("<<class_weight=balanced>>")
     way = python_spelling("class_weight", '"balanced"') if way == python_spelling("class_weight", "balanced") else way
-    report["warnings"] += [text.replace(BALANCING, way) for text in figures.warnings]
+    report["warnings"] += [text.replace(BALANCING, way) for text in warnings]
 
 
 def _presence(plan: Plan, presence: Mapping[int, Presence]) -> dict[str, Any]:

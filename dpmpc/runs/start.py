@@ -30,8 +30,9 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
+from dpmpc.runs.again import until_begun
 from dpmpc.runs.before_release import check_budget
-from dpmpc.runs.delivering import deliver_answers, deliver_figures, deliver_model, keep_answers
+from dpmpc.runs.delivering import deliver_after, deliver_here, deliver_stage
 from dpmpc.runs.folder import make_private, opened_nothing, prepare, request_path
 from dpmpc.runs.job import OPENED, OWN_LEDGER, OwnersJob, StageJob, whole_plan
 from dpmpc.runs.launcher import train
@@ -108,11 +109,11 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
                     check_behind(plan, where)
                     _check_limits(plan, where)
                 whole.enter_context(whole_of(plan, where, _budget(where, plan)))
-            plan, where = run_before(plan, where, part, say, keep_answers)
+            plan, where = run_before(plan, where, part, say, deliver_stage)
             part(plan, where, None)
             if plan.source.schedule.after:
                 run_after(plan, where, part, say)
-                deliver_figures(plan, where.out)
+                deliver_after(plan, where.out)
 
 
 def _part_of(
@@ -120,14 +121,30 @@ def _part_of(
 ) -> None:
     """This process's part of the plan in the file of the placement, or of a stage."""
     with named_errors(partial(differing, plan=whole_plan(plan, stage))), told_by(lambda: plan, where):
-        if where.party is not None and where.role != "both":
-            _party(plan, where, where.party, progress, stage)
-            return
-        assert request is not None
-        if where.party is not None:
-            _site(plan, request, where, where.party, progress, stage)
-        else:
-            _owners(plan, request, where, progress, stage)
+        ledger = where.out / OWN_LEDGER if where.party is None else ledger_path(where.out, where.party)
+
+        def mine(again: bool) -> None:
+            tell = partial(_unless_told, progress) if again else progress
+            if where.party is not None and where.role != "both":
+                _party(plan, where, where.party, tell, stage)
+                return
+            assert request is not None
+            if where.party is not None:
+                _site(plan, request, where, where.party, tell, stage)
+            else:
+                _owners(plan, request, where, tell, stage)
+
+        def say(text: str) -> None:
+            _note(whole_plan(plan, stage), where, text)
+            progress({"event": "stage", "text": text})
+
+        until_begun(mine, partial(spent_releases, ledger, plan.run_id), where.patience, say)
+
+
+def _unless_told(progress: Progress, event: dict[str, Any]) -> None:
+    """What the process takes part in is told once."""
+    if event["event"] != "part":
+        progress(event)
 
 
 def _note(plan: Plan, where: Placement, text: str) -> None:
@@ -193,10 +210,8 @@ def _party(plan: Plan, where: Placement, index: int, progress: Progress, stage: 
             asyncio.run(run_party(job, plain, lambda event, **fields: progress({"event": event, **fields})))
             if stage is not None:
                 stage.settle(*opened_by_party(plan, where.out, index))
-            elif deliver_model(plan, where.out, index):
-                log("model written")
-            elif deliver_answers(plan, where.out, index):
-                log("answers written")
+            elif deliver_here(plan, where.out, index):
+                log(f"{plan.source.MAKES} written")
         except DpmpcError as error:
             log(f"error: {public_message(error)}")
             raise

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
-from dpmpc.aggregation.plan.asked import Bounds, data_digest
-from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.asked import Bounds
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.here import Here
+from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
@@ -29,7 +29,8 @@ from dpmpc.intake.table import Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.mpc.transport.heartbeat import WAIT
-from dpmpc.outcome import Answer, Level
+from dpmpc.outcome import Answer, Level, Outcome
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.loading import Source, opened
@@ -37,22 +38,21 @@ from dpmpc.records.mapping import owner_numbers
 from dpmpc.records.ownership import Kept, fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.schema import Schema
-from dpmpc.runs.answer_files import ANSWERS, RELEASES
+from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.questions import asked_of, check_read, tell_of, warn_of
-from dpmpc.runs.stages import MINE, OPENED, keep_sum
-from dpmpc.settings import declared, said
+from dpmpc.runs.stages import MINE, OPENED
+from dpmpc.settings import declared, keywords, said
+from dpmpc.show.answers_page import as_html
+from dpmpc.show.files import write_outcome
+from dpmpc.show.forms import as_csv, as_json, as_markdown, as_text, frame
 from dpmpc.statistics.expected import expected, lines, refuse_hopeless
 from dpmpc.statistics.foresight import Expected
 from dpmpc.statistics.opened import Opened
-from dpmpc.statistics.output import as_csv, as_json, as_markdown, as_text, frame
-from dpmpc.statistics.page import as_html, as_part
 from dpmpc.statistics.pooled import pooled
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.study import QUESTIONS
-from dpmpc.statistics.tables import STEP, Tables, asked_by
+from dpmpc.statistics.tables import STEP, Tables, asked_by, told, whose
 from dpmpc.synthesis.asking import single
-
-_FORMS = ("answers.txt", "answers.md", "answers.csv", "answers.json", ANSWERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +81,6 @@ class Statistics:
         return self.plan.sizes if self.present is None else tuple(self.plan.sizes[j] for j in self.present)
 
     @property
-    def _whose(self) -> list[str]:
-        """A line on the owners, where some were missing."""
-        if self.present is None or len(self.present) == self.plan.owners:
-            return []
-        return [f"Of {len(self.present)} of {self.plan.owners} owners: {', '.join(map(str, self.present))}."]
-
-    @property
     def tables(self) -> Tables:
         """The public questions."""
         return asked_by(self.plan.source)
@@ -114,38 +107,31 @@ class Statistics:
         cannot be asked."""
         return replace(self, questions=Tables.of(self.tables.columns, queries, None, dict(self.tables.models)))
 
-    @property
-    def _shown(self) -> Level:
-        """What intervals hold, with the number of answers where it is all at once."""
-        return replace(self.level, answers=self.level.answers or sum(len(a.lines) for a in self.answers))
+    @cached_property
+    def outcome(self) -> Outcome:
+        """The answers with all that stands beside them, as a value."""
+        about = [self.guarantee, *whose(self.present, self.plan.owners)]
+        return told(self.tables, self.answers, self.level, about, self.total, self.sizes, self.present)
 
     def text(self) -> str:
         """Tables for a terminal."""
-        return as_text(self.answers, self._shown)
+        return as_text(self.outcome)
 
     def json(self) -> str:
         """All numbers with all digits."""
-        return as_json(self.answers, self._shown)
+        return as_json(self.outcome)
 
     def csv(self) -> str:
         """One line a number."""
-        return as_csv(self.answers)
+        return as_csv(self.outcome)
 
     def markdown(self) -> str:
         """A heading and a table a question."""
-        return as_markdown(self.answers, self._shown)
+        return as_markdown(self.outcome)
 
     def html(self, title: str = "Statistics") -> str:
         """One page with tables and pictures that needs nothing else."""
-        return as_html(self.answers, self._shown, title, [self.guarantee, *self._whose], self._costs)
-
-    def part(self) -> str:
-        """The answers as a part of another page, under its third headings."""
-        return as_part(self.answers, self._shown, self._costs, "h3")
-
-    @property
-    def _costs(self) -> list[tuple[str, float]]:
-        return [(name, part) for name, _, part in self.tables.costs(self.sizes)]
+        return as_html(self.outcome, title)
 
     def plot(self, path: Path | str) -> Path:
         """Writes the page with the pictures, and returns where."""
@@ -154,16 +140,11 @@ class Statistics:
 
     def frame(self) -> Any:
         """A pandas data frame with one row a number."""
-        return frame(self.answers)
+        return frame(self.outcome)
 
     def write(self, out: Path) -> None:
         """Writes what was opened, and the answers in every form, into a folder."""
-        keep_sum(out, self.total)
-        known = {"guarantee": self.guarantee} | ({} if self.present is None else {"present": list(self.present)})
-        write_file(out / "intervals.json", json.dumps(known) + "\n")
-        texts = (self.text(), self.markdown(), self.csv(), self.json(), self.html())
-        for name, text in zip(_FORMS, texts, strict=True):
-            write_file(out / name, text)
+        write_outcome(self.outcome, out)
 
 
 @dataclass(frozen=True)
@@ -178,16 +159,12 @@ class Dry:
         return "\n".join(lines(self.expected)) + "\n"
 
 
-def statistics_of(plan: Plan, total: Ints, level: Level | None = None) -> Statistics:
-    """What was opened, (dimension,) in grid steps, as answers."""
-    return Statistics(plan, decode(plan, total) * sum(plan.sizes), level or Level(), promise_of(plan).sentence)
-
-
 def noise_of(plan: Plan) -> float:
     """The deviation of the noise in the sum over all records, in records."""
     return plan.derived.mechanism.scale * plan.grid.step
 
 
+@keywords(OfTables)
 def stats(
     records: Source,
     queries: Sequence[str | Mapping[str, Any]],
@@ -209,7 +186,7 @@ def stats(
     out: Path | str | None = None,
     wait: float = WAIT,
     tell: Callable[[str], None] | None = None,
-    **settings: Any,
+    **settings: Unpack[SourceKeywords],
 ) -> Statistics:
     """Answers to questions about the records of several owners, from one release with one copy of noise.
 
@@ -254,11 +231,12 @@ def stats(
     return found
 
 
+@keywords(OfTables)
 def dry(
     records: Source, queries: Sequence[str | Mapping[str, Any]], *, owners: str | None = None,
     schema: Schema | Path | str | None = None, bounds: Mapping[str, Any] | Path | str | None = None,
     models: Mapping[str, Path | str | Model] | None = None, memory: int | None = None, spelling: Spelling = PLAIN,
-    capacity: Sequence[int] | None = None, **settings: Any,
+    capacity: Sequence[int] | None = None, **settings: Unpack[SourceKeywords],
 ) -> Dry:  # fmt: skip
     """What `stats` would tell, from public numbers alone; nothing is spent. Of records only their owners are read."""
     tables = asked_of(queries, schema, bounds, models)

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder, replaced, said_path, write_file
 from dpmpc.intake.missing import keeping
@@ -23,9 +24,10 @@ from dpmpc.records.loading import Source, opened
 from dpmpc.records.schema import Schema
 from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.questions import check_spelled
-from dpmpc.runs.stats import Statistics, kept_of
+from dpmpc.runs.stats import OfTables, Statistics, kept_of
 from dpmpc.runs.synth_columns import public_columns, surveyed_columns, touched_at_most
 from dpmpc.runs.synth_releases import Kept, Releases
+from dpmpc.settings import keywords
 from dpmpc.statistics.columns import Bucketed
 from dpmpc.synthesis import asking, pgm
 from dpmpc.synthesis.caveats import first_lines
@@ -118,6 +120,7 @@ class Synthetic:
         write_file(out / "synthetic.json", as_json(self.lines, self.structure, self.errors))
 
 
+@keywords(OfTables)
 def synth(
     records: Source,
     *,
@@ -142,7 +145,7 @@ def synth(
     spelling: Spelling = PLAIN,
     out: Path | str | None = None,
     wait: float = WAIT,
-    **settings: Any,
+    **settings: Unpack[SourceKeywords],
 ) -> Synthetic:
     """A synthetic table of several owners' records, from two releases of noisy tables with one copy of noise each.
 

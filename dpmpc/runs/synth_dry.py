@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
+from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import PLAIN, Spelling
@@ -12,21 +13,23 @@ from dpmpc.noise.forecast import forecast
 from dpmpc.processes.room import free_memory
 from dpmpc.records.loading import Source, opened
 from dpmpc.records.schema import Schema
-from dpmpc.runs.stats import kept_of
+from dpmpc.runs.stats import OfTables, kept_of
 from dpmpc.runs.synth import cuts_of, lines_of, named_columns
 from dpmpc.runs.synth_columns import public_columns
 from dpmpc.runs.synth_releases import SURVEY, Kept, Releases, moved
+from dpmpc.settings import keywords
 from dpmpc.statistics.tables import asked_by
 from dpmpc.synthesis import asking
 from dpmpc.synthesis.cuts import at_most
 
 
+@keywords(OfTables)
 def dry(
     records: Source, *, owners: str | None = None, schema: Schema | Path | str | None = None,
     bounds: Mapping[str, Any] | Path | str | None = None, cuts: Mapping[str, Any] | Path | str | None = None,
     cells: int | None = None, drop: Sequence[str] = (), target: str | None = None,
     constraints: Sequence[str] | Path | str | None = None, memory: int | None = None, spelling: Spelling = PLAIN,
-    digits: Mapping[str, int] | None = None, capacity: Sequence[int] | None = None, **settings: Any,
+    digits: Mapping[str, int] | None = None, capacity: Sequence[int] | None = None, **settings: Unpack[SourceKeywords],
 ) -> str:  # fmt: skip
     """Lines: records, columns and cells; the part of each column's records that noise alone is expected to move; what
     the releases take. Nothing is spent; of records only their owners are read. Errors: as of `synth`."""

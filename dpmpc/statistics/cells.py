@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
+from dpmpc.outcome import spelled
 from dpmpc.statistics.columns import MISSING, OTHER, Grouped, Quantity
 
 Ints = NDArray[np.int64]
@@ -159,11 +160,6 @@ def logarithmic(column: Quantity, bins: int) -> Bins:
         )
     _check_bins(column, bins)
     return Bins(column, tuple(_round(e) for e in np.geomspace(column.low, column.high, bins + 1)))
-
-
-def spelled(value: float) -> str:
-    """A number in at most six digits, and all of a whole one."""
-    return f"{value:.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:.6g}"
 
 
 def _round(value: float) -> float:

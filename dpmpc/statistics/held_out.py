@@ -11,7 +11,7 @@ The model that is evaluated is the one that is written, with numbers rounded to 
 different orders, and all processes have to ask the same question to the last bit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from fractions import Fraction
 from functools import lru_cache
@@ -23,12 +23,14 @@ from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import Learning
-from dpmpc.learning.source import Schedule, Source, Stage, Sum
+from dpmpc.learning.source import Opening, Schedule, Source, Stage, Sum
 from dpmpc.learning.task import TASKS, modelled
+from dpmpc.outcome import Outcome
 from dpmpc.privacy.assignment import Parted
 from dpmpc.records.blocks import in_memory
 from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
-from dpmpc.statistics.evaluated import CELLS, tables_of
+from dpmpc.statistics.evaluated import CELLS, figures_of, tables_of
+from dpmpc.statistics.tables import STEP, asked_by
 
 EVALUATION = "evaluation"  # the name of the stage
 TRAINING, HELD_OUT = "training", "held_out"  # the parts of the data
@@ -110,6 +112,15 @@ class Evaluated(Learning):
             learner.apply(each.total / each.count)
         theta = np.round(np.asarray(learner.model) / GRAIN) * GRAIN + 0.0
         return tables_of(schema, theta, self.weights, cells=self.cells)
+
+    def concluded(self, stages: Mapping[str, tuple[Source, Opening]]) -> Outcome:
+        """The figures of the model on the held-out records."""
+        if EVALUATION not in stages:
+            return Outcome()
+        made, opened = stages[EVALUATION]
+        last = opened.last
+        figures = figures_of(asked_by(made), last.total / STEP, last.noise / STEP, opened.sizes)
+        return Outcome(section={"figures": figures.to_json()}, warnings=figures.warnings)
 
 
 @lru_cache(maxsize=64)

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.task import TASKS
+from dpmpc.outcome import spelled
 from dpmpc.records.ordered_pool import in_order
 from dpmpc.records.schema import Categorical, Date, Numeric, Schema, Surveyed
 from dpmpc.records.schema import Column as MappedColumn
-from dpmpc.statistics.cells import Field, Ints, Records, Values, spelled
+from dpmpc.statistics.cells import Field, Ints, Records, Values
 from dpmpc.statistics.columns import MISSING, Category, Column, Columns, Quantity
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ In a plan, whose weights are by size, an owner sends the mean of its records' ve
 steps; an opened mean times n is the sum.
 """
 
+import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,8 +22,8 @@ from numpy.typing import NDArray
 from dpmpc.errors import UsageError, number_of
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.of_schema import invented_of
-from dpmpc.learning.source import Invented, Piece, Source, of_means
-from dpmpc.outcome import Answer, Level
+from dpmpc.learning.source import Invented, Opening, Piece, Source, of_means
+from dpmpc.outcome import Answer, Level, Outcome
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
 from dpmpc.records.schema import Schema
 from dpmpc.settings import only_known
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from dpmpc.intake.table import Table
     from dpmpc.records.check import Findings
 
+OPENED, KNOWN = "opened.npy", "intervals.json"  # files: the sum that was opened, and what is known of it
 STEP = 0.5**FINEST  # of the vectors, in records
 _NUMBERS = 1 << 24  # of owners' vectors that are held at once
 _SHOWN = 12  # questions that a line of what a run is for has
@@ -60,6 +62,7 @@ class Tables(Source):
     RESULT: ClassVar[str] = "answers.html"
     MAKES: ClassVar[str] = "the answers"
     DOES: ClassVar[str] = "asking all questions at once"
+    REPORT: ClassVar[str] = "dpmpc.stats/1"
     BEFORE: ClassVar[str] = "those that found cells, and which columns go together"
 
     columns: Columns
@@ -227,6 +230,13 @@ class Tables(Source):
         """As `Source.sums`, in steps: whole numbers, whose sum is the same in any order, so one term for all rows."""
         yield self.encode(table, owner, owners)
 
+    def outcome(self, opened: Opening) -> Outcome:
+        """An answer a question, with intervals that know the noise."""
+        sums = self.opened(opened.last.total / STEP, opened.last.noise / STEP, opened.sizes, opened.counted)
+        missing = None if len(opened.owners) == opened.everybody else opened.owners
+        answers, about = self.answers_from(sums), (opened.guarantee, *whose(missing, opened.everybody))
+        return told(self, answers, Level(), about, opened.last.total, opened.sizes, missing)
+
     @property
     def reads(self) -> tuple[str, ...]:
         """The columns of records that are read."""
@@ -302,6 +312,33 @@ class Tables(Source):
             blocks = tuple(by[part].block for part in parts_of(query, columns, models))
             found.append(answer(Asking(query, columns, opened, level, blocks, models, query.weighing(1.0) in named)))
         return tuple(found)
+
+
+def told(
+    tables: Tables, answers: tuple[Answer, ...], level: Level, about: Sequence[str], total: NDArray[Any],
+    sizes: Sequence[int], present: Sequence[int] | None,
+) -> Outcome:  # fmt: skip
+    """The outcome of a release of tables, of which other answers may be asked later: what was opened, (dimension,) in
+    records, is among its files. `about`: the guarantee first; `present`: the owners, where some were missing."""
+    whole = io.BytesIO()
+    np.save(whole, np.asarray(total, dtype=np.float64))
+    known = {"guarantee": about[0]} | ({} if present is None else {"present": list(present)})
+    return Outcome(
+        answers,
+        "Answers to the questions",
+        level,
+        tuple(about),
+        tuple((name, part) for name, _, part in tables.costs(sizes)),
+        {"queries": [str(query) for query in tables.queries]},
+        {OPENED: whole.getvalue(), KNOWN: json.dumps(known) + "\n"},
+    )
+
+
+def whose(present: Sequence[int] | None, everybody: int) -> list[str]:
+    """A line on the owners whose records were asked, where some of all were missing."""
+    if present is None or len(present) == everybody:
+        return []
+    return [f"Of {len(present)} of {everybody} owners: {', '.join(map(str, present))}."]
 
 
 def asked_by(source: Source) -> Tables:

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from dpmpc.aggregation.party.party import ledger_path
 from dpmpc.benchmarks.flower_grid import InlineGrid
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.flower import PrivateStrategy, dimension_of, prepare, private_mod
-from dpmpc.flower.prepared import read_prepared
+from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.strategy import EVALUATED
+from dpmpc.flower.words import REFUSED
 from dpmpc.mpc.mpyc.runtime import import_mpyc
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.ledger import Ledger
@@ -58,7 +60,9 @@ def record(arrays: dict[str, Any]) -> ArrayRecord:
 
 
 def app(folder: Path, change: Change = changed, **settings: Any) -> ClientApp:
-    found = ClientApp(mods=[private_mod(folder, **{"limits": ANY, **settings})])
+    """Clients that say that they share this user's account, where they are not given one each."""
+    shared = {} if "account" in settings else {"owners": range(read_prepared(folder).plan.owners)}
+    found = ClientApp(mods=[private_mod(folder, **{"limits": ANY, **shared, **settings})])
 
     @found.train()
     def train(message: Message, context: Any) -> Message:
@@ -185,7 +189,8 @@ def test_evaluation_by_clients_is_off_unless_both_sides_allow_it(tmp_path: Path,
     mod = private_mod(folder, limits=ANY)
     asked = Message(RecordDict(), dst_node_id=1, message_type="evaluate")
     answer = mod(asked, None, lambda message, context: pytest.fail("the app was asked"))
-    assert "leaves outside the promise; this client allows none" in answer.error.reason
+    assert answer.error.reason == REFUSED
+    assert "leaves outside the promise; this client allows none" in caplog.text
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------
@@ -195,32 +200,25 @@ def test_a_client_with_another_plan_is_left_out_and_says_why(tmp_path: Path, cap
     assert private.report()["presence"]["owners"] == {"0": [0, 2, 3]}
     assert private.report()["clipping_bound"] == pytest.approx(4 * math.exp(-0.2 * (1 - 0.5)), rel=1e-3)  # all fit
     said = [line for line in caplog.messages if "must have the same plan and keys" in line]
-    assert len(said) == 1 and "copy flower.json again" in said[0]
+    assert len(said) == 2 and all("copy flower.json again" in line for line in said)  # each at its client
+    assert caplog.messages.count(f"a client's reply is left out: {REFUSED}") == 1  # and at the server
 
 
 def test_too_few_answers_move_nothing_and_spend_nothing(tmp_path: Path, caplog: Any) -> None:
-    """NaN at one, a model of another shape at one, a reply without arrays, a node that has left: one clear error
-    each."""
-
-    def bad(owner: int) -> dict[str, Any]:
-        if owner == 0:
-            return {**changed(0), "layer": np.full((2, 3), np.nan)}
-        return {"layer": np.zeros(6)} if owner == 1 else changed(owner)
-
-    folder = plan(tmp_path / "p", releases=2)
+    """Two that take no part, one without the mod, a node that has left: one clear line each at the server."""
+    folder, other = plan(tmp_path / "p", releases=2), plan(tmp_path / "q", releases=2)
     plain = ClientApp(mods=[])
 
     @plain.train()
     def train(message: Message, context: Any) -> Message:
         return Message(RecordDict({"metrics": MetricRecord({"num-examples": 1})}), reply_to=message)
 
-    apps = [app(folder, bad), app(folder, bad), plain, app(folder, bad), app(folder, bad)]
+    apps = [app(other), app(other), plain, app(folder), app(folder)]
     result, private, _ = run(folder, tmp_path / "out", apps=apps, fails=[4])
     assert (arrays_of(result) if result.arrays else {}) == {}
     said = "\n".join(caplog.messages)
     for text in (
-        "must hold finite numbers",
-        "must hold the model's arrays",
+        REFUSED,
         "holds no shares of this round",
         "the node has left",
         "moves nothing and spends nothing: a release needs 2 of 5 owners, 1 answered",
@@ -228,6 +226,45 @@ def test_too_few_answers_move_nothing_and_spend_nothing(tmp_path: Path, caplog: 
         assert said.count(text) == 1, text
     assert private.report()["releases_made"] == 0
     assert not read_ledger(ledger_path(tmp_path / "out", 0)).entries
+
+
+def test_what_is_no_update_is_sealed_as_zeros_and_its_client_alone_says_so(tmp_path: Path, caplog: Any) -> None:
+    """NaN, infinity, another shape, no arrays, an error reply, an exception, an exit: the server sees five clients, and
+    the mean is that of zeros and one update."""
+
+    def bad(owner: int) -> dict[str, Any]:
+        match owner:
+            case 0:
+                return {**changed(0), "layer": np.full((2, 3), np.nan)}
+            case 1:
+                return {"layer": np.zeros(6)}
+            case 2:
+                raise ZeroDivisionError("of a record")
+            case 3:
+                sys.exit("of a record")
+        return changed(owner)
+
+    folder = plan(tmp_path / "p", scale=0.0)
+    result, private, grid = run(folder, tmp_path / "out", apps=[app(folder, bad)] * OWNERS)
+    assert private.report()["presence"]["owners"] == {"0": [0, 1, 2, 3, 4]}
+    wanted = np.zeros((OWNERS, D))
+    wanted[4] = vector_of(4)
+    with dpmpc.Aggregator(
+        owners=OWNERS, dimension=D, clip=1.0, scale=0.0, delta=1e-5, engine="clear",
+        grid_bits=private._prepared.plan.grid.bits,
+    ) as clear:  # fmt: skip
+        mean = clear.mean(wanted)
+    assert (arrays_of(result)["layer"] == MODEL["layer"] + mean[:6].reshape(2, 3)).all()
+    assert len(grid.seen) == OWNERS and len({shape_of(content) for content in grid.seen}) == 1
+    assert sum("zeros are sealed as owner" in line for line in caplog.messages) == 4
+    assert not any("a client's reply is left out" in line for line in caplog.messages)
+
+
+def shape_of(content: RecordDict) -> tuple[Any, ...]:
+    """Of a reply, all that is not sealed, but for who it is."""
+    shares = tuple((name, len(share.data)) for name, share in content["dpmpc.shares"].items())
+    about = {name: value for name, value in content["dpmpc"].items() if name != "owner"}
+    return tuple(content), shares, tuple(about.items())
 
 
 def test_a_killed_party_ends_the_run_with_its_name(tmp_path: Path) -> None:
@@ -266,34 +303,84 @@ def test_what_the_plan_is_not_for_is_refused_before_any_process(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_client_is_one_owner(tmp_path: Path) -> None:
-    """A server that asks one client in two owners' place would double what it can move."""
-    folder = plan(tmp_path / "p", scale=0.0)
-    mod, digest = private_mod(folder, limits=ANY), None
-    grid = InlineGrid([app(folder)])
-    context = grid._contexts[1]
-    context.node_config.clear()
-    digest = mod._prepared.digest.hex()
+def asking_by_hand(prepared: Prepared, owner: object, release: object = 0, **more: Any) -> Message:
+    """What a server may say to a node, which is not what it should."""
+    InlineGrid([])  # a message needs a run
+    about = _config()
+    about.update({"plan": prepared.digest.hex(), "release": release, "owner": owner, "attempt": "00" * 16, **more})
+    return Message(RecordDict({"arrays": record(MODEL), "dpmpc": about}), dst_node_id=1, message_type="train")
 
-    def asked(owner: object, release: object = 0) -> Message:
-        about = _config()
-        about.update({"plan": digest, "release": release, "owner": owner, "attempt": "00" * 16})
-        content = RecordDict({"arrays": record(MODEL), "dpmpc": about})
-        return Message(content, dst_node_id=1, message_type="train")
+
+def test_a_client_is_one_owner(tmp_path: Path, caplog: Any) -> None:
+    """A server that asks one client in two owners' place would double what it can move: in one Flower run, and in
+    another, where the client's state is new."""
+    folder = plan(tmp_path / "p", releases=2, scale=0.0)
+    given, called = read_prepared(folder), []
 
     def train(message: Message, context: Any) -> Message:
         assert set(message.content) == {"arrays"}  # what dpmpc added is not the app's business
+        called.append(1)
         return Message(RecordDict({"arrays": record(changed(0))}), reply_to=message)
 
-    assert mod(asked(3), context, train).content["dpmpc"]["owner"] == 3
-    assert "seals once for each release" in mod(asked(3), context, train).error.reason
-    for message, rule in (
-        (asked(4), "a client is one owner in a run; this one was 3, and is asked as 4"),
-        (asked(5), "the plan has 5 owners, 0 to 4; this client would be 5"),
-        (asked(3, release=1), "the plan has 1 releases; the server asks for another"),
-        (Message(RecordDict(), dst_node_id=1, message_type="train"), "wrap its strategy in PrivateStrategy"),
-    ):
-        assert rule in mod(message, context, train).error.reason
+    def reply(message: Message, node_config: dict[str, Any] | None = None, **settings: Any) -> Message:
+        """Of a new process, in a Flower run of its own."""
+        context = InlineGrid([app(folder)])._contexts[1]
+        context.node_config.clear()
+        context.node_config.update(node_config or {})
+        mod = private_mod(folder, limits=ANY, account=tmp_path / "mine", **settings)
+        caplog.clear()
+        return mod(message, context, train)
+
+    def refuses(answer: Message, why: str) -> None:
+        assert answer.error.reason == REFUSED and why in caplog.text
+
+    assert reply(asking_by_hand(given, 3)).content["dpmpc"]["owner"] == 3 and len(called) == 1
+    refuses(reply(asking_by_hand(given, 3)), "seals once for each release of a run; owner 3 has for release 0")
+    refuses(reply(asking_by_hand(given, 4)), "seals once for each release of a run; owner 3 has for release 0")
+    refuses(reply(asking_by_hand(given, 4), {"partition-id": 4}), "this one is owner 3, and would be owner 4")
+    refuses(reply(asking_by_hand(given, 4), owners=4), "this one is owner 3, and would be owner 4")
+    refuses(reply(asking_by_hand(given, 4), {"partition-id": 4}, owners=3), "its mod says owner 3, its node's")
+    refuses(reply(asking_by_hand(given, 4), owners=range(5)), "clients that share an account have a partition-id each")
+    refuses(reply(asking_by_hand(given, 4), {"partition-id": 4}, owners=[1, 3]), "4 is not among 1, 3")
+    refuses(reply(asking_by_hand(given, 0), {"partition-id": 5}), "the plan has 5 owners, 0 to 4; this client would be")
+    refuses(reply(asking_by_hand(given, 3, release=2)), "the plan has 2 releases; the server asks for another")
+    refuses(reply(asking_by_hand(given, 3, release=True)), "the plan has 2 releases; the server asks for another")
+    refuses(reply(Message(RecordDict(), dst_node_id=1, message_type="train")), "must hold one ArrayRecord")
+    bare = Message(RecordDict({"arrays": record(MODEL)}), dst_node_id=1, message_type="train")
+    refuses(reply(bare), "wrap its strategy in PrivateStrategy")
+    assert len(called) == 1
+    assert reply(asking_by_hand(given, 4, release=1)).content["dpmpc"]["owner"] == 3  # who it was, whatever it is told
+    assert reply(asking_by_hand(given, 0), {"partition-id": 4}, owners=range(5)).content["dpmpc"]["owner"] == 4
+    assert len(called) == 3
+    for owners in ([5], [0, -1], 7, [True], ["1"]):
+        with pytest.raises(UsageError, match="owners are numbered 0 to 4"):
+            private_mod(folder, limits=ANY, owners=owners)
+
+
+def test_a_client_believes_no_bound_that_no_rounds_lead_to(tmp_path: Path, caplog: Any) -> None:
+    """With 1e-310 a zero update was an AssertionError, and without asserts a sum of -2^63."""
+    folder = plan(tmp_path / "p", quantile=0.5, releases=3)
+    given, mod = read_prepared(folder), private_mod(folder, account=tmp_path / "mine", owners=1)
+    context = InlineGrid([app(folder)])._contexts[1]
+    context.node_config.clear()
+    reached = math.exp(0.2 * 0.5 * 2)
+    for bound in (1e-310, 0.0, -1.0, math.inf, math.nan, "1", True, reached * 1.0001, 1 / reached / 1.0001):
+        caplog.clear()
+        answer = mod(asking_by_hand(given, 1, 2, bound=bound), context, lambda *_: pytest.fail("the app was asked"))
+        assert answer.error.reason == REFUSED and "a clipping bound that adapts lies between" in caplog.text, bound
+    asked = asking_by_hand(given, 1, 2, bound=reached, told=[bytes(16)] * 3)
+    answer = mod(asked, context, lambda message, context: message)
+    assert answer.has_content() and "dpmpc.shares" in answer.content
+
+
+def test_a_server_is_not_told_where_an_account_is(tmp_path: Path, caplog: Any) -> None:
+    place = tmp_path / "home of jane"
+    place.write_text("a file, where a folder should be")
+    folder = plan(tmp_path / "p")
+    context = InlineGrid([app(folder)])._contexts[1]
+    mod = private_mod(folder, account=place)
+    answer = mod(asking_by_hand(read_prepared(folder), 0), context, lambda *_: pytest.fail("the app was asked"))
+    assert answer.error.reason == REFUSED and "jane" in caplog.text
 
 
 def test_limits_hold_at_the_client(tmp_path: Path) -> None:
@@ -314,7 +401,7 @@ def test_clients_have_a_ledger_and_an_account_of_their_own(tmp_path: Path) -> No
     data = read_prepared(folder).plan.data_id
     mine = tmp_path / "mine"
     budget = dpmpc.Limits(budget="1,1e-5", data_id="wards")
-    apps = [app(folder, limits=budget, account=mine)] * OWNERS
+    apps = [app(folder, limits=budget, account=mine, owners=range(OWNERS))] * OWNERS
     run(folder, tmp_path / "out", apps=apps, rounds=2)
     (path,) = mine.rglob("ledger_clients.jsonl")
     lines = Ledger.read(path).entries
@@ -326,7 +413,7 @@ def test_clients_have_a_ledger_and_an_account_of_their_own(tmp_path: Path) -> No
     with pytest.raises(UsageError, match="the limits name none; add data_id"):
         private_mod(other, limits=dpmpc.Limits(budget="1,1e-5"))
     private = PrivateStrategy(FedAvg(fraction_evaluate=0.0), other, out=tmp_path / "out2")
-    grid = InlineGrid([app(other, limits=budget, account=mine)] * OWNERS, keep=True)
+    grid = InlineGrid([app(other, limits=budget, account=mine, owners=range(OWNERS))] * OWNERS, keep=True)
     private.start(grid, record(MODEL), num_rounds=1)
     assert private.report()["presence"]["owners"] == {}  # no share was made: the budget refuses
     assert len(Ledger.read(path).entries) == 2 and len(list(mine.rglob("ledger_clients.jsonl"))) == 2
@@ -352,7 +439,8 @@ def test_a_client_whose_account_was_put_back_is_left_out_and_says_why(tmp_path: 
     caplog.clear()
     assert run_of("two", ["another machine", "c1"]) == {"0": [1]}
     (said,) = [line for line in caplog.messages if "last saw it" in line]
-    assert said.startswith("a client's reply is left out: ") and "\n" not in said
+    assert said.startswith("no part in this message: ") and "\n" not in said  # at the client
+    assert caplog.messages.count(f"a client's reply is left out: {REFUSED}") == 1  # at the server
 
 
 # -- an interrupted run ------------------------------------------------------------------------------------------------
@@ -382,7 +470,7 @@ def test_an_interrupted_run_goes_on_with_the_model_that_it_had(tmp_path: Path) -
         inner = Dies(fraction_evaluate=0.0, eta=0.1)
         inner.survives = survives
         private = PrivateStrategy(inner, folder, addresses=parties.addresses, out=tmp_path / "out", wait=HANG)
-        grid = InlineGrid([app(folder, counted, account=tmp_path / "clients")] * OWNERS)
+        grid = InlineGrid([app(folder, counted, account=tmp_path / "clients", owners=range(OWNERS))] * OWNERS)
         if not survives:
             with pytest.raises(KeyboardInterrupt):
                 private.start(grid, record(MODEL), num_rounds=3)

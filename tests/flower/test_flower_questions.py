@@ -20,8 +20,11 @@ import dpmpc
 from dpmpc.aggregation.party.party import ledger_path
 from dpmpc.benchmarks.flower_grid import InlineGrid
 from dpmpc.errors import PeerError, UsageError
-from dpmpc.flower import ask, prepare, prepare_questions, private_answers, private_mod
+from dpmpc.flower import ask, check_records, prepare, prepare_questions, private_answers, private_mod
 from dpmpc.flower.client_ledger import clients_ledger
+from dpmpc.flower.prepared import read_prepared
+from dpmpc.flower.tables import mean_of
+from dpmpc.flower.words import REFUSED
 from dpmpc.privacy.ledgers import read_ledger
 from dpmpc.runs.stats import noise_of, reopened
 from dpmpc.verify.verification import verify_structure
@@ -107,29 +110,46 @@ def test_with_noise_the_promise_is_that_of_the_same_questions_elsewhere(tmp_path
     assert len(read_ledger(ledger_path(tmp_path / "out", 0)).entries) == 1
     assert verify_structure(tmp_path / "out").evidence[0].holds
     for j in range(4):
-        mine = read_ledger(clients_ledger(tmp_path / f"account {j}", found.plan.run_id)).entries
+        mine = read_ledger(clients_ledger(tmp_path / f"account {j}", read_prepared(folder).digest)).entries
         assert [line.release for line in mine] == [0]
 
 
-def test_clients_answer_once_and_records_that_are_others_are_left_out(tmp_path: Path, caplog: Any) -> None:
-    """Too few: nothing is spent. What the server reads names no number of records and no path."""
-    folder = plan(tmp_path / "p", min_owners=3)
+def test_records_that_do_not_fit_are_zeros_and_their_client_alone_says_so(tmp_path: Path, caplog: Any) -> None:
+    """Too few of them at one, a column that is not there at another; each would have heard it before."""
+    folder = plan(tmp_path / "p", ["count by sex"], scale=0.0)
 
     def fewer(owner: int) -> pd.DataFrame:
-        return people(owner).iloc[: 698 if owner == 0 else None].drop(columns=["age"] if owner == 1 else [])
+        return people(owner).iloc[: 698 if owner == 0 else None].drop(columns=["sex"] if owner == 1 else [])
 
+    grid = grid_of(folder, tmp_path, records=fewer)
+    found = ask(grid, folder, out=tmp_path / "out")
+    assert found.present == (0, 1, 2, 3)
+    others = sum(SIZES[j] * mean_of(found.plan, j, people(j)) for j in (2, 3))
+    np.testing.assert_allclose(found.total, others, atol=sum(SIZES) * found.plan.grid.step)
+    zeros = [line for line in caplog.messages if "zeros are sealed as owner" in line]
+    assert len(zeros) == 2 and "698" in zeros[0] and "'sex'" in zeros[1]
+    assert not any("left out" in line for line in caplog.messages)
+    assert len({tuple(len(share.data) for share in content["dpmpc.shares"].values()) for content in grid.seen}) == 1
+    for owner, why in ((0, "698"), (1, "'sex'")):
+        with pytest.raises(UsageError, match=why):
+            check_records(folder, owner, fewer(owner))
+    check_records(folder, 2, fewer(2))
+    with pytest.raises(UsageError, match="got owner 4 of 4"):
+        check_records(folder, 4, fewer(3))
+
+
+def test_clients_answer_once(tmp_path: Path, caplog: Any) -> None:
+    """Too few answer: nothing is spent by parties, and the release is lost."""
+    folder = plan(tmp_path / "p", min_owners=3)
     with pytest.raises(PeerError, match="needs 3 of 4 owners; 2 answered; nothing is spent"):
-        ask(grid_of(folder, tmp_path, records=fewer), folder, out=tmp_path / "out")
-    said = "\n".join(line for line in caplog.messages if not line.startswith("your records: "))
-    assert "an owner has another number" in said and "698" not in said
-    assert "its own screen says why" in said and "'age'" not in said and str(tmp_path) not in said
-    assert any(line.startswith("your records: ") and "'age'" in line for line in caplog.messages)
+        ask(grid_of(folder, tmp_path, fails=[1, 2]), folder, out=tmp_path / "out")
     assert not read_ledger(ledger_path(tmp_path / "out", 0)).entries
     assert json.loads((tmp_path / "out" / "report.json").read_text())["releases_made"] == 0
     caplog.clear()
     with pytest.raises(PeerError, match="2 answered"):
         ask(grid_of(folder, tmp_path), folder)
-    assert "seal" in "\n".join(caplog.messages)  # the two that sealed before, for this release of this plan
+    assert sum("seals once for each release" in line for line in caplog.messages) == 2  # those that sealed before
+    assert caplog.messages.count(f"a client's reply is left out: {REFUSED}") == 1
 
 
 def test_persons_and_places(tmp_path: Path) -> None:
@@ -149,7 +169,7 @@ def test_what_is_no_plan_of_questions_is_refused(tmp_path: Path) -> None:
     asked, training = plan(tmp_path / "asked"), tmp_path / "training"
     prepare(training, owners=4, dimension=3, clip=1.0, epsilon=1.0, delta=1e-5)
     for call in (lambda: ask(InlineGrid([]), training), lambda: private_answers(training, people)):
-        with pytest.raises(UsageError, match="questions need a plan that asks; this one is of vectors"):
+        with pytest.raises(UsageError, match="answers come from a release of tables; this one is of vectors"):
             call()
     with pytest.raises(UsageError, match="needs a plan for vectors; this one is of tables"):
         private_mod(asked, limits=ANY)

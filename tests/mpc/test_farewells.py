@@ -13,9 +13,10 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import PeerError
 from dpmpc.mpc.transport.abort_reason import Told
 from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of
-from dpmpc.mpc.transport.dial import NOBODY_AT_ALL, NOBODY_LISTENS, NOT_CALLED, TcpLink, not_here
+from dpmpc.mpc.transport.dial import NOBODY_AT_ALL, NOT_CALLED, TcpLink, not_here
 from dpmpc.mpc.transport.link import Connection, Hello
 from dpmpc.mpc.transport.listener import Listener
+from dpmpc.mpc.transport.reaching import NOBODY_LISTENS
 from dpmpc.mpc.transport.wire import Peer
 from tests.runs import HANG
 

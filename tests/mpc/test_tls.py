@@ -197,7 +197,7 @@ def test_expired_certificates_are_called_expired(tmp_path: Path, monkeypatch: py
         patched.setattr(credentials_module, "_DAYS", -1)
         patched.setattr(credentials_module, "_EARLY", datetime.timedelta(days=3))
         make_credentials(tmp_path / "keys", NAMES)
-    with pytest.raises(UsageError, match=r"party0.crt has expired \(valid .* to .*\); have it made again"):
+    with pytest.raises(UsageError, match=r"party0.crt has expired \(valid .* to .* UTC, and here"):
         Tls.load(tmp_path / "keys", "party0")
     monkeypatch.setattr(tls_module, "check_dates", lambda path: None)
     results = asyncio.run(_pair(Tls.load(tmp_path / "keys", "party0"), Tls.load(tmp_path / "keys", "party1")))

@@ -493,3 +493,22 @@ def test_the_larger_part_holds_against_the_exact_law_of_both() -> None:
             for neighbour in ((1 - bits[0], bits[1]), (bits[0], 1 - bits[1])):
                 assert delta(law(*bits), law(*neighbour), epsilon) <= larger + 1e-12
         assert epsilon == 0.0 or delta(law(0, 0), law(1, 1), epsilon) > larger + 0.1  # whole owners: more
+
+
+def test_a_line_of_another_price_pays_for_nothing(tmp_path: Path) -> None:
+    """Two plans of one run's name in one ledger, which is then lost: what the dear one had reserved counts, whatever
+    the cheap one has written under its name."""
+    account, ledger = Account(tmp_path / "account"), tmp_path / "run" / "ledger_0.jsonl"
+    cheap = replace(TEN, scale=50 * TEN.scale)
+    for mechanism, lines in ((TEN, 0), (cheap, 2)):
+        reservation = Reservation(line(0, mechanism=mechanism), 0, 2)
+        with Ledger(ledger) as book, reserved(book, reservation, None, account) as held:
+            held.begin(line(0, mechanism=mechanism, token=f"{lines}"))
+            for release in range(lines):
+                book.append(line(release, mechanism=mechanism))
+    ledger.unlink()
+    (known,) = account.known(DATA)
+    assert known.state == "missing"
+    assert sorted((entry.mechanism.scale, entry.release) for entry in known.book.reserved) == sorted(
+        (mechanism.scale, release) for mechanism in (TEN, cheap) for release in range(2)
+    )

@@ -8,7 +8,7 @@ from runs import HANG, own_addresses
 
 from dpmpc.aggregation.plan.fields import differing
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import NotYetError, PeerError, UsageError
 from dpmpc.mpc.transport.addresses import bound_socket, owner_endpoints, parse_endpoints
 from dpmpc.mpc.transport.credentials import make_credentials
 from dpmpc.privacy.account import Account
@@ -92,7 +92,7 @@ def test_clocks_ports_and_disks_are_told(tmp_path: Path, monkeypatch: pytest.Mon
         host, port = taken.getsockname()
         site.listening = (parse_endpoints([f"{host}:{port}"])[0], site.addresses[0])
         (error,) = met([site], 0.5)
-    assert isinstance(error, UsageError) and "must listen for parties" in str(error)
+    assert isinstance(error, NotYetError) and "must listen for parties" in str(error)
     assert "are free at" in before_meeting(PLAN, site.addresses, tmp_path / "run")[-1]
     monkeypatch.setattr("dpmpc.runs.trying._SPARE", 1 << 62)
     with pytest.raises(UsageError, match=r"a run.s files need some .* MB of disk"):

@@ -12,8 +12,11 @@ from scipy.optimize import minimize
 from scipy.stats import chi2, chi2_contingency
 
 from dpmpc.errors import UsageError
-from dpmpc.outcome import Answer, Level, Number
+from dpmpc.outcome import Answer, Level, Number, Outcome
 from dpmpc.privacy.gaussian import gaussian_scale
+from dpmpc.show.answers_page import as_html
+from dpmpc.show.forms import as_csv, as_json, as_text
+from dpmpc.show.numbers import shown
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.chi_square import chi_square_quantile
 from dpmpc.statistics.columns import Columns, Quantity
@@ -21,7 +24,6 @@ from dpmpc.statistics.expected import expected, lines, refuse_hopeless
 from dpmpc.statistics.families import Family, Hazard, Logit, Ordinal, Poisson
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.kinds.two_by_two import independence, interval, statistic
-from dpmpc.statistics.output import as_csv, as_json, as_text, shown
 from dpmpc.statistics.query import parse
 from dpmpc.statistics.sets import Found, Table
 from dpmpc.statistics.tables import Tables
@@ -406,10 +408,13 @@ def test_open_sides_are_shown_as_they_are() -> None:
     (below,) = tables.answers(np.full(5, -5e8), 2e6, (100,))
     assert [shown(number) for number in ratios(below).values()] == ["not told"]
     found = answers_of(["logit(y, sex, ward)"], people(60, 1), 1.0)
-    value = json.loads(as_json(found, Level()))
+    outcome = Outcome(found)
+    value = json.loads(as_json(outcome))
     opened = [n for n in value["numbers"] if n["statistic"] == "odds ratio"]
     assert opened and all(n["high"] is None or n["high"] > 0 for n in opened)
-    assert "inf" not in as_csv(found).lower() and "nan" not in as_text(found, Level())
+    assert "inf" not in as_csv(outcome).lower() and "nan" not in as_text(outcome)
+    page = as_html(outcome)
+    assert "<svg" in page and "inf" not in page.split("<svg")[1] and "nan" not in page.split("<svg")[1]
 
 
 # -- before anything is spent -----------------------------------------------------------------------------------------

@@ -7,10 +7,11 @@ and takes turns; a `Session` opens the sums. Nobody else talks to the owners' or
 
 import contextlib
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from types import TracebackType
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
@@ -22,15 +23,17 @@ from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.owner.session import Release, Session, session_of
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.grid import Floats, Ints
-from dpmpc.aggregation.plan.guarantee import Promise, promise_of, report_of
-from dpmpc.aggregation.plan.here import HERE, Here, OwnKeywords
+from dpmpc.aggregation.plan.guarantee import Promise, noise_costs, promise_of, report_of
+from dpmpc.aggregation.plan.here import HERE, Here
+from dpmpc.aggregation.plan.keywords import AggregatorKeywords
+from dpmpc.aggregation.plan.of_vectors import OfVectors
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.errors import DpmpcError, PeerError, UsageError
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.processes.background import Pending, Ready
-from dpmpc.settings import keywords, said
+from dpmpc.settings import declared, keywords, said
 
 __all__ = ["Aggregator", "Release"]
 
@@ -115,55 +118,27 @@ class Aggregator(ByOneSession):
 
     called = "aggregator"
 
-    @keywords(Here)
+    @keywords(OfVectors, Here)
     def __init__(
         self,
         *,
         owners: int,
         dimension: int,
         clip: float,
-        # settings: aggregator
-        releases: int = 1,
-        sensitivity: float | None = None,
-        quantile: float | None = None,
-        weights: Literal["equal", "size"] | Sequence[int] | None = None,
-        records: Sequence[int] | None = None,
-        data_id: str = "vectors",
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        neighbours: str | None = None,
-        person_rows: int = 1,
-        person_owners: int | None = None,
-        calibration: str = "tight",
-        law: str | None = None,
-        sampler: str | None = None,
-        scale: float | None = None,
-        grid_bits: int | None = None,
-        engine: Literal["mpc", "clear"] = "mpc",
-        security: str = "semi-honest",
-        link: str | float | None = None,
-        parties: int = 3,
-        threshold: int | None = None,
-        backend: str | None = None,
-        check_owners: Literal["no", "zero", "stop"] = "no",
-        pool: bool | None = None,
-        security_bits: float = 40.0,
-        min_owners: int | None = None,
-        release_wait: float = 10.0,
-        budget: str | None = None,
-        account: str | None = None,
-        # settings: end
-        **own: Unpack[OwnKeywords],
+        **given: Unpack[AggregatorKeywords],
     ) -> None:
         """Arguments as of `Plan.create`, and of `Here`: `budget`, `account`: what all releases on this `data_id` may
         spend, and where that is kept (docs/settings.md); `wait`, `stall`: seconds for the other processes to come, and
         of silence after which one counts as lost; `out`: a new directory for the parties' ledgers, transcripts and
         logs; without one they are gone when the aggregator is closed. Errors: UsageError for what no run can do."""
-        beside = ("self", "own", "budget", "account", "beside")
-        plan = Plan.create(**{name: value for name, value in locals().items() if name not in beside})
-        here = Here(**said({**own, "budget": budget, "account": account}))
+        own = declared(Here)
+        here = Here(**said({name: value for name, value in given.items() if name in own}))
+        asked: dict[str, Any] = {name: value for name, value in given.items() if name not in own}
+        plan = Plan.create(owners=owners, dimension=dimension, clip=clip, **asked)
         if (out := here.out) is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UsageError(f"<<out>> must be a new or empty directory; {out} is not; name another")
+        for text in noise_costs(plan):
+            warnings.warn(f"before anything is spent: {text}", UserWarning, stacklevel=3)
         self._begin(plan, here, books=Books.of(here))
 
     @classmethod

@@ -42,10 +42,11 @@ from dpmpc.mpc.transport import channels
 from dpmpc.mpc.transport.abort_reason import public_reason, was_away
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import block_label
-from dpmpc.mpc.transport.dial import NOBODY_LISTENS, Call, not_here
+from dpmpc.mpc.transport.dial import Call, not_here
 from dpmpc.mpc.transport.heartbeat import BEAT, STALL, Heartbeat
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.mpc.transport.link import Connection, part
+from dpmpc.mpc.transport.reaching import NOBODY_LISTENS
 from dpmpc.mpc.transport.rendezvous import Rendezvous
 from dpmpc.mpc.transport.tls import Tls
 from dpmpc.mpc.transport.wire import FRAME_COST, Peer

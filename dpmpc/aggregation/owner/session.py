@@ -20,6 +20,7 @@ from dpmpc.aggregation.owner.accounts import NO_BOOKS, Books
 from dpmpc.aggregation.owner.client import OwnerClient
 from dpmpc.aggregation.owner.company import Company, Started, company_of
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
+from dpmpc.aggregation.owner.standing import meets
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, Presence
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.here import HERE, Here
@@ -180,7 +181,7 @@ class Connected:
         ledger: OwnLedger | None = None,
     ) -> None:
         """Connects with all parties; ends the company where that fails. Arguments as of `session_of`. Errors: PeerError
-        when one does not come, UsageError for a taken port."""
+        when one does not come, UsageError for a taken port, and for an account that is another owner of the plan."""
         self.plan, self._company, self.attempt, self._ledger = plan, company, attempt, ledger
         self._first, self._end = owners
         self.next = attempt.first_release
@@ -193,6 +194,8 @@ class Connected:
         self._client: OwnerClient | None = None
         account = company.account if ledger is None else ledger.account
         try:
+            if account is not None:
+                meets(plan, owners, company.addresses, account)
             self._client = OwnerClient(
                 plan,
                 attempt,

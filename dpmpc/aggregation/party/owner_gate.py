@@ -101,11 +101,14 @@ class OwnerGate:
         self._joining: list[asyncio.Task[None]] = []
         self._changed = asyncio.Event()
 
-    async def listen(self, endpoint: Endpoint, tls: Tls | None = None, bound: socket.socket | None = None) -> None:
+    async def listen(
+        self, endpoint: Endpoint, tls: Tls | None = None, bound: socket.socket | None = None, patience: float = 0.0
+    ) -> None:
         """Open the owners' port, on the socket that was bound before if there is one; owners are admitted from now on.
-        Errors: UsageError when it is taken."""
+        Errors: as `listening`."""
         self._tls = tls is not None
-        await self._listener.open(endpoint, bound, tls, f"party {self.holder.party} must listen for owners")
+        what, lack = f"party {self.holder.party} must listen for owners", self._heartbeat.lack
+        await self._listener.open(endpoint, bound, tls, what, patience, lack)
 
     def _make(self) -> Peer:
         return Peer("a caller", self._run, self._on_lost)

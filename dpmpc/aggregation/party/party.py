@@ -110,6 +110,9 @@ async def _run(
         log(text)
         emit("stage", text=text)
 
+    # A process that somebody starts on a machine of its own waits for what that machine lacks yet; of one command's
+    # processes none does, as who gave it looks on.
+    patience = job.here.patience if job.tolerates_loss else 0.0
     heartbeat = Heartbeat(job.here.stall, say)
     heartbeat.each_beat = each_beat
     make_gate = make_gate or (ResumingGate if plan.dropouts else OwnerGate)
@@ -122,7 +125,7 @@ async def _run(
         gate.says = job.says
         if within is not None:
             gate.join(within)
-        await gate.listen(job.owner_addresses[i], tls, sockets[1])
+        await gate.listen(job.owner_addresses[i], tls, sockets[1], patience)
         log(
             f"party {i} of {plan.parties}, threshold {plan.threshold}, run {plan.run_id}, "
             f"{'' if attempt == AGREED else f'attempt {attempt.number}, '}plan {plan.digest(attempt).hex()[:16]}"
@@ -131,7 +134,7 @@ async def _run(
             log(owners_line(plan))
         link = LINKS[job.link](i, job.addresses, tls=tls, bound=sockets[0], heartbeat=heartbeat)
         if isinstance(link, TcpLink):
-            link.says = job.says
+            link.says, link.patience = job.says, patience
         beginning = PartyStart(job, holder, gate, link, greeting(plan, attempt, job.secret), tls, log, heartbeat, say)
         body = _serve(beginning, traffic, emit, observe, make_step)
         await first_of(body, holder.lost, gate.lost)

@@ -39,15 +39,17 @@ class Grid:
         return math.ldexp(1.0, -self.bits)
 
     def encode(self, values: Floats) -> Ints:
-        """`values` in grid steps, rounded half to even. They must be finite and below 2^62 steps: our bug otherwise."""
+        """`values` in grid steps, rounded half to even. They must be finite and below 2^62 steps: ArithmeticError
+        otherwise, our bug, before anything of them is shared."""
         flat = np.ascontiguousarray(values).reshape(-1)
         whole = np.empty(flat.size, dtype=np.int64)
         for start in range(0, flat.size, _PIECE):  # what is made on the way stays in a core's cache
             piece = slice(start, start + _PIECE)
             steps = np.ldexp(flat[piece], self.bits)
             np.rint(steps, out=steps)
+            if not (np.abs(steps).max(initial=0.0) < 2.0**62):  # NaN is no number that is less
+                raise ArithmeticError("a value must fit the grid")
             whole[piece] = steps
-            assert np.abs(steps, out=steps).max(initial=0.0) < 2.0**62, "a value must fit the grid"  # false for NaN
         return whole.reshape(values.shape)
 
     def decode(self, steps: Ints) -> Floats:

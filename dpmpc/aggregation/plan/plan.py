@@ -7,16 +7,16 @@ keeps. No value of a record enters.
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self, Unpack
 
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Asked, Attempt
 from dpmpc.aggregation.plan.checks import check_plan, of_usual_size
 from dpmpc.aggregation.plan.derive import Derived, derive
 from dpmpc.aggregation.plan.grid import Grid
-from dpmpc.aggregation.plan.of_vectors import plan_of_vectors
+from dpmpc.aggregation.plan.keywords import PlanKeywords
+from dpmpc.aggregation.plan.of_vectors import OfVectors, plan_of_vectors
 from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.aggregation.plan.stages import check_stages, stage_plan
 from dpmpc.codec import MisfitError, loads, of_json, to_json
@@ -26,9 +26,10 @@ from dpmpc.intake.written import text_of
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.source import SOURCES
 from dpmpc.mpc.contract.backend import BACKENDS, Resumes
+from dpmpc.privacy.data_names import canonical
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.schema import Schema
-from dpmpc.settings import declared
+from dpmpc.settings import declared, keywords
 
 VERSION = 9
 _UNSAID = {"names": None, "stage_of": ""}  # fields that a plan is written without where they say nothing
@@ -40,48 +41,21 @@ class Plan(Asked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "data_id", canonical(self.data_id, self.data))  # a plan of before names were folded
         object.__setattr__(self, "source", self.source.promised(self.neighbours))
         check_plan(self)
         check_stages(self)
 
     @classmethod
+    @keywords(OfVectors)
     def create(
         cls,
         *,
         owners: int,
         dimension: int,
         clip: float,
-        # settings: vectors
-        releases: int = 1,
-        sensitivity: float | None = None,
-        quantile: float | None = None,
-        weights: Literal["equal", "size"] | Sequence[int] | None = None,
-        records: Sequence[int] | None = None,
-        data_id: str = "vectors",
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        neighbours: str | None = None,
-        person_rows: int = 1,
-        person_owners: int | None = None,
-        calibration: str = "tight",
-        law: str | None = None,
-        sampler: str | None = None,
-        scale: float | None = None,
-        grid_bits: int | None = None,
-        engine: Literal["mpc", "clear"] = "mpc",
-        security: str = "semi-honest",
-        link: str | float | None = None,
-        parties: int = 3,
-        threshold: int | None = None,
-        backend: str | None = None,
-        check_owners: Literal["no", "zero", "stop"] = "no",
-        pool: bool | None = None,
-        security_bits: float = 40.0,
-        role: Literal["apart", "both"] = "apart",
-        min_owners: int | None = None,
-        release_wait: float = 10.0,
-        # settings: end
         run_id: str | None = None,
+        **given: Unpack[PlanKeywords],
     ) -> "Plan":
         """The plan of `releases` releases of the mean (or sum) of the owners' vectors (dimension,), each clipped to L2
         norm `clip`. What is None is chosen by rule; the settings are described in docs/settings.md.
@@ -93,9 +67,10 @@ class Plan(Asked):
         follows this quantile of the vectors' norms, by what is opened. `weights`: "equal", or whole numbers, one an
         owner (its number of records, say): the mean is then weighted by them. `records`: how many each owner has, where
         its vector is the mean of its records' vectors, each clipped to `clip` by the owner (see `dpmpc.clipped_mean`):
-        then the unit is one record, and `weights` may be "size". Errors: UsageError for anything that no run can do.
+        then the unit is one record, and `weights` are "size" unless "equal" is said. Errors: UsageError for anything
+        that no run can do.
         """
-        return plan_of_vectors(cls, **{name: value for name, value in locals().items() if name != "cls"})
+        return plan_of_vectors(cls, owners=owners, dimension=dimension, clip=clip, run_id=run_id, **given)
 
     @cached_property
     def derived(self) -> Derived:
@@ -168,7 +143,8 @@ class Plan(Asked):
             version = value.pop("version", None)
             if version != VERSION:
                 raise UsageError(
-                    f"a plan must have version {VERSION}; this one has {version}; use the same dpmpc everywhere"
+                    f"a plan must have version {VERSION}; this one has {version}; use the same dpmpc everywhere",
+                    code="file",
                 )
             source = value.pop("source", None)
             if not isinstance(source, dict) or len(source) != 1:
@@ -186,7 +162,7 @@ class Plan(Asked):
             return plan
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
             way = f"{error.way}, or copy it again" if isinstance(error, MisfitError) and error.way else "copy it again"
-            raise UsageError(f"a plan must be what dpmpc wrote as plan.json; {error}; {way}") from None
+            raise UsageError(f"a plan must be what dpmpc wrote as plan.json; {error}; {way}", code="file") from None
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
@@ -194,13 +170,13 @@ class Plan(Asked):
         try:
             return cls.from_text(text_of(Path(path), "a plan", "utf-8"))
         except OSError as error:
-            raise UsageError(f"a run has a plan.json; {path}: {error.strerror}; check the path") from None
+            raise UsageError(f"a run has a plan.json; {path}: {error.strerror}; check the path", code="file") from None
         except UnicodeDecodeError as error:
-            raise UsageError(f"a plan is UTF-8 text; {path}: {error.reason}; copy it again") from None
+            raise UsageError(f"a plan is UTF-8 text; {path}: {error.reason}; copy it again", code="file") from None
 
     def write(self, path: Path | str) -> None:
         """Writes the plan whole or not at all."""
-        write_file(Path(path), self.to_text())
+        write_file(Path(path), self.to_text(), public=True)
 
 
 def _with_schema(kind: str, source: Any, value: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -57,7 +57,7 @@ def elsewhere(plan: Plan) -> str:
     from what it opened."""
     if "+" in plan.run_id:
         return ""
-    what = "model.npz" if plan.source.KIND == "learning" else "what the run wrote"
+    what = "model.npz" if plan.source.TRAINS else "what the run wrote"
     return f"take {what} from another site, it is the same, or "
 
 

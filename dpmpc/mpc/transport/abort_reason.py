@@ -11,6 +11,9 @@ from dpmpc.errors import CheatError, DpmpcError, PeerError, SpentError, UsageErr
 MOST_REASON = 500  # bytes of UTF-8
 _REFUSAL = "stopped, for it was not used as it must be"
 _STAYS_AWAY = "refuses to take part"
+_STOPPED = "was stopped on its machine"
+_WITHOUT_A_WORD = "left the run without a word"
+UNHEARD = "nothing was heard of it for"
 _LATER = "not yet: "
 _SPENT = "the run cannot go on: "
 
@@ -41,12 +44,19 @@ def public_reason(me: str, error: BaseException) -> str:
         return f"{me} stopped; its own log says why"
     if isinstance(error, Exception):
         return f"{me} failed by a fault of its own; its own log says more"
-    return f"{me} was stopped on its machine"
+    return f"{me} {_STOPPED}"
 
 
 def refuses(error: PeerError) -> bool:
     """Whether this is the end of a process whose own rules forbid it to go on: nobody goes on without it."""
     return isinstance(error, Told) and any(said in error.cause for said in (_REFUSAL, _STAYS_AWAY, _SPENT))
+
+
+def is_loss(error: DpmpcError) -> bool:
+    """Whether a process has gone that has decided nothing: it was killed or stopped, or its machine or the network
+    failed. It may come again, whoever noticed it first."""
+    gone = any(said in error.message for said in (_STOPPED, _WITHOUT_A_WORD, UNHEARD))
+    return isinstance(error, PeerError) and type(error) in (PeerError, Told) and gone and not refuses(error)
 
 
 def was_away(name: str, error: BaseException, seconds: float, stall: float) -> BaseException:
@@ -96,6 +106,6 @@ def unpack(payload: bytes | bytearray) -> str:
 def without_a_word(name: str, how: str) -> str:
     """What to say of a peer whose connection ended before it said why."""
     return (
-        f"{name} left the run without a word ({how}): it has ended or was killed, or its machine or the network "
+        f"{name} {_WITHOUT_A_WORD} ({how}): it has ended or was killed, or its machine or the network "
         "failed; ask whoever runs it"
     )

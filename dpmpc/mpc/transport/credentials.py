@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpmpc.codec import loads
-from dpmpc.errors import UsageError
+from dpmpc.errors import NotYetError, UsageError
 from dpmpc.folders import make_folder
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def check_certificate(path: Path, authority: Path, name: str) -> None:
     now = datetime.datetime.now(datetime.UTC)
     for file, each in ((path, certificate), (authority, ca)):
         if not each.not_valid_before_utc <= now <= each.not_valid_after_utc:
-            raise UsageError(
+            raise (NotYetError if now < each.not_valid_before_utc else UsageError)(
                 f"a certificate is valid for a time; {file} from {each.not_valid_before_utc:%Y-%m-%d %H:%M} to "
                 f"{each.not_valid_after_utc:%Y-%m-%d %H:%M} UTC, and it is {now:%Y-%m-%d %H:%M}; mend this machine's "
                 "clock, or have it made again"

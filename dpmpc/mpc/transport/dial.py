@@ -14,6 +14,16 @@ from dpmpc.mpc.transport.channels import HELLO
 from dpmpc.mpc.transport.heartbeat import Heartbeat
 from dpmpc.mpc.transport.link import FAREWELL_SECONDS, Connection, Hello, Observe, OnLost, part
 from dpmpc.mpc.transport.listener import HANDSHAKE, Later, Listener, Refused
+from dpmpc.mpc.transport.reaching import (
+    HTTP_ANSWERS,
+    NO_TLS,
+    NOBODY_LISTENS,
+    Unreached,
+    other_protocol,
+    reach,
+    seen,
+    shown_there,
+)
 from dpmpc.mpc.transport.rendezvous import Rendezvous
 from dpmpc.mpc.transport.tls import Tls, check_name
 from dpmpc.mpc.transport.wire import Peer
@@ -21,9 +31,10 @@ from dpmpc.mpc.transport.wire import Peer
 GREETING = struct.Struct("<HH32s")  # party, parties, digest of the run's public parameters
 _MEETING = 1 << 24  # bytes of a frame, while some have not come
 START = "; start it"  # the way out where a party is missing
-NOBODY_LISTENS = "nobody listens there"
 NOT_CALLED = "it has not called"
 NOBODY_AT_ALL = "nobody of this run is there: it has not begun, or has ended; ask whoever runs it"
+_NOT_VALID_YET = 9  # X509_V_ERR_CERT_NOT_YET_VALID
+_OTHER_PROTOCOL = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_MESSAGE", "RECORD_LAYER_FAILURE")
 _RETRY = (0.02, 0.5)  # seconds between two calls of a process that is not there yet: at first, and at most
 _SHUTDOWN = 2.0  # seconds for the end of a TLS connection
 
@@ -71,12 +82,27 @@ class Call:
         there = f"{peer.name} ({self.endpoint})"
         try:
             await self._connect(peer)
+        except ssl.SSLCertVerificationError as error:
+            if error.verify_code == _NOT_VALID_YET:  # by the clock of this machine, which may not be in step yet
+                self.problem = "its certificate is not valid yet by this machine's clock"
+                return None
+            shown = await shown_there(self.endpoint, self.who)
+            raise PeerError(
+                f"{there} must show a certificate of this run's authority; {error.verify_message}{shown}; mend <<tls>>"
+            ) from None
         except ssl.SSLError as error:
-            why = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else error.reason
-            raise PeerError(f"{there} must show a certificate of this run's authority; {why}; mend <<tls>>") from None
+            if error.reason in _OTHER_PROTOCOL:  # whoever has this address now may go, and the party come
+                if self.problem not in (HTTP_ANSWERS, NO_TLS):
+                    self.problem = await other_protocol(self.endpoint)
+                return None
+            raise PeerError(
+                f"{there} must show a certificate of this run's authority; {error.reason}; mend <<tls>>"
+            ) from None
+        except Unreached as error:
+            self.problem = str(error)
+            return None
         except OSError as error:
-            refused = isinstance(error, ConnectionRefusedError)
-            self.problem = NOBODY_LISTENS if refused else f"{error.strerror or error}"
+            self.problem = "it hangs up" if isinstance(error, ConnectionError) else seen(error)
             return None
         try:
             peer.send(HELLO, greeting)
@@ -100,13 +126,13 @@ class Call:
 
     async def _connect(self, peer: Peer) -> None:
         loop = asyncio.get_running_loop()
+        sock = await reach(self.endpoint)
         if self._tls is None:
-            await loop.create_connection(lambda: peer, self.endpoint.host, self.endpoint.port)
+            await loop.create_connection(lambda: peer, sock=sock)
             return
         await loop.create_connection(
             lambda: peer,
-            self.endpoint.host,
-            self.endpoint.port,
+            sock=sock,
             ssl=self._tls.client,
             server_hostname=self.who,
             ssl_handshake_timeout=HANDSHAKE,
@@ -146,6 +172,7 @@ class TcpLink:
         self._log = log or self._heartbeat.say
         self._peers: dict[int, Connection] = {}
         self.says = ""  # of the parameters, to those that have others
+        self.patience = 0.0  # seconds for what this machine lacks yet, to listen
 
     @property
     def heartbeat(self) -> Heartbeat:
@@ -177,7 +204,8 @@ class TcpLink:
         listener = Listener(lambda: make("a caller"), desk.greeted, self._log)
         try:
             if me:
-                await listener.open(self.addresses[me], self.bound, self.tls, f"party {me} must listen")
+                at, what, lack = self.addresses[me], f"party {me} must listen", self._heartbeat.lack
+                await listener.open(at, self.bound, self.tls, what, self.patience, lack)
             elif self.bound is not None:
                 self.bound.close()  # nobody calls the first party
             for j in calls:

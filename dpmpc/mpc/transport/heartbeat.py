@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from dpmpc.errors import UsageError
+from dpmpc.mpc.transport.abort_reason import UNHEARD
 from dpmpc.mpc.transport.addresses import bear_with
 
 WAIT = 60.0  # seconds for the other processes to come, where one command starts them all
@@ -66,7 +67,8 @@ def check_stall(seconds: float) -> float:
     """The seconds. Errors: UsageError where a few heartbeats do not fit."""
     if not LEAST_STALL <= seconds < 1e6:
         raise UsageError(
-            f"<<stall>> is a number of seconds, at least {LEAST_STALL:g}; got {seconds:g}; {STALL:g} is usual"
+            f"<<stall>> is a number of seconds, at least {LEAST_STALL:g}; got {seconds:g}; {STALL:g} is usual",
+            code="range",
         )
     return seconds
 
@@ -82,6 +84,7 @@ class Heartbeat:
         self.instead = ""  # what is said to be waited for, in place of all else
         self._peers: list[Watched] = []
         self._waits: list[_Wait] = []
+        self._lacks = _Wait(str)  # of this machine
         self._beats = 0
         self._timer: asyncio.TimerHandle | None = None
         self._since = 0.0  # when this process beat last, or began to
@@ -122,6 +125,17 @@ class Heartbeat:
         finally:
             self._waits.remove(wait)
 
+    def lack(self, text: str) -> None:
+        """What this process lacks of its own machine is waited for from now on, and said at once; "" is nothing."""
+        if self._lacks in self._waits:
+            self._waits.remove(self._lacks)
+        if text:
+            if text != self._lacks.who():
+                self.say(f"waiting for {text}")
+                self._lacks = _Wait(lambda: text)
+            self._waits.append(self._lacks)
+            self._begin()
+
     def stop(self) -> None:
         """No more beats."""
         self._ended = True
@@ -154,7 +168,7 @@ class Heartbeat:
             peer.pending = peer.pending + BEAT if peer.awaited else 0.0
             peer.spoke = peer.heard = False
             if peer.silence >= self.stall:
-                peer.abort(f"nothing was heard of it for {self.stall:g} s, stall")
+                peer.abort(f"{UNHEARD} {self.stall:g} s, stall")
         for wait in self._waits:
             wait.pending = wait.pending + BEAT if wait.who() else 0.0
         self._beats += 1

@@ -8,7 +8,6 @@ on without it, and so does whoever it pretended to be.
 """
 
 import asyncio
-import contextlib
 import gc
 import socket
 import ssl
@@ -17,11 +16,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError
 from dpmpc.mpc.transport.abort_reason import later
 from dpmpc.mpc.transport.addresses import BACKLOG, Endpoint
 from dpmpc.mpc.transport.channels import HELLO
 from dpmpc.mpc.transport.link import FAREWELL_SECONDS
+from dpmpc.mpc.transport.reaching import listening
 from dpmpc.mpc.transport.tls import Tls
 from dpmpc.mpc.transport.wire import Peer
 
@@ -60,21 +60,23 @@ class Listener:
         self.met = 0  # callers so far
         self._over = 0  # those whose turn is over
 
-    async def open(self, endpoint: Endpoint, bound: socket.socket | None, tls: Tls | None, what: str) -> None:
-        """Listen at `endpoint`, on the socket that was bound before if there is one. `what` (party 1 must listen for
-        owners) begins the message. Errors: UsageError when the port is taken."""
+    async def open(
+        self,
+        endpoint: Endpoint,
+        bound: socket.socket | None,
+        tls: Tls | None,
+        what: str,
+        patience: float = 0.0,
+        lacking: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """Listen at `endpoint`, on the socket that was bound before if there is one. Else as `listening` has it, errors
+        too."""
         self._tls = tls.server if tls else None
-        try:
-            self._sockets = [bound] if bound is not None else await _bind(endpoint)
-            for each in self._sockets:
-                each.listen(BACKLOG)
-                each.setblocking(False)
-        except OSError as error:
-            self.close()
-            raise UsageError(
-                f"{what} on {endpoint}, but that fails ({error.strerror or error}); choose another base port with "
-                "<<base_port>>, or addresses with <<addresses>>"
-            ) from None
+        if bound is not None:
+            bound.listen(BACKLOG)
+        self._sockets = [bound] if bound is not None else await listening(endpoint, what, patience, lacking)
+        for each in self._sockets:
+            each.setblocking(False)
         self._loop = asyncio.get_running_loop()
         for each in self._sockets:
             self._listen(self._loop, each)
@@ -180,20 +182,3 @@ def _short(error: BaseException) -> str:
         return error.verify_message
     return getattr(error, "reason", None) or str(error) or type(error).__name__
 
-
-async def _bind(endpoint: Endpoint) -> list[socket.socket]:
-    """Sockets at all addresses of the endpoint's host. Errors: OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(
-        endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
-    with contextlib.ExitStack() as stack:
-        sockets = []
-        for family, kind, protocol, _, address in dict.fromkeys(found):
-            each = stack.enter_context(socket.socket(family, kind, protocol))
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            each.bind(address)
-            sockets.append(each)
-        stack.pop_all()
-    return sockets

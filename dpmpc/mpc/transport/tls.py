@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import NotYetError, PeerError, UsageError
 from dpmpc.lazy import dataclass
 
 
@@ -59,17 +59,18 @@ def file_name(directory: Path, name: str) -> str:
 
 
 def check_dates(path: Path) -> None:
-    """Errors: UsageError for a certificate that has expired, or is not valid yet."""
+    """Errors: UsageError for a certificate that has expired; NotYetError for one that is not valid yet."""
     from cryptography import x509
 
     certificate = x509.load_pem_x509_certificate(path.read_bytes())
     now = datetime.datetime.now(datetime.UTC)
     first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if not first <= now <= last:
-        state = "has expired" if now > last else "is not valid yet"
-        raise UsageError(
-            f"a certificate must be valid today; {path} {state} (valid {first:%Y-%m-%d} to {last:%Y-%m-%d}); have it "
-            "made again, or set this machine's clock"
+        early = now < first  # the clock of a machine that has just begun may not be in step yet
+        raise (NotYetError if early else UsageError)(
+            f"a certificate must be valid today; {path} {'is not valid yet' if early else 'has expired'} (valid "
+            f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, and here it is {now:%Y-%m-%d %H:%M}); set this "
+            "machine's clock, or have it made again"
         )
 
 

@@ -22,10 +22,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmpc.outcome import NO_ESTIMATE, Answer, Curves, Level, Number, Shape
+from dpmpc.outcome import NO_ESTIMATE, Answer, Curves, Level, Number, Shape, spelled
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Counts, Part
-from dpmpc.statistics.cells import Bins, even, spelled
+from dpmpc.statistics.cells import Bins, even
 from dpmpc.statistics.chi_square import chi_square_tail
 from dpmpc.statistics.columns import MISSING, OTHER, Columns, Quantity
 from dpmpc.statistics.compile import axis_of, by_of, cells, quantity

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from dpmpc.errors import UsageError
-from dpmpc.outcome import Answer, Level, Number
+from dpmpc.outcome import Answer, Level, Number, Outcome
 from dpmpc.privacy.gaussian import gaussian_scale
+from dpmpc.show.answers_page import as_html
+from dpmpc.show.forms import as_csv, as_json, as_markdown, as_text, frame, rows
+from dpmpc.show.numbers import shown
+from dpmpc.show.svg import ticks
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.expected import expected, lines, refuse_hopeless
-from dpmpc.statistics.output import as_csv, as_json, as_markdown, as_text, frame, rows, shown
-from dpmpc.statistics.page import as_html
-from dpmpc.statistics.pictures import _ticks
 from dpmpc.statistics.tables import Tables
 
 BOUNDS: dict[str, Any] = {
@@ -50,13 +51,13 @@ def answers() -> tuple[Answer, ...]:
 
 def test_every_number_is_in_every_form(answers: tuple[Answer, ...]) -> None:
     count = sum(len(answer.lines) for answer in answers)
-    value = json.loads(as_json(answers, Level()))
+    value = json.loads(as_json(Outcome(answers)))
     assert len(value["numbers"]) == len(rows(answers)) == count and value["intervals"]["about"] == "data"
-    read = list(csv.DictReader(io.StringIO(as_csv(answers))))
+    read = list(csv.DictReader(io.StringIO(as_csv(Outcome(answers)))))
     assert len(read) == count and {row["question"] for row in read} == {answer.question for answer in answers}
-    table = frame(answers)
+    table = frame(Outcome(answers))
     assert len(table) == count and table["estimate"].notna().sum() > count / 2
-    text, marked = as_text(answers, Level()), as_markdown(answers, Level(answers=7, about="population"))
+    text, marked = as_text(Outcome(answers)), as_markdown(Outcome(answers, level=Level(answers=7, about="population")))
     for answer in answers:
         for line in answer.lines:
             assert shown(line.number) in text and shown(line.number) in marked
@@ -91,7 +92,7 @@ class Reader(HTMLParser):
 
 
 def test_the_page_is_whole_needs_nothing_and_runs_nothing(answers: tuple[Answer, ...]) -> None:
-    page = as_html(answers, Level(), "Table 1 & more", ["epsilon 1"], [("count", 0.5)])
+    page = as_html(Outcome(answers, about=("epsilon 1",), costs=(("count", 0.5),)), "Table 1 & more")
     reader = Reader()
     reader.feed(page)
     assert not reader.tags and not reader.outside and "<script" not in page and "Table 1 &amp; more" in page
@@ -107,7 +108,7 @@ def test_numbers_are_shown_to_the_digits_that_noise_leaves() -> None:
     assert shown(Number(2.0, None, 1.0, 3.0, "conservative")) == "2.00 [1.00, 3.00]*"
     assert shown(Number(None, None, None, None)) == "no estimate"
     for low, high in ((0, 1), (0.3, 0.31), (-5000, 12), (0, 60), (1e-9, 2e-9)):
-        assert 3 <= len(_ticks(low, high)) <= 11
+        assert 3 <= len(ticks(low, high)) <= 11
 
 
 # -- before anything is spent ------------------------------------------------------------------------------------------

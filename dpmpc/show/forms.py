@@ -1,4 +1,4 @@
-"""Answers as text: a table in the terminal, Markdown, CSV, JSON, and a data frame."""
+"""The numbers of an outcome as text: tables for a terminal, Markdown, CSV, JSON, and a data frame."""
 
 import csv
 import io
@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpmpc.errors import UsageError
-from dpmpc.outcome import Answer, Level, Number
+from dpmpc.outcome import Answer, Number, Outcome
+from dpmpc.show.markdown import table
+from dpmpc.show.numbers import shown
 
 FIELDS = ("question", "labels", "statistic", "estimate", "noise", "low", "high", "note")
 
@@ -31,38 +33,43 @@ def _noted(number: Number) -> str:
     return number.note + (", " if number.note else "") + "open above" if number.high == math.inf else number.note
 
 
-def as_json(answers: Sequence[Answer], level: Level) -> str:
-    """All numbers with all digits, and what their intervals hold."""
-    notes = {answer.question: list(answer.notes) for answer in answers}
+def values(outcome: Outcome) -> dict[str, Any]:
+    """All numbers with all digits, and what their intervals hold, as JSON values."""
+    notes, level = {answer.question: list(answer.notes) for answer in outcome.answers}, outcome.held
     about = {"confidence": level.confidence, "about": level.about, "answers_at_once": level.answers}
-    return json.dumps({"intervals": about, "notes": notes, "numbers": rows(answers)}, indent=1, allow_nan=False) + "\n"
+    return {"intervals": about, "notes": notes, "numbers": rows(outcome.answers)}
 
 
-def as_csv(answers: Sequence[Answer]) -> str:
+def as_json(outcome: Outcome) -> str:
+    """The same as text."""
+    return json.dumps(values(outcome), indent=1, allow_nan=False) + "\n"
+
+
+def as_csv(outcome: Outcome) -> str:
     """One line a number; labels as name=value, joined by semicolons."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(FIELDS)
-    for row in rows(answers):
+    for row in rows(outcome.answers):
         labels = "; ".join(f"{name}={value}" for name, value in row["labels"].items())
         writer.writerow([labels if name == "labels" else "" if row[name] is None else row[name] for name in FIELDS])
     return text.getvalue()
 
 
-def as_markdown(answers: Sequence[Answer], level: Level) -> str:
+def as_markdown(outcome: Outcome) -> str:
     """A heading and a table for each question."""
     parts = []
-    for answer in answers:
+    for answer in outcome.answers:
         head, body = grid(answer)
-        lines = [f"### `{answer.question}`", "", _pipes(head), "|".join(["", *(" --- " for _ in head), ""])]
-        parts.append("\n".join([*lines, *map(_pipes, body), "", *(f"{note}.  " for note in answer.notes)]).rstrip())
-    return "\n\n".join([*parts, said_of(level, answers)]) + "\n"
+        notes = "\n".join(f"{note}.  " for note in answer.notes)
+        parts.append(f"### `{answer.question}`\n\n{table(head, body)}\n{notes}".rstrip())
+    return "\n\n".join([*parts, *_after(outcome)]) + "\n"
 
 
-def as_text(answers: Sequence[Answer], level: Level) -> str:
+def as_text(outcome: Outcome) -> str:
     """Aligned columns for each question."""
     parts = []
-    for answer in answers:
+    for answer in outcome.answers:
         head, body = grid(answer)
         table = [head, *body]
         wide = [max(len(row[k]) for row in table) for k in range(len(head))]
@@ -75,16 +82,16 @@ def as_text(answers: Sequence[Answer], level: Level) -> str:
         ]
         ruled = [lines[0], "-" * max(map(len, lines)), *lines[1:]]
         parts.append("\n".join([answer.question, *(f"  {line}" for line in ruled), *(f"  {n}" for n in answer.notes)]))
-    return "\n\n".join([*parts, said_of(level, answers)]) + "\n"
+    return "\n\n".join([*parts, *_after(outcome)]) + "\n"
 
 
-def frame(answers: Sequence[Answer]) -> Any:
+def frame(outcome: Outcome) -> Any:
     """A pandas data frame with one row a number, and a column for each label. Errors: pandas is not installed."""
     try:
         import pandas
     except ImportError:
         raise UsageError("a data frame needs pandas; it is not installed; install it, or use the JSON") from None
-    flat = [{**{k: v for k, v in row.items() if k != "labels"}, **row["labels"]} for row in rows(answers)]
+    flat = [{**{k: v for k, v in row.items() if k != "labels"}, **row["labels"]} for row in rows(outcome.answers)]
     return pandas.DataFrame(flat)
 
 
@@ -104,30 +111,14 @@ def grid(answer: Answer) -> tuple[list[str], list[list[str]]]:
     return head, body
 
 
-def shown(number: Number) -> str:
-    """An estimate and its interval, to the digits that the noise leaves; a star where it is conservative. An interval
-    that is open on one side has its end alone; a value without interval, such as a p-value, three digits."""
-    star = "*" if "conservative" in number.note else ""
-    if number.low is not None and number.high == math.inf:
-        return f">= {number.low:.3g}{star}" if number.low > 0 else "not told"
-    if number.estimate is None:
-        return "no estimate"
-    if number.low is None or number.high is None:
-        return f"{number.estimate:.3g}" if number.estimate >= 0.0001 else "< 0.0001"
-    if number.low == 0 and "open below" in number.note:
-        return f"<= {number.high:.3g}{star}"
-    reach = (number.high - number.low) / 4 if number.noise is None else number.noise
-    digits = 1 - math.floor(math.log10(reach)) if reach > 0 else 6
-    places = min(max(digits, 0), 10)
-    if reach <= 0:
-        return f"{number.estimate:.10g}"
-    low, value, high = (f"{round(v, digits if digits >= 0 else 0) + 0.0:.{places}f}" for v in (
-        number.low, number.estimate, number.high))  # fmt: skip
-    return f"{value} [{low}, {high}]{star}"
+def _after(outcome: Outcome) -> list[str]:
+    """What stands after the tables."""
+    return [*([said_of(outcome)] if outcome.answers else []), *outcome.lines]
 
 
-def said_of(level: Level, answers: Sequence[Answer] = ()) -> str:
-    """What the intervals are, in a line, and why an estimate of these answers lies outside its own."""
+def said_of(outcome: Outcome) -> str:
+    """What the intervals are, in a line, and why an estimate lies outside its own."""
+    level = outcome.held
     share = f"{100 * level.confidence:g} %"
     about = (
         "hold what would be found if these records were one sample of many, each drawn by itself; counts are of these"
@@ -136,11 +127,7 @@ def said_of(level: Level, answers: Sequence[Answer] = ()) -> str:
     )
     each = f"all {level.answers} at once" if level.answers > 1 else "each by itself"
     text = f"Intervals of {share}, {each}, {about}. * covers more than that."
-    numbers = [line.number for answer in answers for line in answer.lines]
+    numbers = [line.number for answer in outcome.answers for line in answer.lines]
     if any(n.estimate is not None and n.low is not None and n.estimate < min(n.low, 0.0) for n in numbers):
         text += " Estimates below 0 are noise about few or none; they are left as they are, so that sums stay true."
     return text
-
-
-def _pipes(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -2,16 +2,18 @@
 
 import secrets
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
-from dpmpc.aggregation.plan.asked import data_digest
+from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.aggregation.plan.of_vectors import OfVectors, chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.learning.source import Source
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.sensitivity import Weights
-from dpmpc.settings import said
+from dpmpc.settings import keywords, said
 
 
+@keywords(OfVectors)
 def plan_of(
     source: Source,
     sizes: Sequence[int],
@@ -21,7 +23,7 @@ def plan_of(
     releases: int = 1,
     weights: Weights = "size",
     run_id: str | None = None,
-    **settings: Any,
+    **settings: Unpack[SourceKeywords],
 ) -> Plan:
     """The plan of `releases` releases of the mean of what owners with so many records send. `dimension`: of the
     vectors, where the source does not say it. `weights`: "size", an owner counts by its records, or "equal".
