@@ -1,12 +1,16 @@
 """What an error says beside its sentence: a code, a setting; and what it says to whom."""
 
 import ast
+import datetime
 import json
 import pickle
+import re
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dpmpc
@@ -27,6 +31,7 @@ from dpmpc.errors import (
     owner_text,
     public_text,
     reworded,
+    sayable,
     to_event,
 )
 from dpmpc.estimators.errors import EstimatorError, as_value_errors
@@ -152,6 +157,44 @@ def test_an_error_of_records_says_to_anybody_what_quotes_none() -> None:
         assert "Jane" not in public_reason("owner 3", error)
         assert SECRET in "".join(traceback.format_exception(error))
     assert public_text(RecordError(SECRET)) == "the records of an owner do not fit; its own screen says why"
+
+
+ALWAYS = re.compile(r"_?[A-Z][A-Z_]*|__name__|.*\.(name|strerror|shape|dtype|__name__)|len\(.*\)|.*[A-Z] >> 20")
+
+
+def said_in_public(tree: ast.Module, anybody: set[str]) -> Iterator[tuple[int, str]]:
+    """(line, expression) of what raises of public errors, `anybody`, put into their texts without `sayable`, but for
+    constants, names by attribute, shapes and lengths."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            if ast.unparse(node.exc.func).split(".")[-1] not in anybody:
+                continue
+            for part in ast.walk(node.exc):
+                if isinstance(part, ast.FormattedValue):
+                    what = ast.unparse(part.value)
+                    if not what.startswith("sayable(") and not ALWAYS.fullmatch(what):
+                        yield part.lineno, what
+
+
+def test_where_records_are_read_a_public_error_says_what_is_sayable_and_nothing_else() -> None:
+    anybody, seen, wrong = {kind.__name__ for kind in kinds() if not issubclass(kind, RecordError)}, 0, []
+    for path in MODULES:
+        if path.relative_to(ROOT.parent).parts[1] in ("intake", "records", "estimators"):
+            text = path.read_text(encoding="utf-8")
+            seen += text.count("{sayable(")
+            wrong += [(path.name, *each) for each in said_in_public(ast.parse(text), anybody)]
+    assert wrong == [] and seen > 150
+    bad = ast.parse("raise UsageError(f'a target is a number; {value!r}')")
+    assert [what for _, what in said_in_public(bad, anybody)] == ["value"]
+
+
+def test_what_was_read_off_a_record_is_not_sayable() -> None:
+    for value in ("age", 3, 2.5, Path("a.csv"), ["a", "b"], dict, None, datetime.date(2020, 1, 1)):
+        assert sayable(value) is value
+    for value in (Private(SECRET), ValueError(SECRET), np.float64(71.5), np.str_("Jane"), np.array([1])):
+        with pytest.raises(TypeError) as refused:
+            sayable(value)  # type: ignore[type-var]
+        assert "Jane" not in str(refused.value)
 
 
 def test_words_for_an_owner_are_taken_out_for_its_surfaces_alone() -> None:
