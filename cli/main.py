@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import difflib
 import importlib
 import importlib.util
 import io
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpmpc.aggregation.owner.imports import PRELOAD
-from dpmpc.errors import DpmpcError, UsageError, machine_text, spelt
+from dpmpc.errors import DpmpcError, UsageError, machine_text, owner_text, spelt
 from dpmpc.processes import logs, standing
 from dpmpc.processes.memory import importing
 from dpmpc.processes.paths import keep_children_safe
@@ -108,6 +109,15 @@ class _Lazy(click.Group):
         _name_paths(command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            said = f"; did you mean {near[0]}?" if near else ""
+            ctx.fail(f"no such command {args[0]!r}{said}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         installed = self.list_commands(ctx)
         others = [(name, each.get_short_help_str(80)) for name, each in _others().items() if name not in COMMANDS]
@@ -128,8 +138,9 @@ def group(ctx: click.Context, debug: bool) -> None:
     noisy sum is opened. Start with:
 
     \b
-      dpmpc train --data breast-cancer --owners 5 --epsilon 1 \\
-        --delta 1e-4 -M 3 --out runs/demo
+      dpmpc example hospitals
+      dpmpc train --csv hospitals.csv --target readmitted \\
+        --owners-column site --epsilon 1 --delta 1e-5 --out demo
     """
 
 
@@ -186,7 +197,7 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
             raise
         from dpmpc.cli.settings import spelling
 
-        _last_line(f"error: {error.spelt(spelling)}")
+        _last_line(f"error: {owner_text(error, spelling)}", code=error.code, setting=error.setting)
         sys.exit(error.exit_code)
     except (OSError, MemoryError) as error:
         said = machine_text(error)
@@ -216,12 +227,13 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
         sys.exit(code)
 
 
-def _last_line(text: str) -> None:
+def _last_line(text: str, **fields: Any) -> None:
+    """The text on standard error; with `fields` that a program may read, where logs are JSON."""
     from dpmpc.show.terminal import harmless
 
     lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ... {line[-_END:]}" for line in text.split("\n"))
     text = harmless("\n".join(lines))  # a value in it may be anybody's
-    click.echo(logs.json_line(text) if logs.as_json() else text, err=True)
+    click.echo(logs.json_line(text, **fields) if logs.as_json() else text, err=True)
 
 
 @contextlib.contextmanager

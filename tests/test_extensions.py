@@ -322,8 +322,11 @@ def test_a_source_of_another_package_has_every_surface(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
     page = (folders[3] / "report.html").read_text()
     assert "the shares of records in the upper halves of age, dose" in page and "upper halves" in page
-    assert "answers to" not in page and "<td>age</td>" in page.replace(" class=name", "")
+    assert "answers to" not in page and '<th scope="row" class="label">age</th>' in page
     assert with_toys("report", folders[0]).returncode == 0, "a party's folder has the numbers too"
+    verified = with_toys("verify", folders[0], "--structure")
+    assert verified.returncode == 0 and (folders[0] / "verify.json").exists(), verified.stdout + verified.stderr
+    assert "answers.html" in with_toys("status", folders[0]).stdout
     for folder in folders:
         assert not [path for path in folder.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
 

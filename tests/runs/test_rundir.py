@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError, UsageError, owner_text
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from dpmpc.runs import launcher
 from dpmpc.runs.folder import alone, prepare
@@ -106,6 +106,6 @@ def test_a_run_that_ends_after_its_survey_began_is_carried_on(
     assert "carry on with resume" in str(ended.value)
     with pytest.raises(UsageError) as again:
         prepare(out, overwrite=False, resume=False)
-    assert "carry on with" in str(again.value)
+    assert "carry on with" in owner_text(again.value)
     prepare(out, overwrite=False, resume=True)
     prepare(out, overwrite=True, resume=False)
