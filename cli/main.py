@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import difflib
 import importlib
 import importlib.util
 import io
@@ -109,6 +110,15 @@ class _Lazy(click.Group):
         _name_paths(command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            said = f"; did you mean {near[0]}?" if near else ""
+            ctx.fail(f"no such command {args[0]!r}{said}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         installed = self.list_commands(ctx)
         others = [(name, each.get_short_help_str(80)) for name, each in _others().items() if name not in COMMANDS]
@@ -129,8 +139,9 @@ def group(ctx: click.Context, debug: bool) -> None:
     noisy sum is opened. Start with:
 
     \b
-      dpmpc train --data breast-cancer --owners 5 --epsilon 1 \\
-        --delta 1e-4 -M 3 --out runs/demo
+      dpmpc example hospitals
+      dpmpc train --csv hospitals.csv --target readmitted \\
+        --owners-column site --epsilon 1 --delta 1e-5 --out demo
     """
 
 
