@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from dpmpc.errors import sayable
+from dpmpc.errors import UsageError, sayable
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError, as_value_errors
 from dpmpc.estimators.fitting import Fitted, Given, fit_records
 from dpmpc.estimators.frames import (
@@ -170,15 +170,19 @@ class PrivateLinear(BaseEstimator):
 
     @property
     def additive_(self) -> Additive:
-        """The fitted model as one curve a column, to write as JSON, to predict by, to explain. Errors: EstimatorError
-        for a basis that is not additive."""
+        """The fitted model as one curve a column, to write as JSON, to predict by, to explain. A model with another
+        basis has no such attribute."""
         check_is_fitted(self)
-        with as_value_errors():
+        try:
             return Additive.of(self.schema_, self._theta, self.class_weights_)
+        except UsageError as error:
+            raise AttributeError(str(error)) from None
 
     def plot(self, path: Path | str) -> Path:
-        """Writes a page with a picture of each curve. Errors: as of `additive_`."""
-        return plot(self.additive_, path, str(self.data_id))
+        """Writes a page with a picture of each curve. Errors: EstimatorError for a basis that is not additive."""
+        check_is_fitted(self)
+        with as_value_errors():
+            return plot(Additive.of(self.schema_, self._theta, self.class_weights_), path, str(self.data_id))
 
     def __getstate__(self) -> dict[str, Any]:
         """As scikit-learn's, with the folder in which this process counts: a worker counts there too."""
