@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -186,7 +187,7 @@ def program() -> None:
 
 def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[str]], None]) -> Any:
     """`stopped`: has a signal's number when that ends the command."""
-    debug = "--debug" in arguments
+    debug, last_line = "--debug" in arguments, partial(_last_line, arguments)
     try:
         if arguments[:1] and arguments[0] in _START and not _ALONE & {word.partition("=")[0] for word in arguments}:
             start(PRELOAD)
@@ -197,7 +198,7 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
             raise
         from dpmpc.cli.settings import spelling
 
-        _last_line(f"error: {owner_text(error, spelling)}", code=error.code, setting=error.setting)
+        last_line(f"error: {owner_text(error, spelling)}", code=error.code, setting=error.setting)
         sys.exit(error.exit_code)
     except (OSError, MemoryError) as error:
         said = machine_text(error)
@@ -205,12 +206,12 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
             raise
         from dpmpc.cli.settings import spelling
 
-        _last_line(f"error: {spelt(said, spelling)}")
+        last_line(f"error: {spelt(said, spelling)}")
         sys.exit(1)
     except ModuleNotFoundError as error:
         if debug or (error.name or "").partition(".")[0] != "sklearn":
             raise
-        _last_line("error: this needs scikit-learn, which is not installed; pip install scikit-learn")
+        last_line("error: this needs scikit-learn, which is not installed; pip install scikit-learn")
         sys.exit(UsageError.exit_code)
     except click.ClickException as error:
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -219,21 +220,34 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
         context = getattr(error, "ctx", None)
         where = context.command_path if context is not None else "dpmpc"
         rule = " ".join(error.format_message().split())  # choices that are missing stand on lines of their own
-        _last_line(f"error: {rule.rstrip('.')}; see {where} --help")
+        param = getattr(error, "param", None)
+        name = None if param is None else param.name
+        last_line(f"error: {rule.rstrip('.')}; see {where} --help", code=UsageError.code, setting=name)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         by, code = ("SIGTERM", 143) if stopped else ("the user", 130)
-        _last_line(f"error: stopped by {by}; finished iterations are kept")
+        last_line(f"error: stopped by {by}; finished iterations are kept")
         sys.exit(code)
 
 
-def _last_line(text: str, **fields: Any) -> None:
-    """The text on standard error; with `fields` that a program may read, where logs are JSON."""
+def _last_line(arguments: Sequence[str], text: str, code: str = DpmpcError.code, setting: str | None = None) -> None:
+    """The text on standard error; where logs or what the command prints are JSON, as a JSON object with the code of the
+    rule that was broken and the setting that it is about."""
     from dpmpc.show.terminal import harmless
 
     lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ... {line[-_END:]}" for line in text.split("\n"))
     text = harmless("\n".join(lines))  # a value in it may be anybody's
-    click.echo(logs.json_line(text, **fields) if logs.as_json() else text, err=True)
+    as_json = logs.as_json() or _prints_json(arguments)
+    click.echo(logs.json_line(text, code=code, setting=setting) if as_json else text, err=True)
+
+
+def _prints_json(arguments: Sequence[str]) -> bool:
+    """Whether the command was asked to print JSON (where `--json` names a file it prints a table)."""
+    if "--json" not in arguments:
+        return False
+    command = group.get_command(click.Context(group), arguments[0])
+    params = () if command is None else command.params
+    return any(isinstance(each, click.Option) and each.is_flag and "--json" in each.opts for each in params)
 
 
 @contextlib.contextmanager

@@ -135,7 +135,8 @@ class DpmpcError(Exception):
 
     @property
     def setting(self) -> str | None:
-        """The name of the setting that it is about; None for none."""
+        """The name of the setting that it is about; None for none. Public: of words that may quote a record, where a
+        value could be marked as a setting is, nothing is read."""
         found = _NAMED.search(self.message)
         return self._setting or (found[1] if found else None)
 
@@ -189,11 +190,6 @@ class RecordError(UsageError):
     @property
     def to_owner(self) -> str:
         return self.private.to_owner()
-
-    @property
-    def setting(self) -> str | None:
-        found = _NAMED.search(self.to_owner)
-        return super().setting or (found[1] if found else None)
 
     def reword(self, say: Callable[[str], str]) -> None:
         super().reword(say)

@@ -36,7 +36,7 @@ from dpmpc.errors import (
 )
 from dpmpc.estimators.errors import EstimatorError, as_value_errors
 from dpmpc.mpc.transport.abort_reason import public_reason
-from dpmpc.processes.status import Status
+from dpmpc.processes.status import Status, read_state
 from dpmpc.processes.worker import run_role
 
 ROOT = Path(__file__).parents[1] / "dpmpc"
@@ -95,7 +95,9 @@ def test_code_and_setting_stay_however_an_error_is_passed_on(error: DpmpcError) 
 def test_a_setting_is_the_first_that_the_sentence_names_or_what_is_stated() -> None:
     assert EVERY[0].setting == "parties" and EVERY[1].setting is None
     assert UsageError("no name", setting="out").setting == "out"
-    assert PRIVATE.setting == "drop"
+    marked = RecordError("a target is a number; row 3 has '<<jane>>'; mend it", "a target is no number; see <<target>>")
+    assert PRIVATE.setting is None and marked.setting == "target"
+    assert "jane" not in json.dumps({**to_event(marked), "private": None})
 
 
 @pytest.mark.parametrize(
@@ -127,6 +129,29 @@ def test_a_command_with_json_lines_ends_with_code_and_setting(capsys: pytest.Cap
         main(["train", "--data", "iris", "--owners", "3", "--log-json", "--epsilon", "-1", "--out", "x"])
     line = json.loads(capsys.readouterr().err.splitlines()[-1])
     assert end.value.code == 2 and (line["code"], line["setting"], line["level"]) == ("range", "epsilon", "error")
+
+
+def test_a_command_that_prints_json_fails_in_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for words, code, setting in (
+        (["status", "--json", str(tmp_path)], "usage", None),
+        (["advise", "--json", "--epsilon", "x"], "usage", "epsilon"),
+        (["budget", "--json", "--no-such-option"], "usage", None),
+    ):
+        with pytest.raises(SystemExit) as end:
+            main(words)
+        line = json.loads(capsys.readouterr().err.splitlines()[-1])
+        assert end.value.code == 2 and line["text"].startswith("error: "), words
+        assert (line["code"], line["setting"]) == (code, setting)
+    with pytest.raises(SystemExit):
+        main(["status", str(tmp_path)])
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_a_status_has_code_and_setting_of_the_end(tmp_path: Path) -> None:
+    with pytest.raises(UsageError), Status(tmp_path / "party_0.status.json", "party 0"):
+        raise EVERY[0]
+    state = read_state(tmp_path / "party_0.status.json")
+    assert state is not None and (state.code, state.setting) == ("range", "parties")
 
 
 # -- who may read what -------------------------------------------------------------------------------------------------
