@@ -115,9 +115,7 @@ def _file(name: str) -> Path:
     raise UsageError("a database must be there; <<database>> names no SQLite file; check the path")
 
 
-def _sqlite(
-    file: Path, query: str, path: Path, spelling: Spelling, called: Sequence[str]
-) -> tuple[Column, ...]:
+def _sqlite(file: Path, query: str, path: Path, spelling: Spelling, called: Sequence[str]) -> tuple[Column, ...]:
     import sqlite3  # which few runs need
 
     try:
@@ -148,9 +146,7 @@ def _sqlite(
     return tuple(Column(name, f"c{k}", "BLOB" if k in bytes_in else "VARCHAR") for k, name in enumerate(names))
 
 
-def _postgresql(
-    url: str, query: str, path: Path, spelling: Spelling, called: Sequence[str]
-) -> tuple[Column, ...]:
+def _postgresql(url: str, query: str, path: Path, spelling: Spelling, called: Sequence[str]) -> tuple[Column, ...]:
     try:
         import psycopg
         from psycopg.conninfo import make_conninfo
@@ -182,9 +178,7 @@ def _options(url: str) -> tuple[SplitResult, dict[str, str]]:
     return parts, options
 
 
-def _copied(
-    database: Any, query: str, path: Path, spelling: Spelling, called: Sequence[str]
-) -> tuple[Column, ...]:
+def _copied(database: Any, query: str, path: Path, spelling: Spelling, called: Sequence[str]) -> tuple[Column, ...]:
     """Copies the query's rows as CSV, in one read-only snapshot; numbers as their shortest exact text."""
     database.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
     database.execute("SET LOCAL extra_float_digits = 1")

@@ -54,9 +54,7 @@ def text_of(path: Path, what: str, encoding: str = "utf-8-sig") -> str:
     UnicodeDecodeError."""
     size = no_pipe(path, what).stat().st_size
     if size > _LARGEST:
-        raise UsageError(
-            f"{what} file has up to {_LARGEST >> 20} MB; {path} has {size:,} bytes; name the right file"
-        )
+        raise UsageError(f"{what} file has up to {_LARGEST >> 20} MB; {path} has {size:,} bytes; name the right file")
     return path.read_text(encoding=encoding)
 
 

@@ -23,7 +23,16 @@ _ITERATIONS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Request(
-    RecordSettings, OwnerSettings, LearningSettings, Promise, Noise, Choosing, Computing, Attendance, Naming, Ledgers,
+    RecordSettings,
+    OwnerSettings,
+    LearningSettings,
+    Promise,
+    Noise,
+    Choosing,
+    Computing,
+    Attendance,
+    Naming,
+    Ledgers,
     Accounting,
 ):
     """A training run as asked for. What is not said is chosen by the rule that the setting states (docs/settings.md).

@@ -53,9 +53,7 @@ class Here(Accounting, Ledgers):
 
     SECTION: ClassVar[str] = "here"
 
-    out: Path | None = setting(
-        None, "Run directory for report, model, history and logs.", metavar="DIR"
-    )
+    out: Path | None = setting(None, "Run directory for report, model, history and logs.", metavar="DIR")
     overwrite: bool = setting(False, "Replace an earlier run in the run directory.")
     index: str | None = setting(
         None,
