@@ -51,9 +51,8 @@ def _readme(about: About) -> str:
     if about.tls:
         steps += [
             f"`dpmpc keys request .` makes a key, which stays here; send `keys/{about.role}.csr` to the authority.",
-            f"Put the `{about.role}.crt` that comes back into `keys`.",
-            "`dpmpc keys accept . --list sites.txt` takes the list of all sites' keys, which the authority sends when "
-            "all are signed. Read its number to the other sites by voice: without, who signs could be all of them.",
+            f"Put the `{about.role}.crt` that comes back into `keys`. The authority sends a list of all sites' keys too: "
+            "`dpmpc keys accept . --list sites.txt`. Read its number to the others by voice, or who signs could be them.",
         ]
     if about.port is not None:
         steps += [f"Others must reach port {about.port} (parties) and {about.port + about.parties} (owners) here."]
