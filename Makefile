@@ -1,4 +1,4 @@
-.PHONY: demo test test-again test-fast check docs tutorials wheel release audit bench examples clean
+.PHONY: demo test test-again test-fast check docs tutorials evidence wheel release audit bench examples clean
 PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS ?=  # a file of versions to install; without it pip chooses
@@ -43,6 +43,12 @@ docs: .venv/.ready
 # Every page under docs/ that runs, with what it prints written into it.
 tutorials: .venv/.ready
 	$(BIN)/python -m website.tutorials --write
+
+# Every command that README and docs name, at the size that they name: hours. Goes on where it was stopped; fails where
+# one fails, or a stated figure is out of its range. `make evidence PART=verify` runs those that hold this text.
+PART ?=
+evidence: .venv/.ready
+	$(BIN)/python -m website.evidence --run "$(PART)"
 
 # dist/: the sources, and the wheel that is built from them.
 wheel: .venv/.ready

@@ -125,12 +125,24 @@ def release(version: str) -> None:
         raise Refused(f"error: a release is made on main; this is {_git('branch', '--show-current')}; switch to it")
     if f"v{version}" in _git("tag").split():
         raise Refused(f"error: a version is released once; v{version} is there; give a later one")
+    evident()
     write(version)
     subprocess.run(["make", "docs"], cwd=ROOT, check=True)
     subprocess.run([".ci/wheel"], cwd=ROOT, check=True)
     _git("commit", "--all", "--message", f"Version {version}")
     _git("tag", "--annotate", f"v{version}", "--message", f"dpmpc {version}")
     print(f"v{version} is tagged; dist/ has its sdist and this platform's wheel; publish: git push --follow-tags")
+
+
+def evident(root: Path = ROOT) -> None:
+    """Returns if everything that README and docs name has run on this commit, with its figures where they are said to
+    be. Errors: it has not."""
+    found = subprocess.run(
+        [sys.executable, "-m", "website.evidence", "--check"], cwd=root, text=True, capture_output=True, check=False
+    )
+    if found.returncode:
+        first = (found.stdout + found.stderr).strip().splitlines()[:1]
+        raise Refused(f"error: a release has all of its evidence on its commit; {''.join(first)}; run make evidence")
 
 
 def main(arguments: list[str]) -> None:

@@ -4,10 +4,10 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning
 from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT, Backend
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS, law_of_sampler
 
 RECORDS = 500  # of every owner; sizes enter the noise scale only

@@ -13,7 +13,7 @@ from dpmpc.learning.account import Account, answer
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
 from dpmpc.privacy.law import DEFAULT_LAW, PURE_LAW
 from dpmpc.privacy.sensitivity import Weights
-from dpmpc.processes.terminal import Column, Row, Styled, Terminal
+from dpmpc.show.terminal import Column, Row, Styled, Terminal
 
 _CALIBRATIONS = {
     "tight": "tight (exact)",
@@ -30,7 +30,7 @@ _CALIBRATIONS = {
 @setting_option("owners", required=True, help="Number m of owners.")
 @click.option("--smallest", type=int, required=True, help="Records n_(1) of the smallest owner.")
 @click.option("--total", type=int, help="Records n of all owners together.  [default: m * n_(1)]")
-@setting_option("weights", default="equal")
+@setting_option("weights")
 @setting_option("neighbours", default="record")
 @setting_option("person_rows", default=None)
 @setting_option("person_owners", default=0)
@@ -68,7 +68,7 @@ def command(
     owners: int,
     smallest: int,
     total: int | None,
-    weights: Weights,
+    weights: Weights | None,
     neighbours: Literal["record", "presence", "person", "owner"],
     person_rows: int | None,
     person_owners: int,

@@ -11,7 +11,7 @@ from dpmpc.errors import spelt
 from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.learning.method import METHODS
 from dpmpc.privacy.law import PURE_LAW
-from dpmpc.processes.terminal import Column, Row, Terminal
+from dpmpc.show.terminal import Column, Row, Terminal
 
 
 @click.command()

@@ -12,7 +12,7 @@ from dpmpc.mpc.contract.backend import BACKENDS, FOR_TWO
 from dpmpc.mpc.contract.levels import by_link
 from dpmpc.mpc.contract.security import MODES, checked_backend
 from dpmpc.privacy.law import LAWS, sampler_names
-from dpmpc.processes.terminal import Bar, Terminal
+from dpmpc.show.terminal import Bar, Terminal
 
 Progress = Callable[[str], None]
 quick_option = click.option(

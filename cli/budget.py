@@ -1,11 +1,10 @@
-"""`dpmpc budget`: what the ledgers below a directory have spent, or those that an account remembers, and what a budget
-has left."""
+"""`dpmpc budget`: what was spent on each data set, as the account and the ledgers below a directory have it, and what a
+budget has left."""
 
 import json
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +12,20 @@ import click
 
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.folders import said_path
-from dpmpc.privacy.account import Account, Known, account_folder
+from dpmpc.privacy.account import Account, account_folder
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.checks import check_delta
-from dpmpc.privacy.composition import OWNER, Spent, parse_budget, releases_left, run_of, spent, total, within
+from dpmpc.privacy.composition import Spent, parse_budget, releases_left, run_of, total, within
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.entry import Entry
-from dpmpc.privacy.ledgers import attempts, copies, ledgers_below, merge, parts, read_ledger
-from dpmpc.processes.terminal import Column, Row, Terminal
-
-GONE = ("missing", "older")
-UNITS = {
-    "": "as planned",
-    "record": "one record",
-    "presence": "one record's presence",
-    "person": "one person's records",
-    OWNER: "one owner's records",
-    "stated": "one stated unit",
-}
+from dpmpc.privacy.ledgers import attempts, ledgers_below
+from dpmpc.privacy.seen import UNITS, Seen, seen
+from dpmpc.show.terminal import Column, Row, Terminal
 
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path), required=False)
-@click.option("--account", metavar="DIR", help="Without a directory: folder of the account.  [default: $DPMPC_ACCOUNT]")
+@click.option("--account", metavar="DIR", help="Folder of the account.  [default: $DPMPC_ACCOUNT]")
 @click.option("--data", help="only the data set of this name, or whose digest starts so.")
 @click.option("--delta", type=float, help="state epsilon at this delta  [default: the largest that a run promised]")
 @click.option("--budget", "limit", metavar="EPS,DELTA", help="compare with this budget; exit code 1 if it is exceeded.")
@@ -42,8 +33,8 @@ UNITS = {
 def command(
     directory: Path | None, account: str | None, data: str | None, delta: float | None, limit: str | None, as_json: bool
 ) -> None:
-    """What was spent on each data set: over every ledger*.jsonl in DIRECTORY and below, or without one over all that
-    this user's account remembers, also of runs whose folders are gone.
+    """What was spent on each data set that the account knows, also by runs whose folders are gone; with DIRECTORY, on
+    each that a ledger*.jsonl there or below is of, by the account and by those ledgers together.
 
     The ledgers of all processes of one attempt, parties and owners, count once, and so do copies of a ledger; two
     attempts at one plan count twice, whoever's ledgers are there. Ledgers of earlier versions do not name attempts:
@@ -51,19 +42,26 @@ def command(
     whether or not its opening came to pass; of a run that went on without a party, that party's ledger counts all that
     was planned. Every data set is priced for each kind of neighbours
     that a run on it promised: one record, or all of one owner's. What runs that are under way have reserved is said
-    apart, and counts against --budget.
+    apart, and counts against --budget, which is compared at its own delta. Names that differ in blanks, case or width
+    alone are one.
     """
     budget = None if limit is None else parse_budget(limit)
-    known = _remembered(account) if directory is None else _below(directory, account)
-    books = [each.book for each in known]
     if delta is not None:
         check_delta(delta)
-    elif budget is not None and budget[1] > 0:
-        delta = budget[1]
-    everything, entries = merge(books), merge(_without_reserved(books))
-    names = {digest: name for e in everything for digest, name in zip(e.data, e.names, strict=False)}
+        if budget is not None and budget[1] != delta:
+            raise UsageError(
+                f"a budget is compared at its own delta; it is {budget[1]:g}, and --delta {delta:g} was given too; "
+                "leave --delta out"
+            )
+    found = _found(directory, account)
+    books, everything, names = found.books, found.everything, found.names
     digests = sorted(
-        {d for e in everything for d in e.data if data is None or names.get(d) == data or d.startswith(data)},
+        {
+            d
+            for e in everything
+            for d in e.data
+            if data is None or names.get(d) == data or d in (data, data_digest(data)) or d.startswith(data)
+        },
         key=lambda d: (names.get(d, ""), d),
     )
     if data is not None and not digests:
@@ -73,32 +71,30 @@ def command(
     unknown = sum(book.unknown for book in books)
     rows: list[dict[str, Any]] = []
     for digest in digests:
-        mine = [entry for entry in entries if digest in entry.data]
+        made = [entry for entry in found.made if digest in entry.data]
         all_of_it = [entry for entry in everything if digest in entry.data]
         for neighbours in sorted({entry.neighbours for entry in all_of_it}):
-            sums = spent(mine, digest, 0.0 if budget is not None and budget[1] == 0 else delta, neighbours)
+            sums = found.spent(digest, delta if budget is None else budget[1], neighbours)
             row = _row(sums, digest, names.get(digest), neighbours)
-            row |= {"attempts": _attempts(_of(books, digest)), "reserved": len(all_of_it) - len(mine)}
+            row |= {"attempts": _attempts(found.of(digest).books), "reserved": len(all_of_it) - len(made)}
             if budget is not None:
                 counted = total(all_of_it, neighbours)
                 row["within_budget"] = within(counted, budget)
                 row["releases_left"] = releases_left(counted.add(all_of_it[-1], unknown), all_of_it[-1], budget)
             rows.append(row)
     result = {
-        "ledgers": [str(each.path) for each in known],
-        "gone": [{"ledger": str(each.path), "state": each.state} for each in known if each.state in GONE],
-        "copies": copies(books),
-        "torn": sum(book.torn for book in books),
-        "unknown": unknown,
+        "account": None if found.account is None else str(found.account.folder),
+        "below": None if found.below is None else str(found.below),
+        **found.facts(),
         "budget": budget,
         "data": rows,
         "runs": _runs(books, everything),
-        "parts": [asdict(part) for part in parts(books)],
+        "unseen": found.unseen(),
     }
     if as_json:
         click.echo(json.dumps(result, indent=2))
     else:
-        _print(result, rows)
+        _print(found, budget, rows)
     exceeded = sorted({str(row["name"] or row["data"]) for row in rows if row.get("within_budget") is False})
     if budget is not None and exceeded:
         raise DpmpcError(
@@ -122,46 +118,22 @@ def _row(sums: Spent, digest: str, name: str | None, neighbours: str) -> dict[st
     }
 
 
-def _below(directory: Path, account: str | None) -> list[Known]:
-    if account is not None:
-        raise UsageError("ledgers are those below a directory, or an account's; both were named; leave one of them out")
+def _found(directory: Path | None, account: str | None) -> Seen:
+    """What is seen. Errors: there is no ledger below the directory; without one, the account knows nothing."""
+    folder = account_folder() if account is None else said_path(account, "account")
+    if directory is None:
+        found = seen(Account(folder))
+        if not found.known:
+            raise UsageError(
+                f"an account remembers what runs on named data have spent; {folder} has nothing; name a run's directory"
+                " or another <<account>>"
+            )
+        return found
     if directory.is_file() and directory.suffix != ".jsonl":
         raise UsageError(f"a ledger is a file ledger*.jsonl; {directory} is another; name a run's directory")
-    paths = ledgers_below(directory)
-    if not paths:
+    if not ledgers_below(directory):
         raise UsageError(f"a ledger is a file ledger*.jsonl; {directory} holds none; name a run's directory")
-    return [Known(path, "there", read_ledger(path)) for path in paths]
-
-
-def _remembered(account: str | None) -> list[Known]:
-    """Every ledger that the account knows, once. Errors: it knows none."""
-    folder = account_folder() if account is None else said_path(account, "account")
-    own, found = Account(folder), dict[str, Known]()
-    for digest in own.data():
-        for each in own.known(digest):
-            found.setdefault(each.book.source, each)
-    if not found:
-        raise UsageError(
-            f"an account remembers what runs on named data have spent; {folder} has nothing; name a run's directory or "
-            "another <<account>>"
-        )
-    return list(found.values())
-
-
-def _without_reserved(books: Sequence[Book]) -> list[Book]:
-    """Without what living writers have reserved; what was reserved in a ledger that is gone counts as spent."""
-    return [book if book.path is None else book.unreserved for book in books]
-
-
-def _of(books: Sequence[Book], digest: str) -> list[Book]:
-    """The ledgers with their lines on one data set."""
-    found = []
-    for book in books:
-        kept = [k for k, entry in enumerate(book.entries) if digest in entry.data]
-        if kept:
-            entries = tuple(book.entries[k] for k in kept)
-            found.append(replace(book, entries=entries, keys=tuple(book.keys[k] for k in kept)))
-    return found
+    return seen(Account(folder), directory)
 
 
 def _attempts(books: Sequence[Book]) -> int:
@@ -191,30 +163,26 @@ def _runs(books: Sequence[Book], entries: Sequence[Entry]) -> list[dict[str, Any
     return list(rows.values())
 
 
-def _print(result: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+def _print(found: Seen, budget: tuple[float, float] | None, rows: list[dict[str, Any]]) -> None:
     terminal = Terminal(sys.stdout, width=170)
     columns = ["data", "neighbours", "runs", "attempts", "releases", "reserved", "epsilon", "delta"]
-    if result["budget"] is not None:
+    if budget is not None:
         columns += ["within_budget", "releases_left"]
     shown = [{**row, "data": row["name"] or row["data"], "neighbours": UNITS[row["neighbours"] or ""]} for row in rows]
     terminal.table(
         [Column(name.replace("_", " "), right=name not in ("data", "neighbours")) for name in columns],
         [Row([_cell(row[name]) for name in columns]) for row in shown],
     )
-    for group in result["copies"]:
-        terminal.text(f"{len(group)} ledgers are copies of one and count once: {', '.join(group)}")
-    for each in result["gone"]:
-        terminal.text(f"ledger {each['ledger']} is {each['state']}: all that was reserved for it counts")
-    for part in result["parts"]:
-        have = f"; the ledgers of parties {', '.join(map(str, part['parties']))} have them" if part["parties"] else ""
+    if budget is None:
+        terminal.text("epsilon is that of all runs together at the delta beside it, for the neighbours beside it")
+    else:
         terminal.text(
-            f"run {part['run']} went on elsewhere: {part['lines']} releases have a line here, "
-            f"{part['counted']} of {part['planned']} planned are counted, for others made the rest, or may{have}"
+            f"compared with epsilon {budget[0]:g} at delta {budget[1]:g}, the budget's own: epsilon is stated there, "
+            "for the neighbours beside it"
         )
-    if result["torn"]:
-        terminal.text(f"{result['torn']} torn lines (a crash while writing) are counted as spent")
-    if result["unknown"]:
-        terminal.text(f"{result['unknown']} of them could not be priced: the ledger holds nothing else")
+    terminal.text(f"seen: {found.where()}")
+    for text in found.unseen():
+        terminal.text(text)
 
 
 def _cell(value: object) -> str:

@@ -12,7 +12,7 @@ from dpmpc.cli.settings import setting_option
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import DpmpcError, Spelling, UsageError, number_of, reworded, spelt
-from dpmpc.processes.terminal import Column, Row, Style, Terminal
+from dpmpc.show.terminal import Column, Row, Style, Terminal
 
 if TYPE_CHECKING:
     from dpmpc.intake.spelling import Spelling as Spelt
@@ -86,7 +86,7 @@ def command(
             )
         name = table.source
     _show(result, f"{name}: {number_of(result.rows, 'record')}; {of}; for your own eyes", say)
-    return 1 if result.refused else 0
+    return 1 if result.refused or result.unfit else 0
 
 
 def _show(result: "Findings", title: str, say: Spelling) -> None:
@@ -105,12 +105,14 @@ def _show(result: "Findings", title: str, say: Spelling) -> None:
         terminal.line(
             f"not shown: {left[0]:,} columns of which nothing is to be said" + f", {left[1]:,} more" * bool(left[1])
         )
-    colours: dict[str, Style] = {"refused": "red", "warning": "yellow", "note": "dim"}
+    colours: dict[str, Style] = {"refused": "red", "unfit": "red", "warning": "yellow", "note": "dim"}
     for finding in result.said:
         text = f"{finding.severity}: {finding.column}: {spelt(finding.text, say)}"
         terminal.line(text, style=colours[finding.severity])
     if result.refused:
         terminal.line("a run would refuse these records", style="red")
+    elif result.unfit:
+        terminal.line("a run would go on, and learn hardly anything of what does not fit", style="red")
 
 
 def _of_a_plan(plan_file: Path) -> Spelling:

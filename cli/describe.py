@@ -1,6 +1,5 @@
 """`dpmpc describe`: a look at one's own records."""
 
-import html
 import json
 import re
 import sys
@@ -14,7 +13,9 @@ from dpmpc.cli.settings import options_stating, setting_option, spelling
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import UsageError, number_of, spelt
 from dpmpc.folders import write_file
-from dpmpc.processes.terminal import Column, Row, Style, Terminal
+from dpmpc.show import html
+from dpmpc.show.svg import histogram
+from dpmpc.show.terminal import Column, Row, Style, Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -231,48 +232,18 @@ def _spark(column: "Described") -> str:
 def page(found: "Description", target: str | None) -> str:
     """The description as one web page that needs nothing else."""
     intake = found.intake
-    name = html.escape(intake.source)
-    parts = [
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
-        f"<title>{name}</title><style>",
-        "body{font:14px system-ui,sans-serif;margin:2em auto;max-width:80em;color:#222}table{border-collapse:collapse}",
-        "td,th{padding:.3em .8em;text-align:left;border-bottom:1px solid #ddd;vertical-align:middle}",
-        ".n{text-align:right}.note{color:#a40}.warn{background:#fff3cd;padding:.6em 1em}rect{fill:#3b6ea5}",
-        "</style></head><body>",
-        f"<h1>{name}</h1><p class='warn'>{_many(found)}; {_EYES}.</p>",
-        *(f"<p class='note'>{html.escape(line)}</p>" for line in spelled(found)),
-    ]
+    parts = [html.lines([f"{_many(found)}; {_EYES}."], "warning"), html.lines(spelled(found), "warning")]
     if target is not None:
-        parts.append(f"<p>{html.escape(target)}: {html.escape(_balance(found, target))}</p>")
-    titles = "<th>".join(("column", "kind", "missing", "distinct", "from", "to", "values", "what a run does", "notes"))
-    parts.append(f"<h2>Columns</h2><table><tr><th>{titles}</tr>")
+        parts.append(html.lines([f"{target}: {_balance(found, target)}"]))
+    head = ("column", "kind", "missing", "distinct", "from", "to", "values", "what a run does", "notes")
+    rows = []
     for described in found.columns:
         c = described.looked
-        first, last = described.ends
-        notes = "; ".join((c.why, *described.notes)) + (
-            f"; to change it: {spelt(c.change, spelling)}" if c.change else ""
-        )
-        parts.append(
-            f"<tr><td>{html.escape(c.name)}<td>{c.kind}<td class='n'>{c.missing}<td class='n'>{c.distinct}"
-            f"<td>{html.escape(first)}<td>{html.escape(last)}<td>{_bars(described)}"
-            f"<td>{html.escape(c.does)}<td class='note'>{html.escape(notes)}</tr>"
-        )
-    return "\n".join([*parts, "</table></body></html>\n"])
-
-
-def _bars(column: "Described") -> str:
-    most = max((count for _, count in column.bars), default=0)
-    if not most:
-        return ""
-    step = 240 / len(column.bars)
-    bars = "".join(
-        f"<rect x='{k * step:.1f}' y='{48 - 48 * count / most:.1f}' width='{step - 1:.1f}'"
-        f" height='{48 * count / most:.1f}'>"
-        f"<title>{html.escape(label)}: {count}</title></rect>"
-        for k, (label, count) in enumerate(column.bars)
-    )
-    name = html.escape(column.looked.name)
-    return f"<svg width='240' height='48' role='img' aria-label='{name}'>{bars}</svg>"
+        change = [f"to change it: {spelt(c.change, spelling)}"] if c.change else []
+        notes = "; ".join((c.why, *described.notes, *change))
+        bars = histogram(c.name, described.bars)
+        rows.append((c.name, c.kind, str(c.missing), str(c.distinct), *described.ends, bars, c.does, notes))
+    return html.page(intake.source, "".join([*parts, html.table("Columns", head, rows, raw=(6,))]))
 
 
 def _write(path: Path, text: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dpmpc.cli.sources import memory_of, source_of, source_options
-from dpmpc.processes.terminal import harmless
+from dpmpc.show.terminal import harmless
 
 if TYPE_CHECKING:
     from dpmpc.intake.spelling import Spelling

@@ -10,7 +10,7 @@ import click
 from dpmpc.cli.settings import spelling
 from dpmpc.errors import spelt
 from dpmpc.processes.logs import as_json, json_line
-from dpmpc.processes.terminal import Bar, Terminal
+from dpmpc.show.terminal import Bar, Terminal
 
 
 class Plain:

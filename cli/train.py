@@ -13,9 +13,9 @@ from dpmpc.cli.sources import spelling_of
 from dpmpc.cli.train_options import OPTIONS, SectionedCommand
 from dpmpc.errors import UsageError, spelt
 from dpmpc.processes.memory import importing
-from dpmpc.processes.terminal import Column, Row, Terminal
 from dpmpc.runs.request import Request
 from dpmpc.settings import said
+from dpmpc.show.terminal import Column, Row, Terminal
 
 _OF_PROCESSES = (
     "index", "addresses", "base_port", "wait", "stall", "listen", "out", "overwrite", "resume", "plan_file",
@@ -33,10 +33,10 @@ def run_command(**given: Any) -> None:
 
     \b
     Examples:
-      dpmpc train --data breast-cancer --owners 5 --epsilon 1 --delta 1e-4 -M 3 --out runs/demo
+      dpmpc example hospitals       made-up records to try it on
+      dpmpc train --csv hospitals.csv --target readmitted --owners-column site --epsilon 1 --delta 1e-5 --out demo
       dpmpc train --data adult --data-dir DIR --owners 100 --method output --epsilon 0.5 -M 3 --out runs/adult
-      dpmpc train --csv hospital.csv --target outcome --owners-column site --epsilon 1 --delta 1e-5 -M 3 --out runs/mine
-      dpmpc train --resume runs/demo
+      dpmpc train --resume demo
     """
     with importing():
         from dpmpc.cli.progress import make_progress

@@ -11,7 +11,7 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.security import MODES, backend_for
 from dpmpc.privacy.law import LAWS, law_of_sampler, sampler_names
-from dpmpc.processes.terminal import Column, Row, Styled, Terminal
+from dpmpc.show.terminal import Column, Row, Styled, Terminal
 
 if TYPE_CHECKING:
     from dpmpc.verify.verification import Verification
@@ -115,14 +115,19 @@ def _print(result: "Verification", details: bool) -> None:
     holds, fails = Styled("holds", "green"), Styled("FAILS", "bold red")
     rows = []
     for evidence in result.evidence:
-        held = sum(check.holds for check in evidence.checks)
         alarm = f"< {evidence.false_alarm:.0e}" if evidence.false_alarm else "none"
         verdict = holds if evidence.holds else fails
-        rows.append(Row([evidence.name, verdict, f"{held} of {len(evidence.checks)}", alarm, evidence.note]))
+        left = len(evidence.checks) - evidence.tested
+        counts = f"{evidence.held} of {evidence.tested}" + f", {left} not tested" * bool(left)
+        rows.append(Row([evidence.name, verdict, counts, alarm, evidence.note]))
     terminal.line(f"Evidence on {result.subject}")
     terminal.table([Column(name) for name in ("evidence", "verdict", "checks", "false alarm", "note")], rows)
     for evidence in result.evidence:
+        if evidence.misses:
+            terminal.text(f"{evidence.name} would miss: {evidence.misses}")
+    for evidence in result.evidence:
         for check in evidence.checks:
             if details or not check.holds:
-                mark = holds if check.holds else fails
-                terminal.line(mark, f"  {evidence.name}: {check.name}: {check.detail}")
+                mark = fails if not check.holds else holds if check.tested else Styled("-----", "dim")
+                misses = f"; would miss: {check.misses}" * bool(check.misses)
+                terminal.line(mark, f"  {evidence.name}: {check.name}: {check.detail}{misses}")

@@ -16,9 +16,11 @@ OUT = "<<out>> must be a directory that can be written"
 def said_path(path: Path | str, name: str) -> Path:
     """The path that the setting of this name says. Errors: it is none, or empty, which would be the current folder."""
     if not isinstance(path, str | os.PathLike):  # a frame, say
-        raise UsageError(f"<<{name}>> names a file or a folder; it is of type {type(path).__name__}; name one")
+        raise UsageError(
+            f"<<{name}>> names a file or a folder; it is of type {type(path).__name__}; name one", code="path"
+        )
     if not os.fspath(path):
-        raise UsageError(EMPTY.format(name=name))
+        raise UsageError(EMPTY.format(name=name), code="path")
     return Path(path)
 
 
@@ -34,9 +36,9 @@ def make_folder(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except FileExistsError:
         said = "it is there already" if folder.is_dir() else "it is a file"
-        raise UsageError(f"{rule}; {folder}: {said}; {way}") from None
+        raise UsageError(f"{rule}; {folder}: {said}; {way}", code="path") from None
     except OSError as error:
-        raise UsageError(f"{rule}; {folder}: {error.strerror}; {way}") from None
+        raise UsageError(f"{rule}; {folder}: {error.strerror}; {way}", code="path") from None
 
 
 def check_folder(folder: Path, rule: str, way: str = "name another") -> Path:
@@ -49,20 +51,23 @@ def check_folder(folder: Path, rule: str, way: str = "name another") -> Path:
     elif not os.access(there, os.W_OK | os.X_OK):
         said = os.strerror(errno.EACCES)
     if said:
-        raise UsageError(f"{rule}; {there}: {said}; {way}")
+        raise UsageError(f"{rule}; {there}: {said}; {way}", code="path")
     return there
 
 
 @contextlib.contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write into, of this user alone, which takes its place at the end: who looks, also after
-    this process was killed, sees all of the old file or all of the new one. After an error in the context `path` is as
-    it was. What the machine loses when it fails is another matter (`processes.durable`)."""
+def replaced(path: Path, *, public: bool = False) -> Iterator[Path]:
+    """A file beside `path` to write into, which takes its place at the end: whoever looks, also after this process was
+    killed, sees all of the old file or all of the new one. After an error in the context `path` is as it was. It is of
+    this user alone unless it is `public`, for other sites, say: then as the umask has it. What the machine loses when
+    it fails is another matter (`processes.durable`)."""
     beside = path.with_name(f"{path.name}.tmp")
     try:
         beside.unlink(missing_ok=True)
-        beside.touch(mode=0o600)
+        beside.touch(mode=0o666 if public else 0o600)
+        mode = beside.stat().st_mode & 0o777
         yield beside
+        beside.chmod(mode)  # of a file that a library has put in the place of ours, too
         beside.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -70,9 +75,9 @@ def replaced(path: Path) -> Iterator[Path]:
         raise
 
 
-def write_file(path: Path, content: str | bytes) -> None:
+def write_file(path: Path, content: str | bytes, *, public: bool = False) -> None:
     """Writes a file whole or not at all (`replaced`); a text as UTF-8."""
-    with replaced(path) as beside:
+    with replaced(path, public=public) as beside:
         beside.write_bytes(content.encode() if isinstance(content, str) else content)
 
 

@@ -189,7 +189,7 @@ from pathlib import Path
 import numpy as np
 import dpmpc
 from dpmpc.estimators import PrivateLogisticRegression
-from dpmpc.extend import plan_of
+from dpmpc.extend import Here, outcome_of, plan_of
 from my_dpmpc.source import Halves
 
 if __name__ == "__main__":
@@ -205,9 +205,16 @@ if __name__ == "__main__":
     fit.fit(X, (X[:, 0] > 0).astype(int))
     assert fit.report_["privacy"]["law"] == "double-laplace" and np.isfinite(fit.coef_).all()
     plan = plan_of(Halves(("a", "b"), (0.5, 0.5)), (40, 50), data_id="halves", **law)
-    with dpmpc.Aggregator.of_plan(plan) as aggregator:
-        mean = aggregator.mean(np.array([[0.25, 0.5], [0.75, 0.5]]))
-    assert np.abs(mean - [(40 * 0.25 + 50 * 0.75) / 90, 0.5]).max() < 0.1, mean
+    folder = Path(sys.argv[1]) / "halves"
+    with dpmpc.Aggregator.of_plan(plan, Here(out=folder)) as aggregator:
+        release = aggregator.open(np.array([[0.25, 0.5], [0.75, 0.5]]))
+        aggregator.finish()
+    found = outcome_of(plan, release, folder)
+    numbers = [line.number for line in found.answers[0].lines]
+    truth = [(40 * 0.25 + 50 * 0.75) / 90, 0.5]
+    assert np.abs(np.array([n.estimate for n in numbers]) - truth).max() < 0.1, numbers
+    assert all(n.low < n.estimate < n.high for n in numbers)
+    assert "upper halves" in (folder / "answers.html").read_text() and (folder / "opened.json").exists()
     if importlib.util.find_spec("flwr") is not None:
         from tests.flower import test_flower as flower
         folder = flower.plan(Path(sys.argv[1]) / "plan", law="double-laplace")
@@ -221,6 +228,8 @@ def test_law_method_and_source_run_from_python(tmp_path: Path) -> None:
     """Through parties and in the clear, in an estimator, in a Flower app. At this epsilon noise moves a mean by its
     bound with probability below 1e-9: it is 25 scales away, of the widest noise here."""
     assert program(tmp_path, SURFACES, str(tmp_path)) == "all ran"
+    made = with_toys("report", tmp_path / "halves")
+    assert made.returncode == 0 and "Shares of the upper halves" in (tmp_path / "halves" / "report.html").read_text()
 
 
 def test_a_source_is_sent_and_opened_over_several_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,8 +331,11 @@ def test_a_source_of_another_package_has_every_surface(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
     page = (folders[3] / "report.html").read_text()
     assert "the shares of records in the upper halves of age, dose" in page and "upper halves" in page
-    assert "answers to" not in page and "<td>age</td>" in page.replace(" class=name", "")
+    assert "answers to" not in page and '<th scope="row" class="label">age</th>' in page
     assert with_toys("report", folders[0]).returncode == 0, "a party's folder has the numbers too"
+    verified = with_toys("verify", folders[0], "--structure")
+    assert verified.returncode == 0 and (folders[0] / "verify.json").exists(), verified.stdout + verified.stderr
+    assert "answers.html" in with_toys("status", folders[0]).stdout
     for folder in folders:
         assert not [path for path in folder.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from dpmpc_experiments.runner import _rewrite
 
@@ -11,7 +12,7 @@ from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.sites import Party
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import UsageError, spelt
+from dpmpc.errors import UsageError, owner_text, spelt
 from dpmpc.flower import prepare
 from dpmpc.flower.sealing import Purpose
 from dpmpc.flower.seals import Seals
@@ -22,6 +23,7 @@ from dpmpc.privacy.heads import Head, Memory
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.records.example import hospitals
 from dpmpc.runs.folder import make_private
+from dpmpc.synthesis.files import write_csv, write_parquet
 
 PLAN = Plan.create(owners=3, dimension=2, clip=1.0, epsilon=1.0, delta=1e-5)
 
@@ -52,7 +54,7 @@ def test_where_a_file_stands_in_the_way_one_line_says_so(maker: str, tmp_path: P
     for folder in (tmp_path / "notes", tmp_path / "notes" / "deep"):
         with pytest.raises(UsageError) as raised:
             MAKERS[maker](folder)
-        said = str(raised.value)
+        said = owner_text(raised.value)
         assert "\n" not in said and str(tmp_path / "notes") in said and said.count("; ") >= 2, said
         assert "it is a file" in said or "Not a directory" in said or "cannot be read" in said, said
     assert (tmp_path / "notes").read_text() == "mine"
@@ -74,7 +76,7 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path, monk
     with pytest.raises(UsageError) as raised:
         make_folder(tmp_path, OUT)
     wanted = f"--out must be a directory that can be written; {tmp_path}: Permission denied; name another"
-    assert spelt(raised.value.message, lambda name, value: f"--{name}") == wanted
+    assert spelt(raised.value.to_owner, lambda name, value: f"--{name}") == wanted
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -87,3 +89,25 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     assert file.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == [file.name]
     write_file(file, b"new")
     assert file.read_bytes() == b"new" and [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_file_is_for_its_user_alone_whoever_writes_it(tmp_path: Path) -> None:
+    """With the usual umask, over a file that all could read, by this process and by DuckDB, which makes another file;
+    but for what is public."""
+    before = os.umask(0o022)
+    try:
+        (tmp_path / "report.html").write_text("for all")
+        assert (tmp_path / "report.html").stat().st_mode & 0o077
+        write_file(tmp_path / "report.html", "mine")
+        for name, write in (("rows.parquet", write_parquet), ("rows.csv", write_csv)):
+            with replaced(tmp_path / name) as beside:
+                assert beside.stat().st_mode & 0o777 == 0o600
+                write(beside, {"a": np.array([1.0, 2.0])}, ["about"], {"a": 0})
+        PLAN.write(tmp_path / "plan.json")
+        assert (tmp_path / "plan.json").stat().st_mode & 0o777 == 0o644
+        (tmp_path / "plan.json").unlink()
+    finally:
+        os.umask(before)
+    assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == dict.fromkeys(
+        ("report.html", "rows.parquet", "rows.csv"), 0o600
+    )

@@ -29,6 +29,7 @@ def named(nav: object) -> list[str]:
 
 def test_every_page_has_one_place_in_the_menu_and_every_place_a_page() -> None:
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    pages -= {page for page in pages if page.startswith("notes/")}  # for who works on it, not on the site
     made = {*hooks.GENERATED, *hooks.TEXTS.values(), "examples/index.md"}
     assert not pages & made
     assert sorted(named(NAV)) == sorted(pages | made)

@@ -128,6 +128,9 @@ def consortium() -> str:
     ]
     for name, value in top.items():
         lists = "items" in value
+        if name == "source":  # of any package: its fields are those of the source
+            lines += ["", "## [source.KIND]", "", "One release of a source by the name of its kind, with its fields."]
+            continue
         definition = made["$defs"][_target(value["items"] if lists else value)]
         lines += [
             "",

@@ -99,6 +99,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "PYTHONPATH": str(ROOT),
         "PYTHONDONTWRITEBYTECODE": "1",
         "COLUMNS": "100",
+        "DPMPC_ACCOUNT": str(folder / ".account"),  # a page spends nothing of whoever runs it
     }
 
 

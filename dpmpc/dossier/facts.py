@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.check_figures import security_section
 from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
@@ -18,15 +19,18 @@ from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
 from dpmpc.learning.model import read_model
 from dpmpc.mpc.transport.site_keys import list_in
+from dpmpc.privacy.account import Account
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.composition import PARTS, Spent, run_of, spent
-from dpmpc.privacy.ledgers import ledgers_below, merge, read_ledger
+from dpmpc.privacy.ledgers import read_ledger
+from dpmpc.privacy.seen import seen
 from dpmpc.processes.provenance import software
 from dpmpc.records.schema import Schema
 from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.folder import request_path
 from dpmpc.runs.history import Row, read_history
 from dpmpc.runs.report import read_report
+from dpmpc.runs.request import Request
 from dpmpc.runs.site_file import SITE, SiteFile
 from dpmpc.synthesis.source import SURVEY
 from dpmpc.verify.run_files import read_records
@@ -46,10 +50,13 @@ _STAGES = (SURVEY, *RELEASES)  # folders of a synthetic table that was made on o
 
 @dataclass(frozen=True)
 class Budget:
-    """What was spent on the run's data: by earlier runs, with this one, by later ones too. `folder`: where ledgers were
-    looked for."""
+    """What was spent on the run's data: by earlier runs, with this one, by later ones too; all at one delta and for one
+    kind of neighbours (`UNITS`). `where`: this was seen, in words; `unseen`: what could not be."""
 
-    folder: Path
+    where: str
+    unseen: Sequence[str]
+    delta: float
+    neighbours: str
     before: Spent
     this: Spent
     after: Spent
@@ -139,7 +146,7 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
         written=written,
         seen=[i for i in range(plan.parties) if transcript_path(made[-1], i).exists()],
         sent=sent_to(run, plan, KINDS),
-        budget=_budget(plan, ledgers or run.resolve().parent, [each.run_id for each in plans]),
+        budget=_budget(run, plan, ledgers or run.resolve().parent, [each.run_id for each in plans]),
         schema=_schema(run),
         digests=[
             (path.relative_to(run).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest())
@@ -238,32 +245,50 @@ def _schema(run: Path) -> Schema | None:
     return read_model(run).schema if (run / "model.npz").is_file() else None
 
 
-def _budget(plan: Plan, folder: Path, runs: Sequence[str]) -> Budget | None:
-    """What the ledgers below `folder` say; None if none of them knows this run. Its survey and its evaluation are
-    parts of it, and so are all releases of a synthetic table, in `runs`."""
-    found = [(path.stat().st_mtime, read_ledger(path)) for path in ledgers_below(folder)]
+def _account(run: Path, plan: Plan) -> Account | None:
+    """Where the run counted: the account that it was told, or the one that its plan's data have."""
+    told, callers = None, not plan.source.TRAINS
+    if request_path(run).is_file():
+        request = Request.from_json(loads(request_path(run).read_text(encoding="utf-8")))
+        told, callers = request.account, request.source is not None
+    return account_of(plan, told, callers=callers)
+
+
+def _budget(run: Path, plan: Plan, folder: Path, runs: Sequence[str]) -> Budget | None:
+    """What the run's account and the ledgers below `folder` say; None if none of them knows this run. Its survey and
+    its evaluation are parts of it, and so are all releases of a synthetic table, in `runs`."""
+    found = seen(_account(run, plan), folder, [plan.data_id])
     own = tuple(run + part for run in runs for part in ("", *PARTS))
-    mine = [time for time, book in found if any(entry.run in own for entry in book.entries)]
+    times = {book.source: _written(book) for book in found.books}
+    mine = [times[book.source] for book in found.books if any(entry.run in own for entry in book.entries)]
     if not mine:
         return None
-    entries = merge([book for _, book in found])
     earlier = {
         entry.run
-        for time, book in found
+        for book in found.books
         for entry in book.entries
-        if entry.run not in own and _precedes(book, entry.run, own, time < min(mine))
+        if entry.run not in own and _precedes(book, entry.run, own, times[book.source] < min(mine))
     }
-    before = [entry for entry in entries if entry.run in earlier]
-    this = [entry for entry in entries if entry.run in own]
-    data = plan.data_id
+    before = [entry for entry in found.made if entry.run in earlier]
+    this = [entry for entry in found.made if entry.run in own]
+    data, neighbours = plan.data_id, plan.neighbours
+    delta = found.spent(data).delta
     more = len({run_of(run) for run in runs}) - 1  # of one table that an earlier version made, under names of their own
     return Budget(
-        folder,
-        spent(before, data),
-        _fewer(spent(this, data), more),
-        _fewer(spent([*before, *this], data), more),
-        _fewer(spent(entries, data), more),
+        found.where(whole=False),
+        found.unseen(whole=False),
+        delta,
+        neighbours,
+        spent(before, data, delta, neighbours),
+        _fewer(spent(this, data, delta, neighbours), more),
+        _fewer(spent([*before, *this], data, delta, neighbours), more),
+        _fewer(found.spent(data, delta, neighbours), more),
     )
+
+
+def _written(book: Book) -> float:
+    """When a ledger was last written; one that is not there any more was written before."""
+    return book.path.stat().st_mtime if book.path is not None and book.path.is_file() else 0.0
 
 
 def _fewer(found: Spent, runs: int) -> Spent:

@@ -1,6 +1,6 @@
 """The page itself: one HTML file without scripts, fonts, images or links, for screens light and dark and for print."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
@@ -11,59 +11,16 @@ from dpmpc.errors import as_written
 from dpmpc.folders import write_file
 from dpmpc.learning.model import read_model
 from dpmpc.privacy.composition import Spent
+from dpmpc.privacy.seen import UNITS
 from dpmpc.records.schema import Categorical, Classes, Date, Numeric, Range, Schema, Surveyed
 from dpmpc.runs.answer_files import ANSWERS, ASKED_FIRST
 from dpmpc.runs.chart import averaging_begins, costs_of, curves_of
 from dpmpc.runs.curve_charts import charts
-from dpmpc.runs.figure_page import figures_part, grid
 from dpmpc.runs.summary import features_of
-from dpmpc.runs.svg import bars, duration
+from dpmpc.show import html
 from dpmpc.show.answers_page import as_part
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --paper: #ffffff; --soft: #f3f5f7; --line: #c9d0d8; --dim: #4d5761;
-  --accent: #0b5cad; --good: #14662f; --bad: #a3180c; --warn: #7a4b00; --warn-paper: #fff4d9; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8ebee; --paper: #14181c; --soft: #1e242a; --line: #46505a;
-  --dim: #a9b4bf; --accent: #7db8f5; --good: #7ed39a; --bad: #ff9a8f; --warn: #ffd37a; --warn-paper: #33290f; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
-header, main, footer { max-width: 62rem; margin: 0 auto; padding: 1rem 1.25rem; }
-h1 { font-size: 1.6rem; line-height: 1.25; margin: .5rem 0; overflow-wrap: anywhere; }
-h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; padding-top: .6rem; border-top: 1px solid var(--line); }
-h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
-p, li { max-width: 46rem; }
-.dim { color: var(--dim); }
-.promise { border-left: .3rem solid var(--accent); background: var(--soft); padding: .6rem 1rem; margin: 1rem 0; }
-.promise strong { font-size: 1.25rem; }
-.none { border-color: var(--bad); }
-.warning { background: var(--warn-paper); border-left: .3rem solid var(--warn); padding: .4rem 1rem; margin: .5rem 0; }
-.good { color: var(--good); font-weight: 600; } .bad { color: var(--bad); font-weight: 600; }
-table { border-collapse: collapse; width: 100%; margin: .5rem 0 1rem; font-size: .93rem; }
-caption { text-align: left; color: var(--dim); padding: .3rem 0; }
-th, td { text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0; border-bottom: 1px solid var(--line);
-  overflow-wrap: break-word; }
-td { overflow-wrap: anywhere; } .wide td { overflow-wrap: break-word; min-width: 4.5rem; }
-th { font-weight: 600; } tbody th { width: 17rem; max-width: 40vw; }
-.wide { overflow-x: auto; } .wide tbody th { width: auto; min-width: 7rem; } .words td { min-width: 9rem; }
-code { font: .85rem/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
-.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1.2rem; }
-figure { margin: .6rem 0; } figcaption { font-weight: 600; }
-svg { width: 100%; height: auto; max-width: 34rem; } svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
-.grid { stroke: var(--line); stroke-width: .6; } .level { stroke: var(--dim); stroke-dasharray: 5 4; }
-.mark { stroke: var(--warn); stroke-dasharray: 2 3; stroke-width: 1.5; }
-.curve { fill: none; stroke: var(--accent); stroke-width: 2; } .bar { fill: var(--accent); }
-.sign { display: grid; grid-template-columns: 1fr 1fr; gap: 2.2rem 1.5rem; margin-top: 2.5rem; }
-.sign div { border-top: 1px solid var(--ink); padding-top: .2rem; font-size: .9rem; }
-@media (max-width: 46rem) { .pair, .sign { grid-template-columns: 1fr; } tbody th { width: 9rem; }
-  .words thead { display: none; } .words tr, .words th, .words td { display: block; border: 0; padding: .1rem 0; }
-  .words tr { border-bottom: 1px solid var(--line); padding: .5rem 0; }
-  .words td[data-name]::before { content: attr(data-name) ": "; color: var(--dim); } }
-@media print { :root { --ink: #000; --paper: #fff; --soft: #fff; --line: #999; --dim: #333; --accent: #000;
-  --good: #000; --bad: #000; --warn: #000; --warn-paper: #fff; } body { font-size: 10.5pt; }
-  h2, h3, figcaption { break-after: avoid; } tr, figure, .promise, .warning, .sign { break-inside: avoid; } }
-"""
-
+from dpmpc.show.figures import figures_part
+from dpmpc.show.svg import bars, duration
 
 _BOUNDS = {
     "public": "public",
@@ -85,9 +42,9 @@ def page(facts: Facts) -> str:
         ("What was verified, and what that cannot show", _verified(facts)),
         ("Budget", _budget(facts)),
         ("Data and schema", _data(facts)),
-        ("Noise and certificate", _table("What noise was added, and what is proved of it", words.noise(facts))),
+        ("Noise and certificate", html.facts("What noise was added, and what is proved of it", words.noise(facts))),
         *_answers(facts),
-        *([("The synthetic table", _list(_about(facts.run)))] if facts.synthetic else []),
+        *([("The synthetic table", html.items(_about(facts.run)))] if facts.synthetic else []),
         ("Utility and cost", _utility(facts)),
         ("Versions and digests", _digests(facts)),
     ]
@@ -95,13 +52,7 @@ def page(facts: Facts) -> str:
         f'<section aria-labelledby="s{k}"><h2 id="s{k}">{k}. {escape(name)}</h2>{content}</section>\n'
         for k, (name, content) in enumerate(sections, 1)
     )
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_STYLE}</style></head>\n<body><header><h1>{escape(title)}</h1>"
-        f'<p class="dim">{escape(_summary(facts))}</p></header>\n<main>{body}</main>\n{_signatures()}</body></html>\n'
-    )
+    return html.page(title, body, _summary(facts), _signatures())
 
 
 def write_page(facts: Facts, path: Path) -> None:
@@ -133,12 +84,13 @@ def _counted(facts: Facts) -> str:
 def _plain(facts: Facts) -> str:
     readings = plain.readings(facts)
     head = ("False alarms", "Hits, at most", "Hits by throwing dice")
-    table = grid(f"How often the best test for one {plain.unit(facts)} can hit", head, readings) if readings else ""
-    trust = grid("Whom one must trust, and for what", ("Whom", "For what", "Else"), plain.trust(facts))
+    what = f"How often the best test for one {plain.unit(facts)} can hit"
+    table = html.table(what, head, readings) if readings else ""
+    trust = html.table("Whom one must trust, and for what", ("Whom", "For what", "Else"), plain.trust(facts))
     return (
-        f"<h3>What happened</h3>{_list(plain.what_happened(facts))}"
-        f"<h3>What an outsider could learn at worst</h3>{_list(plain.at_worst(facts))}{table}"
-        f"<h3>Trust</h3>{trust}<h3>What was verified, and by whom</h3>{_list(plain.verdicts(facts))}"
+        f"<h3>What happened</h3>{html.items(plain.what_happened(facts))}"
+        f"<h3>What an outsider could learn at worst</h3>{html.items(plain.at_worst(facts))}{table}"
+        f"<h3>Trust</h3>{trust}<h3>What was verified, and by whom</h3>{html.items(plain.verdicts(facts))}"
         '<p class="dim">What follows is the technical annex.</p>'
     )
 
@@ -151,11 +103,11 @@ def _promise(facts: Facts) -> str:
         if none
         else f"epsilon = {privacy['epsilon']:.6g}, delta = {privacy['delta']:.3g}"
     )
-    sentences = "".join(f"<p>{escape(text)}</p>" for text in words.promise(facts))
+    sentences = html.lines(words.promise(facts))
     return (
         f'<div class="promise{" none" * none}"><p><strong>{escape(figures)}</strong></p>{sentences}</div>'
         f"<h3>Neighbours</h3><p>{escape(privacy['neighbours'])}</p>"
-        f"<h3>Not promised</h3>{_list(words.not_promised(facts))}"
+        f"<h3>Not promised</h3>{html.items(words.not_promised(facts))}"
     )
 
 
@@ -163,14 +115,14 @@ def _warnings(facts: Facts) -> str:
     found = facts.report["warnings"]
     if not found:
         return "<p>None.</p>"
-    return "".join(f'<p class="warning">{escape(text)}</p>' for text in found)
+    return html.lines(found, "warning")
 
 
 def _who(facts: Facts) -> str:
     rows = words.who_sees(facts)
     return (
-        grid("Who could see what in this run", ("Who", "Could see", "Could not see"), rows)
-        + f"<h3>Against whom</h3>{_list(words.against(facts))}"
+        html.table("Who could see what in this run", ("Who", "Could see", "Could not see"), rows)
+        + f"<h3>Against whom</h3>{html.items(words.against(facts))}"
     )
 
 
@@ -186,10 +138,7 @@ def _verified(facts: Facts) -> str:
             name = "good" if found["holds"] else "bad"
             word = "holds" if found["holds"] else "FAILS"
             verdict = f'<span class="{name}">{word}</span>: {good} of {len(checks)} checks{alarm}'
-        rows.append(
-            f'<tr><th scope="row">{kind}</th><td>{verdict}</td><td data-name="Shows">{escape(shows)}</td>'
-            f'<td data-name="Cannot show">{escape(cannot)}</td></tr>'
-        )
+        rows.append((kind, verdict, shows, cannot))
     missing = [kind for kind in KINDS if kind not in facts.evidence]
     hint = f"<p>Not done: {', '.join(missing)}. <code>dpmpc verify</code> does them.</p>" if missing else ""
     source = (
@@ -206,10 +155,9 @@ def _verified(facts: Facts) -> str:
         if not check["holds"]
     ]
     return (
-        f'<p>{source}</p>{hint}<div class="words"><table><caption>Lines of evidence</caption><thead><tr>'
-        '<th scope="col">Evidence</th><th scope="col">Verdict</th><th scope="col">Shows</th>'
-        f'<th scope="col">Cannot show</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-        + "".join(f'<p class="warning">{escape(text)}</p>' for text in failed)
+        f"<p>{source}</p>{hint}"
+        + html.table("Lines of evidence", ("Evidence", "Verdict", "Shows", "Cannot show"), rows, raw=(1,), words=True)
+        + html.lines(failed, "warning")
         + _sent(facts)
         + f"<p>{escape(words.NEVER)}</p>"
     )
@@ -228,7 +176,7 @@ def _sent(facts: Facts) -> str:
         for one in facts.sent
     ]
     head = ("Files of", "Verdict", "Made", "File")
-    return grid("Verdicts that others sent: each is the word of whoever made it", head, rows)
+    return html.table("Verdicts that others sent: each is the word of whoever made it", head, rows)
 
 
 def _budget(facts: Facts) -> str:
@@ -251,12 +199,12 @@ def _budget(facts: Facts) -> str:
     ]
     if budget.every.releases != budget.after.releases:
         rows.append(row("with later runs", budget.every))
-    return grid(
-        f"Spent on the same data ({facts.plan.data_id[:16]}…), as the ledgers below the folder "
-        f"“{budget.folder.name}” have it",
+    return html.table(
+        f"Spent on the same data ({facts.plan.data_id[:16]}…), for {UNITS[budget.neighbours]}, each epsilon at delta "
+        f"{budget.delta:.3g}; as seen in {budget.where}",
         ("When", "Runs", "Releases", "epsilon", "delta"),
         rows,
-    )
+    ) + "".join(f"<p>{escape(text)}</p>" for text in budget.unseen)
 
 
 def _data(facts: Facts) -> str:
@@ -264,7 +212,7 @@ def _data(facts: Facts) -> str:
     sizes = report["owner_sizes"]
     spread = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
     if not facts.of_records:
-        return _table("The vectors", words.vectors(facts))
+        return html.facts("The vectors", words.vectors(facts))
     rows = [
         ("Data", report["data"]),
         ("Owners", f"{report['owners']:,}, with {spread} {words.sized(facts)} each"),
@@ -274,9 +222,9 @@ def _data(facts: Facts) -> str:
         ("Constants of the schema", _BOUNDS[report["privacy"]["bounds"]]),
     ]
     if schema is None:
-        return _table("The records", rows)
+        return html.facts("The records", rows)
     rows.append(("Digest of the schema", schema.digest))
-    return _table("The records", rows) + _schema(schema, (report.get("columns") or {}).get("left_out", {}))
+    return html.facts("The records", rows) + _schema(schema, (report.get("columns") or {}).get("left_out", {}))
 
 
 def _schema(schema: Schema, left: Mapping[str, str]) -> str:
@@ -299,7 +247,7 @@ def _schema(schema: Schema, left: Mapping[str, str]) -> str:
     filled = "filled with the middle of the range" if schema.missing == "fill" else "dropped with their records"
     one = "A constant feature is added. " if schema.intercept else ""
     return (
-        grid("Columns, as every owner maps them", ("Column", "Kind", "Values"), rows)
+        html.table("Columns, as every owner maps them", ("Column", "Kind", "Values"), rows)
         + f"<p>{one}Missing values are {filled}. Each record is then scaled into the unit ball.</p>"
     )
 
@@ -338,21 +286,21 @@ def _utility(facts: Facts) -> str:
         text = "<p>Not computed: the records were not at hand, or it was left out.</p>"
     if utility is not None:
         values = [("Training loss", f"{utility['train_loss']:.4f}", f"{utility['nonprivate']['train_loss']:.4f}")]
-        text += '<p class="warning">Computed from plain records of a local run: outside the promise.</p>' + grid(
+        text += '<p class="warning">Computed from plain records of a local run: outside the promise.</p>' + html.table(
             "Training", ("Figure", "Private", "Without privacy"), values
         )
         mark = averaging_begins(report)
-        figures = [_figure(label, curve) for label, curve in curves_of(rows, report)]
+        figures = [html.figure(label, curve) for label, curve in curves_of(rows, report)]
         if mark is not None and figures:
             text += (
                 f"<p>Until iteration {mark - 1} the curves show the iterate; from {mark} on the average of the "
                 "iterates since then, which is the model. Averaging takes noise out, so the curves jump there.</p>"
             )
     if facts.schema is not None and facts.schema.basis == "additive":
-        pictures = "".join(_figure(label, svg) for label, svg in charts(read_model(facts.run).additive))
+        pictures = "".join(html.figure(label, svg) for label, svg in charts(read_model(facts.run).additive))
         text += f'<h3>What each column adds to the score</h3><div class="pair">{pictures}</div>'
     parts, beside = costs_of(rows, report["cost"])
-    figures.append(_figure("Where the time went", bars("seconds", parts)))
+    figures.append(html.figure("Where the time went", bars("seconds", parts)))
     cost = report["cost"]
     lines = [("In all", duration(cost["wall_s"])), ("Start, load, evaluate", duration(beside))]
     if cost["bytes_sent"]:
@@ -360,40 +308,24 @@ def _utility(facts: Facts) -> str:
             ("Sent by a party", f"{max(cost['bytes_sent']):,} bytes in {cost['rounds']:,} rounds"),
             ("Memory of a party", f"{max(cost['peak_memory']) / 1e6:.0f} MB"),
         ]
-    return f'{text}<div class="pair">{"".join(figures)}</div>{_table("Cost", lines)}'
+    return f'{text}<div class="pair">{"".join(figures)}</div>{html.facts("Cost", lines)}'
 
 
 def _digests(facts: Facts) -> str:
     ran = facts.report.get("software")
     if ran == dict(facts.versions):
-        versions = _table("Versions that ran, and that made this page", facts.versions)
+        versions = html.facts("Versions that ran, and that made this page", facts.versions)
     else:
-        versions = _table("Versions that ran", list((ran or {"dpmpc": "not noted"}).items()))
-        versions += _table("Versions that made this page", facts.versions)
+        versions = html.facts("Versions that ran", list((ran or {"dpmpc": "not noted"}).items()))
+        versions += html.facts("Versions that made this page", facts.versions)
     rows = [("plan, as the processes compared it", facts.plan_digest), *facts.digests]
-    files = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td><code>{escape(digest)}</code></td></tr>' for name, digest in rows
-    )
-    return (
-        f"{versions}<table><caption>SHA-256 of what this page rests on; signing the page signs these</caption><thead>"
-        f'<tr><th scope="col">File</th><th scope="col">SHA-256</th></tr></thead><tbody>{files}</tbody></table>'
-    )
+    return versions + html.table(
+        "SHA-256 of what this page rests on; signing the page signs these", ("File", "SHA-256"),
+        [(name, f"<code>{escape(digest)}</code>") for name, digest in rows], raw=(1,),
+    )  # fmt: skip
 
 
 def _signatures() -> str:
     fields = ("Name and role", "Place and date", "Signature", "Remarks")
     lines = "".join(f"<div>{field}</div>" for field in (*fields, *fields))
     return f'<footer><h2>Signatures</h2><div class="sign">{lines}</div></footer>'
-
-
-def _figure(name: str, svg: str) -> str:
-    return f"<figure><figcaption>{escape(name)}</figcaption>{svg}</figure>"
-
-
-def _list(texts: Iterable[str]) -> str:
-    return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
-
-
-def _table(caption: str, rows: Sequence[tuple[str, str]]) -> str:
-    cells = "".join(f'<tr><th scope="row">{escape(k)}</th><td>{escape(str(v))}</td></tr>' for k, v in rows)
-    return f"<table><caption>{escape(caption)}</caption><tbody>{cells}</tbody></table>"

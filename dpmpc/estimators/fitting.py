@@ -50,7 +50,7 @@ from dpmpc.records.mapping import zeroed
 from dpmpc.records.ownership import Partition, shares
 from dpmpc.records.schema import Labels, Range, Schema, Surveyed, Target
 from dpmpc.runs.before_release import budget_below, check_budget
-from dpmpc.runs.planning import facts_of_schema, plan_of, settled
+from dpmpc.runs.planning import facts_of_schema, foretold, plan_of, settled
 from dpmpc.runs.request import Request
 from dpmpc.runs.surveying import Asking, draft_of, release, wanted
 from dpmpc.settings import declared, said
@@ -266,7 +266,7 @@ def _learned(
     facts = facts_of_schema(str(request.data_id), schema, sizes, before)
     request, advice = settled(request, facts)
     plan = plan_of(request, facts, work_out)
-    for text in () if advice is None or before else advice.marked:  # those of a survey were told before it
+    for text in () if before else foretold(plan, advice):  # those of a survey were told before it
         expect(text)
     survey.close()
     books.check(out, plan)

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.errors import sayable
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
+from dpmpc.intake.fields import declared
 from dpmpc.intake.objects import is_spread, plain_pandas
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import Floats, Ints
@@ -44,7 +46,7 @@ def frame_of(X: Any) -> Frame:
     columns of one name; a column with several values a record."""
     names = list(X.column_names if hasattr(X, "column_names") else X.columns)
     if (own := len({str(name) for name in names})) < len(names):
-        raise EstimatorError(f"columns have names of their own; {len(names)} columns have {own}; rename them")
+        raise EstimatorError(f"columns have names of their own; {len(names)} columns have {sayable(own)}; rename them")
     if type(X).__module__.split(".")[0] == "pandas":
         X = plain_pandas(X)
     return {str(name): column_of(X[name], str(name)) for name in names}
@@ -55,47 +57,18 @@ def frame_of_array(X: Floats, names: Sequence[str]) -> Frame:
     return dict(zip(names, np.ascontiguousarray(X.T), strict=True))
 
 
-_FLOATS = {"int", "float", "Decimal", "int64", "float64", "int32", "float32"}
-_LENGTHS = {"timedelta", "Timedelta"}
-_ABSENT = {"NoneType", "NAType", "NaTType"}
-
-
 def column_of(values: Any, name: str = TARGET) -> Any:
-    """(n,) one column, or targets: numbers as floats, NaN where missing; all else as it is, None where missing. Errors:
-    a record has several values."""
-    column = np.asarray(values.to_list(), dtype=object) if _wide(values) else np.asarray(values)
+    """(n,) one column, or targets, by its declared type: numbers as floats, NaN where missing; truth values, dates;
+    lengths of time in days; all else as texts, each by itself, None where missing. Errors: a record has several
+    values."""
+    column = declared(values)
     if column.ndim != 1:
-        raise EstimatorError(f"a column has one value a record; '{name}' has shape {column.shape}; mend it")
+        raise EstimatorError(f"a column has one value a record; '{sayable(name)}' has shape {column.shape}; mend it")
     if column.dtype.kind in "iuf":
         return column.astype(np.float64)
     if column.dtype.kind == "m":
         return column / np.timedelta64(1, "D")
-    if column.dtype.kind not in "OUS":
-        return column
-    if column.dtype.kind != "O":
-        return column.astype(object)
-    absent = np.array([gone(value) for value in column], dtype=bool)
-    kinds = {type(value).__name__ for value in column} - _ABSENT
-    if kinds and kinds <= _FLOATS:
-        return np.array([np.nan if g else float(value) for value, g in zip(column, absent, strict=True)])
-    if kinds & _LENGTHS and kinds - {"float"} <= _LENGTHS:
-        days = (np.nan if g else value.total_seconds() / 86_400 for value, g in zip(column, absent, strict=True))
-        return np.array(list(days))
-    column = column.copy()
-    column[absent] = None
     return column
-
-
-def _wide(values: Any) -> bool:
-    """Whether it is a Polars column of integers that NumPy has none for."""
-    return str(getattr(values, "dtype", "")) in ("Int128", "UInt128") and hasattr(values, "to_list")
-
-
-def gone(value: Any) -> bool:
-    """Whether a value is missing: None, NaN, and pandas' marks."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.generic) and bool(value != value)
 
 
 def given_schema(schema: Any) -> Schema | None:
@@ -115,7 +88,9 @@ def make_schema(X: Frame, bounds: Any, target: Target, public: bool, one: bool, 
         low, high = np.array([read_range(values) for values in X.values()]).T
     elif isinstance(bounds, Mapping):
         if absent := [name for name in X if name not in bounds]:
-            raise EstimatorError(f"bounds must cover every column; {', '.join(absent[:8])} not there; add them")
+            raise EstimatorError(
+                f"bounds must cover every column; {sayable(', '.join(absent[:8]))} not there; add them"
+            )
         low, high = np.array([[float(bounds[name][k]) for name in X] for k in (0, 1)])
     else:
         low, high = _pair(bounds, len(X))
@@ -141,7 +116,8 @@ def _pair(bounds: Any, d: int) -> tuple[Floats, Floats]:
         low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), (d,)) for side in bounds)
     except (TypeError, ValueError):
         raise EstimatorError(
-            f"bounds are (low, high), numbers or one for each of {d} columns, or a mapping from columns to [low, "
+            f"bounds are (low, high), numbers or one for each of {sayable(d)} columns, or a mapping from columns to "
+            "[low, "
             f"high]; got {type(bounds).__name__}; mend them"
         ) from None
     return low, high
@@ -198,11 +174,11 @@ def weights_of(sample_weight: Any, bound: float, n: int) -> Floats | None:
     if sample_weight is None:
         return None
     if not (isinstance(bound, int | float) and 0 < bound < np.inf):
-        raise EstimatorError(f"a bound of weights is a positive number; got {bound!r}; mend weight_bound")
+        raise EstimatorError(f"a bound of weights is a positive number; got {sayable(bound)!r}; mend weight_bound")
     w = np.asarray(sample_weight, dtype=np.float64)
     if w.shape != (n,):
         raise EstimatorError(
-            f"sample_weight has one weight for each record, shape ({n},); got shape {w.shape}; mend it"
+            f"sample_weight has one weight for each record, shape ({sayable(n)},); got shape {w.shape}; mend it"
         )
     if not ((w >= 0) & (w <= bound)).all():
         raise EstimatorRecordError(
@@ -216,11 +192,13 @@ def owner_codes(owners: Any, n: int) -> Ints:
     """(n,) each record's owner as a number. None: one owner holds all. Errors: not one owner for each record."""
     if owners is None:
         return np.zeros(n, dtype=np.int64)
-    names = np.asarray(owners)
+    names = declared(owners)
     if names.shape != (n,):
-        raise EstimatorError(f"owners say whose each record is, shape ({n},); got shape {names.shape}; mend owners")
+        raise EstimatorError(
+            f"owners say whose each record is, shape ({sayable(n)},); got shape {names.shape}; mend owners"
+        )
     if names.dtype.kind == "O":
-        if any(name is None or name != name for name in names):
+        if any(name is None for name in names):
             raise EstimatorError("every record has an owner; one has none; fill it in")
         names = names.astype(str)
     if names.dtype.kind == "f" and not np.isfinite(names).all():
@@ -250,13 +228,16 @@ def schema_classes(target: Target, y: Any) -> Any:
             "several values a class, or none; state classes="
         )
     kind = np.asarray(y).dtype
+    if kind.kind == "O":  # of a list: whether the caller's classes are numbers or texts; no label is read by it
+        kind = np.dtype(str) if any(isinstance(value, str) for value in y) else np.asarray(list(y)).dtype
     try:
         if kind.kind == "b":
             return np.array([{"true": True, "false": False}[name] for name in names])
         return np.array([float(name) for name in names]).astype(kind) if kind.kind in "iuf" else np.array(names)
     except (ValueError, KeyError):
         raise EstimatorError(
-            f"the schema's classes are {', '.join(names[:4])}; the labels are {kind} values; mend y, or state classes="
+            f"the schema's classes are {sayable(', '.join(names[:4]))}; the labels are {sayable(str(kind))} values; "
+            "mend y, or state classes="
         ) from None
 
 

@@ -16,6 +16,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from dpmpc.errors import UsageError, sayable
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError, as_value_errors
 from dpmpc.estimators.fitting import Fitted, Given, fit_records
 from dpmpc.estimators.frames import (
@@ -33,7 +34,7 @@ from dpmpc.estimators.frames import (
     weights_of,
 )
 from dpmpc.estimators.persons import apart, first_of, ids_of
-from dpmpc.estimators.targets import check_read_off, labels
+from dpmpc.estimators.targets import check_read_off, classes_in, codes_of, labels
 from dpmpc.intake.missing import frame_without_codes
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import Floats, Ints
@@ -114,13 +115,14 @@ class PrivateLinear(BaseEstimator):
     def _validated(self, X: Any, y: Any) -> tuple[Frame, Any]:
         """The columns of X by name, and y (n,); what is known of X's columns is noted. Errors: infinite values, and
         what else scikit-learn refuses."""
+        y = y if y is None else one_column(y)  # a list has no type: each of its values is read by itself
         if not is_frame(X):
             numbers, values = validate_data(
                 self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2,
                 y_numeric=self._number and not _texts(y),
             )  # fmt: skip
             return self._read(frame_of_array(numbers, self._names(numbers.shape[1]))), values
-        columns, values = frame_of(X), one_column(y)
+        columns, values = frame_of(X), y
         validate_data(self, X, skip_check_array=True)
         if len(X) != len(values):
             raise EstimatorError(f"there is one target for each record; got {len(values)} for {len(X)}; mend y")
@@ -168,15 +170,19 @@ class PrivateLinear(BaseEstimator):
 
     @property
     def additive_(self) -> Additive:
-        """The fitted model as one curve a column, to write as JSON, to predict by, to explain. Errors: EstimatorError
-        for a basis that is not additive."""
+        """The fitted model as one curve a column, to write as JSON, to predict by, to explain. A model with another
+        basis has no such attribute."""
         check_is_fitted(self)
-        with as_value_errors():
+        try:
             return Additive.of(self.schema_, self._theta, self.class_weights_)
+        except UsageError as error:
+            raise AttributeError(str(error)) from None
 
     def plot(self, path: Path | str) -> Path:
-        """Writes a page with a picture of each curve. Errors: as of `additive_`."""
-        return plot(self.additive_, path, str(self.data_id))
+        """Writes a page with a picture of each curve. Errors: EstimatorError for a basis that is not additive."""
+        check_is_fitted(self)
+        with as_value_errors():
+            return plot(Additive.of(self.schema_, self._theta, self.class_weights_), path, str(self.data_id))
 
     def __getstate__(self) -> dict[str, Any]:
         """As scikit-learn's, with the folder in which this process counts: a worker counts there too."""
@@ -199,19 +205,26 @@ class PrivateLinear(BaseEstimator):
 
 def one_column(y: Any) -> Any:
     """(n,) targets, of whatever kind. Errors: several values a record."""
-    return column_or_1d(np.asarray(y), warn=True)
+    return column_or_1d(np.asarray(y) if hasattr(y, "__array__") else np.asarray(y, dtype=object), warn=True)
+
+
+def _of_one_kind(classes: Any) -> Any:
+    """(k,) the classes that were stated; texts beside numbers stay what they are."""
+    given = list(classes)
+    alike = len({isinstance(value, str) for value in given}) == 1
+    return np.array(given) if alike else np.array(given, dtype=object)
 
 
 def _texts(y: Any) -> bool:
-    """Whether targets are texts, or may be."""
-    return np.asarray(y).dtype.kind in "OUS"
+    """Whether targets are texts, or may be, by their array's type."""
+    return y is None or y.dtype.kind in "OUS"
 
 
 def _finite(columns: Frame) -> Frame:
     """The columns. Errors: one has an infinite value."""
     for name, column in columns.items():
         if column.dtype.kind == "f" and np.isinf(column).any():
-            raise EstimatorError(f"values are finite numbers, or missing; '{name}' has infinity; mend it")
+            raise EstimatorError(f"values are finite numbers, or missing; '{sayable(name)}' has infinity; mend it")
     return columns
 
 
@@ -298,12 +311,15 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
 
     def _given(self, columns: Frame, y: Any, groups: Ints) -> Given:
         y, there = labels(y, self.spelling or PLAIN)
-        check_classification_targets(y[there])
-        (seen, held), schema = np.unique(y[there], return_counts=True), given_schema(self.schema)
+        if y.dtype.kind != "O":
+            check_classification_targets(y[there])
+        schema = given_schema(self.schema)
+        public = self.classes is not None or schema is not None
+        seen, held = (np.array([]), []) if public else classes_in(y[there])
         if schema is not None and isinstance(schema.target, Range):
             raise EstimatorError("the schema of a classifier has a label as its target; this has a number; use another")
         if self.classes is not None:
-            self.classes_ = np.asarray(self.classes)
+            self.classes_ = _of_one_kind(self.classes)
         else:
             if schema is None:
                 check_read_off(seen)
@@ -311,22 +327,22 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         if len(self.classes_) < 2:
             raise EstimatorError(
                 f"a classifier needs at least 2 classes; got {len(self.classes_)} "
-                f"class{'es' * (len(self.classes_) != 1)}; state them with classes="
+                f"class{sayable('es' * (len(self.classes_) != 1))}; state them with classes="
             )
-        if unknown := sorted(set(seen.tolist()) - set(self.classes_.tolist()), key=str):
+        there_codes, unknown = codes_of(y[there], self.classes_.tolist())
+        if unknown is not None:
             raise EstimatorRecordError(
-                f"labels are those of classes= or schema=; a record has {unknown[0]!r}; mend y or classes",
+                f"labels are those of classes= or schema=; a record has {unknown!r}; mend y or classes",
                 "labels are those of classes= or schema=; a record has another; mend y or classes",
             )
-        public = self.classes is not None or schema is not None
         target = label_target(self.classes_.tolist())
         if schema is not None and len(self.classes_) != schema.classes:
             raise EstimatorError(
-                f"classes and schema must agree; there are {len(self.classes_)} and {schema.classes}; mend one of them"
+                f"classes and schema must agree; there are {len(self.classes_)} and {sayable(schema.classes)}; mend "
+                "one of them"
             )
-        order = np.argsort(self.classes_, kind="stable")
         codes = np.zeros(len(y), dtype=np.int64)
-        codes[there] = order[np.searchsorted(self.classes_, y[there], sorter=order)]
+        codes[there] = there_codes
         values = np.where(codes == 1, 1.0, -1.0) if len(self.classes_) == 2 else codes.astype(np.float64)
         values[~there] = np.nan  # such a record counts as a zero vector
         return Given(
@@ -335,7 +351,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
             values,
             groups,
             target,
-            public or int(held.min()) > 1,
+            public or min(held) > 1,
             lambda: (
                 schema or make_schema(columns, self.bounds, target, public, self.fit_intercept, self.spelling or PLAIN)
             ),

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.errors import sayable
 from dpmpc.estimators.errors import EstimatorError
-from dpmpc.estimators.frames import gone, is_frame
+from dpmpc.estimators.frames import is_frame
+from dpmpc.intake.fields import texts_of
 from dpmpc.intake.table import Ints
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import check_count
@@ -46,7 +48,8 @@ def ids_of(estimator: Any, column: Any, given: Any, n: int) -> Any:
     the frame's, `given`: those of `fit`. Errors: both or none are here, or not one for each record."""
     if column is not None and given is not None:
         raise EstimatorError(
-            f"ids of persons come once; X has a column {estimator.person!r} and fit was given person= too; leave one "
+            f"ids of persons come once; X has a column {sayable(estimator.person)!r} and fit was given person= too; "
+            "leave one "
             "out"
         )
     ids = given if column is None else column
@@ -58,10 +61,12 @@ def ids_of(estimator: Any, column: Any, given: Any, n: int) -> Any:
                 "or person= the name of a frame's column"
             )
         return None
-    ids = np.asarray(ids)
-    if ids.shape != (n,):
-        raise EstimatorError(f"person has one id for each record, shape ({n},); got shape {ids.shape}; mend it")
-    return np.array([None if gone(value) else str(value) for value in ids], dtype=object)
+    shape = np.shape(ids) if hasattr(ids, "__array__") else (len(ids),)
+    if shape != (n,):
+        raise EstimatorError(
+            f"person has one id for each record, shape ({sayable(n)},); got shape {sayable(shape)}; mend it"
+        )
+    return texts_of(ids)
 
 
 def first_of(ids: Any, groups: Ints, name: str | None, places: int, most: int | None = None) -> tuple[Ints, Persons]:

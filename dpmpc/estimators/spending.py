@@ -11,10 +11,9 @@ from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import spelt
 from dpmpc.estimators.errors import spelling
-from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import Spent, run_of, spent
 from dpmpc.privacy.entry import Entry
-from dpmpc.privacy.ledgers import merge, read_ledgers
+from dpmpc.privacy.seen import UNITS, seen
 
 
 class PrivacyWarning(UserWarning):
@@ -25,8 +24,8 @@ def spent_on(account: str | None, plan: Plan) -> tuple[int, Spent]:
     """(how many fits and other runs on the plan's data its account knows, what they have spent)."""
     chosen = account_of(plan, account, callers=True)
     assert chosen is not None
-    entries = merge(Budget(plan.epsilon, plan.delta, None, chosen).books([plan.data_id]))
-    return len({run_of(entry.run) for entry in entries}), spent(entries, plan.data_id)
+    entries = [entry for entry in seen(chosen, None, [plan.data_id]).everything if plan.data_id in entry.data]
+    return len({run_of(entry.run) for entry in entries}), spent(entries, plan.data_id, None, plan.neighbours)
 
 
 def warn(fits: int, total: Spent, plan: Plan) -> None:
@@ -35,8 +34,8 @@ def warn(fits: int, total: Spent, plan: Plan) -> None:
         return
     warnings.warn(
         f"{fits} fits on {plan.data!r} have spent epsilon = {total.epsilon:.4g}, delta = {total.delta:.3g} together "
-        f"(each alone: epsilon = {plan.epsilon:.4g}), if they saw the same records; give others another data_id; "
-        "scores on held-out records are outside the guarantee",
+        f"(each alone: epsilon = {plan.epsilon:.4g}; for {UNITS[plan.neighbours]}), as its account has it, if they saw "
+        "the same records; give others another data_id; scores on held-out records are outside the guarantee",
         PrivacyWarning,
         stacklevel=4,
     )
@@ -50,4 +49,4 @@ def expect(text: str) -> None:
 
 def ledger_of(run: Path) -> tuple[Entry, ...]:
     """The releases that the parties' ledgers in a run directory hold, each counted once."""
-    return merge(read_ledgers(run))
+    return seen(None, run, ()).everything

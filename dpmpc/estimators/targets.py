@@ -1,16 +1,22 @@
 """Targets as an owner has them: quantities, whose texts are read by the spelling that was stated, and labels, whose
 texts are compared as those of files are."""
 
+import decimal
+import numbers
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.errors import sayable
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
-from dpmpc.estimators.frames import TARGET, Frame, column_of, gone
+from dpmpc.estimators.frames import TARGET, Frame, column_of
+from dpmpc.intake.fields import field, gone, texts_of
 from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import Spelling, bare, composed, stating
-from dpmpc.intake.table import Floats, some, value_sql
+from dpmpc.intake.table import Floats, Ints, some, value_sql
 from dpmpc.records.derive import check_spelled
 from dpmpc.records.draft import MOST_CLASSES
 from dpmpc.records.loading import opened
@@ -23,11 +29,11 @@ def quantities(y: Any, name: Any, columns: Frame, spelling: Spelling) -> Floats:
     spelled. Errors: targets of another kind; EstimatorRecordError for texts that are spelled otherwise than was stated,
     and for a target that is missing or no finite number.
     """
-    values = column_of(y)
+    values = y if isinstance(y, np.ndarray) and y.dtype.kind == "O" and y.ndim == 1 else column_of(y)
     if values.dtype.kind == "b":
         values = values.astype(np.float64)
     if values.dtype.kind == "O":
-        values = _read(values, _called(name, columns), columns, spelling)
+        values = _each_by_itself(values, _called(name, columns), columns, spelling)
     elif values.dtype.kind != "f":
         raise EstimatorError(f"targets of a regression are numbers; these have {values.dtype}; convert them")
     wrong = ~np.isfinite(values)
@@ -38,25 +44,66 @@ def quantities(y: Any, name: Any, columns: Frame, spelling: Spelling) -> Floats:
 
 def labels(y: Any, spelling: Spelling) -> tuple[Any, NDArray[np.bool_]]:
     """((n,) labels, (n,) which of them are there): texts without space around them and in Unicode's form C, as texts of
-    files are compared, all else as it is. Errors: EstimatorRecordError for one that is missing and not stated to count
-    as a zero vector."""
-    values = np.asarray(y)
+    files are compared, all else as it is; of objects each by itself. Errors: EstimatorRecordError for one that is
+    missing and not stated to count as a zero vector."""
+    values = np.asarray(y) if hasattr(y, "__array__") else _objects(y)
     if values.dtype.kind in "fM":
         absent = np.isnan(values) if values.dtype.kind == "f" else np.isnat(values)
-    elif values.dtype.kind == "O":
-        absent = np.array([gone(value) for value in values], dtype=bool)
+    elif values.dtype.kind in "OU":
+        words = [composed(bare(v)) if isinstance(v, str) else _plain(v) for v in values]
+        absent = np.array([v is None or (isinstance(v, str) and spelling.is_missing(v)) for v in words], dtype=bool)
+        told = ["" if away else word for word, away in zip(words, absent, strict=True)]
+        values = np.array(told) if values.dtype.kind == "U" else _objects(told)
     else:
         absent = np.zeros(len(values), dtype=bool)
-    if values.dtype.kind in "OU" and all(isinstance(value, str) for value in values[~absent]):
-        words = np.array(["" if away else composed(bare(v)) for v, away in zip(values, absent, strict=True)])
-        absent |= np.array([spelling.is_missing(word) for word in words], dtype=bool)
-        values = words if values.dtype.kind == "O" or (words != values).any() else values
     _check_there(absent, "labels are never missing", "are", spelling)
-    if values.dtype.kind == "O" and absent.any():
-        there = np.array(values[~absent].tolist())  # numbers and booleans without pandas' marks
-        values = np.full(len(values), there[0] if len(there) else 0, dtype=there.dtype)
-        values[~absent] = there
     return values, ~absent
+
+
+def classes_in(values: Any) -> tuple[Any, list[int]]:
+    """(the different labels, in order; how many records have each). Errors: EstimatorRecordError where texts and
+    numbers stand beside each other, which have no order."""
+    if values.dtype.kind != "O":
+        seen, counts = np.unique(values, return_counts=True)
+        return seen, [int(count) for count in counts]
+    held = Counter(values.tolist())
+    if len({isinstance(value, str) for value in held}) > 1:
+        raise EstimatorRecordError(
+            "labels are texts alone or numbers alone where their classes are read off them; y has both; state "
+            "classes=, or write all labels alike",
+            "an owner's labels are texts and numbers",
+        )
+    order = sorted(held)
+    return np.array(order), [held[value] for value in order]
+
+
+def codes_of(values: Any, classes: Sequence[Any]) -> tuple[Ints, Any]:
+    """((n,) the place of each label among the classes, -1 for one that is none; the first such label, or None). Every
+    label is compared by itself: 1, 1.0 and True are one, 1 and "1" are two."""
+    places = {value: k for k, value in enumerate(classes)}
+    if values.dtype.kind == "O":
+        found = np.array([places.get(value, -1) for value in values], dtype=np.int64)
+    else:
+        different, which = np.unique(values, return_inverse=True)
+        found = np.array([places.get(value, -1) for value in different.tolist()], dtype=np.int64)[which]
+    unknown = np.flatnonzero(found < 0)
+    return found, values[unknown[:1]].tolist()[0] if len(unknown) else None
+
+
+def _objects(values: Iterable[Any]) -> Any:
+    """(n,) the values as they are, none read by the others."""
+    given = list(values)
+    found = np.empty(len(given), dtype=object)
+    found[:] = given
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A label that is no text, as Python has it; None where it is missing; a text of what cannot be compared."""
+    if gone(value):
+        return None
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, int | float | bool) else field(value)
 
 
 def check_read_off(classes: Any) -> None:
@@ -93,10 +140,22 @@ def _called(name: Any, columns: Frame) -> str:
     return str(name) if name is not None and str(name) and str(name) not in columns else TARGET
 
 
+def _each_by_itself(values: Any, name: str, columns: Frame, spelling: Spelling) -> Floats:
+    """Numbers as they are, texts as they are read; NaN where one is missing, infinite where it is no number."""
+    number = np.array([isinstance(v, numbers.Real | decimal.Decimal | np.bool_) and not gone(v) for v in values])
+    found = np.full(len(values), np.nan)
+    found[number] = [float(value) for value in values[number]]
+    if not number.all():
+        found[~number] = _read(texts_of(values), name, columns, spelling)[~number]
+    return found
+
+
 def _read(values: Any, name: str, columns: Frame, spelling: Spelling) -> Floats:
     """Texts as numbers; NaN where one is missing, infinite where it is no number."""
     with opened({**columns, name: values}, spelling=spelling) as (table, _):
         if table[name].kind not in ("text", "number"):
-            raise EstimatorError(f"targets of a regression are numbers; these are {table[name].type}; convert them")
+            raise EstimatorError(
+                f"targets of a regression are numbers; these are {sayable(table[name].type)}; convert them"
+            )
         check_spelled(look(table, target=name)[0])
         return np.concatenate([each for (each,) in table.blocks([value_sql(table, name)])])

@@ -143,7 +143,7 @@ def written(plan: Plan, folder: Path | str) -> Prepared:
     folder = Path(folder)
     make_folder(folder, "the keys' folder must be one that can be written")
     prepared = Prepared(plan, tuple(write_key(key_path(folder, party)) for party in range(plan.parties)))
-    write_file(folder / FILE, prepared.to_text())
+    write_file(folder / FILE, prepared.to_text(), public=True)
     return prepared
 
 

@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.intake.csvfile import spooled, write_csv
 from dpmpc.intake.engine import duckdb
+from dpmpc.intake.fields import field
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import Column, Table
 from dpmpc.lazy import regex
@@ -77,9 +78,9 @@ def open_database(
     try:
         if scheme == "sqlite":
             file = _file(unquote(rest.removeprefix("//").partition("?")[0]))
-            columns = _sqlite(file, query, path, spelling, names)
+            columns, longest = _sqlite(file, query, path, spelling, names)
         elif scheme in ("postgresql", "postgres"):
-            columns = _postgresql(url, query, path, spelling, names)
+            columns, longest = _postgresql(url, query, path, spelling, names)
         else:
             raise UsageError(
                 "<<database>> is sqlite:///FILE or postgresql://HOST/DATABASE; got another scheme; for other databases"
@@ -89,7 +90,7 @@ def open_database(
         raise UsageError(
             f"records need room on the disk while they are read; the query's rows: {error.strerror}; free some"
         ) from None
-    relation = spooled(path, len(columns))
+    relation = spooled(path, len(columns), longest)
     table = Table(f"the {scheme} query", columns, relation, connection, parsed=True, spelling=spelling)
     if not empty and not table.rows("1", "LIMIT 1"):
         raise UsageError("a table needs records; the query has no rows; change <<sql>>")
@@ -115,19 +116,24 @@ def _file(name: str) -> Path:
     raise UsageError("a database must be there; <<database>> names no SQLite file; check the path")
 
 
-def _sqlite(file: Path, query: str, path: Path, spelling: Spelling, called: Sequence[str]) -> tuple[Column, ...]:
+def _sqlite(
+    file: Path, query: str, path: Path, spelling: Spelling, called: Sequence[str]
+) -> tuple[tuple[Column, ...], int]:
+    """The columns of a query, and how many bytes its longest row has, copied to `path`."""
     import sqlite3  # which few runs need
 
     try:
         database = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
     except sqlite3.Error:
         raise UsageError("a database must be readable; the SQLite file is not; check its permissions") from None
-    bytes_in: set[int] = set()
 
-    def rows(cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
+    def rows(cursor: sqlite3.Cursor) -> Iterator[list[str | None]]:
+        """SQLite has a type for each value, none for a column: each is spelled by itself."""
         for row in cursor:
-            bytes_in.update(k for k, value in enumerate(row) if isinstance(value, bytes))
-            yield tuple(v if not isinstance(v, float) else repr(v).replace(".", signs[k]) for k, v in enumerate(row))
+            yield [
+                field(v) if not isinstance(v, float) else str(field(v)).replace(".", signs[k])
+                for k, v in enumerate(row)
+            ]
 
     try:
         cursor = database.execute(query)
@@ -135,7 +141,7 @@ def _sqlite(file: Path, query: str, path: Path, spelling: Spelling, called: Sequ
             raise UsageError("<<sql>> is one SELECT; this one gives no rows; write a SELECT")
         names = [str(part[0]) for part in cursor.description]
         signs = [spelling.of(name).decimal for name in [*called, *names[len(called) :]]]
-        write_csv(rows(cursor), path)
+        longest = write_csv(rows(cursor), path)
     except sqlite3.OperationalError as error:
         rule = "<<sql>> must be a query that the database can answer"
         raise RecordError(f"{rule}; {error}; correct it", f"{rule}; this one is not; correct it") from None
@@ -143,10 +149,13 @@ def _sqlite(file: Path, query: str, path: Path, spelling: Spelling, called: Sequ
         raise UsageError("a database must be whole; SQLite cannot read this one; check the file") from None
     finally:
         database.close()
-    return tuple(Column(name, f"c{k}", "BLOB" if k in bytes_in else "VARCHAR") for k, name in enumerate(names))
+    return tuple(Column(name, f"c{k}", "VARCHAR") for k, name in enumerate(names)), longest
 
 
-def _postgresql(url: str, query: str, path: Path, spelling: Spelling, called: Sequence[str]) -> tuple[Column, ...]:
+def _postgresql(
+    url: str, query: str, path: Path, spelling: Spelling, called: Sequence[str]
+) -> tuple[tuple[Column, ...], int]:
+    """As `_sqlite`; each column by its declared type."""
     try:
         import psycopg
         from psycopg.conninfo import make_conninfo
@@ -178,7 +187,9 @@ def _options(url: str) -> tuple[SplitResult, dict[str, str]]:
     return parts, options
 
 
-def _copied(database: Any, query: str, path: Path, spelling: Spelling, called: Sequence[str]) -> tuple[Column, ...]:
+def _copied(
+    database: Any, query: str, path: Path, spelling: Spelling, called: Sequence[str]
+) -> tuple[tuple[Column, ...], int]:
     """Copies the query's rows as CSV, in one read-only snapshot; numbers as their shortest exact text."""
     database.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
     database.execute("SET LOCAL extra_float_digits = 1")
@@ -192,10 +203,12 @@ def _copied(database: Any, query: str, path: Path, spelling: Spelling, called: S
     widened = ", ".join(f"c{k}::float8" if part.type_code == _FLOAT4 else f"c{k}" for k, part in enumerate(described))
     aliases = ", ".join(f"c{k}" for k in range(len(described)))
     copy = f"COPY (SELECT {widened} FROM ({query}) AS records({aliases})) TO STDOUT (FORMAT csv, ENCODING 'UTF8')"
+    longest = 0
     with path.open("wb") as file, database.cursor().copy(copy.encode()) as rows:
-        for piece in rows:
-            file.write(piece)
-    return columns
+        for row in rows:  # the server sends each by itself
+            longest = max(longest, len(row))
+            file.write(row)
+    return columns, longest
 
 
 def _type(oid: int) -> str:

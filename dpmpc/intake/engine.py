@@ -7,7 +7,7 @@ import re
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["duckdb", "explained", "nanoarrow"]
+__all__ = ["duckdb", "explained", "nanoarrow", "registered"]
 
 
 class _Late(ModuleType):
@@ -31,6 +31,13 @@ else:
     # `_duckdb` is what `duckdb` has its connections and errors from; what that adds takes longer to import than a small
     # file to read. Versions that call it otherwise have it in `duckdb` alone.
     duckdb, nanoarrow = _Late("_duckdb", "duckdb"), _Late("nanoarrow")
+
+
+def registered(connection: Any, name: str, value: Any) -> None:
+    """Makes a Python object (a frame, arrays by name) a view of this connection. The whole package has to be imported
+    for it: it sets up what scans objects of Arrow, which frames of pandas may be made of."""
+    importlib.import_module("duckdb")
+    connection.register(name, value)
 
 
 def interrupted(error: Exception) -> bool:

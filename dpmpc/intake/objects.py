@@ -1,18 +1,24 @@
 """Records that are Python objects: pandas, Polars, Arrow, DuckDB and NumPy, without a copy where that works; frames of
-Dask and Ray, part by part."""
+Dask and Ray, part by part.
+
+A column's type is the one that it is declared to have. Columns that have none (objects, lists, categories, whose values
+may be anything) are texts (`intake.fields`): nothing here, nor what is called from here, finds a type in values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, sayable
 from dpmpc.folders import make_folder
-from dpmpc.intake.engine import duckdb, explained
+from dpmpc.intake.engine import duckdb, explained, registered
+from dpmpc.intake.fields import declared, texts_of
 from dpmpc.intake.files import described, open_file, open_files, pyarrow_module
 from dpmpc.intake.reading import literal
 from dpmpc.intake.table import Table, check_names, check_width, connect, quoted, unused
@@ -36,14 +42,18 @@ def open_object(value: Any, connection: duckdb.DuckDBPyConnection, folder: Path,
     if library == "pandas":
         names = [str(name) for name in value.columns]
         check_names(names, source)
-        return _registered(plain_pandas(value.set_axis(names, axis=1)), connection, source, names)
+        plain = plain_pandas(value.set_axis(names, axis=1))
+        untyped = [name for name in names if str(plain[name].dtype) == "object"]
+        return _as_texts(_registered(plain, connection, source, names), untyped)
     if isinstance(value, duckdb.DuckDBPyRelation):
         check_width(len(value.columns), source)
         return _through_parquet(value.write_parquet, connection, folder, source)
     if library == "polars":
         frame = value.collect() if hasattr(value, "collect") else value
         check_names(frame.columns, source)
-        return _through_parquet(_plain_polars(frame).write_parquet, connection, folder, source)
+        plain = _plain_polars(frame)
+        table = _through_parquet(plain.write_parquet, connection, folder, source)
+        return _as_texts(table, [name for name, dtype in frame.schema.items() if str(dtype) == "Null"])
     if is_spread(value):
         return replace(open_files(_in_parts(value, folder, source), connection, folder), source=source)
     if hasattr(value, "__arrow_c_stream__"):
@@ -56,27 +66,41 @@ def open_object(value: Any, connection: duckdb.DuckDBPyConnection, folder: Path,
 
 def plain_pandas(frame: Any) -> Any:
     """A pandas table (named by texts) whose columns are of kinds that others know too: a period is the day on which it
-    begins, an interval its text, and what is sparse is not. Errors: complex numbers."""
-    odd = {}
+    begins, an interval its text, what is sparse is not, and objects and categories are texts, each by itself. Errors:
+    complex numbers."""
+    odd: dict[str, Any] = {}
     for name, dtype in frame.dtypes.items():
         kind, of = type(dtype).__name__, getattr(getattr(dtype, "categories", None), "dtype", None)
         if getattr(dtype, "kind", "") == "c":
-            raise UsageError(f"columns hold numbers or texts; '{name}' has {dtype}; convert it")
+            raise UsageError(f"columns hold numbers or texts; '{sayable(name)}' has {sayable(dtype)}; convert it")
         if kind == "PeriodDtype":
             odd[name] = frame[name].dt.to_timestamp()
         elif "IntervalDtype" in (kind, type(of).__name__):
             odd[name] = frame[name].astype(object).map(str, na_action="ignore")
         elif kind == "SparseDtype":
             odd[name] = frame[name].sparse.to_dense()
-    return frame.assign(**odd) if odd else frame
+        elif kind == "CategoricalDtype":
+            known = texts_of([*frame[name].cat.categories, None])
+            odd[name] = known[frame[name].cat.codes.to_numpy()]
+        elif getattr(dtype, "kind", "") == "O" and isinstance(dtype, np.dtype):
+            odd[name] = texts_of(frame[name].to_numpy())
+    if not odd:
+        return frame
+    pandas = importlib.import_module(type(frame).__module__.split(".")[0])  # the frame is of it: it is there
+    texts = {name: pandas.Series(each, frame.index, object) for name, each in odd.items() if type(each) is np.ndarray}
+    return frame.assign(**odd | texts)
 
 
 def _plain_polars(frame: Any) -> Any:
-    """A Polars table whose lengths of time are numbers of days, as those of other tables are read, and whose integers
-    are no longer than DuckDB reads them from a file."""
+    """A Polars table whose lengths of time are numbers of days, as those of other tables are read, whose integers are
+    no longer than DuckDB reads them from a file, and whose objects are texts."""
     lengths = [name for name, dtype in frame.schema.items() if str(dtype).startswith("Duration")]
     days = [frame[name].dt.total_microseconds() / 86_400e6 for name in lengths]
     wide = [frame[name].cast(float) for name, dtype in frame.schema.items() if str(dtype) in ("Int128", "UInt128")]
+    objects = [name for name, dtype in frame.schema.items() if str(dtype) == "Object"]
+    if objects:
+        polars = importlib.import_module(type(frame).__module__.split(".")[0])
+        wide += [polars.Series(name, texts_of(frame[name]).tolist(), dtype=polars.String) for name in objects]
     return frame.with_columns([*days, *wide]) if days or wide else frame
 
 
@@ -116,13 +140,15 @@ def stored(value: Any, folder: Path) -> Path:
 
 def _arrays(value: Mapping[Any, Any]) -> dict[str, Any]:
     """Equally long one-dimensional arrays by name, in the machine's byte order, texts as objects."""
-    arrays = {str(name): np.asarray(column) for name, column in value.items()}
+    arrays = {str(name): declared(column) for name, column in value.items()}
     shapes = {array.shape for array in arrays.values()}
     if len(shapes) != 1 or len(next(iter(shapes))) != 1:
-        raise UsageError(f"columns are equally long and have one dimension; got {sorted(shapes)[:4]}; make them so")
+        raise UsageError(
+            f"columns are equally long and have one dimension; got {sayable(str(sorted(shapes)[:4]))}; make them so"
+        )
     for name, array in arrays.items():
         if array.dtype.kind not in "OUSbiufMm":
-            raise UsageError(f"columns hold numbers or texts; '{name}' has {array.dtype}; convert it")
+            raise UsageError(f"columns hold numbers or texts; '{sayable(name)}' has {array.dtype}; convert it")
         if array.dtype.kind in "Mm" and np.datetime_data(array.dtype)[0] not in ("s", "ms", "us", "ns"):
             arrays[name] = array.astype(f"{array.dtype.kind}8[s]")  # others DuckDB does not know
         if array.dtype.kind == "S":
@@ -141,6 +167,8 @@ def _in_parts(value: Any, folder: Path, source: str) -> Path:
     make_folder(into, "records of other processes go through a temporary folder", "set TMPDIR to another")
     if hasattr(value, "to_parquet"):
         named = value.rename(columns={name: str(name) for name in names})
+        if hasattr(named, "map_partitions"):  # each part's objects are texts before it is written
+            named = named.map_partitions(plain_pandas)
         named.to_parquet(str(into), write_index=False, name_function=lambda k: f"{k:09d}.parquet")
     else:
         value.write_parquet(str(into))
@@ -150,10 +178,21 @@ def _in_parts(value: Any, folder: Path, source: str) -> Path:
 def _registered(value: Any, connection: duckdb.DuckDBPyConnection, source: str, names: list[str] | None) -> Table:
     try:
         view = unused("object")
-        connection.register(view, value)
+        registered(connection, view, value)
         return described(view, source, names, connection)
     except duckdb.Error as error:
         raise RecordError(explained(error, source), f"{source} cannot be read") from None
+
+
+def _as_texts(table: Table, names: Collection[str]) -> Table:
+    """The table in which these columns are of texts, those too in which there is no value at all."""
+    columns = (
+        replace(column, sql=f"CAST({column.sql} AS VARCHAR)", type="VARCHAR")
+        if column.name in names and column.type != "VARCHAR"
+        else column
+        for column in table.columns
+    )
+    return replace(table, columns=tuple(columns))
 
 
 def _through_parquet(write: Any, connection: duckdb.DuckDBPyConnection, folder: Path, source: str) -> Table:
@@ -163,7 +202,8 @@ def _through_parquet(write: Any, connection: duckdb.DuckDBPyConnection, folder: 
         write(str(path))
     except OSError as error:
         raise UsageError(
-            f"records need room on the disk while they are read; {source}: {error.strerror or error}; free some"
+            f"records need room on the disk while they are read; {sayable(source)}: "
+            f"{sayable(error.strerror)}; free some"
         ) from None
     except duckdb.Error as error:
         raise RecordError(explained(error, source), f"{source} cannot be read") from None

@@ -147,7 +147,9 @@ def _as_typed(table: Table, columns: Sequence[Column], bare: Set[str], called: s
     """The table of these columns, held, of which the parser itself has read those of numbers that are `bare`: to the
     same bits, and no field of them is ever a text. None where that is not what was stated, or where some field of
     theirs is neither a number nor empty."""
-    numbers = [c for c in columns if c.type == "DOUBLE" and c.name in bare and table[c.name].type == "VARCHAR"]
+    # a column that is worked out of a field (a date of eight digits, half of a pair) is none that the parser reads
+    plain = {c.name for c in columns if table[c.name].type == "VARCHAR" and table[c.name].sql.isidentifier()}
+    numbers = [c for c in columns if c.type == "DOUBLE" and c.name in bare and c.name in plain]
     spelling = table.spelling
     if table.typed is None or table.typed[0] != table.relation or table.along or not numbers:
         return None

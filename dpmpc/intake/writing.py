@@ -8,8 +8,8 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from dpmpc.errors import UsageError
-from dpmpc.intake.engine import duckdb
+from dpmpc.errors import UsageError, sayable
+from dpmpc.intake.engine import duckdb, registered
 from dpmpc.intake.files import pyarrow_module
 from dpmpc.intake.reading import literal
 from dpmpc.intake.table import connect
@@ -35,9 +35,11 @@ def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
     suffix = Path(path.stem).suffix if packed else path.suffix
     if suffix not in _FORMATS and (packed or suffix not in _ARROW):
         kinds = ", ".join((*_FORMATS, *_ARROW))
-        raise UsageError(f"<<out>> says its kind by its suffix ({kinds}); got '{path.name}'; rename it")
+        raise UsageError(f"<<out>> says its kind by its suffix ({sayable(kinds)}); got '{path.name}'; rename it")
     if not path.parent.is_dir():
-        raise UsageError(f"<<out>> must be a file that can be written; {path}: No such file or directory; name another")
+        raise UsageError(
+            f"<<out>> must be a file that can be written; {sayable(path)}: No such file or directory; name another"
+        )
     part = path.with_name(f".{path.name}.part")
     try:
         if suffix in _ARROW:
@@ -46,12 +48,14 @@ def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
         else:
             squeeze = f", COMPRESSION {packed}" if packed and "parquet" not in _FORMATS[suffix] else ""
             with connect(None, None) as connection:
-                connection.register("predictions", dict(columns))
+                registered(connection, "predictions", dict(columns))
                 connection.execute(f"COPY predictions TO {literal(str(part))} ({_FORMATS[suffix]}{squeeze})")
         os.replace(part, path)
     except (OSError, duckdb.Error) as error:
         reason = getattr(error, "strerror", None) or str(error).split("\n")[0].split(": ")[-1][:120]
-        raise UsageError(f"<<out>> must be a file that can be written; {path}: {reason}; name another") from None
+        raise UsageError(
+            f"<<out>> must be a file that can be written; {sayable(path)}: {sayable(reason)}; name another"
+        ) from None
     finally:
         part.unlink(missing_ok=True)
 

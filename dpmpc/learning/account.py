@@ -17,7 +17,7 @@ from dpmpc.privacy.literature import Setting, literature
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.question import Question, Row
 from dpmpc.privacy.risk import bounds, spent_at
-from dpmpc.privacy.sensitivity import Sensitivity, Weights, rounding_bound
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, rounding_bound, weights_for
 from dpmpc.settings import keywords
 
 
@@ -30,7 +30,7 @@ class Account:
     owners: int
     smallest: int
     records: int | None = None
-    weights: Weights = "equal"
+    weights: Weights | None = None
     neighbours: Literal["record", "presence", "person", "owner"] = "record"
     person_rows: int | None = None
     person_owners: int = 0
@@ -68,6 +68,11 @@ class Account:
             )
         return Persons(self.person_rows, self.person_owners or self.owners)
 
+    @property
+    def weighed(self) -> Weights:
+        """How owners weigh."""
+        return weights_for(self.weights, self.sizes())
+
     def sizes(self) -> list[int]:
         """Owner sizes with the given number of owners, smallest size and total (the rest spread evenly)."""
         m, smallest = (
@@ -93,7 +98,7 @@ def account(
     owners: int,
     smallest: int,
     records: int | None = None,
-    weights: Weights = "equal",
+    weights: Weights | None = None,
     neighbours: Literal["record", "presence", "person", "owner"] = "record",
     person_rows: int | None = None,
     person_owners: int = 0,
@@ -168,7 +173,7 @@ def answer(question: Account, with_literature: bool = True) -> dict[str, object]
     best = rows[0]
     result: dict[str, object] = {
         "neighbours": NEIGHBOURS_OF[q.neighbours],
-        "question": asdict(q) | {"records": sum(sizes)},
+        "question": asdict(q) | {"records": sum(sizes), "weights": q.weighed},
         "law": law.name,
         "solved_for": solved_for,
         **{key: best[key] for key in ("epsilon", "delta", "scale", "iterations")},
@@ -192,14 +197,14 @@ def _sensitivity(q: Account, sizes: list[int]) -> Sensitivity:
     learning = Learning(
         method=q.method, task="ridge", lam=q.lam, residual_clip=q.G, solver_tolerance=q.solver_tolerance
     )
-    found = learning.moved(q.neighbours, sizes, q.weights, q.dimension, q.persons())
+    found = learning.moved(q.neighbours, sizes, q.weighed, q.dimension, q.persons())
     if q.grid_bits is None:
         return found
     return found + rounding_bound(q.dimension, 2.0**-q.grid_bits, _divisor(q, sum(sizes)))
 
 
 def _divisor(q: Account, records: int) -> int:
-    return q.owners if q.weights == "equal" else records
+    return q.owners if q.weighed == "equal" else records
 
 
 def _grid(q: Account, law: Law, solved_for: str, best: Row, sensitivity: Sensitivity, records: int) -> Row:

@@ -9,6 +9,7 @@ from dpmpc.learning.losses import Loss
 # share a direction, which is not public (docs/experiments.md, "How long a step"); momentum saves releases, as stable
 STEP_SHARE = 1.5
 REPEATED = 4.0  # iterations, of so many without momentum: this times their root; fewer lose on what is learnt last
+SETTLES = 8.0  # iterations that are said, over what momentum takes to build up, 1/(1 - momentum), at least
 LENGTHS = {"ridge": 2.0, "softmax": 1.5}  # L times the length, over reach/sqrt(d): docs/accuracy.md
 LENGTH = 1.0  # of all others
 CURVED = {"logistic": 3.0, "ridge": 5.0}  # times that at most, where records are many
@@ -40,7 +41,14 @@ class Descent(NamedTuple):
 
 
 def descent(
-    task: str, loss: Loss, deviation: float, dimension: int, lam: float | None = None, momentum: float | None = None
+    task: str,
+    loss: Loss,
+    deviation: float,
+    dimension: int,
+    lam: float | None = None,
+    momentum: float | None = None,
+    iterations: int | None = None,
+    step: float | None = None,
 ) -> Descent:
     """Of a descent with so many features one release of which would have noise of this deviation.
 
@@ -49,10 +57,12 @@ def descent(
     stable on any records. Momentum makes the same length of fewer releases, with as much noise in the model: in a flat
     direction the noise of T releases, each of T times the variance, adds up to length^2 of it, whatever T; in others
     to no more. lam, unless given, is too small to be felt at that length: stopping early is what keeps the model small.
+    What is given stays as it is, and the rest follows from the same length, so that to say a number which the rule
+    gives changes none of the others.
     Source: docs/accuracy.md.
     """
     near = reach(loss, deviation)
-    return of_length(loss, length_of(loss, factor(task, near), near, dimension), lam, momentum)
+    return of_length(loss, length_of(loss, factor(task, near), near, dimension), lam, momentum, iterations, step)
 
 
 def factor(task: str, near: float) -> float:
@@ -66,8 +76,16 @@ def length_of(loss: Loss, c: float, near: float, dimension: int) -> float:
     return min(c * near / math.sqrt(dimension), LONGEST) / loss.L
 
 
-def of_length(loss: Loss, length: float, lam: float | None = None, momentum: float | None = None) -> Descent:
-    """A descent of this length, or shorter where the lam that is given leaves less to learn."""
+def of_length(
+    loss: Loss,
+    length: float,
+    lam: float | None = None,
+    momentum: float | None = None,
+    iterations: int | None = None,
+    step: float | None = None,
+) -> Descent:
+    """A descent of this length, or shorter where the lam that is given leaves less to learn, or the iterations that are
+    given are too few for it in stable steps. More of them than it takes make shorter steps."""
     if lam is None:
         lam = min(max(ENOUGH / length, LAMS[0]), LAMS[1])
     else:
@@ -75,5 +93,10 @@ def of_length(loss: Loss, length: float, lam: float | None = None, momentum: flo
     plain = max(FEWEST, math.ceil(length * (loss.L + lam) / STEP_SHARE))
     if momentum is None:
         momentum = max(0.0, 1 - REPEATED / math.sqrt(plain))
-    iterations = max(FEWEST, math.ceil(plain * (1 - momentum)))
-    return Descent(iterations, length * (1 - momentum) / iterations, lam, momentum)
+        if iterations is not None:  # never binds at the number that the rule has
+            momentum = min(momentum, max(0.0, 1 - SETTLES / iterations))
+    if iterations is None:
+        iterations = max(FEWEST, math.ceil(plain * (1 - momentum)))
+    if step is None:
+        step = min(length * (1 - momentum) / iterations, STEP_SHARE / (loss.L + lam))
+    return Descent(iterations, step, lam, momentum)

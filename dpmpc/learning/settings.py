@@ -22,7 +22,7 @@ class Descent(Settings):
         None,
         "Step length of the gradient method.",
         check=check_positive,
-        rule="as advised; 1/(L + lam)",
+        rule="as advised, for the iterations there are; where nothing is advised, 1/(L + lam)",
         example="1.0",
         brief="without it, as advised",
     )
@@ -30,7 +30,7 @@ class Descent(Settings):
         None,
         "The part of its last move that an iterate repeats, beside its step: longer descents in fewer releases.",
         check=within(0, MOST_MOMENTUM, "0.9 is usual"),
-        rule="as advised; none",
+        rule="as advised; where nothing is advised, none",
         example="0.9",
         brief="the part of the last move that the next one repeats",
     )

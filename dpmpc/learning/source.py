@@ -9,7 +9,7 @@ package in the group dpmpc.sources. Its fields are what is public and asked; pla
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
-from dpmpc.outcome import Answer, Line, Number, Outcome
+from dpmpc.outcome import Answer, Level, Line, Number, Outcome
 from dpmpc.privacy.persons import Persons, larger, person_sensitivity
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_sensitivity, owner_weights
 from dpmpc.registry import Registry
@@ -104,8 +104,8 @@ class Opening:
 
     `sums`: of its own releases, in order; `owners`: those whose records are in the last, of `everybody`; `sizes`: how
     many records these have, or places for them where they are not `counted`. `divisor`: what a sum over all owners is
-    divided by. `reach`: how many `Sum.noise` a coordinate's noise stays within with probability `Level().confidence`,
-    by the exact law. `schema`: of the records, as JSON values; `draft`: what was known of it before a survey.
+    divided by. `reach`: how many `Sum.noise` a coordinate's noise stays within with at least this probability, by the
+    exact law. `schema`: of the records, as JSON values; `draft`: what was known of it before a survey.
     """
 
     run: str
@@ -118,7 +118,7 @@ class Opening:
     divisor: int
     releases: int
     guarantee: str
-    reach: float
+    reach: Callable[[float], float]
     schema: dict[str, Any] | None = None
     draft: "Schema | None" = None
 
@@ -134,8 +134,9 @@ class Opening:
     def number(self, value: float, times: float = 1.0) -> Number:
         """A coordinate of the mean, times a positive factor, with the deviation of its noise and its interval at
         `Level().confidence`: the noise's exact law is symmetric, so that the interval is."""
-        noise = times * self.last.noise / self.last.count
-        return Number(times * value, noise, times * value - self.reach * noise, times * value + self.reach * noise)
+        noise, value = times * self.last.noise / self.last.count, times * value
+        half = self.reach(Level().confidence) * noise
+        return Number(value, noise, value - half, value + half)
 
 
 class Source(ABC):

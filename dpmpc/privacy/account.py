@@ -40,6 +40,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.privacy.account_lines import FORMAT, Contents, Hold, contents_of
 from dpmpc.privacy.assignment import Assignment, By
 from dpmpc.privacy.book import Book, LedgerError
+from dpmpc.privacy.data_names import canonical
 from dpmpc.privacy.entry import GENESIS, Entry, bare, digest_of
 from dpmpc.privacy.ledger import Ledger, sync_directory
 from dpmpc.privacy.ledgers import Reservation, read_ledger
@@ -49,6 +50,7 @@ from dpmpc.processes.locks import is_held
 ENVIRONMENT = "DPMPC_ACCOUNT"
 _RULE = "what is spent on named data is written to an account, and before anything is spent"
 _WAY = f"name another folder with <<account>>, or in {ENVIRONMENT}"
+_CANONICAL: dict[Path, str] = {}  # what a file's lines are about does not change
 State = Literal["there", "at work", "not kept", "missing", "older"]
 
 
@@ -90,6 +92,11 @@ class Account:
         """The file of the data set of this digest."""
         return self.folder / f"{data}.jsonl"
 
+    def others(self, data: str) -> list[str]:
+        """The digests under which this account has spending on the same data set beside its own: of its name as it was
+        written, before names were folded (`data_names`)."""
+        return [each for each in self._files() if each != data and _canonical(self.path(each)) == data]
+
     def digests(self, data: str) -> list[bytes]:
         """SHA-256 of every line of the file of this data set that has an end, in order: what `heads` chains."""
         try:
@@ -104,6 +111,10 @@ class Account:
 
     def data(self) -> list[str]:
         """The digests of all data sets that it knows, sorted."""
+        return sorted({_canonical(self.path(each)) for each in self._files()})
+
+    def _files(self) -> list[str]:
+        """The digests that have a file."""
         return sorted(path.stem for path in self.folder.glob("*.jsonl") if len(path.stem) == len(GENESIS))
 
     @contextlib.contextmanager
@@ -139,11 +150,14 @@ class Account:
         Every run on the data that asks for it has the same parts. Errors: UsageError where the stored one has other
         parts, or goes by something else; an account that cannot be written."""
         with self.writing(data) as file:
-            return file.assignment(name, parts, by, made)
+            return file.assignment(name, parts, by, made or self._others_assignments(data).get(name))
 
     def assignments(self, data: str) -> dict[str, Assignment]:
         """The stored assignments of this data set, by name."""
-        return dict(contents_of(self.path(data)).assignments)
+        return {**self._others_assignments(data), **dict(contents_of(self.path(data)).assignments)}
+
+    def _others_assignments(self, data: str) -> dict[str, Assignment]:
+        return {k: v for each in self.others(data) for k, v in contents_of(self.path(each)).assignments}
 
     def known(self, data: str, found: Mapping[str, Path] | None = None) -> list[Known]:
         """Every ledger that has spent on this data set, and what of it counts. `found`: where ledgers are by now, by
@@ -151,6 +165,11 @@ class Account:
 
         A ledger that is not to stay goes after the account says what it held: where one is missing, and the account
         has grown since it was read, it is read anew."""
+        earlier = [known for other in self.others(data) for known in self._known(other, found)]
+        return [*earlier, *self._known(data, found)]
+
+    def _known(self, data: str, found: Mapping[str, Path] | None) -> list[Known]:
+        """What the file of this digest knows."""
         contents = contents_of(self.path(data))
         while True:
             known, head = _known(contents, found or {}), contents.head
@@ -165,6 +184,19 @@ class Account:
         to stay."""
         with self.writing(data) as file:
             file.settle()
+
+
+def _canonical(path: Path) -> str:
+    """The digest that what is spent in this file adds up under: its own, unless a line says that it is of a name."""
+    found = _CANONICAL.get(path)
+    if found is None:
+        lines = (hold.reservation.entry for hold in contents_of(path).holds.values())
+        entry = next(lines, None)
+        if entry is None:  # nothing is reserved in it yet
+            return path.stem
+        found = next((to for name in entry.names if (to := canonical(path.stem, name)) != path.stem), path.stem)
+        _CANONICAL[path] = found
+    return found
 
 
 class Writer:

@@ -32,6 +32,7 @@ from dpmpc.privacy.ledgers import (
     read_ledgers,
     write_reservation,
 )
+from dpmpc.privacy.seen import ledgers_of
 from dpmpc.processes.locks import alone_at, is_held
 
 _LOCK = "ledgers.lock"
@@ -59,7 +60,8 @@ class Budget:
         if not out.resolve().is_relative_to(root):
             raise UsageError(
                 f"a run's own ledgers must count for the runs after it; {out} is not below {root}; put <<out>> below "
-                "<<ledgers>>"
+                "<<ledgers>>",
+                code="together",
             )
         return Budget(*limit, root, account)
 
@@ -78,24 +80,8 @@ class Budget:
 
     def paths(self, data: Iterable[str]) -> tuple[list[Path], list[Book]]:
         """(every ledger that counts, what counts of those that are not there). Errors: as `Account.known`."""
-        there = [] if self.root is None else ledgers_below(self.root)
-        if self.account is None:
-            return there, []
-        found = {path.resolve() for path in there}
-        gone: dict[str, Book] = {}
-        moved: dict[str, Path] = {}
-        for digest in data:
-            known = self.account.known(digest)
-            if any(each.state in ("missing", "older") for each in known) and not moved:
-                moved = {book.source: book.path for book in read_ledgers(Path(), files=there) if book.path}
-                known = self.account.known(digest, moved)
-            for each in known:
-                if each.state not in ("there", "at work"):
-                    gone[each.book.source] = each.book
-                elif each.path.resolve() not in found:
-                    found.add(each.path.resolve())
-                    there.append(each.path)
-        return there, list(gone.values())
+        paths, gone = ledgers_of(self.root, self.account, data)
+        return paths, [each.book for each in gone]
 
     def books(self, data: Iterable[str]) -> list[Book]:
         """Everything that counts, with what living writers have reserved."""
@@ -114,7 +100,8 @@ def alone_below(root: Path | None) -> Iterator[None]:
             stack.enter_context(alone_at(root / _LOCK))
         except OSError as error:
             raise UsageError(
-                f"a budget needs a folder of ledgers that can be written; {root}: {error.strerror}; mend <<ledgers>>"
+                f"a budget needs a folder of ledgers that can be written; {root}: {error.strerror}; mend <<ledgers>>",
+                code="budget",
             ) from None
         yield
 
@@ -147,7 +134,8 @@ class Held:
             raise UsageError(
                 f"a run spends each release once; {ledger.path} has release {max(self._lines)} of run "
                 f"{reservation.entry.run}, this attempt would begin with {reservation.first}; begin a new one, with "
-                "another <<run_id>>"
+                "another <<run_id>>",
+                code="budget",
             )
         self._reservation = replace(reservation, since=len(lines), by=ledger.name)
         self._watch: Callable[[Entry], None] = lambda entry: None
@@ -179,7 +167,9 @@ class Held:
     def _check(self, entry: Entry) -> None:
         """Errors: UsageError for a line beyond the budget, and for a second one of a release."""
         if entry.run == self._reservation.entry.run and entry.release in self._lines:
-            raise UsageError(f"a run spends each release once; {entry.release} has a line; begin a new run")
+            raise UsageError(
+                f"a run spends each release once; {entry.release} has a line; begin a new run", code="budget"
+            )
         self._watch(entry)
         self._lines.add(entry.release)
 
@@ -233,7 +223,8 @@ def _below(ledger: Path, root: Path | None) -> Path:
     if found is None:
         raise UsageError(
             f"a run's own ledgers must count for the runs after it; {ledger} is not below {root}; put <<out>> below "
-            "<<ledgers>>"
+            "<<ledgers>>",
+            code="budget",
         )
     return found
 
@@ -271,7 +262,8 @@ class Watch:
         raise UsageError(
             f"every release must fit into the budget of epsilon {epsilon:g}, delta {delta:g}; release {entry.release} "
             f"does not, for others have spent on the same data since this run began; see dpmpc budget "
-            f"{self._budget.where}"
+            f"{self._budget.where}",
+            code="budget",
         )
 
     def _total(self, entry: Entry, ends: list[tuple[str, str, Entry]], unpriced: int) -> Prices:

@@ -15,11 +15,13 @@ import secrets
 from collections.abc import Callable
 from dataclasses import field, replace
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any, TypeVar, cast
 
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
+from dpmpc.privacy.data_names import canonical
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
 
@@ -74,6 +76,10 @@ class Entry:
     def __post_init__(self) -> None:
         if not self.data or not all(self.data):
             raise UsageError(f"a release needs the digest of its data; got {self.data!r}; give one per owner")
+        if self.names:  # lines of before names were folded count with those of after
+            data = tuple(canonical(each, name) for each, name in zip_longest(self.data, self.names[: len(self.data)]))
+            if data != self.data:
+                object.__setattr__(self, "data", data)
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values."""

@@ -77,7 +77,7 @@ def write_reservation(ledger: Path, *reservations: Reservation) -> None:
     writer lives, and nobody lives on when the machine fails."""
     path = reservation_path(ledger)
     with replaced(path) as beside:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        with beside.open("w", encoding="utf-8") as file:
             json.dump([to_json(each) for each in reservations], file, allow_nan=False)
 
 

@@ -120,6 +120,12 @@ def _times(value: float, factor: float) -> float:
     return value if math.isinf(value) else value * factor
 
 
+def weights_for(said: Weights | None, sizes: Sequence[int] | NDArray[np.int64]) -> Weights:
+    """How owners weigh: as was said; else by their sizes. Where all have the same, that is the mean of owners, which
+    divides by their number, whatever the sizes are. The one rule of all that makes a plan."""
+    return said or ("equal" if len({int(size) for size in sizes}) == 1 else "size")
+
+
 def owner_weights(sizes: Sequence[int] | NDArray[np.int64], weights: Weights) -> NDArray[np.float64]:
     """(m,) weights w_j of the aggregate: 1/m each, or n_j/n."""
     counts = np.asarray(sizes, dtype=np.float64)

@@ -72,7 +72,7 @@ def by_id(path: Path, key: str, ids: Sequence[str], second: int, keep: bool = Tr
 def _write(path: Path, rows: NDArray[np.void]) -> None:
     """Writes the file whole or not at all; it is on disk when this returns."""
     with replaced(path) as beside:
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with beside.open("wb") as file:
             np.save(file, rows, allow_pickle=False)
             file.flush()
             os.fsync(file.fileno())

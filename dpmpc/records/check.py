@@ -21,12 +21,14 @@ from dpmpc.records.planned import other_sizes
 from dpmpc.records.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed
 
 _MANY_COPIES = 0.1  # of the records: some that are alike by chance are no news
-Severity = Literal["refused", "warning", "note"]
+FITTING = 0.5  # of the values that are there: where fewer fit what is public of them, a column is told as unfit
+Severity = Literal["refused", "unfit", "warning", "note"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing about one column, or about all records ("records"). "refused": a run would stop at it."""
+    """One thing about one column, or about all records ("records"). "refused": a run would stop at it. "unfit": it
+    would go on, and spend, where hardly anything fits."""
 
     severity: Severity
     column: str
@@ -40,6 +42,26 @@ class Findings:
     rows: int
     counts: tuple[Counts, ...]
     found: tuple[Finding, ...]
+
+    @classmethod
+    def of(cls, rows: int, counts: Sequence[Counts], found: Sequence[Finding]) -> "Findings":
+        """What was found, and the columns fewer than `FITTING` of whose values fit: other units, other codes, another
+        column under this name. A survey's own columns have no public constants that could be missed."""
+        unfit = []
+        for c in counts:
+            there, bad = c.rows - c.missing, c.unread + c.unknown + c.clipped
+            if not c.surveyed and there - bad < FITTING * there:
+                text = (
+                    f"{there - bad} of {number_of(there, 'value')} fit what is public of it; look at its unit, its "
+                    "codes and its spelling"
+                )
+                unfit.append(Finding("unfit", c.name, text))
+        return cls(rows, tuple(counts), (*found, *unfit))
+
+    @property
+    def unfit(self) -> bool:
+        """Whether hardly anything of a column, or of the target, fits."""
+        return any(finding.severity == "unfit" for finding in self.found)
 
     @property
     def refused(self) -> bool:
@@ -92,7 +114,7 @@ def _checked(schema: Schema, table: Table, sizes: Sequence[int], also: Sequence[
     read = {table[name].name for name in used if name in table}
     if extra := [name for name in table.names if name not in read]:
         found.append(Finding("note", some(extra, 8), "not in the schema; not read"))
-    return Findings(rows, tuple(counts), tuple(found))
+    return Findings.of(rows, counts, found)
 
 
 def check_columns(
@@ -108,7 +130,7 @@ def check_columns(
     if sizes and table.n not in (*sizes, sum(sizes)):
         found.append(Finding("refused", "records", other_sizes(sizes, (table.n,))))
     table.unchanged()
-    return Findings(table.n, tuple(counts), tuple(found))
+    return Findings.of(table.n, counts, found)
 
 
 def check_reads(names: Sequence[str], table: Table, sizes: Sequence[int] = ()) -> Findings:
@@ -301,7 +323,8 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
 def _misfits(table: Table, name: str, bad: int, text: str) -> Finding:
     """A finding on so many records whose target does not fit: they are refused, or count as zero vectors."""
     if table.spelling.misfits == "zero":
-        return Finding("warning", name, zeros_said(bad, table.n, text))
+        unfit = table.n - bad < FITTING * table.n
+        return Finding("unfit" if unfit else "warning", name, zeros_said(bad, table.n, text))
     way = f"correct or remove such records, or let them count as zero vectors: {stating(misfits='zero')}"
     return Finding("refused", name, f"{text}; {way}")
 
@@ -324,7 +347,7 @@ def _number_of_records(table: Table, schema: Schema, rows: int, sizes: Sequence[
     try:
         training = complete(table, schema).n if schema.missing == "drop" else rows
     except UsageError as error:
-        found.append(Finding("refused", "records", error.message))
+        found.append(Finding("refused", "records", error.to_owner))
         return
     if not training:
         found.append(Finding("refused", "records", f"there are none in {table.source}"))

@@ -28,7 +28,7 @@ from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS, Law
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.question import Question
-from dpmpc.privacy.sensitivity import Sensitivity, Weights
+from dpmpc.privacy.sensitivity import Sensitivity, Weights, weights_for
 from dpmpc.records.schema import Basis
 
 OUTPUT_SHARE = 5.0  # lam of output perturbation, over 1/reach
@@ -45,7 +45,7 @@ LARGEST_SURVEY_NOISE = 0.1
 class Circumstances:
     """What is public of a run. columns: features without public bounds, to be surveyed first (0: none). spent: the mu^2
     of what the run has released already, such as its survey. weights: None where they are to be chosen. lam and
-    momentum: if given. objective: the lam of what gaps are measured on; 0 for the mean loss alone."""
+    momentum, iterations, step: if given. objective: the lam of what gaps are measured on; 0 for the mean loss alone."""
 
     owners: int
     smallest: int
@@ -56,6 +56,8 @@ class Circumstances:
     task: Task = "logistic"
     lam: float | None = None
     momentum: float | None = None
+    iterations: int | None = None
+    step: float | None = None
     residual_clip: float = RESIDUAL_CLIP
     objective: float = 0.0
     method: str | None = None
@@ -164,8 +166,7 @@ def advise(c: Circumstances) -> Advice:
 def rehearsed(c: Circumstances) -> Advice | None:
     """As `advise`; None where there are too many features for the method that is wished."""
     share = survey_share(c)
-    # equal weights divide by m exactly; where sizes differ they pay for the smallest owner
-    weights: Weights = c.weights or ("equal" if c.records == c.owners * c.smallest else "size")
+    weights = weights_for(c.weights, (c.smallest, max(c.sizes)))
     with threadpool_limits(1):  # small products: threads cost more than they save
         choices = [choice for method in _methods(c) if (choice := _best(c, method, weights, share)) is not None]
     if not choices:
@@ -239,7 +240,10 @@ def _methods(c: Circumstances) -> tuple[str, ...]:
     return tuple(
         name
         for name, method in METHODS.items()
-        if _rehearsed(method) and c.task in method.tasks and (c.delta is not None or method.may_be_pure)
+        if _rehearsed(method)
+        and c.task in method.tasks
+        and (c.delta is not None or method.may_be_pure)
+        and (method.repeats or (c.iterations in (None, 1) and c.step is None))
     )
 
 
@@ -315,14 +319,14 @@ def plain_descent(c: Circumstances, task: str, weights: Weights, classes: int) -
     d = METHODS[DEFAULT_METHOD].coordinates(c.dimension) * learning.scores
     moved = learning.moved(c.neighbours, c.sizes, weights, d, c.persons)
     mu = math.sqrt(mu_of_budget(c.epsilon, c.delta) ** 2 - c.spent)
-    return descent(task, learning.loss, moved.l2 / mu, c.dimension, c.lam, c.momentum)
+    return descent(task, learning.loss, moved.l2 / mu, c.dimension, c.lam, c.momentum, c.iterations, c.step)
 
 
 def _descent(c: Circumstances, name: str, stage: Stage, weights: Weights, mu: float) -> Choice:
     method = METHODS[name]
     assert isinstance(method, Descends)
     delta_2 = _sensitivity(c, name, weights, 1.0).l2
-    how = descent(c.task, stage.loss, delta_2 / mu, c.dimension, c.lam, c.momentum)
+    how = descent(c.task, stage.loss, delta_2 / mu, c.dimension, c.lam, c.momentum, c.iterations, c.step)
     sigma = math.sqrt(how.iterations) * delta_2 / mu
     gaps = method.rehearse_descent(stage, sigma, *how)
     return Choice(

@@ -5,27 +5,16 @@ iterates from there on: utility jumps there, and a line says so.
 """
 
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from dpmpc.folders import write_file
 from dpmpc.learning.method import tail_begins
 from dpmpc.runs.history import Row, read_history
-from dpmpc.runs.svg import HEIGHT, WIDTH, Curve, bars, chart, duration
+from dpmpc.show.svg import HEIGHT, WIDTH, Curve, alone, bars, chart, duration, placed, text
 
 FIGURES = {"two": "AUC", "several": "balanced accuracy", "number": "R2"}  # that curves show
 _ABOVE, _NAME = 34, 24  # the heights of the heading, and of the name of a panel
-_STYLE = """
-svg { --ink: #1b1f24; --paper: #ffffff; --line: #c9d0d8; --dim: #4d5761; --accent: #0b5cad; --warn: #7a4b00; }
-@media (prefers-color-scheme: dark) { svg { --ink: #e8ebee; --paper: #14181c; --line: #46505a; --dim: #a9b4bf;
-  --accent: #7db8f5; --warn: #ffd37a; } }
-text { font: 12px system-ui, sans-serif; fill: var(--dim); } .name { font-size: 14px; fill: var(--ink); }
-.paper { fill: var(--paper); }
-.grid { stroke: var(--line); stroke-width: .6; } .level { stroke: var(--dim); stroke-dasharray: 5 4; }
-.mark { stroke: var(--warn); stroke-dasharray: 2 3; stroke-width: 1.5; }
-.curve { fill: none; stroke: var(--accent); stroke-width: 2; } .bar { fill: var(--accent); }
-"""
 
 
 def draw(run: Path, report: dict[str, Any]) -> Path:
@@ -37,19 +26,14 @@ def draw(run: Path, report: dict[str, Any]) -> Path:
     promise = "no noise" if privacy["epsilon"] is None else f"ε = {privacy['epsilon']:.4g}, δ = {privacy['delta']:.2g}"
     title = f"{report['data']}: {report['owners']} owners, method {report['method']}, {promise}"
     width, height = WIDTH * len(panels), _ABOVE + _NAME + HEIGHT
-    shapes = [_text(width / 2, 22, title)]
+    shapes = [text(width / 2, 22, title, kind="name")]
     for k, (name, panel) in enumerate(panels):
-        shapes.append(_text(WIDTH * (k + 0.5), _ABOVE + 16, name))
-        place = f'x="{WIDTH * k}" y="{_ABOVE + _NAME}" width="{WIDTH}" height="{HEIGHT}" preserveAspectRatio="xMidYMin"'
-        shapes.append(panel.replace("<svg ", f"<svg {place} ", 1))
-    shapes.append(_text(width - WIDTH / 2, height - 6, f"Beside that, start, load, evaluate: {duration(beside)}"))
+        shapes.append(text(WIDTH * (k + 0.5), _ABOVE + 16, name, kind="name"))
+        shapes.append(placed(panel, WIDTH * k, _ABOVE + _NAME))
+    rest = f"Beside that, start, load, evaluate: {duration(beside)}"
+    shapes.append(text(width - WIDTH / 2, height - 6, rest, kind="name"))
     path = run / "report.svg"
-    write_file(
-        path,
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
-        f'<title>{escape(title)}</title><style>{_STYLE}</style><rect class="paper" width="100%" height="100%"/>'
-        f"{''.join(shapes)}</svg>\n",
-    )
+    write_file(path, alone(title, shapes, width, height))
     return path
 
 
@@ -70,10 +54,6 @@ def curves_of(rows: Sequence[Row], report: dict[str, Any]) -> list[tuple[str, st
         beside = None if level is None else ("without privacy", level)
         curves.append((f"{name}, held-out records", chart(Curve(name, score, reference=beside, mark=mark))))
     return curves
-
-
-def _text(x: float, y: float, text: str) -> str:
-    return f'<text class="name" x="{x:g}" y="{y}" text-anchor="middle">{escape(text)}</text>'
 
 
 def averaging_begins(report: dict[str, Any]) -> int | None:

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from dpmpc.aggregation.owner.accounts import Books, account_of
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
-from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
@@ -35,6 +34,7 @@ from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.privacy.account import Account, account_folder
 from dpmpc.privacy.assignment import Assignment
 from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 from dpmpc.records import Dataset, Schema

@@ -127,6 +127,11 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
                 say(line)
             if any(": refused: " in line for line in found):
                 raise UsageError("a run would refuse these records, as was said; mend them, or the file's [[owners]]")
+            if any(": unfit: " in line for line in found):
+                raise UsageError(
+                    "records must fit what is public of them; of a column or the target hardly any does, as was said, "
+                    "and a run would spend and learn nothing of it; mend its spelling, unit or codes, or plan again"
+                )
         listening = None
         if party is not None:
             parties, owners = where.listening(party, addresses)

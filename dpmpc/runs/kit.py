@@ -178,4 +178,4 @@ def _lines(value: msgspec.Struct) -> Iterable[str]:
 
 
 def _text(path: Path, parts: Iterable[str]) -> None:
-    write_file(path, "".join(parts))
+    write_file(path, "".join(parts), public=True)

@@ -54,6 +54,7 @@ from dpmpc.runs.history import History, Row, figure_name, read_history
 from dpmpc.runs.job import OPENED, OwnersJob, whole_plan
 from dpmpc.runs.own_records import records_and_plan, surveyed, tell
 from dpmpc.runs.plain import Evaluator, ordinary, unclipped
+from dpmpc.runs.planning import foretold
 from dpmpc.runs.report import Costs, add_figures, build_report, read_report, write_report
 from dpmpc.runs.resume import note_attempt, presence_anywhere, resume
 from dpmpc.runs.sites import SitesHere
@@ -162,7 +163,7 @@ def _run(job: OwnersJob, opener: Opener, log: Log, emit: Emit, whole: WholeRun, 
         for line in job.check(plan):
             log(line)
     tell(dataset, plan, job, log, emit)
-    for text in () if advice is None or before else advice.marked:  # those of a survey were told before it
+    for text in () if before else foretold(plan, advice):  # those of a survey were told before it
         emit("stage", text=f"warning: {text}")
     attempt, known = FIRST_ATTEMPT, dict[int, Ints]()
     if job.resume:

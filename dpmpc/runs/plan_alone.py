@@ -23,6 +23,7 @@ from dpmpc.runs.planning import (
     expectation,
     facts_of,
     facts_without_records,
+    foretold,
     plan_of,
     settled,
     surveyed_first,
@@ -37,7 +38,7 @@ def plan_only(request: Request, where: Placement) -> str:
     advice, plan = planned(request, survey=True)
     plan.write(plan_path(where.out))
     found = [f"the guarantee holds if {text}" for text in promise_of(plan).assumptions if text == CLASSES_PUBLIC]
-    found += [*warnings_of(plan), *([] if advice is None else advice.marked)]
+    found += [*warnings_of(plan), *foretold(plan, advice)]
     warned = "".join(f"\nwarning: {text}" for text in dict.fromkeys(found))
     step = plan.grid.step / plan.divisor
     derived = plan.derived

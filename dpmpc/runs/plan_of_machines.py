@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpmpc.aggregation.plan.asked import Bounds, data_digest
+from dpmpc.aggregation.plan.asked import Bounds
 from dpmpc.aggregation.plan.checks import of_usual_size
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.lazy import dataclass
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.schema import Schema

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from dpmpc.aggregation.plan.asked import Bounds, data_digest
+from dpmpc.aggregation.plan.asked import Bounds
+from dpmpc.aggregation.plan.guarantee import noise_costs
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of, stage_plan
 from dpmpc.errors import UsageError
@@ -18,9 +19,11 @@ from dpmpc.learning.settings import Descent
 from dpmpc.learning.survey_columns import Draft, leaves_open, survey_of
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.privacy.composition import spending_of
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.persons import Persons
+from dpmpc.privacy.sensitivity import weights_for
 from dpmpc.records import Dataset, Partition, Schema
 from dpmpc.runs.request import Request
 from dpmpc.settings import values_of
@@ -75,15 +78,11 @@ def facts_of_schema(name: str, schema: Schema, sizes: tuple[int, ...], before: t
 
 def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
     """The request with everything chosen that a plan needs, and the advice that was taken, if any. A function of the
-    request and of public facts. A task that nothing rehearses is not advised on."""
+    request and of public facts. A task that nothing rehearses is not advised on. To say what would be chosen changes
+    nothing else: settling again what was settled, or any part of it beside what was said, gives the same."""
     if not request.advised or not TASKS[facts.task].rehearsed:
-        plain = replace(
-            request,
-            method=request.method or DEFAULT_METHOD,
-            average=request.average or "tail",
-            weights=request.weights or "equal",
-        )
-        return _by_rule(plain, facts), None
+        return _by_rule(_plain(request, facts), facts), None
+    request = replace(request, weights=weights_for(request.weights, facts.sizes))
     from dpmpc.runs.adviser import advise  # which rehearses, with SciPy
 
     advice = advise(replace(_circumstances(request, facts), method=request.method))
@@ -96,14 +95,21 @@ def settled(request: Request, facts: Facts) -> tuple[Request, "Advice | None"]:
         momentum=choice.momentum,
         lam=choice.lam,
         average=request.average or choice.average,
-        weights=advice.weights,
     ), advice
+
+
+def _plain(request: Request, facts: Facts) -> Request:
+    """The request with what no advice is needed for."""
+    method = request.method or DEFAULT_METHOD
+    average = request.average or ("tail" if METHODS[method].repeats else "none")
+    weights = weights_for(request.weights, facts.sizes)
+    return replace(request, method=method, average=average, weights=weights)
 
 
 def _by_rule(request: Request, facts: Facts) -> Request:
     """The request with the length and lam that the adviser's rule has for what nothing rehearses: descents of softmax
     regression, and lam of output perturbation. Where noise is no budget's, as it was."""
-    if request.scale is not None or request.calibration != "tight" or request.lam is not None:
+    if request.scale is not None or request.calibration != "tight":
         return request
     assert request.weights is not None and request.method is not None
     if request.advised:
@@ -113,7 +119,8 @@ def _by_rule(request: Request, facts: Facts) -> Request:
         how = plain_descent(known, facts.task, request.weights, facts.classes)
         return replace(request, **how._asdict())
     law = request.noise_law
-    if METHODS[request.method].lam_moves and TASKS[facts.task].rehearsed and (request.delta or law.pure):
+    free = request.lam is None and METHODS[request.method].lam_moves and TASKS[facts.task].rehearsed
+    if free and (request.delta or law.pure):
         from dpmpc.runs.adviser import regularisation
 
         known = replace(_circumstances(request, facts), noise=law.name)
@@ -139,7 +146,7 @@ def expectation(request: Request, facts: Facts) -> "Advice | None":
     if not isinstance(method, Rehearsed):
         return None
     known = _circumstances(request, facts)
-    advice = rehearsed(replace(known, method=method.name, noise=law.name, weights=request.weights or "equal"))
+    advice = rehearsed(replace(known, method=method.name, noise=law.name, iterations=None, step=None))
     return None if advice is None else replace(advice, followed=False)
 
 
@@ -156,8 +163,10 @@ def _circumstances(request: Request, facts: Facts) -> "Circumstances":
         task="ridge" if facts.task == "ridge" else "logistic",
         lam=request.lam,
         momentum=request.momentum,
+        iterations=request.iterations,
+        step=request.step,
         residual_clip=request.residual_clip,
-        weights=request.weights,
+        weights=weights_for(request.weights, facts.sizes),
         neighbours=cast(Literal["record", "presence", "person", "owner"], request.neighbours),
         persons=Persons(request.person_rows, request.person_owners or len(facts.sizes)),
         spent=math.fsum(spending_of(mechanism).mu2 for mechanism in facts.before),
@@ -173,12 +182,12 @@ def plan_of(request: Request, facts: Facts, ahead: Ahead = _nothing) -> Plan:
     return plan
 
 
-def _stated(request: Request, facts: Facts) -> "tuple[Plan, Advice | None]":
-    """The plan, from which nothing has been derived, and the advice that was taken. Errors: as `Plan`, and one
-    record."""
+def _stated(request: Request, facts: Facts, *, advised: bool = True) -> "tuple[Plan, Advice | None]":
+    """The plan, from which nothing has been derived, and the advice that was taken. `advised`: whether how it learns
+    matters. Errors: as `Plan`, and one record."""
     if sum(facts.sizes) < 2:
         raise UsageError(f"a model is of several records; {facts.name or 'the plan'} has one; add records")
-    request, advice = settled(request, facts)
+    request, advice = settled(request, facts) if advised else (_plain(request, facts), None)
     assert request.method is not None and request.average is not None and request.weights is not None
     learning = Learning(
         method=request.method,
@@ -206,6 +215,12 @@ def _stated(request: Request, facts: Facts) -> "tuple[Plan, Advice | None]":
         **request.plan_settings,
     )
     return plan, advice
+
+
+def foretold(plan: Plan, advice: "Advice | None") -> list[str]:
+    """What is said of a plan before anything is spent, on every surface: what its choices cost in noise, and what the
+    adviser warns of."""
+    return list(dict.fromkeys([*noise_costs(plan), *([] if advice is None else advice.marked)]))
 
 
 def left(request: Request, before: tuple[Mechanism, ...]) -> Request:
@@ -250,8 +265,7 @@ def advised_with_survey(
     survey = Draft(draft, epsilon_of_mu(mu, request.delta), balanced=balanced)
     stated = None if balanced else request.class_weight
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
-    unadvised = replace(request, iterations=request.releases)  # how training will go says nothing about its survey
-    first = stage_plan(_stated(unadvised, facts)[0], survey.stage)
+    first = stage_plan(_stated(request, facts, advised=False)[0], survey.stage)  # how training goes is not its business
     ahead(first)
     plan, advice = _stated(request, replace(facts, before=(*before, first.derived.mechanism)))
     source = replace(plan.learning, survey=survey, weights=() if stated is None else parsed(stated, draft.target))
@@ -299,14 +313,16 @@ def silence(draft: Schema, sizes: tuple[int, ...]) -> str:
     )
 
 
-def warned_of(request: Request, advice: "Advice | None", draft: Schema, sizes: tuple[int, ...]) -> list[str]:
-    """What is warned of before a survey, of public numbers alone: by the advice that its plan follows, where each
-    column is one feature, and more make it no better; and that it will find little."""
+def warned_of(
+    request: Request, plan: Plan, advice: "Advice | None", draft: Schema, sizes: tuple[int, ...]
+) -> list[str]:
+    """What is warned of before a survey, of public numbers alone: what is foretold of the plan that follows, where each
+    column is one feature, and more make it no better; and that the survey will find little."""
     if advice is None:
-        return []
+        return foretold(plan, None)
     from dpmpc.runs.adviser import survey_warnings
 
-    return [*advice.marked, *survey_warnings(_surveyed(request, draft, sizes))]
+    return [*foretold(plan, advice), *survey_warnings(_surveyed(request, draft, sizes))]
 
 
 def on_advised_basis(request: Request, draft: Schema, sizes: tuple[int, ...]) -> Schema:

@@ -4,11 +4,11 @@ that it would come to."""
 import contextlib
 from collections.abc import Callable
 
-from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.refusal import refusal_told
 from dpmpc.errors import UsageError
 from dpmpc.mpc.transport.addresses import owner_endpoints
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.records import NAMES
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.stages import followed, is_settled

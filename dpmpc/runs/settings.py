@@ -174,7 +174,7 @@ class OwnerSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class LearningSettings(Descent):
-    """Which model is learned, and how: with neither `iterations` nor `step`, the adviser chooses what is not said."""
+    """Which model is learned, and how. The adviser chooses what is not said, beside what is."""
 
     SECTION: ClassVar[str] = "learning"
 
@@ -192,7 +192,7 @@ class LearningSettings(Descent):
         "Releases of a method that repeats.",
         check=within(1, MOST_RELEASES),
         metavar="T",
-        rule="with neither this nor a step what `dpmpc advise` advises, which looks at no record; else 50",
+        rule="what `dpmpc advise` advises, which looks at no record; where nothing is advised, 50",
         example="50",
         brief="releases of a method that repeats",
     )
@@ -207,7 +207,7 @@ class LearningSettings(Descent):
     average: Average | None = setting(
         None,
         "The model is the last iterate, or the mean of the last half of the iterates, or of all.",
-        rule="as advised; tail",
+        rule="tail; of one release none",
         example='"tail"',
         brief='or "none", "all": the model is the mean of so many iterates',
     )
@@ -224,9 +224,9 @@ class LearningSettings(Descent):
     weights: Weights | None = setting(
         None,
         "Weight of an owner: 1/m, or its share n_j/n of the records (better when sizes differ).",
-        rule="as advised; equal",
-        example='"equal"',
-        brief='or "size": an owner weighs as many records as it has',
+        rule="by size",
+        example='"size"',
+        brief='or "equal": an owner of few records then sets the noise',
     )
 
 

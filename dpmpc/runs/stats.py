@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
-from dpmpc.aggregation.plan.asked import Bounds, data_digest
+from dpmpc.aggregation.plan.asked import Bounds
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.keywords import SourceKeywords
@@ -30,6 +30,7 @@ from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.outcome import Answer, Level, Outcome
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.loading import Source, opened
@@ -87,13 +88,14 @@ class Statistics:
     @cached_property
     def answers(self) -> tuple[Answer, ...]:
         """An answer a question. Errors: UsageError for one that the release does not answer."""
-        return (self.questions or self.tables).answers_from(self.opened, self.level)
+        return (self.questions or self.tables).answers_from(self.opened, self.level, self.tables)
 
     @cached_property
     def opened(self) -> Opened:
         """What was opened, by all releases together."""
         noise, plan = noise_of(self.plan) / STEP, self.plan
-        alone = self.tables.opened(self.total / STEP, noise, self.sizes, plan.counted)
+        rows = plan.person_rows if plan.neighbours == "person" else 1
+        alone = self.tables.opened(self.total / STEP, noise, self.sizes, plan.counted, rows)
         return pooled([*(each.opened for each in self.earlier), alone])
 
     def again(self, level: Level) -> "Statistics":

@@ -12,7 +12,8 @@ from dpmpc.codec import loads
 from dpmpc.errors import Spelling, UsageError, python_spelling, spelt
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.composition import spent
-from dpmpc.privacy.ledgers import ledgers_below, merge, parts, read_ledgers
+from dpmpc.privacy.ledgers import merge, parts
+from dpmpc.privacy.seen import seen
 from dpmpc.processes.status import State, read_state
 from dpmpc.runs.answer_files import ANSWERS, ASKED_FIRST
 from dpmpc.runs.figure_lines import FIGURES
@@ -97,10 +98,10 @@ def _states(folder: Path) -> list[State]:
 
 
 def _spent(folder: Path, plan: Plan) -> Spent | None:
-    paths = ledgers_below(folder)
-    if not paths:
+    found = seen(None, folder, ())  # the run's own ledgers; of others on its data `dpmpc budget` tells
+    if not found.known:
         return None
-    books = [book.unreserved for book in read_ledgers(folder, files=paths)]  # reserved is not spent yet
+    books = [book.unreserved for book in found.books]  # reserved is not spent yet
     run = plan.run_id.partition("+")[0]  # a stage's is the run's, a plus and its name
     entries = [entry for entry in merge(books) if entry.run.partition("+")[0] == run]
     stages = tuple(entry.run.partition("+")[2] for entry in entries if "+" in entry.run)

@@ -8,7 +8,7 @@ from typing import Any
 from dpmpc.errors import number_of
 from dpmpc.intake.table import some
 from dpmpc.mpc.contract.security import any_of
-from dpmpc.runs.figure_lines import figure_lines
+from dpmpc.show.figures import figure_lines
 
 Line = tuple[str, str]  # what, value
 

@@ -229,7 +229,7 @@ def release(
     asked, plan = whole.learning.survey, here(whole.first)
     assert asked is not None
     work_out(plan)
-    for warning in warned_of(request, advice, draft, asking.sizes):
+    for warning in warned_of(request, whole, advice, draft, asking.sizes):
         tell(f"warning: {warning}")
     check(plan, whole)
     with contextlib.ExitStack() as ending:

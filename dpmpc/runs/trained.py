@@ -11,7 +11,6 @@ from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.lazy import dataclass
 from dpmpc.learning.model import Model, read_model
 from dpmpc.runs.curve_charts import plot
-from dpmpc.runs.figure_page import notebook_part
 from dpmpc.runs.keywords import TrainKeywords
 from dpmpc.runs.launcher import train as launch
 from dpmpc.runs.owner_process import Progress
@@ -19,6 +18,7 @@ from dpmpc.runs.report import read_report
 from dpmpc.runs.request import Request
 from dpmpc.runs.summary import summary
 from dpmpc.settings import keywords, said
+from dpmpc.show.figures import notebook_part
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """An outcome as files of a run's folder."""
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 
+from dpmpc.errors import UsageError
 from dpmpc.folders import write_file
 from dpmpc.outcome import Outcome
 from dpmpc.show.answers_page import as_html
@@ -16,9 +18,26 @@ FORMS = {
 }
 
 
+_TAKEN = (  # by a run itself: its plan, promises, processes and sums
+    "*.bin", "*.jsonl", "*.log", "*.tmp", "plan*.json", "stage.*", "request.json", "report.*", "status_*", "attempt*",
+    "verify*", "present.json",
+)  # fmt: skip
+
+
+def check_names(outcome: Outcome) -> None:
+    """Errors: UsageError for a file that would lie elsewhere, or in the place of one that a run keeps for itself."""
+    for name in outcome.files:
+        plain = name == Path(name).name and not name.startswith(".")
+        if not plain or any(fnmatchcase(name.lower(), pattern) for pattern in _TAKEN):
+            raise UsageError(
+                f"a file of an outcome has a name of its own, in the run's folder; got {name!r}; give it another"
+            )
+
+
 def write_outcome(outcome: Outcome, folder: Path) -> None:
     """Writes its files, and its numbers in every form if it has any, each whole or not at all and for this user alone;
-    the page comes last."""
+    the page comes last. Errors: as `check_names`, before anything is written."""
+    check_names(outcome)
     for name, content in outcome.files.items():
         write_file(folder / name, content)
     for name, form in FORMS.items() if outcome.told else ():

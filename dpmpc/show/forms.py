@@ -9,6 +9,8 @@ from typing import Any
 
 from dpmpc.errors import UsageError
 from dpmpc.outcome import Answer, Number, Outcome
+from dpmpc.show.markdown import table
+from dpmpc.show.numbers import shown
 
 FIELDS = ("question", "labels", "statistic", "estimate", "noise", "low", "high", "note")
 
@@ -20,10 +22,15 @@ def rows(answers: Sequence[Answer]) -> list[dict[str, Any]]:
         for line in answer.lines:
             number = line.number
             labels = dict(zip(answer.headers, line.labels, strict=True))
-            values = (answer.question, labels, line.statistic, number.estimate, number.noise, number.low, number.high,
-                      number.note)  # fmt: skip
+            low, high = (None if v is None or math.isinf(v) else v for v in (number.low, number.high))
+            values = (answer.question, labels, line.statistic, number.estimate, number.noise, low, high, _noted(number))
             found.append(dict(zip(FIELDS, values, strict=True)))
     return found
+
+
+def _noted(number: Number) -> str:
+    """The note, and that the interval has no end above, which has no JSON number."""
+    return number.note + (", " if number.note else "") + "open above" if number.high == math.inf else number.note
 
 
 def values(outcome: Outcome) -> dict[str, Any]:
@@ -54,8 +61,8 @@ def as_markdown(outcome: Outcome) -> str:
     parts = []
     for answer in outcome.answers:
         head, body = grid(answer)
-        lines = [f"### `{answer.question}`", "", _pipes(head), "|".join(["", *(" --- " for _ in head), ""])]
-        parts.append("\n".join([*lines, *map(_pipes, body), "", *(f"{note}.  " for note in answer.notes)]).rstrip())
+        notes = "\n".join(f"{note}.  " for note in answer.notes)
+        parts.append(f"### `{answer.question}`\n\n{table(head, body)}\n{notes}".rstrip())
     return "\n\n".join([*parts, *_after(outcome)]) + "\n"
 
 
@@ -104,20 +111,6 @@ def grid(answer: Answer) -> tuple[list[str], list[list[str]]]:
     return head, body
 
 
-def shown(number: Number) -> str:
-    """An estimate and its interval, to the digits that the noise leaves; a star where it is conservative."""
-    if number.estimate is None or number.low is None or number.high is None:
-        return "no estimate"
-    reach = (number.high - number.low) / 4 if number.noise is None else number.noise
-    digits = 1 - math.floor(math.log10(reach)) if reach > 0 else 6
-    places = min(max(digits, 0), 10)
-    if reach <= 0:
-        return f"{number.estimate:.10g}"
-    low, value, high = (f"{round(v, digits if digits >= 0 else 0) + 0.0:.{places}f}" for v in (
-        number.low, number.estimate, number.high))  # fmt: skip
-    return f"{value} [{low}, {high}]" + ("*" if number.note == "conservative" else "")
-
-
 def _after(outcome: Outcome) -> list[str]:
     """What stands after the tables."""
     return [*([said_of(outcome)] if outcome.answers else []), *outcome.lines]
@@ -138,7 +131,3 @@ def said_of(outcome: Outcome) -> str:
     if any(n.estimate is not None and n.low is not None and n.estimate < min(n.low, 0.0) for n in numbers):
         text += " Estimates below 0 are noise about few or none; they are left as they are, so that sums stay true."
     return text
-
-
-def _pipes(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.intake.engine import registered
 from dpmpc.intake.reading import literal
 from dpmpc.intake.table import connect, quoted
 
@@ -50,7 +51,7 @@ def write_parquet(
     connection = connect(None, None)
     try:
         columns = {f"c{k}": column for k, column in enumerate(values.values())}
-        connection.register("rows", columns)
+        registered(connection, "rows", columns)
         parts = []
         for k, (name, column) in enumerate(values.items()):
             kind = "VARCHAR" if column.dtype == object else "BIGINT" if digits.get(name) == 0 else "DOUBLE"

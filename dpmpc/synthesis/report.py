@@ -3,12 +3,10 @@
 import json
 from collections.abc import Sequence
 
+from dpmpc.show.markdown import table
 from dpmpc.synthesis.table import PairError, Structure
 
-_HEAD = (
-    "| columns | off by | by noise and drawing | by the model | in the model |",
-    "| --- | --- | --- | --- | --- |",
-)
+_HEAD = ("columns", "off by", "by noise and drawing", "by the model", "in the model")
 
 
 def as_markdown(lines: Sequence[str], shape: Structure, errors: Sequence[PairError]) -> str:
@@ -18,7 +16,7 @@ def as_markdown(lines: Sequence[str], shape: Structure, errors: Sequence[PairErr
     more = ["These pairs too, fitted by Private-PGM:", "", *(f"- {a} - {b}" for a, b in shape.more), ""]
     more = more if shape.more else []
     rows = [
-        f"| {a}, {b} | {e.whole:.3f} | {e.noise:.3f} | {e.model:.3f} | {'yes' if e.fitted else 'no'} |"
+        (f"{a}, {b}", f"{e.whole:.3f}", f"{e.noise:.3f}", f"{e.model:.3f}", "yes" if e.fitted else "no")
         for e in sorted(errors, key=lambda e: -e.whole)
         for a, b in [e.pair]
     ]
@@ -27,7 +25,7 @@ def as_markdown(lines: Sequence[str], shape: Structure, errors: Sequence[PairErr
         "The total variation, between 0 and 1, between the synthetic table of two columns and that of the records: the",
         "part of the rows that would have to move. No record was looked at for it: the noise's law is known, and what",
         "the model leaves out shows in the noisy tables. A pair's figure is good to a factor of two.",
-        "", *_HEAD, *rows, "", "## The model", "", *hub, "", *tree, "", *more,
+        "", table(_HEAD, rows), "## The model", "", *hub, "", *tree, "", *more,
     ])  # fmt: skip
 
 

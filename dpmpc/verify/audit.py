@@ -127,8 +127,9 @@ def check_audit(audits: Sequence[Trials]) -> Evidence:
             Check(f"influence of a record ({trials.name})", ENOUGH <= least and largest <= 1, detail, figures)
         )
         checks.append(_claim_check(trials))
-    note = "a bound from below: it can refute a claim, and says nothing of attacks that do better"
-    return Evidence("audit", tuple(checks), ALPHA * len(audits), note)
+    note = "a bound from below: it can refute a claim"
+    misses = "attacks that do better than a threshold on what a canary moves"
+    return Evidence("audit", tuple(checks), ALPHA * len(audits), note, misses)
 
 
 def _claim_check(trials: Trials) -> Check:

@@ -15,7 +15,7 @@ from dpmpc.noise import goodness
 from dpmpc.privacy.exact import Reals
 from dpmpc.verify.parts import Parts
 from dpmpc.verify.scores import Sample
-from dpmpc.verify.verdict import ALPHA, MISSED, Check
+from dpmpc.verify.verdict import ALPHA, MISSED, Check, untested
 
 _KINDS = ("values", "magnitudes")
 _FEW = 8  # coordinates with which no correlation of two releases is too large for chance
@@ -27,7 +27,7 @@ def coordinates_check(sample: Sample) -> Check:
     name = f"coordinates independent ({sample.name})"
     k, d = sample.noise.shape
     if k < 3:
-        return Check(name, True, f"not tested: {k} release(s) are too few")
+        return untested(name, f"{k} release(s) are too few")
     same, apart = d * (d - 1) * 2, d * d * k  # numbers of correlations at most
     best = (1.0, "none", 0.0)
     if d > 1:
@@ -87,7 +87,7 @@ def releases_check(sample: Sample) -> Check:
     name = f"releases alike ({sample.name})"
     k, d = sample.noise.shape
     if d < _FEW or k < 2:
-        return Check(name, True, f"not tested: {d} coordinate(s) are too few to tell a copy from chance")
+        return untested(name, f"{d} coordinate(s) are too few to tell a copy from chance")
     pairs = k * (k - 1) / 2
     best = (1.0, "none", 0.0)
     for r, (one, other), i, j in _pairs([sample.normal, sample.sizes]):
@@ -106,6 +106,59 @@ def releases_check(sample: Sample) -> Check:
     return Check(
         name, best[0] >= ALPHA, f"largest: {best[2]:.2f}, {best[1]}, p = {best[0]:.3g}; {power}", {"p_value": best[0]}
     )
+
+
+def lags_check(sample: Sample) -> Check:
+    """No release is a linear map of the one so many places before, whatever the map: for every distance, and for the
+    order turned round.
+
+    Such a map that keeps the law is a rotation, which keeps inner products: those of releases k and l are those of k
+    and l some places later. With G the inner products, A releases and B their partners, which are others, the statistic
+    is S = sum over k != l in A of G[k, l] G[k + L, l + L]. To turn the sign of a release in A changes nothing of its
+    law, so given everything else S is a chaos of degree 2 in independent signs, of variance 2 sum (G G')^2 = s^2, and
+    P(|S| >= t s) <= ((q - 1) / t)^q for every q >= 2. Exact for every number of releases and coordinates. A map of
+    several releases, each with a part w of its variance, moves S by about w times as much.
+    Source: hypercontractivity, Bonami 1970; O'Donnell, Analysis of Boolean Functions, theorem 9.21.
+    """
+    name = f"no release made of others ({sample.name})"
+    k = len(sample.noise)
+    pairs = math.sqrt(6) * _chaos_level(ALPHA / (2 * k))  # of which a rotation is found: E[G^4] = 3 E[G^2]^2
+    if 2 * pairs > k:
+        return untested(name, f"{k} releases are too few to tell a map from chance; {2 * math.ceil(pairs)} would do")
+    X = sample.noise / sample.scale
+    G = X @ X.T
+    np.fill_diagonal(G, 0.0)
+    best = (0.0, "none")
+    for lag in range(1, k - math.ceil(pairs) + 1):
+        a = np.flatnonzero(np.arange(k - lag) // lag % 2 == 0)  # a release and its partner are never both in it
+        best = max(best, (_chaos(G[np.ix_(a, a)] * G[np.ix_(a + lag, a + lag)]), f"{lag} places later"))
+    a = np.arange(k // 2)
+    best = max(best, (_chaos(G[np.ix_(a, a)] * G[np.ix_(k - 1 - a, k - 1 - a)]), "in the order turned round"))
+    p = min(1.0, 2 * k * math.exp(_log_chaos_tail(best[0])))
+    power = f"would fail where each release is a rotation of the one at a distance of {k - math.ceil(pairs)} or less"
+    detail = f"largest: {best[0]:.2f} deviations, {best[1]}, p = {p:.3g}; {power}"
+    return Check(name, p >= ALPHA, detail, {"p_value": p, "pairs": math.ceil(pairs)})
+
+
+def _chaos(M: Reals) -> float:
+    """The sum of M (n, n), whose diagonal is 0, over its deviation under random signs of rows and columns alike."""
+    spread = math.sqrt(2 * float((M**2).sum()))
+    return abs(float(M.sum())) / spread if spread else 0.0
+
+
+def _log_chaos_tail(t: float) -> float:
+    """log P(|S| >= t deviations), at most, of a chaos of degree 2: the least over q >= 2 of q log((q - 1) / t)."""
+    q = np.linspace(2.0, max(2.0, t / math.e + 2.0), 400)
+    return min(0.0, float((q * np.log((q - 1) / max(t, 1e-9))).min()))
+
+
+def _chaos_level(alpha: float) -> float:
+    """The deviations that a chaos of degree 2 is beyond with probability `alpha` at most."""
+    low, high = 1.0, 1e4
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _log_chaos_tail(middle) < math.log(alpha) else (middle, high)
+    return high
 
 
 def distances_check(sample: Sample) -> Check:

@@ -104,22 +104,29 @@ class Outcome:
         )
 
 
-def known_inputs(plan: Plan, canaries: Canaries, data_sets: int) -> tuple[list[Known], NDArray[np.int64]]:
+def known_inputs(releases: int, canaries: Canaries, data_sets: int) -> tuple[list[Known], NDArray[np.int64]]:
     """At most so many different inputs, and which of them each release has: they come again and again, noise never
     does."""
-    known = [canaries.draw() for _ in range(min(plan.releases, data_sets))]
-    return known, np.arange(plan.releases) % len(known)
+    known = [canaries.draw() for _ in range(min(releases, data_sets))]
+    return known, np.arange(releases) % len(known)
 
 
 def in_the_clear(
-    plan: Plan, canaries: Canaries, *, copies: int = 1, data_sets: int = 1_000, factor: float = 1.0
+    plan: Plan,
+    canaries: Canaries,
+    releases: int,
+    *,
+    copies: int = 1,
+    data_sets: int = 1_000,
+    factor: float = 1.0,
 ) -> Outcome:
-    """K releases of the same owners and the same sampler's arithmetic, without MPC: many more in the same time. Each
-    data set is released several times where there are fewer of them; every noise vector is its own. `factor`: what the
-    noise is multiplied by, for tests."""
-    known, used = known_inputs(plan, canaries, data_sets)
-    noise = clear_noise(plan.derived.sampler, plan.releases * plan.dimension, Prg.from_os())
-    noise = np.rint(factor * noise.reshape(plan.releases, plan.dimension)).astype(np.int64)
+    """So many releases of the same owners and the same sampler's arithmetic, without MPC: many more in the same time,
+    and more than a run of parties makes, whose plan says what each of them claims. Each data set is released several
+    times where there are fewer of them; every noise vector is its own. `factor`: what the noise is multiplied by, for
+    tests."""
+    known, used = known_inputs(releases, canaries, data_sets)
+    noise = clear_noise(plan.derived.sampler, releases * plan.dimension, Prg.from_os())
+    noise = np.rint(factor * noise.reshape(releases, plan.dimension)).astype(np.int64)
     return Outcome(plan, np.stack([k.total for k in known])[used] + noise, known, used, canaries.diagonal, copies)
 
 
@@ -141,7 +148,7 @@ def by_parties(
     _clear(out)
     prepare(out, overwrite=True, resume=False)
     plan.write(plan_path(out))
-    known, used = known_inputs(plan, canaries, max(FEWEST, plan.releases // EACH))
+    known, used = known_inputs(plan.releases, canaries, max(FEWEST, plan.releases // EACH))
     opened: list[Ints] = []
     here = Here(out=out, wait=_WAIT)
     with ExitStack() as stack:

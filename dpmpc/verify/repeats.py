@@ -13,7 +13,7 @@ from dpmpc.noise import goodness
 from dpmpc.privacy.exact import Integers
 from dpmpc.verify.parts import Parts
 from dpmpc.verify.scores import Sample
-from dpmpc.verify.verdict import ALPHA, Check
+from dpmpc.verify.verdict import ALPHA, Check, untested
 
 _MATCHES = 4_000_000
 _LEVELS = (None, *(2.0**-b for b in range(22, 5, -2)))  # how far apart two ranks may be; None: equal magnitudes
@@ -27,7 +27,7 @@ def between_check(sample: Sample) -> Check:
     k, d = sample.noise.shape
     allowed = _shared_by_chance(k, d, 2 * sample.most_likely)
     if allowed >= d:
-        return Check(name, True, f"not tested: {d} coordinate(s) are too few to tell a repeat from chance")
+        return untested(name, f"{d} coordinate(s) are too few to tell a repeat from chance")
     most, pair = most_shared(sample.noise)
     detail = f"two releases share {most} of {d} values at most (releases {pair[0]} and {pair[1]}), chance {allowed}"
     power = f"; would fail at {allowed + 1} values used again"
@@ -77,7 +77,7 @@ def within_check(sample: Sample) -> Check:
     name = f"no repeats within a release ({sample.name})"
     k, d = sample.noise.shape
     if d < 2:
-        return Check(name, True, "not tested: one coordinate")
+        return untested(name, "one coordinate")
     share = ALPHA / (2 * len(_LEVELS))
     magnitudes, ranks = np.sort(np.abs(sample.noise), axis=1), np.sort(sample.ranks, axis=1)
     problems, seen = [], []
@@ -160,7 +160,7 @@ def low_bits_check(sample: Sample) -> Check:
         _MODULUS, math.isqrt(int(sample.exact.variance)) // 64, int(sample.noise.size / goodness.MINIMUM_EXPECTED)
     )
     if room < 2:
-        return Check(name, True, "not tested: the law is too narrow, or the samples are too few")
+        return untested(name, "the law is too narrow, or the samples are too few")
     modulus = 1 << (room.bit_length() - 1)
     outcome = goodness.residues(sample.noise.reshape(-1), sample.exact, modulus)
     p, where = min((2 * outcome.p_value, "all samples"), _bits_by_part(sample, modulus.bit_length() - 1))

@@ -13,27 +13,39 @@ import numpy as np
 from dpmpc.noise import goodness
 from dpmpc.privacy.tails import chi_square_above, chi_square_below, chi_square_tail
 from dpmpc.verify.by_part import law_by_part, mean_by_part, spread, variance_by_part
-from dpmpc.verify.dependence import coordinates_check, data_check, distances_check, releases_check
+from dpmpc.verify.dependence import coordinates_check, data_check, distances_check, lags_check, releases_check
 from dpmpc.verify.neighbours import neighbours_check
 from dpmpc.verify.power import describe, fails_below
 from dpmpc.verify.repeats import between_check, common_check, low_bits_check, within_check
 from dpmpc.verify.scores import Sample
+from dpmpc.verify.tails import shape_check, tails_check
 from dpmpc.verify.verdict import ALPHA, MISSED, Check, Evidence
 
-_CHECKS: tuple[Callable[[Sample], Check], ...] = (
-    variance_by_part,
-    spread,
-    mean_by_part,
-    law_by_part,
-    low_bits_check,
-    coordinates_check,
-    releases_check,
-    distances_check,
-    neighbours_check,
-    between_check,
-    within_check,
-    common_check,
-    data_check,
+# Every check, and what it would miss at any size; the size that it sees at stands in what it says.
+_CHECKS: tuple[tuple[Callable[[Sample], Check], str], ...] = (
+    (variance_by_part, "another scale in parts that are none of those looked at, or in a few values"),
+    (spread, "a scale that wanders by less, or alike in all releases"),
+    (mean_by_part, "a shift of a few values, or one that is turned from value to value"),
+    (law_by_part, "a law that differs within a sixteenth of its mass alone, or in a few values"),
+    (low_bits_check, "low bits that depend on each other, or on the high ones"),
+    (coordinates_check, "coordinates that depend on several others by a little each, or not linearly"),
+    (releases_check, "a release that is made of another by a change of coordinates"),
+    (lags_check, "releases that are made of others in no order, by no linear map, or of many at once"),
+    (distances_check, "dependence that is not linear in values or magnitudes"),
+    (neighbours_check, "copies from releases further back that are changed in every value"),
+    (between_check, "a repeat that is scaled, or changed in every value"),
+    (within_check, "a repeat that is rotated and scaled"),
+    (common_check, "noise that is missing in so few values that as many zeros are chance"),
+    (data_check, "dependence on records that neither the sum nor the canaries show"),
+)
+_SCALE = "less than the interval is wide, and the right variance with another law"
+_LAW = "a law that differs within its bins: in the tails beyond the outer ones, and by a little in each"
+_SHAPE = "moments beyond the fourth, and what differs in a few values"
+_TAIL = "tails beyond the cut that it says, which a run of this size does not reach"
+_POWER = "noise that grows with owners by less than a bin shows"
+NOTHING_SHOWS = (
+    "no statistic shows noise that somebody knows: drawn by a generator whose seed is public or kept, it has every "
+    "property that is tested; nor when noise was added, nor openings beside the release"
 )
 
 
@@ -41,18 +53,21 @@ def check_statistics(samples: Sequence[Sample]) -> Evidence:
     """The verdicts on `samples`: all tests for each of them, and one for each law over numbers of owners."""
     checks: list[Check] = []
     for sample in samples:
-        checks += [with_power(sample, scale_check), with_power(sample, law_check)]
-        checks += [check(sample) for check in _CHECKS]
+        checks += [missing(with_power(sample, scale_check), _SCALE), missing(with_power(sample, law_check), _LAW)]
+        checks += [missing(check(sample), misses) for check, misses in _CHECKS]
     for law in sorted({sample.law for sample in samples}):
         same = [sample for sample in samples if sample.law == law]
+        checks += [missing(shape_check(law, same), _SHAPE), missing(tails_check(law, same), _TAIL)]
         if len(same) > 1:
-            checks.append(_owners_power(law, same))
+            checks.append(missing(_owners_power(law, same), _POWER))
     detectable = max((check.figures["detects"] for check in checks if "detects" in check.figures), default=math.inf)
-    note = (
-        f"a noise scale off by {detectable:.1%} of its variance is found with probability {1 - MISSED:g}; "
-        "noise added at another time, and openings beside the release, do not show here"
-    )
-    return Evidence("statistics", tuple(checks), ALPHA * len(checks), note)
+    note = f"a noise scale off by {detectable:.1%} of its variance is found with probability {1 - MISSED:g}"
+    return Evidence("statistics", tuple(checks), ALPHA * len(checks), note, NOTHING_SHOWS)
+
+
+def missing(check: Check, misses: str) -> Check:
+    """The verdict with what it would miss."""
+    return replace(check, misses=misses)
 
 
 def variance_ratio(sample: Sample, alpha: float = ALPHA) -> tuple[float, float, float, float]:

@@ -31,6 +31,11 @@ def check_structure(out: Path) -> Evidence:
     return structure_of(read_records(out))
 
 
+UNSEEN = (
+    "what a party does in its own memory and tells nobody, what owners did, and what all parties did alike in silence"
+)
+
+
 @as_written("a transcript", "restore the parties' files")
 def structure_of(records: Records) -> Evidence:
     """The verdicts on a run."""
@@ -58,7 +63,7 @@ def structure_of(records: Records) -> Evidence:
     if records.elsewhere:
         who = f"{'party' if len(records.elsewhere) == 1 else 'parties'} {', '.join(map(str, records.elsewhere))}"
         note += f"; part of the run: the files of {who} are elsewhere, and what they say was not compared"
-    return Evidence("structure", checks, 0.0, note)
+    return Evidence("structure", checks, 0.0, note, UNSEEN)
 
 
 def _how_far(records: Records) -> str:

@@ -13,27 +13,42 @@ SHOWN = 3  # problems named in a detail
 
 @dataclass(frozen=True)
 class Check:
-    """What was checked, whether it holds, what was found. `figures` are JSON values."""
+    """What was checked, whether it holds, what was found. `figures` are JSON values. `tested`: whether there was enough
+    to look at; what was not tested does not fail, and is not counted as held. `misses`: what it would not see."""
 
     name: str
     holds: bool
     detail: str
     figures: dict[str, Any] = field(default_factory=dict)
+    tested: bool = True
+    misses: str = ""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One line of evidence. `false_alarm` bounds the probability that a correct run fails it."""
+    """One line of evidence. `false_alarm` bounds the probability that a correct run fails it. `misses`: what none of
+    its checks can see."""
 
     name: str
     checks: tuple[Check, ...]
     false_alarm: float = 0.0
     note: str = ""
+    misses: str = ""
 
     @property
     def holds(self) -> bool:
-        """Whether there are checks and all of them hold."""
-        return bool(self.checks) and all(check.holds for check in self.checks)
+        """Whether something was tested and all of it holds."""
+        return any(check.tested for check in self.checks) and all(check.holds for check in self.checks)
+
+    @property
+    def held(self) -> int:
+        """How many checks were made and hold."""
+        return sum(check.holds for check in self.checks if check.tested)
+
+    @property
+    def tested(self) -> int:
+        """How many checks were made."""
+        return sum(check.tested for check in self.checks)
 
     @property
     def failed(self) -> list[str]:
@@ -46,8 +61,20 @@ class Evidence:
             "holds": self.holds,
             "false_alarm": self.false_alarm,
             "note": self.note,
-            "checks": [{"name": c.name, "holds": c.holds, "detail": c.detail, **c.figures} for c in self.checks],
+            "misses": self.misses,
+            "tested": self.tested,
+            "not_tested": len(self.checks) - self.tested,
+            "checks": [
+                {"name": c.name, "holds": c.holds, "tested": c.tested, "detail": c.detail, "misses": c.misses}
+                | c.figures
+                for c in self.checks
+            ],
         }
+
+
+def untested(name: str, why: str) -> Check:
+    """A check that there was too little for."""
+    return Check(name, True, f"not tested: {why}", tested=False)
 
 
 def of_problems(name: str, problems: Sequence[str], fine: str) -> Check:

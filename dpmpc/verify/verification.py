@@ -22,7 +22,7 @@ from dpmpc.verify.run_files import read_records
 from dpmpc.verify.scores import Sample
 from dpmpc.verify.shipped import about
 from dpmpc.verify.statistics import check_statistics
-from dpmpc.verify.structure import check_structure, structure_of
+from dpmpc.verify.structure import UNSEEN, check_structure, structure_of
 from dpmpc.verify.verdict import Check, Evidence
 
 SCHEMA = "dpmpc.verify/1"
@@ -200,7 +200,7 @@ def verify_run(run: Path, work: Path, progress: Progress) -> Verification:
 def verify_fresh(cases: list[Case], work: Path, progress: Progress, clear: Clear | None = None) -> Verification:
     """All three lines of evidence of fresh releases, which are kept in `work`."""
     checks, samples, trials = _fresh(cases, work, progress, clear)
-    structure = Evidence("structure", tuple(checks), 0.0, f"{len(cases)} runs of fresh releases")
+    structure = Evidence("structure", tuple(checks), 0.0, f"{len(cases)} runs of fresh releases", UNSEEN)
     return Verification("fresh releases", (structure, check_statistics(samples), check_audit(trials)))
 
 
@@ -245,10 +245,11 @@ def clear_trials(case: Case, dimension: int, count: int, seed: int, factor: floa
     copies = copies_of(one)
     diagonal = law.norm == 1
     releases = count if diagonal else count // (dimension - 1)
-    plan = replace(case, dimension=dimension, releases=releases, owners=2, copies=copies).plan()
+    plan = replace(case, dimension=dimension, releases=1, owners=2, copies=copies).plan()  # what one release promises
     canaries = Canaries(plan, seed, diagonal=diagonal, copies=copies)
     data_sets = max(20, 4_000_000 // (plan.sizes[0] * dimension))
-    outcome = in_the_clear(plan, canaries, copies=copies, data_sets=min(1_000, data_sets), factor=factor)
+    sets = min(1_000, data_sets)
+    outcome = in_the_clear(plan, canaries, releases, copies=copies, data_sets=sets, factor=factor)
     return outcome.trials(f"clear engine, {case.law}")
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder
-from dpmpc.processes.terminal import Terminal
 from dpmpc.records.schemas import FILE_SETS
 from dpmpc.records.sets import find_file
+from dpmpc.show.terminal import Terminal
 from dpmpc_experiments import calibration, cape, convergence, epsilon, kdd98, parties, skew, surveyed, table1, utility
 from dpmpc_experiments.plan import Experiment, Plan
 from dpmpc_experiments.report import commit, markdown, provenance, record

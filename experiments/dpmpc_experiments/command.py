@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dpmpc.processes.terminal import Terminal
+from dpmpc.show.terminal import Terminal
 
 NAMES = ("table1", "convergence", "epsilon", "skew", "parties", "cape", "calibration", "utility")
 _OURS = ("synth", "central", "lengths", "curves", "bands", "bounds")  # comparisons that no paper has

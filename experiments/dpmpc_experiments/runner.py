@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dpmpc.folders import OUT, make_folder, write_file
 from dpmpc.processes.closing import Closing
 from dpmpc.processes.executors import executor_maker
-from dpmpc.processes.terminal import Bar, Terminal
+from dpmpc.show.terminal import Bar, Terminal
 from dpmpc_experiments.task import COLUMNS, Row, Task, execute
 
 Computed = tuple[list[Row], float]  # rows, and seconds of processor
@@ -123,7 +123,7 @@ def _text(rows: Sequence[Row], header: bool = False) -> str:
 
 def _rewrite(path: Path, rows: Sequence[Row]) -> None:
     make_folder(path.parent, OUT)
-    write_file(path, _text(rows, header=True))
+    write_file(path, _text(rows, header=True), public=True)
 
 
 def alone(task: Task, data_dir: Path | None) -> Computed:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import dpmpc
-from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.of_vectors import OfVectors, chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.learning.survey import Survey
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.records.schema import Categorical, Labels, Numeric, Range, Schema
 from dpmpc.runs.planning import facts_of_schema, plan_of
 from dpmpc.runs.request import Request

@@ -16,7 +16,7 @@ RESULTS = programs.cases(json.loads((ROOT / "benchmarks/results/turns-avx2.json"
 
 
 def test_the_page_shows_the_committed_ratios() -> None:
-    page = (ROOT / "docs" / "cost.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "notes" / "cost.md").read_text(encoding="utf-8")
     assert programs.table(RESULTS) in page
     assert set(RESULTS) <= set(programs.CASES) and all(len(r["ratios"]["cpu"]) == 5 for r in RESULTS.values())
 

@@ -22,7 +22,9 @@ from dpmpc.dossier.page import page
 from dpmpc.dossier.words import caught
 from dpmpc.errors import UsageError
 from dpmpc.privacy.book import LedgerError
-from dpmpc.runs.svg import Curve, bars, chart, duration
+from dpmpc.privacy.seen import ELSEWHERE
+from dpmpc.runs.request import Request
+from dpmpc.show.svg import Curve, bars, chart, duration
 from tests.runs import HANG, dpmpc, run, small
 
 EMPTY = {"meta", "rect", "line", "polyline", "br"}
@@ -169,6 +171,34 @@ def test_the_budget_before_and_after(finished: Path) -> None:
     assert "with later runs" in told(finished / "first").text
     alone = facts_of(finished / "second", finished / "second").budget
     assert alone is not None and alone.before.releases == 0
+
+
+def test_the_page_reads_the_account_and_says_how(tmp_path: Path) -> None:
+    """Two runs on one name, in folders that do not know of each other: the account does."""
+    lines = "".join(f"{k % 7},{'ab'[k % 2]},{'ny'[k % 3 == 0]}\n" for k in range(90))
+    (tmp_path / "r.csv").write_text(f"x,site,y\n{lines}")
+    for name, data_id in (("A", "trial"), ("B", "Trial ")):
+        asked = Request(
+            csv=str(tmp_path / "r.csv"),
+            target="y",
+            owners_column="site",
+            delta=1e-5,
+            iterations=2,
+            preprocessing="records",
+            evaluate=False,
+            engine="clear",
+            data_id=data_id,
+            account=str(tmp_path / "account"),
+        )
+        run(asked, tmp_path / name / "run")
+    first, second = facts_of(tmp_path / "A" / "run").budget, facts_of(tmp_path / "B" / "run").budget
+    assert first is not None and second is not None
+    assert (first.before.runs, second.before.runs, second.after.runs, first.every.runs) == (0, 1, 2, 2)
+    assert second.after.epsilon > second.this.epsilon == pytest.approx(1.0, rel=1e-2)
+    text = " ".join(told(tmp_path / "B" / "run").text.split())
+    assert "for one record, each epsilon at delta 1e-05; as seen in the account in “account” and the ledgers" in text
+    assert "'Trial ', 'trial' count as one name" in text and ELSEWHERE in text
+    assert str(tmp_path) not in text
 
 
 def test_the_structure_is_checked_for_the_page_and_verifys_verdict_is_taken_over(

@@ -27,7 +27,7 @@ from dpmpc.verify.verdict import Check
 Rng = np.random.Generator
 SCALE = 40_000.0  # grid steps
 OWNERS = 10
-CHECKS = (scale_check, law_check, *_CHECKS)  # of a sample
+CHECKS = (scale_check, law_check, *(check for check, _ in _CHECKS))  # of a sample
 LAWS = ("gaussian", "laplace")
 SIZES = ((64, 1000), (128, 500), (24, 1000), (16, 200))  # (coordinates, releases)
 RELEASES = ("all", "one", "every 2nd", "every 10th", "every 50th", "half", "a random tenth")

@@ -11,7 +11,7 @@ from dpmpc_experiments.task import Row, Source, Task
 
 from dpmpc.errors import UsageError
 from dpmpc.processes.executors import executor_maker
-from dpmpc.processes.terminal import Terminal
+from dpmpc.show.terminal import Terminal
 
 QUIET = Terminal(io.StringIO())
 submitted: list[str] = []

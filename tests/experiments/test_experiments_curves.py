@@ -32,4 +32,4 @@ def test_the_report_has_a_line_a_set_and_a_basis(tmp_path: Path) -> None:
 def test_the_page_has_the_table_of_the_runs_that_are_kept() -> None:
     docs = Path(__file__).parents[2] / "docs"
     lines = curves.beside(curves.read(docs / "experiments" / "curves" / "runs.csv"))
-    assert "\n".join(lines) in (docs / "accuracy.md").read_text("utf-8") and len(lines) > 100
+    assert "\n".join(lines) in (docs / "notes" / "accuracy.md").read_text("utf-8") and len(lines) > 100

@@ -19,7 +19,7 @@ from dpmpc_experiments.task import COLUMNS, Row, Source, Task, execute
 from scipy import stats
 
 from dpmpc.errors import UsageError
-from dpmpc.processes.terminal import Terminal
+from dpmpc.show.terminal import Terminal
 
 QUIET = Terminal(io.StringIO())
 SOURCE = Source("synthetic", 1, 0.1, 200, 0.5)

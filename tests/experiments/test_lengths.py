@@ -33,6 +33,6 @@ def test_the_page_has_the_table_of_the_runs_that_are_kept() -> None:
     with (docs / "experiments" / "lengths" / "runs.csv").open(newline="", encoding="utf-8") as file:
         kept = list(csv.reader(file))[1:]
     rows = [(r[0], float(r[1]), int(r[2]), int(r[3]), float(r[4]), float(r[5])) for r in kept]
-    text, lines = (docs / "accuracy.md").read_text("utf-8"), lengths.report(rows)
+    text, lines = (docs / "notes" / "accuracy.md").read_text("utf-8"), lengths.report(rows)
     table = [line.replace("| 0.", "| .") for line in lines[lines.index("") + 3 :] if line.startswith("|")]
     assert "\n".join(table[2:]) in text and len(table) > 15

@@ -1,5 +1,6 @@
 """Conformance tests: what another package brings passes them, and what is slightly wrong does not."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,13 @@ from dpmpc.extend import (  # fmt: skip
     SOURCES,
     TASKS,
     ConformanceError,
+    Opening,
+    Outcome,
     Sensitivity,
     Source,
     Spending,
     Task,
+    UsageError,
     check_law,
     check_method,
     check_source,
@@ -147,6 +151,43 @@ def test_a_source_that_forgets_or_contradicts_itself_fails(monkeypatch: pytest.M
 
     monkeypatch.setattr(Other, "by_record", by_record)
     with pytest.raises(ConformanceError, match=r"l1 <= sqrt\(d\) l2"):
+        check_source(Other(norm=1.0), (10,), 3)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "says"),
+    [
+        (lambda state: Outcome(lines=(str(state.append(0) or len(state)),)), "follows from what was opened alone"),
+        (lambda state: Outcome(section={"share": float("nan")}), "are JSON values"),
+        (lambda state: Outcome(section={"share": np.float32(1)}), "are JSON values"),
+        (lambda state: Outcome(files={"../x.csv": "1"}), "has a name of its own"),
+        (lambda state: Outcome(files={"ledger_0.jsonl": "1"}), "has a name of its own"),
+        (lambda state: Outcome(files={"Plan.json": "1"}), "has a name of its own"),
+    ],
+)
+def test_a_source_whose_outcome_is_not_one_fails(
+    outcome: Callable[[list[int]], Outcome], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Other(Vectors):
+        def outcome(self, opened: Opening) -> Outcome:
+            return outcome(state)
+
+    state: list[int] = []
+    monkeypatch.setitem(SOURCES._loaded, "vectors", Other)  # type: ignore[arg-type]
+    with pytest.raises((ConformanceError, UsageError), match=says):
+        check_source(Other(norm=1.0), (10,), 3)
+
+
+def test_a_source_that_makes_up_other_columns_than_it_reads_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Other(Vectors):
+        OF_RECORDS = True
+        reads = ("age", "dose")
+
+        def invented(self, schema: object) -> Iterator[tuple[str, tuple[float, float]]]:
+            yield "age", (0.0, 1.0)
+
+    monkeypatch.setitem(SOURCES._loaded, "vectors", Other)  # type: ignore[arg-type]
+    with pytest.raises(ConformanceError, match="made-up records have the columns that are read"):
         check_source(Other(norm=1.0), (10,), 3)
 
 

@@ -46,7 +46,7 @@ def test_one_record_moves_the_mean_of_all_by_no_more_than_the_plan_accounts_for(
 
 def test_the_guarantee_is_of_records_and_the_noise_follows_the_sizes() -> None:
     settings: dict[str, Any] = {"owners": 3, "dimension": 6, "clip": 1.0, "delta": 1e-5, "engine": "clear"}
-    with dpmpc.Aggregator(**settings, records=SIZES) as records, dpmpc.Aggregator(**settings) as whole:
+    with dpmpc.Aggregator(**settings, records=SIZES, weights="equal") as records, dpmpc.Aggregator(**settings) as whole:
         assert records.guarantee.neighbours.startswith(NEIGHBOURS.split(";")[0])
         assert "as the caller states" in records.guarantee.neighbours and "whole vector" in whole.guarantee.neighbours
         ratio = whole.report()["privacy"]["noise_scale"] / records.report()["privacy"]["noise_scale"]

@@ -56,7 +56,7 @@ def test_all_records_of_an_owner_move_its_vector_by_twice_the_reach_at_most(spre
 
 @pytest.mark.parametrize("spread", SPREADS)
 def test_a_plan_and_an_account_for_whole_owners_agree(spread: Spread) -> None:
-    facts = Facts("r", "logistic", 4, (40, 50, 60), "public")
+    facts = Facts("r", "logistic", 4, (40, 55, 55), "public")
     asked = {"method": "gradient", "neighbours": "owner", "epsilon": 1.0, "delta": 1e-4, "spread": spread, "step": 1.0}
     plan = plan_of(Request(data="r", owners=3, iterations=5, grid_bits=20, **asked), facts)  # type: ignore[arg-type]
     told = account(owners=3, smallest=40, records=150, epsilon=1.0, delta=1e-4, iterations=5, neighbours="owner",

@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from dpmpc.records.check import check, schema_in
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Classes
 from dpmpc.runs.named_records import with_spelling
+from dpmpc.runs.placement import Placement
+from dpmpc.runs.plan_alone import plan_only
+from dpmpc.runs.request import Request
 from tests.tables import cells_of, write
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -41,6 +45,14 @@ def site(folder: Path, name: str, text: str) -> CsvFile:
 
 def run(command: Any, *arguments: object) -> Result:
     return CliRunner().invoke(command, [str(a) for a in arguments], standalone_mode=False, catch_exceptions=False)
+
+
+def planned(folder: Path, sizes: Sequence[int] = (50, 50), **schema: object) -> Path:
+    """The file of a plan for owners of so many records."""
+    path = write(folder, json.dumps({**SCHEMA, **schema}), "of_the_plan.json")
+    out = folder / f"plan{len(list(folder.iterdir()))}"
+    plan_only(Request(schema=str(path), epsilon=1.0, delta=1e-5, owner_sizes=tuple(sizes)), Placement(out=out))
+    return out / "plan.json"
 
 
 @pytest.fixture
@@ -104,7 +116,7 @@ def test_misfits_that_count_as_stated_are_not_refused(tmp_path: Path, schema: Pa
     with opened(path, spelling=Spelling(misfits="zero")) as (table, _):
         result = check(Schema.read(schema), table)
     [said] = [f for f in result.found if "neither class" in f.text]
-    assert not result.refused and said.severity == "warning"
+    assert not result.refused and result.unfit and said.severity == "unfit"  # three of four
     assert "3 records have neither class: '2' x 3 (of 4); each counts as the zero vector" in said.text
 
 
@@ -117,12 +129,35 @@ def test_check_warns_of_a_column_that_is_nearly_all_unknown_or_clipped(tmp_path:
     assert "ward" not in warned
 
 
+CODED = {
+    "age in months": lambda row: (row[0] * 12, *row[1:]),
+    "other codes": lambda row: (row[0], f"stage {'I' * row[1]}", *row[2:]),
+    "another language": lambda row: (*row[:2], {"surgery": "Chirurgie", "general": "Innere"}[row[2]], row[3]),
+    "the target in words": lambda row: (*row[:3], ("well", "ill")[row[3]]),
+    "age in words": lambda row: ("old", *row[1:]),
+}
+
+
+@pytest.mark.parametrize("how", CODED)
+def test_check_fails_where_hardly_anything_of_a_column_fits(tmp_path: Path, schema: Path, how: str) -> None:
+    """In each of the ways in which one site of several codes a column otherwise; half of the values are enough."""
+    head = "age,stage,ward,died"
+    for share, fails in ((len(ROWS), True), (len(ROWS) // 2 + 1, True), (len(ROWS) // 2, False)):
+        rows = [CODED[how](row) if k < share else row for k, row in enumerate(ROWS)]
+        lines = "\n".join([head, *(",".join(map(str, row)) for row in rows), ""])
+        written = write(tmp_path, lines, f"site{share}.csv")
+        result = run(check_command, "--schema", schema, "--records", written, "--misfits", "zero")
+        assert (result.return_value == 1) == ("unfit: " in result.output) == fails, (share, result.output)
+        last = result.output.splitlines()[-1]
+        assert not fails or last == "a run would go on, and learn hardly anything of what does not fit"
+
+
 def test_check_command(tmp_path: Path, schema: Path) -> None:
     good = write(tmp_path, "age,stage,ward,died\n1,2,general,0\n3,4,surgery,1\n", "good.csv")
     bad = write(tmp_path, "age,ward,died\n1,general,0\n", "bad.csv")
-    plan = write(tmp_path, json.dumps({"schema": {"version": 2, **SCHEMA}, "epsilon": 1}), "plan.json")
+    plan = planned(tmp_path)
     bare = write(tmp_path, json.dumps({"epsilon": 1}), "bare.json")
-    result = run(check_command, "--plan", plan, "--csv", good)
+    result = run(check_command, "--plan", planned(tmp_path, [2, 2]), "--csv", good)
     assert result.return_value == 0 and "2 records" in result.output and "for your own eyes" in result.output
     result = run(check_command, "--schema", schema, "--records", bad)
     assert result.return_value == 1 and "refused: stage: not in bad.csv" in result.output
@@ -143,12 +178,13 @@ def rows_of(count: int) -> str:
     return "age,stage,ward,died\n" + "".join(f"{k},{k % 4 + 1},general,{k % 2}\n" for k in range(count))
 
 
-@pytest.mark.parametrize(("sizes", "rows", "fits"), [([150], 100, False), ([150], 150, True), ([90, 100], 100, True),
-                                                     ([90, 110], 100, False), ([40, 60], 100, True)])  # fmt: skip
+@pytest.mark.parametrize(("sizes", "rows", "fits"), [([150, 140], 100, False), ([150, 140], 150, True),
+                                                     ([90, 100], 100, True), ([90, 110], 100, False),
+                                                     ([40, 60], 100, True)])  # fmt: skip
 def test_a_plan_of_other_sizes_is_refused_as_the_run_would(
     tmp_path: Path, sizes: list[int], rows: int, fits: bool
 ) -> None:
-    plan = write(tmp_path, json.dumps({"schema": {"version": 2, **SCHEMA}, "sizes": sizes}), "plan.json")
+    plan = planned(tmp_path, sizes)
     result = run(check_command, "--plan", plan, "--csv", write(tmp_path, rows_of(rows), "a.csv"))
     assert result.return_value == (0 if fits else 1), result.output
     shown = ", ".join(map(str, sizes))
@@ -157,15 +193,14 @@ def test_a_plan_of_other_sizes_is_refused_as_the_run_would(
 
 
 def test_records_that_miss_a_value_are_not_counted_where_they_are_dropped(tmp_path: Path) -> None:
-    dropped = {"schema": {"version": 2, "missing": "drop", **SCHEMA}, "sizes": [101]}
-    plan = write(tmp_path, json.dumps(dropped), "plan.json")
+    plan = planned(tmp_path, [101, 101], missing="drop")
     for text, code in ((rows_of(101) + ",2,general,1\n", 0), (rows_of(100) + ",2,general,1\n", 1)):
         assert run(check_command, "--plan", plan, "--csv", write(tmp_path, text, "a.csv")).return_value == code
 
 
 def test_a_target_that_does_not_fit_stops_an_owner_of_a_plan_by_its_word_alone(tmp_path: Path, schema: Path) -> None:
     """As `join`, which takes such a record for the zero vector."""
-    plan = write(tmp_path, json.dumps({"schema": {"version": 2, **SCHEMA}, "sizes": [101]}), "plan.json")
+    plan = planned(tmp_path, [101, 101])
     odd = write(tmp_path, rows_of(100) + "30,2,general,\n", "odd.csv")
     for words, code in ((("--plan", plan), 0), (("--plan", plan, "--misfits", "ask"), 1), (("--schema", schema), 1)):
         result = run(check_command, *words, "--csv", odd)

@@ -15,10 +15,11 @@ from click.testing import CliRunner
 import dpmpc
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
-from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt, data_digest
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.cli.budget import command
 from dpmpc.errors import UsageError
 from dpmpc.privacy.account import Account, account_folder
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.request import Request

@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 from sklearn.metrics import r2_score, root_mean_squared_error
 
-from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.intake.table import Block, Table
 from dpmpc.learning.model import read_model
 from dpmpc.learning.predict import predict
 from dpmpc.privacy.composition import spent
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.ledgers import ledgers_below, read_ledger
 from dpmpc.records.derive import looked
 from dpmpc.records.loading import opened

@@ -17,7 +17,7 @@ from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import read_model
@@ -79,11 +79,20 @@ def test_without_iterations_and_step_a_run_is_as_advised() -> None:
     assert plan.grid.bits == advice.grid_bits
 
 
-@pytest.mark.parametrize("given", [{"iterations": 7}, {"step": 0.5}, {"calibration": "zcdp"}, {"scale": 0.1}])
-def test_whoever_says_how_long_is_not_advised(given: dict[str, object]) -> None:
+@pytest.mark.parametrize("given", [{"calibration": "zcdp"}, {"scale": 0.1}])
+def test_what_no_budget_or_another_calibration_sets_is_not_advised(given: dict[str, object]) -> None:
     request, plan = advised_of(2.0, (50, 50), **given)
-    assert plan.releases == given.get("iterations", 50) and plan.learning.step == given.get("step")
+    assert plan.releases == 50 and plan.learning.step is None
     assert (request.method, request.average, request.weights) == ("gradient", "tail", "equal")
+
+
+@pytest.mark.parametrize("given", [{"iterations": 7}, {"step": 0.5}])
+def test_what_is_said_of_a_descent_stays_and_the_rest_is_advised(given: dict[str, object]) -> None:
+    plan = advised_of(2.0, (50, 50), **given)[1]
+    learning, advice = plan.learning, advise(Circumstances(2, 50, 100, 20, 2.0, DELTA, **given))  # type: ignore[arg-type]
+    assert learning.step is not None and plan.releases == given.get("iterations", advice.choice.iterations)
+    assert learning.step == given.get("step", advice.choice.step)
+    assert (learning.lam, learning.momentum) == (advice.choice.lam, advice.choice.momentum)
 
 
 def test_advice_reads_no_record(tmp_path: Path) -> None:
@@ -113,7 +122,7 @@ def test_a_method_that_was_asked_for_is_warned_of_as_an_advised_one_is(tmp_path:
 
 def test_an_expectation_is_of_the_noise_that_a_run_has() -> None:
     facts = Facts("x", "logistic", 60, (400, 500), "public")
-    output = Request(data="synthetic", owners=2, epsilon=1.0, delta=DELTA, method="output")
+    output = Request(data="synthetic", owners=2, epsilon=1.0, delta=DELTA, method="output", weights="equal")
     functional = replace(output, method="functional")
     for request in (output, replace(output, law="laplace"), replace(output, delta=None), functional):
         found, plan = expectation(request, facts), plan_of(request, facts)
@@ -144,7 +153,10 @@ def test_output_perturbation_is_gaussian_where_a_delta_is_given() -> None:
 def test_scaled_gradients_descend_as_unscaled_ones_do(tmp_path: Path) -> None:
     """Without noise the two ways of taking a record's influence lead to the same iterates, and what is opened is
     larger by 2/Delta(|theta|): through parties."""
-    runs = {spread: small(scale=0.0, grid_bits=36, spread=spread, average="none") for spread in ("theta", "fixed")}
+    runs = {
+        spread: small(scale=0.0, grid_bits=36, spread=spread, average="none", weights="equal")
+        for spread in ("theta", "fixed")
+    }
     for spread, request in runs.items():
         run(request, tmp_path / spread)
     thetas = [read_model(tmp_path / spread).theta for spread in runs]
@@ -317,7 +329,7 @@ def test_a_cut_short_survey_is_not_paid_twice(tmp_path: Path) -> None:
         for path in out.glob("party_*.opened.bin"):
             path.unlink()
         run(request, out, resume=True)
-    assert (out / "survey" / "ledger_0.jsonl").read_bytes() == before, str(error.value)
+    assert (out / "survey" / "ledger_0.jsonl").read_bytes() == before, owner_text(error.value)
     (out / "survey" / "schema.json").unlink()
     with pytest.raises(UsageError, match="was cut short"):
         run(request, out, resume=True)
@@ -361,7 +373,7 @@ def test_a_line_of_totals_is_asked_about_and_may_count_as_a_zero_vector(tmp_path
         RecordError, match=r"'outcome' is in record 601; .*spelling=Spelling\(misfits='zero'\)"
     ) as error:
         run(asked(path), tmp_path / "a")
-    assert "601" not in error.value.public and not list(tmp_path.rglob("ledger*"))
+    assert "601" not in error.value.message and not list(tmp_path.rglob("ledger*"))
     stated = asked(path, iterations=1, engine="clear", spelling=Spelling(misfits="zero"))
     assert run(stated, tmp_path / "b")["privacy"]["bounds"] == "survey"
 

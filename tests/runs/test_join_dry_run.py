@@ -105,6 +105,11 @@ def test_what_a_run_would_refuse_is_refused_before_anybody_is_met(tmp_path: Path
     refused("written to an account", account=str(tmp_path / "notes"))
     (kit / "records.csv").write_text(records.rsplit("\n", 2)[0] + "\n")  # one record fewer than the plan has
     refused("a run would refuse these records")
+    head, *rows = records.splitlines()
+    at = head.split(",").index("age")
+    other = [",".join(f"9{each}0" if k == at else each for k, each in enumerate(row.split(","))) for row in rows]
+    (kit / "records.csv").write_text("\n".join([head, *other, ""]))  # in other units
+    refused("hardly any does")
     (kit / "records.csv").write_text(records)
     (kit / "keys" / "site0.crt").unlink()
     refused("a key must be signed")

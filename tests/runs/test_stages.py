@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, data_digest
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.of_vectors import OfVectors, chosen
@@ -22,6 +22,7 @@ from dpmpc.extend import check_source
 from dpmpc.learning.source import SOURCES, Following, Schedule, Source, Stage, Sum
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import spent
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 from dpmpc.runs.job import OPENED, StageJob

@@ -14,8 +14,9 @@ from dpmpc.errors import UsageError
 from dpmpc.outcome import Answer, Level, Number, Outcome
 from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.show.answers_page import as_html
-from dpmpc.show.forms import as_csv, as_json, as_markdown, as_text, frame, rows, shown
-from dpmpc.show.pictures import _ticks
+from dpmpc.show.forms import as_csv, as_json, as_markdown, as_text, frame, rows
+from dpmpc.show.numbers import shown
+from dpmpc.show.svg import ticks
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.expected import expected, lines, refuse_hopeless
 from dpmpc.statistics.tables import Tables
@@ -107,7 +108,7 @@ def test_numbers_are_shown_to_the_digits_that_noise_leaves() -> None:
     assert shown(Number(2.0, None, 1.0, 3.0, "conservative")) == "2.00 [1.00, 3.00]*"
     assert shown(Number(None, None, None, None)) == "no estimate"
     for low, high in ((0, 1), (0.3, 0.31), (-5000, 12), (0, 60), (1e-9, 2e-9)):
-        assert 3 <= len(_ticks(low, high)) <= 11
+        assert 3 <= len(ticks(low, high)) <= 11
 
 
 # -- before anything is spent ------------------------------------------------------------------------------------------

@@ -21,8 +21,8 @@ from dpmpc.outcome import Number
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import Mapping
 from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema
-from dpmpc.runs.figure_lines import figure_lines
 from dpmpc.runs.request import Request
+from dpmpc.show.figures import figure_lines
 from dpmpc.statistics import figures
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.evaluated import NAME, figures_of, question

@@ -28,7 +28,7 @@ from dpmpc.verify.fresh import Outcome, in_the_clear
 from dpmpc.verify.repeats import most_shared
 from dpmpc.verify.scores import Sample
 from dpmpc.verify.statistics import check_statistics, scale_check, variance_ratio
-from dpmpc.verify.verdict import ALPHA, Evidence
+from dpmpc.verify.verdict import ALPHA, Check, Evidence, untested
 from dpmpc.verify.verification import cases_like, clear_trials, default_cases
 from tests.runs import small
 
@@ -63,8 +63,8 @@ def claimed_epsilon(plan: Plan) -> float:
 def test_the_claimed_law_holds(law: str) -> None:
     evidence = check_statistics([sample(k, law=law, m=m) for k, m in enumerate((2, 10, 100))])
     assert evidence.holds, evidence.failed
-    assert len(evidence.checks) == 3 * 15 + 1
-    assert evidence.false_alarm == pytest.approx(46 * ALPHA) and evidence.false_alarm < 1e-6
+    assert len(evidence.checks) == evidence.tested == 3 * 16 + 3
+    assert evidence.false_alarm == pytest.approx(51 * ALPHA) and evidence.false_alarm < 1e-6
 
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
@@ -143,6 +143,20 @@ def test_shared_values_are_counted_against_every_pair() -> None:
     assert most_shared(np.zeros((1000, 32), dtype=np.int64))[0] == 32
 
 
+def test_every_line_says_what_it_would_miss() -> None:
+    evidence = check_statistics([sample(4), sample(5, m=2)])
+    assert all(check.misses for check in evidence.checks) and "somebody knows" in evidence.misses
+
+
+@pytest.mark.parametrize("law", LAWS.names())
+def test_the_audit_in_the_clear_runs_at_the_size_it_has_by_default(law: str) -> None:
+    """As many trials as `verify --fresh` makes: more than a run of parties has releases."""
+    case = default_cases(3, 1, (law,))[0]
+    audit = LAWS[law].audit
+    trials = clear_trials(case, audit.dimension, audit.trials, 1)
+    assert len(trials.scores) >= audit.trials - audit.dimension and check_audit([trials]).holds
+
+
 def test_every_line_says_what_would_make_it_fail() -> None:
     """And the scale's and the law's lines do fail there: at the stated factor, and not at the next one."""
     for law in ("gaussian", "laplace"):
@@ -163,8 +177,16 @@ def test_noise_that_grows_with_the_owners_is_rejected() -> None:
 
 def test_one_coordinate_is_tested_for_what_it_can() -> None:
     evidence = check_statistics([sample(3, shape=(4000, 1))])
-    assert evidence.holds
-    assert any("not tested" in check.detail for check in evidence.checks)
+    left = [check for check in evidence.checks if not check.tested]
+    assert evidence.holds and left and all("not tested" in check.detail for check in left)
+    assert evidence.tested == evidence.held == len(evidence.checks) - len(left)
+    assert evidence.to_json()["not_tested"] == len(left)
+
+
+def test_what_was_not_tested_does_not_hold() -> None:
+    alone = Evidence("statistics", (untested("a", "too little"),))
+    assert not alone.holds and not alone.failed and (alone.tested, alone.held) == (0, 0)
+    assert Evidence("statistics", (*alone.checks, Check("b", True, ""))).holds
 
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
@@ -250,7 +272,7 @@ def test_canaries_attain_the_sensitivity_of_the_owners_own_code(law: str) -> Non
         influence = moved[1:][known.bits] / plan.derived.mechanism.scale / shift_of(plan)
         assert ((influence > 0.99) & (influence <= 1)).all()
         assert [sum(len(block) for block in half) for half in known.halves] == [e - f for f, e in processes_of(4)]
-    outcome = in_the_clear(plan, Canaries(plan, 2))
+    outcome = in_the_clear(plan, Canaries(plan, 2), plan.releases)
     assert (outcome.sample().noise == outcome.opened - np.stack([k.total for k in outcome.known])).all()
     assert check_audit([outcome.trials("clear")]).holds
 
@@ -361,7 +383,7 @@ def test_the_structure_of_fresh_releases_is_read_where_it_is_a_line_of_evidence_
         return Evidence("structure", (), 0.0, "")
 
     def cleared(plan: Plan, canaries: Canaries, out: Path, **how: Any) -> Outcome:
-        return in_the_clear(plan, canaries)
+        return in_the_clear(plan, canaries, plan.releases)
 
     monkeypatch.setattr(verification, "check_structure", seen)
     monkeypatch.setattr(verification, "by_parties", cleared)

@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from dpmpc.aggregation.plan.asked import NAMELESS, data_digest
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.folders import said_path
@@ -13,6 +12,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.privacy.account import Account, account_folder
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.unnamed import process_folder
 
 Choose = Callable[[Plan], Account | None]
@@ -31,7 +31,7 @@ def account_of(
 
         if plan.data in NAMES:
             return None
-    return Account(process_folder() if plan.data_id in NAMELESS else account_folder(), keeps)
+    return Account(account_folder() if plan.named else process_folder(), keeps)
 
 
 def _none(plan: Plan) -> Account | None:

@@ -7,6 +7,7 @@ and takes turns; a `Session` opens the sums. Nobody else talks to the owners' or
 
 import contextlib
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from types import TracebackType
@@ -22,7 +23,7 @@ from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.owner.session import Release, Session, session_of
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.grid import Floats, Ints
-from dpmpc.aggregation.plan.guarantee import Promise, promise_of, report_of
+from dpmpc.aggregation.plan.guarantee import Promise, noise_costs, promise_of, report_of
 from dpmpc.aggregation.plan.here import HERE, Here
 from dpmpc.aggregation.plan.keywords import AggregatorKeywords
 from dpmpc.aggregation.plan.of_vectors import OfVectors
@@ -136,6 +137,8 @@ class Aggregator(ByOneSession):
         plan = Plan.create(owners=owners, dimension=dimension, clip=clip, **asked)
         if (out := here.out) is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UsageError(f"<<out>> must be a new or empty directory; {out} is not; name another")
+        for text in noise_costs(plan):
+            warnings.warn(f"before anything is spent: {text}", UserWarning, stacklevel=3)
         self._begin(plan, here, books=Books.of(here))
 
     @classmethod

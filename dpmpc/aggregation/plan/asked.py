@@ -3,7 +3,6 @@
 Whatever takes an `Asked` needs nothing that has to be derived: the checks of what was asked, and the derivation itself.
 """
 
-import hashlib
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.learning.method import Learning, learning_of
 from dpmpc.learning.source import Source, owner_factors
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
@@ -76,6 +76,11 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
     @abstractmethod
     def to_text(self) -> str:
         """Canonical JSON."""
+
+    @property
+    def named(self) -> bool:
+        """Whether somebody has named its data, so that what is spent adds up over processes and runs."""
+        return self.data not in NAMELESS or self.data_id != data_digest(self.data)
 
     @property
     def owners(self) -> int:
@@ -188,10 +193,4 @@ def plan_path(out: Path) -> Path:
     return out / "plan.json"
 
 
-def data_digest(name: str) -> str:
-    """The name under which the ledger adds up what was spent on the same data: a digest of a text that the owners agree
-    on."""
-    return hashlib.sha256(b"dpmpc data\0" + name.encode()).hexdigest()
-
-
-NAMELESS = frozenset(map(data_digest, ("vectors", "records")))  # data ids that nobody has named: each process's own
+NAMELESS = ("vectors", "records")  # what data is called that nobody has named: each process's own

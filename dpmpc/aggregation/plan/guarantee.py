@@ -9,7 +9,7 @@ from dpmpc.aggregation.plan.derive import spent_before
 from dpmpc.aggregation.plan.owner_bounds import what_is_checked
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits.convert import FIELD_BITS
-from dpmpc.errors import number_of
+from dpmpc.errors import UsageError, number_of
 from dpmpc.lazy import dataclass
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.mpc.contract.owner_checks import NORMS
@@ -22,6 +22,7 @@ from dpmpc.privacy.mechanism import Mechanism
 
 _ROUNDED = 1 + 1e-9  # what the arithmetic of an accounting may be off by
 _COMPARED = 60  # sums of an owner that a check of norms compares, about
+_DEARER = 1.1  # times the noise: what a choice may cost without a word
 _BITS = 180  # random bits of a sample of noise that is shared as numbers, about
 
 FIXED_BEFORE = (
@@ -215,12 +216,7 @@ def warnings_of(plan: Plan) -> list[str]:
             "scaling bounds were read from the records and are not covered by the guarantee; give public ones: put "
             'what is known without the records into the schema and set its bounds = "public", or name a file of bounds'
         )
-    ratio = sum(plan.sizes) / (plan.owners * min(plan.sizes))
-    if plan.weights == "equal" and ratio >= 2:
-        found.append(
-            "with equal weights the smallest owner's size sets the noise; weights size would need about "
-            f"{ratio:.3g} times less"
-        )
+    found += noise_costs(plan)
     if plan.parties and plan.threshold == 0:
         found.append(
             "with threshold 0 every single party can read all owners' vectors; use at least 3 parties, or 2 with "
@@ -236,6 +232,38 @@ def warnings_of(plan: Plan) -> list[str]:
     if not plan.parties:
         found.append("engine clear: one process saw all vectors; this run is for study and comparison")
     return found
+
+
+def noise_costs(plan: Plan) -> list[str]:
+    """What a plan's choices cost in noise, where that is more than a tenth, for the same promise: a sentence for each,
+    of public numbers alone, to be said before anything is spent. Found by planning without the choice."""
+    if plan.scale is not None:
+        return []
+    uneven = len(set(plan.sizes)) > 1
+    choices: list[tuple[str, str, dict[str, Any]]] = []
+    if uneven and plan.weights == "equal" and plan.neighbours != "owner":
+        why = f"the smallest owner, of {min(plan.sizes)}, sets it; leave the weights out, or weigh by size"
+        choices.append(("equal weights make", why, {"weights": "size"}))
+    if uneven and plan.weights == "size" and plan.neighbours == "owner":
+        why = f"the largest owner, of {max(plan.sizes)}, sets it where whole owners are hidden; weigh equally"
+        choices.append(("weights by size make", why, {"weights": "equal"}))
+    if plan.calibration != "tight":
+        why = "tight keeps the same promise"
+        choices.append((f"calibration {plan.calibration} makes", why, {"calibration": "tight"}))
+    found = []
+    for makes, why, usual in choices:
+        try:
+            ratio = _noise_of(plan) / _noise_of(replace(plan, **usual))
+        except UsageError:  # without it there is no such run
+            continue
+        if ratio > _DEARER:
+            found.append(f"{makes} the noise {ratio:.3g} times as large: {why}")
+    return found
+
+
+def _noise_of(plan: Plan) -> float:
+    """The scale of its noise, on the mean."""
+    return plan.derived.mechanism.scale * plan.grid.step / plan.divisor
 
 
 def report_of(plan: Plan, bound: ClippingBound | None, made: int, lost: Sequence[int]) -> dict[str, Any]:

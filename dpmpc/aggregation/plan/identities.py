@@ -2,7 +2,7 @@
 
 import hashlib
 
-from dpmpc.aggregation.plan.asked import NAMELESS, Attempt
+from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.plan import Plan
 
 
@@ -26,7 +26,7 @@ def certificate_name(plan: Plan, first: int, end: int) -> str:
 
 def shows_accounts(plan: Plan, secret: str = "") -> bool:
     """Whether owners show the heads of their accounts: of data with a name, in a run of several machines. Public."""
-    return not secret and plan.data_id not in NAMELESS
+    return not secret and plan.named
 
 
 def owner_of_account(plan: Plan, first: int, end: int) -> str:

@@ -4,11 +4,11 @@ import secrets
 from collections.abc import Sequence
 from typing import Unpack
 
-from dpmpc.aggregation.plan.asked import data_digest
 from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.aggregation.plan.of_vectors import OfVectors, chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.learning.source import Source
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.sensitivity import Weights
 from dpmpc.settings import keywords, said
 

@@ -2,9 +2,9 @@
 
 import secrets
 from collections.abc import Sequence
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, cast
 
-from dpmpc.aggregation.plan.asked import Asked, data_digest
+from dpmpc.aggregation.plan.asked import Asked
 from dpmpc.aggregation.plan.keywords import PlanKeywords
 from dpmpc.aggregation.plan.settings import CHOSEN, Accounting, Attendance, Choosing, Computing, Noise, Promise
 from dpmpc.errors import UsageError
@@ -14,8 +14,9 @@ from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.backend import BACKENDS, DEFAULT
 from dpmpc.mpc.contract.security import backend_for
 from dpmpc.privacy.checks import check_count, check_number, check_positive
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.law import LAWS, law_for, law_of_sampler
-from dpmpc.privacy.sensitivity import Weights
+from dpmpc.privacy.sensitivity import Weights, weights_for
 from dpmpc.settings import Settings, at_least, at_most, said, setting, values_of
 
 P = TypeVar("P", bound=Asked)
@@ -42,8 +43,8 @@ class VectorSettings(Settings):
     quantile: float | None = setting(
         None, "The clipping norm follows this quantile of the vectors' norms, by what is opened.", check=check_number
     )
-    weights: Weights | Sequence[int] = setting(
-        "equal", "Equal, or whole numbers, one an owner; by records, size too.", rule="equal"
+    weights: Weights | Sequence[int] | None = setting(
+        None, "Equal, or whole numbers, one an owner; by records, size too.", rule="with records, size; else equal"
     )
     records: Sequence[int] | None = setting(
         None, "How many records each owner has, where its vector is the mean of its records' clipped vectors."
@@ -98,6 +99,9 @@ def plan_of_vectors(
     owners, records, weights = check_count("the number of owners", owners), asked.records, asked.weights
     if records is not None:
         sizes: tuple[int, ...] = _sizes(records, owners, weights, asked.sensitivity, asked.quantile)
+        weights = weights_for(None if weights is None else cast(Weights, weights), sizes)
+    elif weights is None:
+        weights, sizes = "equal", (1,) * owners
     elif isinstance(weights, str):
         if weights != "equal":
             raise UsageError(
@@ -140,7 +144,7 @@ def _sizes(
     sizes = tuple(check_count("an owner's number of records", n) for n in records)
     if len(sizes) != owners:
         raise UsageError(f"there is one size for each owner; got {len(sizes)} for {owners}; mend records")
-    if not isinstance(weights, str) or weights not in ("equal", "size"):
+    if not (weights is None or (isinstance(weights, str) and weights in ("equal", "size"))):
         raise UsageError(f"with records, weights are 'equal' or 'size'; got {weights!r}; choose one")
     if sensitivity is not None or quantile is not None:
         raise UsageError(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.learning.source import Opening, Sum
 from dpmpc.outcome import Level
-from dpmpc.privacy.law import LAWS
+from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 from dpmpc.records.schema import Schema
 
 
@@ -50,18 +51,26 @@ def opening_of_sums(
         divisor=plan.divisor,
         releases=plan.releases,
         guarantee=promise_of(plan).sentence if guarantee is None else guarantee,
-        reach=reach_of(plan),
+        reach=partial(reach_of, plan),
         schema=plan.schema,
         draft=draft,
     )
 
 
-def reach_of(plan: Plan) -> float:
-    """How many scales of the plan's noise a coordinate's noise stays within with probability `Level().confidence`, by
-    the exact law on the grid, which is symmetric; 0 without any."""
+def reach_of(plan: Plan, confidence: float) -> float:
+    """How many scales of the plan's noise a coordinate's noise stays within with at least this probability, by the law
+    on the grid, which is symmetric; 0 without noise.
+
+    Guarantees: a whole number of grid steps. Of Gaussian noise the least one from z scales on: at scale s the k steps
+    on each side of 0 have a mass of Phi((k + 1/2) / s) - Phi(-(k + 1/2) / s), but for the error of the midpoint rule
+    over those cells, whose first term k exp(-k^2 / 2 s^2) / (12 s^3) is below what the half cell beyond k adds.
+    """
     mechanism = plan.derived.mechanism
     if not mechanism.scale:
         return 0.0
-    law = LAWS[plan.law].exact(mechanism.scale, mechanism.discrete)
-    furthest = law.quantiles(np.array([(1 + Level().confidence) / 2]))
-    return math.nextafter(float(furthest[0]) / mechanism.scale, math.inf)
+    if plan.law == DEFAULT_LAW:  # without SciPy, which a party does not need
+        steps = math.ceil(Level(confidence).z * mechanism.scale)
+    else:
+        law = LAWS[plan.law].exact(mechanism.scale, mechanism.discrete)
+        steps = int(law.quantiles(np.array([(1 + confidence) / 2]))[0])
+    return math.nextafter(steps / mechanism.scale, math.inf)

@@ -26,6 +26,7 @@ from dpmpc.intake.written import text_of
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.source import SOURCES
 from dpmpc.mpc.contract.backend import BACKENDS, Resumes
+from dpmpc.privacy.data_names import canonical
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.schema import Schema
 from dpmpc.settings import declared, keywords
@@ -40,6 +41,7 @@ class Plan(Asked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "data_id", canonical(self.data_id, self.data))  # a plan of before names were folded
         object.__setattr__(self, "source", self.source.promised(self.neighbours))
         check_plan(self)
         check_stages(self)
@@ -65,7 +67,8 @@ class Plan(Asked):
         follows this quantile of the vectors' norms, by what is opened. `weights`: "equal", or whole numbers, one an
         owner (its number of records, say): the mean is then weighted by them. `records`: how many each owner has, where
         its vector is the mean of its records' vectors, each clipped to `clip` by the owner (see `dpmpc.clipped_mean`):
-        then the unit is one record, and `weights` may be "size". Errors: UsageError for anything that no run can do.
+        then the unit is one record, and `weights` are "size" unless "equal" is said. Errors: UsageError for anything
+        that no run can do.
         """
         return plan_of_vectors(cls, owners=owners, dimension=dimension, clip=clip, run_id=run_id, **given)
 
@@ -140,7 +143,8 @@ class Plan(Asked):
             version = value.pop("version", None)
             if version != VERSION:
                 raise UsageError(
-                    f"a plan must have version {VERSION}; this one has {version}; use the same dpmpc everywhere"
+                    f"a plan must have version {VERSION}; this one has {version}; use the same dpmpc everywhere",
+                    code="file",
                 )
             source = value.pop("source", None)
             if not isinstance(source, dict) or len(source) != 1:
@@ -158,7 +162,7 @@ class Plan(Asked):
             return plan
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
             way = f"{error.way}, or copy it again" if isinstance(error, MisfitError) and error.way else "copy it again"
-            raise UsageError(f"a plan must be what dpmpc wrote as plan.json; {error}; {way}") from None
+            raise UsageError(f"a plan must be what dpmpc wrote as plan.json; {error}; {way}", code="file") from None
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
@@ -166,13 +170,13 @@ class Plan(Asked):
         try:
             return cls.from_text(text_of(Path(path), "a plan", "utf-8"))
         except OSError as error:
-            raise UsageError(f"a run has a plan.json; {path}: {error.strerror}; check the path") from None
+            raise UsageError(f"a run has a plan.json; {path}: {error.strerror}; check the path", code="file") from None
         except UnicodeDecodeError as error:
-            raise UsageError(f"a plan is UTF-8 text; {path}: {error.reason}; copy it again") from None
+            raise UsageError(f"a plan is UTF-8 text; {path}: {error.reason}; copy it again", code="file") from None
 
     def write(self, path: Path | str) -> None:
         """Writes the plan whole or not at all."""
-        write_file(Path(path), self.to_text())
+        write_file(Path(path), self.to_text(), public=True)
 
 
 def _with_schema(kind: str, source: Any, value: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from dpmpc.aggregation.plan.asked import Attempt, Presence, data_digest
+from dpmpc.aggregation.plan.asked import Attempt, Presence
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
+from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.ledgers import Reservation

@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from dpmpc.processes.terminal import Bar, Column, Row, Styled, Terminal, harmless, wide
+from dpmpc.show.terminal import Bar, Column, Row, Styled, Terminal, harmless, wide
 
 COLUMNS = [Column("name"), Column("count", right=True, long="whole"), Column("note")]
 

@@ -1,0 +1,114 @@
+"""`make evidence`: what is named is run or has a reason; a part that fails, or a figure out of its range, is told."""
+
+import importlib.util
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from website import evidence
+from website.evidence import (
+    Part,
+    Range,
+    Result,
+    done,
+    lacking,
+    named,
+    parts,
+    problems,
+    published,
+    ranges,
+    reason,
+    results,
+)
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_command_that_is_named_is_run_or_has_a_reason() -> None:
+    found = {command for _, text in evidence.texts() for command in named(text)}
+    run = {part.name for part in parts()}
+    assert len(found) > 100
+    for command in found:
+        assert (command in run) != bool(reason(command)), command
+    with pytest.raises(SystemExit, match="is evidence or has a reason"):
+        reason("python nowhere/else.py")
+
+
+def test_every_page_that_runs_is_a_part_and_the_documented_proof_is() -> None:
+    names = {part.name for part in parts()}
+    assert {"dpmpc verify --fresh", "page README.md", "page docs/howto/budgets.md"} <= names
+    assert any(each.command == "dpmpc verify --fresh" for each in ranges())
+
+
+def test_programs_that_are_named_are_there() -> None:
+    for part in parts():
+        words = [] if part.page else shlex.split(part.name)
+        if words[:2] == ["python", "-m"]:
+            assert importlib.util.find_spec(words[2]) is not None, part
+        elif words[:1] == ["python"]:
+            assert (ROOT / words[1]).is_file(), part
+
+
+def test_a_sentence_is_a_part_and_comments_are_none() -> None:
+    block = "```sh no-run\n# a note\nmake docs \\\n  -k  # why\n```\n```sh\nmake no\n```\n"
+    assert [shlex.split(each) for each in named(f"Run `dpmpc bench noise` and `x = 1`.\n{block}")] == [
+        ["make", "docs", "-k"],
+        ["dpmpc", "bench", "noise"],
+    ]
+
+
+@pytest.fixture
+def three(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Sequence[Part]:
+    """Parts: one that is good, one that fails, one whose figure moves."""
+    (tmp_path / "say.py").write_text("import sys\nprint('found', sys.argv[1])\nsys.exit(sys.argv[1] == '0')\n")
+    made = [Part(f"python {tmp_path / 'say.py'} {k}", ("docs/a.md",)) for k in (5, 0, 9)]
+    monkeypatch.setattr(evidence, "parts", lambda: made)
+    monkeypatch.setattr(evidence, "RESULTS", tmp_path / "results")
+    return made
+
+
+def test_results_are_kept_stamped_and_what_is_not_good_is_told(three: Sequence[Part]) -> None:
+    stated = [Range(part.name, r"found (\d+)", 4, 6, "docs/a.md") for part in three]
+    assert lacking("c0ffee") == [f"{part.name}: not run" for part in three]
+    found = [done(part, stated, "c0ffee") for part in three]
+    assert [each.good for each in found] == [True, False, False]
+    kept = results("c0ffee")
+    assert list(kept.values()) and kept == {part.name: each for part, each in zip(three, found, strict=True)}
+    assert all(each.commit == "c0ffee" and "cores" in each.machine and each.began for each in found)
+    told = lacking("c0ffee")
+    assert len(told) == 2 and "code 1" in told[0] and "9 is not in 4..6" in told[1]
+    assert lacking("another") == [f"{part.name}: not run" for part in three]  # results are of one commit
+    page = published("c0ffee")
+    assert "1 of 3 parts ran and are good, 2 are not, 0 were not run" in page and "**fails, code 1**" in page
+    assert problems(three[0], "nothing here", stated) == ("docs/a.md: nothing matches 'found (\\\\d+)'",)
+
+
+def test_what_is_good_is_not_run_again(three: Sequence[Part], monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def noted(part: Part, stated: Sequence[Range], commit: str) -> Result:
+        ran.append(part.name)
+        return done(part, stated, commit)
+
+    monkeypatch.setattr(evidence, "done", noted)
+    monkeypatch.setattr(evidence, "ranges", list)
+    monkeypatch.setattr(evidence, "commit_of", lambda: "c0ffee")
+    assert evidence.main(["--run"]) == 1 and ran == [part.name for part in three]
+    assert evidence.main(["--run"]) == 1 and ran[3:] == [three[1].name]  # the one that failed
+    assert evidence.main(["--check"]) == 1 and evidence.main([]) == 0
+
+
+def test_a_release_without_its_evidence_is_refused(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "release.py")
+    assert spec is not None and spec.loader is not None
+    release = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(release)
+    (tmp_path / "website").mkdir()
+    (tmp_path / "website" / "__init__.py").touch()
+    (tmp_path / "website" / "evidence.py").write_text("print('dpmpc verify --fresh: not run')\nraise SystemExit(1)\n")
+    with pytest.raises(SystemExit, match=r"dpmpc verify --fresh: not run; run make evidence"):
+        release.evident(tmp_path)
+    (tmp_path / "website" / "evidence.py").write_text("")
+    release.evident(tmp_path)
