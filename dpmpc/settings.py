@@ -272,7 +272,9 @@ def keywords(*kinds: type, **defaults: Any) -> Callable[[F], F]:
     return decorated
 
 
-def _signature(function: Callable[..., Any], kinds: Sequence[type], defaults: Mapping[str, Any]) -> inspect.Signature:
+def _signature(
+    function: Callable[..., Any], kinds: Sequence[type], defaults: Mapping[str, Any]
+) -> inspect.Signature:
     """The function's signature, in which the keys of an unpacked TypedDict are keywords of their own."""
     own = inspect.signature(function)
     taken = [each for each in own.parameters.values() if each.kind != each.VAR_KEYWORD]

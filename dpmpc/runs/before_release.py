@@ -118,7 +118,9 @@ def connected(
 
 def books_of(job: OwnersJob) -> Books:
     """Where the releases of the job's parties count."""
-    return Books(budget_of(job), partial(account_of, said=job.request.account, callers=job.request.source is not None))
+    return Books(
+        budget_of(job), partial(account_of, said=job.request.account, callers=job.request.source is not None)
+    )
 
 
 def own_ledger(job: OwnersJob, plan: Plan, attempt: Attempt, stack: contextlib.ExitStack) -> OwnLedger | None:

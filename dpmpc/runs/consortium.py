@@ -292,7 +292,9 @@ def _plan_of_source(file: ConsortiumFile, said: dict[str, dict[str, Any]]) -> Pl
         )
     data, settings = file.run.data_id, {k: v for k, v in _settings(file).items() if v is not None}
     made = plan_of(source, _sizes(file), data_id=data, **settings)
-    return replace(made, run_id=file.run.run_id or _run_id(file, source), names=_called(file), capacity=_private(file))
+    return replace(
+        made, run_id=file.run.run_id or _run_id(file, source), names=_called(file), capacity=_private(file)
+    )
 
 
 def _plan_of_synthesis(file: ConsortiumFile, synth: SynthPart, path: Path) -> Plan:

@@ -296,7 +296,9 @@ def evaluate(
             )
         account = partial(account_of, said=request.account, callers=request.source is not None)
         test = dataset.test
-        vectors = totals(dataset.schema, theta, None, np.asarray(test.X), test.y, owner, len(sizes), cells=made.cells)
+        vectors = totals(
+            dataset.schema, theta, None, np.asarray(test.X), test.y, owner, len(sizes), cells=made.cells
+        )
         means = vectors * STEP / np.maximum(np.array(sizes, dtype=np.float64), 1.0)[:, None]
         here, books = Here(out=folder, wait=wait), Books(budget, account)
         with Aggregator.of_plan(made.plan, here, books=books) as aggregator:

@@ -50,7 +50,6 @@ def run_alone(job: OwnersJob, plan: Plan, log: Log, emit: Emit) -> None:
         raise UsageError(
             f"what reads records once makes one release; this plan of {plan.source.KIND} has {plan.releases}; plan one"
         )
-
     def keep(total: Ints, present: Presence | None, costs: list[PartyCost] | None) -> None:
         deliver(plan, total, present, job.out, time.time() - job.started, costs)
         if is_synthesis(job.out):

@@ -232,6 +232,7 @@ def read_report(run: Path) -> dict[str, Any]:
     found = report.get("schema") if isinstance(report, dict) else "none"
     if found != SCHEMA:
         raise UsageError(
-            f"a report must have schema {SCHEMA}; {path} has {found}; use the version of dpmpc that wrote it"
+            f"a report must have schema {SCHEMA}; {path} has {found}; use the version of dpmpc that "
+            "wrote it"
         )
     return report

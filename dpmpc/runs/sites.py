@@ -113,7 +113,9 @@ class SitesHere:
     """The sites of a run on this machine. They import what they need while records are loaded; `of` gives them their
     jobs and is followed as an `Aggregator` is."""
 
-    def __init__(self, sites: int, here: Here, books: Books = NO_BOOKS) -> None:
+    def __init__(
+        self, sites: int, here: Here, books: Books = NO_BOOKS
+    ) -> None:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._say: Callable[[str], None] = lambda text: None
         self._here = PartiesHere(

@@ -73,5 +73,6 @@ def _costs(first: Plan, second: Plan) -> list[str]:
     return [*found, f"Of memory {free:,.0f} MB are free."]
 
 
+
 def _percent(part: float) -> str:
     return f"{min(100 * part, 100):.2g} %"

@@ -77,7 +77,9 @@ class QuestionKind:
 
 def told(answer: Answer, *statistics: str) -> tuple[Any, ...]:
     """The lines of these statistics that have an estimate."""
-    return tuple(line for line in answer.lines if line.statistic in statistics and line.number.estimate is not None)
+    return tuple(
+        line for line in answer.lines if line.statistic in statistics and line.number.estimate is not None
+    )
 
 
 QUESTION_KINDS: Registry[QuestionKind] = Registry(

@@ -1,5 +1,6 @@
 """Numbers in [-1, 1] that moments, trees and products are made of."""
 
+
 import numpy as np
 
 from dpmpc.lazy import dataclass

@@ -1,5 +1,6 @@
 """Which records a question is about: an AND of conditions. A missing value satisfies none of them."""
 
+
 import numpy as np
 from numpy.typing import NDArray
 

@@ -156,7 +156,8 @@ def by_parties(
         stack.callback(parties.end)
         parties.begin(plan, FIRST_ATTEMPT)
         aggregators = [
-            stack.enter_context(Aggregator.joining(plan, parties, owners, here)) for owners in processes_of(plan.owners)
+            stack.enter_context(Aggregator.joining(plan, parties, owners, here))
+            for owners in processes_of(plan.owners)
         ]
         for release in range(plan.releases):
             shares = [[send(plan, block) for block in blocks] for blocks in known[used[release]].halves]

@@ -5,6 +5,7 @@ together, a fourth to the single ones, a fourth to every k-th from any place on,
 and to the halves. Parts of equal size and weight are a group, whose extremes alone need a p-value.
 """
 
+
 import numpy as np
 
 from dpmpc.lazy import cached_property, dataclass

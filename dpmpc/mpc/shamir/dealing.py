@@ -11,6 +11,7 @@ Streams are drawn from in the same order and by the same counts everywhere: a co
 messages of the same step, which every receiver checks.
 """
 
+
 import numpy as np
 
 from dpmpc.lazy import dataclass

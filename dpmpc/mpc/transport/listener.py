@@ -181,3 +181,4 @@ def _short(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     return getattr(error, "reason", None) or str(error) or type(error).__name__
+
