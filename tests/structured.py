@@ -125,7 +125,7 @@ class Deviation:
 
     # -- its messages --------------------------------------------------------------------------------------------------
     def message(self, label: int, raw: bytes) -> bytes:
-        if not self.where.startswith("messages"):
+        if not self.where.startswith("messages") or not raw:
             return raw
         size = int(self.where.partition(" ")[2])
         key = label & 0xFFFFFFFF if label >= 0 else label, len(raw)
