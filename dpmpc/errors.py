@@ -3,13 +3,19 @@
 A message names settings, not how one surface spells them: <<parties>> or <<parties=5>>. `str` spells them as Python's
 keywords; a surface that prints an error passes its own spelling to `spelt`.
 
+Beside its sentence an error has a `code`, the rule that was broken, and the `setting` that it is about: these stay when
+a sentence is worded anew. CODES lists them.
+
 A bug in dpmpc is an AssertionError or any other exception; these are the ones that are not bugs.
 """
 
 import errno
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
+from pathlib import PurePath
+from typing import Any, TypeVar
 
 _NAMED = re.compile(r"<<([a-z_]+)(?:=(.*?))?>>(?!>)")
 _SEVERAL = re.compile(rf"{_NAMED.pattern}(?: / {_NAMED.pattern})*")  # any of them would do
@@ -35,10 +41,80 @@ def number_of(n: int, one: str, more: str = "") -> str:
     return f"{n} {one if n == 1 else more or one + 's'}"
 
 
+CODES = {  # what an error's `code` says was broken
+    "failed": "something could not be done",
+    "usage": "what was asked for cannot be",
+    "choice": "a setting is one of several values",
+    "type": "a setting is of one type",
+    "range": "a number lies between two others",
+    "unknown": "there is no setting, or name, of that name",
+    "together": "settings that go together, or not",
+    "missing": "what a run needs was not said",
+    "path": "a file or a folder can be read, or written",
+    "file": "a file holds what it should",
+    "addresses": "processes have addresses that others reach",
+    "budget": "runs stay within what was to be spent",
+    "limits": "a plan keeps what an organisation takes part in",
+    "records": "records fit; only their owner is told how they do not",
+    "spent": "a run whose releases are spent does not go on",
+    "ledger": "a ledger has what was spent",
+    "not-yet": "what a process needs of its machine is there, and may be later",
+    "peer": "the other processes are there and keep the protocol",
+    "cheat": "the checks of what parties do hold",
+    "owner": "the checks of an owner's shares hold",
+}
+
+
+Sayable = str | int | float | date | PurePath | type | Sequence[str] | Sequence[int] | Sequence[float] | None
+Said = TypeVar("Said", bound=Sayable)
+
+
+def sayable(value: Said) -> Said:
+    """The value, which anybody may read: the name of a column, a file, a type or a setting; what a schema or a user
+    says; a number of settings; the size of what is public. Never what was read off a record. In modules that read
+    records every error but a `RecordError` says nothing else, and a test holds that. Errors: TypeError for `Private`
+    words, for what an array held and for an exception, whose text may quote a record."""
+    if isinstance(value, Private | BaseException) or type(value).__module__ == "numpy":
+        raise TypeError(f"an error that anybody reads says no {type(value).__name__}; raise a RecordError")
+    return value
+
+
+class Private:
+    """Words that may quote a record: for the eyes of its owner alone. They have no text: to format them, or `str` of
+    them, is a TypeError; `to_owner` says them, for what only the owner sees."""
+
+    __slots__ = ("_words",)
+
+    def __init__(self, words: str) -> None:
+        self._words = words
+
+    def to_owner(self) -> str:
+        """The words."""
+        return self._words
+
+    def __str__(self) -> str:
+        raise TypeError("what may quote a record has no public text; its owner's screen has `to_owner()`")
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return "Private(...)"
+
+
 class DpmpcError(Exception):
     """Something could not be done. The command line prints the message in one line and exits with `exit_code`."""
 
     exit_code = 1
+    code = "failed"
+
+    def __init__(self, text: str = "", *, code: str = "", setting: str | None = None) -> None:
+        """`text`: the rule; the value; the way out. `code`: one of CODES, by default that of the class; `setting`: what
+        it is about, by default the first that the text names."""
+        super().__init__(text)
+        if code:
+            self.code = code
+        self._setting = setting
 
     def __str__(self) -> str:
         return self.spelt(python_spelling)
@@ -52,38 +128,86 @@ class DpmpcError(Exception):
         """As it was raised, with settings marked."""
         return super().__str__()
 
+    @property
+    def to_owner(self) -> str:
+        """The same for the owner of the records at hand, who may read more (`RecordError`)."""
+        return self.message
+
+    @property
+    def setting(self) -> str | None:
+        """The name of the setting that it is about; None for none. Public: of words that may quote a record, where a
+        value could be marked as a setting is, nothing is read."""
+        found = _NAMED.search(self.message)
+        return self._setting or (found[1] if found else None)
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (type(self), self.args, vars(self))
+
+    def reword(self, say: Callable[[str], str]) -> None:
+        """From now on it says what `say` makes of its messages; code and setting stay."""
+        self._setting = self.setting
+        self.args = (say(self.message), *self.args[1:])
+
+
+def _unpickled(kind: type[DpmpcError], args: tuple[Any, ...], state: dict[str, Any]) -> DpmpcError:
+    """The error as it was, whatever its class is made from."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    vars(error).update(state)
+    return error
+
 
 class UsageError(DpmpcError):
     """The caller asked for something that cannot be (a bad value, a missing file or column)."""
 
     exit_code = 2
+    code = "usage"
 
 
 class SpentError(UsageError):
     """A run whose releases are spent and were not opened, so that it cannot go on. Every process may know that."""
 
+    code = "spent"
+
 
 class RecordError(UsageError):
-    """Records that cannot be used, in words that may quote them: for the eyes of their owner alone.
+    """Records that cannot be used. Its message says so without a value, a row or a count of records, to anybody: that
+    is what `str` gives, what is sent, published, logged or shown as status. `private` says the same in words that may
+    quote records: a note of the exception, which Python shows below it, and `to_owner` for a surface of their owner."""
 
-    `public` says the same without a value, a row or a count of records; nothing else of this error may leave the
-    owner's screen: what is sent, published, logged or shown as status is `public_text` of an error.
-    """
+    code = "records"
 
-    def __init__(self, private: str, public: str = "") -> None:
-        super().__init__(private)
-        self.public = public or "the records of an owner do not fit; its own screen says why"
+    def __init__(self, private: str, public: str = "", *, code: str = "", setting: str | None = None) -> None:
+        super().__init__(
+            public or "the records of an owner do not fit; its own screen says why", code=code, setting=setting
+        )
+        self._keep(private)
+
+    def _keep(self, private: str) -> None:
+        self.private = Private(private)
+        self.__notes__ = [spelt(private)]
+
+    @property
+    def to_owner(self) -> str:
+        return self.private.to_owner()
+
+    def reword(self, say: Callable[[str], str]) -> None:
+        super().reword(say)
+        self._keep(say(self.to_owner))
+
+
+def owner_text(error: DpmpcError, spelling: Spelling = python_spelling) -> str:
+    """What is said of an error to the owner of the records at hand, and to nobody else."""
+    return spelt(error.to_owner, spelling)
 
 
 def public_text(error: BaseException) -> str:
-    """What may be said of an error to anybody: its message, or the public half of one that may quote records."""
+    """What may be said of an error to anybody: its message, without what may quote records."""
     return spelt(public_message(error))
 
 
 def public_message(error: BaseException) -> str:
     """The same with its settings marked, for whoever spells them later."""
-    if isinstance(error, RecordError):
-        return error.public
     return error.message if isinstance(error, DpmpcError) else str(error)
 
 
@@ -93,24 +217,28 @@ class NotYetError(DpmpcError):
     command may succeed later."""
 
     exit_code = 6
+    code = "not-yet"
 
 
 class PeerError(DpmpcError):
     """Another process of the run died, never came, or spoke another protocol."""
 
     exit_code = 3
+    code = "peer"
 
 
 class CheatError(PeerError):
     """A check of what the parties do has failed: one of them cheats, or computes wrongly. The run is over for good."""
 
     exit_code = 4
+    code = "cheat"
 
 
 class OwnerError(PeerError):
     """An owner has failed the parties' checks, in a run that ends then. Nothing of the release was spent."""
 
     exit_code = 5
+    code = "owner"
 
 
 def machine_text(error: OSError | MemoryError) -> str | None:
@@ -146,20 +274,35 @@ def as_written(what: str, way: str) -> Iterator[None]:
         raise UsageError(f"{what} must be as dpmpc wrote it; it is not: {said[:200]}; {way}") from error
 
 
-def error_of(message: str, exit_code: int, public: str | None = None) -> DpmpcError:
-    """The error that another process reported by its message and exit code; `public`: what may be said of it to
-    anybody, where its message may quote records."""
-    if public is not None:
-        return RecordError(message, public)
-    for kind in (UsageError, NotYetError, PeerError, CheatError, OwnerError):
-        if kind.exit_code == exit_code:
-            return kind(message)
-    error = DpmpcError(message)
+_KINDS = {kind.code: kind for kind in (UsageError, SpentError, NotYetError, PeerError, CheatError, OwnerError)}
+
+
+def to_event(error: DpmpcError) -> dict[str, Any]:
+    """An error as JSON values, from a process to who started it: all that `error_of` needs. What may quote a record is
+    in `private`."""
+    private = {"private": error.to_owner} if isinstance(error, RecordError) else {}
+    told = {"message": error.message, "exit_code": error.exit_code, "code": error.code, "setting": error.setting}
+    return {**told, **private}
+
+
+def error_of(
+    message: str, exit_code: int, code: str = "", setting: str | None = None, private: str | None = None
+) -> DpmpcError:
+    """The error that another process reported (`to_event`)."""
+    if private is not None:
+        return RecordError(private, message, code=code, setting=setting)
+    known = _KINDS.get(code)
+    if known is None or known.exit_code != exit_code:
+        known = next((kind for kind in _KINDS.values() if kind.exit_code == exit_code), None)
+    if known is not None:
+        return known(message, code=code, setting=setting)
+    error = DpmpcError(message, code=code, setting=setting)
     error.exit_code = exit_code
     return error
 
 
 def reworded(error: DpmpcError, say: Callable[[str], str]) -> DpmpcError:
-    """The same error in the words that `say` makes of its message, and of what is public of it."""
-    public = say(error.public) if isinstance(error, RecordError) else None
-    return error_of(say(error.message), error.exit_code, public)
+    """Another error of the same kind in the words that `say` makes of its messages, with the same code and setting."""
+    other = error_of(**to_event(error))
+    other.reword(say)
+    return other

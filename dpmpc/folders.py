@@ -16,9 +16,11 @@ OUT = "<<out>> must be a directory that can be written"
 def said_path(path: Path | str, name: str) -> Path:
     """The path that the setting of this name says. Errors: it is none, or empty, which would be the current folder."""
     if not isinstance(path, str | os.PathLike):  # a frame, say
-        raise UsageError(f"<<{name}>> names a file or a folder; it is of type {type(path).__name__}; name one")
+        raise UsageError(
+            f"<<{name}>> names a file or a folder; it is of type {type(path).__name__}; name one", code="path"
+        )
     if not os.fspath(path):
-        raise UsageError(EMPTY.format(name=name))
+        raise UsageError(EMPTY.format(name=name), code="path")
     return Path(path)
 
 
@@ -34,9 +36,9 @@ def make_folder(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except FileExistsError:
         said = "it is there already" if folder.is_dir() else "it is a file"
-        raise UsageError(f"{rule}; {folder}: {said}; {way}") from None
+        raise UsageError(f"{rule}; {folder}: {said}; {way}", code="path") from None
     except OSError as error:
-        raise UsageError(f"{rule}; {folder}: {error.strerror}; {way}") from None
+        raise UsageError(f"{rule}; {folder}: {error.strerror}; {way}", code="path") from None
 
 
 def check_folder(folder: Path, rule: str, way: str = "name another") -> Path:
@@ -49,7 +51,7 @@ def check_folder(folder: Path, rule: str, way: str = "name another") -> Path:
     elif not os.access(there, os.W_OK | os.X_OK):
         said = os.strerror(errno.EACCES)
     if said:
-        raise UsageError(f"{rule}; {there}: {said}; {way}")
+        raise UsageError(f"{rule}; {there}: {said}; {way}", code="path")
     return there
 
 

@@ -58,7 +58,8 @@ class Registry(Generic[T]):
             if target is None:
                 raise UsageError(
                     f"a {self.kind} is one of {', '.join(self.names())}; got {name!r}; choose one, or install the "
-                    "package that has it"
+                    "package that has it",
+                    code="choice",
                 )
             try:
                 thing = _load(target)

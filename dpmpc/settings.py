@@ -148,7 +148,8 @@ class Declared:
         if self.choices:
             if value not in self.choices and value != self.default:
                 raise UsageError(
-                    f"<<{self.name}>> must be one of {', '.join(self.choices)}; got {value!r}; choose one of them"
+                    f"<<{self.name}>> must be one of {', '.join(self.choices)}; got {value!r}; choose one of them",
+                    code="choice",
                 )
             return value
         kind = self.kind if self.kind in _KINDS else None
@@ -159,11 +160,11 @@ class Declared:
             good = True
         if not good or (isinstance(value, bool) and kind is not bool) or (kind is float and not _finite(value)):
             assert kind is not None
-            raise UsageError(f"<<{self.name}>> must be {_KINDS[kind]}; got {_brief(value)}; give one")
+            raise UsageError(f"<<{self.name}>> must be {_KINDS[kind]}; got {_brief(value)}; give one", code="type")
         if self.kind is Path:
             value = said_path(value, self.name)
         elif isinstance(value, str) and not value and self.setting.metavar in _PATHS:
-            raise UsageError(EMPTY.format(name=self.name))
+            raise UsageError(EMPTY.format(name=self.name), code="type")
         elif get_origin(self.kind) is tuple and isinstance(value, list):
             value = tuple(value)
         value = value if kind not in (int, float) else kind(value)
@@ -234,11 +235,13 @@ def only_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> Non
     for name in sorted(given.keys() - set(names)):
         near = difflib.get_close_matches(name, names, 1)
         hint = f"did you mean '{near[0]}'?" if near else "leave it out"
-        raise UsageError(f"{what} has no setting {name[:40]!r}; {hint}")
+        raise UsageError(f"{what} has no setting {name[:40]!r}; {hint}", code="unknown")
 
 
 class KeywordError(UsageError, TypeError):
     """A keyword that a function or class does not have."""
+
+    code = "unknown"
 
 
 def keywords(*kinds: type, **defaults: Any) -> Callable[[F], F]:
@@ -320,7 +323,7 @@ def within(least: float, most: float, usual: str = "give a value between") -> Ca
 
     def check(name: str, value: float) -> None:
         if not least <= value <= most:
-            raise UsageError(f"{name} must lie in {least}..{most}; got {value}; {usual}")
+            raise UsageError(f"{name} must lie in {least}..{most}; got {value}; {usual}", code="range")
 
     return check
 

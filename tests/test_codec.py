@@ -15,7 +15,7 @@ from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import reservation_of
 from dpmpc.codec import MisfitError, of_json, to_json
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.intake.spelling import Spelling
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.privacy.account import Account
@@ -84,7 +84,7 @@ def test_a_plan_is_refused_in_one_line_that_names_field_and_rule(
     (value if part is None else value[part])[name] = wrong
     with pytest.raises(UsageError) as caught:
         Plan.from_text(json.dumps(value))
-    assert says in str(caught.value) and "\n" not in str(caught.value)
+    assert says in owner_text(caught.value) and "\n" not in owner_text(caught.value)
     del (value if part is None else value[part])[name]
     if name != "names":  # which a plan without names has not
         with pytest.raises(UsageError, match=f"{name}|source"):

@@ -12,7 +12,7 @@ from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.sites import Party
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import UsageError, spelt
+from dpmpc.errors import UsageError, owner_text, spelt
 from dpmpc.flower import prepare
 from dpmpc.flower.sealing import Purpose
 from dpmpc.flower.seals import Seals
@@ -54,7 +54,7 @@ def test_where_a_file_stands_in_the_way_one_line_says_so(maker: str, tmp_path: P
     for folder in (tmp_path / "notes", tmp_path / "notes" / "deep"):
         with pytest.raises(UsageError) as raised:
             MAKERS[maker](folder)
-        said = str(raised.value)
+        said = owner_text(raised.value)
         assert "\n" not in said and str(tmp_path / "notes") in said and said.count("; ") >= 2, said
         assert "it is a file" in said or "Not a directory" in said or "cannot be read" in said, said
     assert (tmp_path / "notes").read_text() == "mine"
@@ -76,7 +76,7 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path, monk
     with pytest.raises(UsageError) as raised:
         make_folder(tmp_path, OUT)
     wanted = f"--out must be a directory that can be written; {tmp_path}: Permission denied; name another"
-    assert spelt(raised.value.message, lambda name, value: f"--{name}") == wanted
+    assert spelt(raised.value.to_owner, lambda name, value: f"--{name}") == wanted
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from dpmpc.cli.settings import flags_of, known_settings, spelling
 from dpmpc.cli.status import command as status
 from dpmpc.cli.surfaces import stale
 from dpmpc.cli.train_options import OPTIONS
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError, UsageError, owner_text
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge
 from dpmpc.extend import plan_of
 from dpmpc.intake.written import known_keys
@@ -270,10 +270,10 @@ def test_every_setting_of_a_plan_has_a_limit_or_a_reason() -> None:
 )
 def test_each_surface_spells_a_setting(name: str, value: str | None, flag: str, python: str, kit: str) -> None:
     error = UsageError(f"the rule; the value; use <<{name}{'' if value is None else '=' + value}>>")
-    assert str(error) == f"the rule; the value; use {python}"
+    assert owner_text(error) == f"the rule; the value; use {python}"
     assert error.spelt(spelling) == f"the rule; the value; use {flag}"
     assert error.spelt(kit_spelling) == f"the rule; the value; use {kit}"
-    assert str(PeerError(error.message)) == str(error)  # as it comes from another process
+    assert str(PeerError(error.to_owner)) == owner_text(error)  # as it comes from another process
 
 
 def raised() -> Iterator[tuple[str, int, str]]:
@@ -334,7 +334,7 @@ def test_a_table_where_a_word_is_due_is_refused_without_its_values(tmp_path: Pat
     table = {"age": np.array([71.5, 43.25]), "died": np.array([0, 1])}
     with pytest.raises(UsageError) as caught:
         dpmpc.train(tmp_path / "run", data=table, target="died", epsilon=1.0, delta=1e-5)  # type: ignore[arg-type]
-    assert str(caught.value) == "data must be a text; got a dict; give one"
+    assert owner_text(caught.value) == "data must be a text; got a dict; give one"
 
 
 @pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateRidge, PrivateRegressor])

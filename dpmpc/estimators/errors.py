@@ -2,8 +2,9 @@
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
-from dpmpc.errors import RecordError, UsageError, python_spelling
+from dpmpc.errors import RecordError, UsageError, owner_text, python_spelling
 
 
 class EstimatorError(UsageError, ValueError):
@@ -22,10 +23,11 @@ def as_value_errors() -> Iterator[None]:
     except EstimatorError:
         raise
     except UsageError as error:
+        kept: dict[str, Any] = {"code": error.code, "setting": error.setting}
         said = error.spelt(spelling)
         if isinstance(error, RecordError):
-            raise EstimatorRecordError(said, error.public) from error
-        raise EstimatorError(said) from error
+            raise EstimatorRecordError(owner_text(error, spelling), said, **kept) from error
+        raise EstimatorError(said, **kept) from error
 
 
 def spelling(name: str, value: str | None) -> str:

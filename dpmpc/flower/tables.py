@@ -11,7 +11,7 @@ import numpy as np
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.flower.prepared import Prepared, read_prepared, written
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import PLAIN, Spelling
@@ -100,7 +100,7 @@ def mean_of(plan: Plan, owner: int, records: Source, spelling: Spelling = PLAIN)
         except RecordError as error:  # one owner among others: its values stop no round but by its word
             if spelling.misfits == "ask":
                 raise
-            LOG.warning("your records: %s", error)
+            LOG.warning("your records: %s", owner_text(error))
         if plan.capacity:
             found = fitting(found, (plan.sizes[owner] // rows,))
         planned, sizes = (plan.sizes[owner],), tuple(units * rows for units in found)

@@ -26,6 +26,8 @@ from dpmpc.privacy.entry import (
 class LedgerError(DpmpcError):
     """A ledger was changed after it was written, or cannot be trusted for another reason."""
 
+    code = "ledger"
+
 
 @dataclass(frozen=True)
 class Elsewhere:

@@ -60,7 +60,8 @@ class Budget:
         if not out.resolve().is_relative_to(root):
             raise UsageError(
                 f"a run's own ledgers must count for the runs after it; {out} is not below {root}; put <<out>> below "
-                "<<ledgers>>"
+                "<<ledgers>>",
+                code="together",
             )
         return Budget(*limit, root, account)
 
@@ -99,7 +100,8 @@ def alone_below(root: Path | None) -> Iterator[None]:
             stack.enter_context(alone_at(root / _LOCK))
         except OSError as error:
             raise UsageError(
-                f"a budget needs a folder of ledgers that can be written; {root}: {error.strerror}; mend <<ledgers>>"
+                f"a budget needs a folder of ledgers that can be written; {root}: {error.strerror}; mend <<ledgers>>",
+                code="budget",
             ) from None
         yield
 
@@ -132,7 +134,8 @@ class Held:
             raise UsageError(
                 f"a run spends each release once; {ledger.path} has release {max(self._lines)} of run "
                 f"{reservation.entry.run}, this attempt would begin with {reservation.first}; begin a new one, with "
-                "another <<run_id>>"
+                "another <<run_id>>",
+                code="budget",
             )
         self._reservation = replace(reservation, since=len(lines), by=ledger.name)
         self._watch: Callable[[Entry], None] = lambda entry: None
@@ -164,7 +167,9 @@ class Held:
     def _check(self, entry: Entry) -> None:
         """Errors: UsageError for a line beyond the budget, and for a second one of a release."""
         if entry.run == self._reservation.entry.run and entry.release in self._lines:
-            raise UsageError(f"a run spends each release once; {entry.release} has a line; begin a new run")
+            raise UsageError(
+                f"a run spends each release once; {entry.release} has a line; begin a new run", code="budget"
+            )
         self._watch(entry)
         self._lines.add(entry.release)
 
@@ -218,7 +223,8 @@ def _below(ledger: Path, root: Path | None) -> Path:
     if found is None:
         raise UsageError(
             f"a run's own ledgers must count for the runs after it; {ledger} is not below {root}; put <<out>> below "
-            "<<ledgers>>"
+            "<<ledgers>>",
+            code="budget",
         )
     return found
 
@@ -256,7 +262,8 @@ class Watch:
         raise UsageError(
             f"every release must fit into the budget of epsilon {epsilon:g}, delta {delta:g}; release {entry.release} "
             f"does not, for others have spent on the same data since this run began; see dpmpc budget "
-            f"{self._budget.where}"
+            f"{self._budget.where}",
+            code="budget",
         )
 
     def _total(self, entry: Entry, ends: list[tuple[str, str, Entry]], unpriced: int) -> Prices:

@@ -25,7 +25,7 @@ def check_number(name: str, value: object) -> float:
     if type(value) is float:  # nearly always; to ask for an abstract class takes ten times as long
         return value
     if not isinstance(value, Real) or isinstance(value, bool):
-        raise UsageError(f"{name} must be a number; got {value!r}; give a number")
+        raise UsageError(f"{name} must be a number; got {value!r}; give a number", code="type")
     return float(value)
 
 
@@ -33,7 +33,7 @@ def check_whole(name: str, value: object) -> int:
     """Returns `value` as an int if it is a whole number of any type."""
     number = check_number(name, value)
     if not (isinstance(value, Integral) or number.is_integer()):
-        raise UsageError(f"{name} must be a whole number; got {value}; give one without a fraction")
+        raise UsageError(f"{name} must be a whole number; got {value}; give one without a fraction", code="type")
     return int(value) if isinstance(value, Integral) else int(number)
 
 
@@ -41,7 +41,9 @@ def check_epsilon(epsilon: float) -> float:
     """Returns `epsilon` if it is positive and finite."""
     value = check_number("epsilon", epsilon)
     if not LEAST <= value < math.inf:
-        raise UsageError(f"epsilon must be positive and finite; got {value:g}; usual values lie between 0.1 and 10")
+        raise UsageError(
+            f"<<epsilon>> must be positive and finite; got {value:g}; usual values lie between 0.1 and 10", code="range"
+        )
     return value
 
 
@@ -50,8 +52,9 @@ def check_delta(delta: float) -> float:
     value = check_number("delta", delta)
     if not LEAST <= value < 1:
         raise UsageError(
-            f"delta must lie strictly between 0 and 1; got {value:g}; "
-            "take one well below 1/(number of records), or Laplace noise for delta = 0"
+            f"<<delta>> must lie strictly between 0 and 1; got {value:g}; "
+            "take one well below 1/(number of records), or Laplace noise for delta = 0",
+            code="range",
         )
     return value
 
@@ -60,7 +63,7 @@ def check_positive(name: str, value: float) -> float:
     """Returns `value` if it is positive and finite."""
     value = check_number(name, value)
     if not (math.isfinite(value) and value > 0):
-        raise UsageError(f"{name} must be positive and finite; got {value:g}; give a value above 0")
+        raise UsageError(f"{name} must be positive and finite; got {value:g}; give a value above 0", code="range")
     return value
 
 
@@ -68,14 +71,14 @@ def check_nonnegative(name: str, value: float) -> float:
     """Returns `value` if it is at least 0 and finite."""
     value = check_number(name, value)
     if not (math.isfinite(value) and value >= 0):
-        raise UsageError(f"{name} must be at least 0 and finite; got {value:g}; give 0 if there is none")
+        raise UsageError(f"{name} must be at least 0 and finite; got {value:g}; give 0 if there is none", code="range")
     return value
 
 
 def check_count(name: str, value: int) -> int:
     """Returns `value` if it is a whole number of at least 1."""
     if check_whole(name, value) < 1:
-        raise UsageError(f"{name} must be a whole number of at least 1; got {value}; give 1 or more")
+        raise UsageError(f"{name} must be a whole number of at least 1; got {value}; give 1 or more", code="range")
     return check_whole(name, value)
 
 

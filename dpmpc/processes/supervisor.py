@@ -165,7 +165,7 @@ class Supervisor:
         while line := await process.handle.stdout.readline():
             event = loads(line)
             if event["event"] == "error":
-                process.error = error_of(event["message"], event["code"], event.get("public"))
+                process.error = error_of(**{name: value for name, value in event.items() if name != "event"})
             elif event["event"] == "result":
                 process.result = event["value"]
             else:

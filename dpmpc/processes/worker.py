@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from dpmpc.errors import DpmpcError, RecordError, machine_text, public_message
+from dpmpc.errors import DpmpcError, machine_text, public_message, to_event
 from dpmpc.processes.logs import Log as Log
 from dpmpc.processes.logs import log_to, wanted
 from dpmpc.processes.memory import importing, keep_freed_blocks
@@ -77,12 +77,11 @@ def run_role(role: str, arguments: dict[str, Any], emit: Emit, log: Log) -> int:
         emit("result", value=function(**arguments, emit=emit, log=log))
     except DpmpcError as error:
         log(f"error: {public_message(error)}")
-        public = {"public": error.public} if isinstance(error, RecordError) else {}
-        emit("error", message=error.message, code=error.exit_code, **public)
+        emit("error", **to_event(error))
         return error.exit_code
     except (OSError, MemoryError) as error:  # a full disk, no memory: not bugs, but worth a stack in the log
         _log_stack(error)
-        emit("error", message=machine_text(error) or f"{type(error).__name__}: {error}", code=1)
+        emit("error", message=machine_text(error) or f"{type(error).__name__}: {error}", exit_code=1)
         return 1
     except Exception as error:  # noqa: BLE001  (a bug, of any type)
         _log_stack(error)

@@ -347,7 +347,7 @@ def _number_of_records(table: Table, schema: Schema, rows: int, sizes: Sequence[
     try:
         training = complete(table, schema).n if schema.missing == "drop" else rows
     except UsageError as error:
-        found.append(Finding("refused", "records", error.message))
+        found.append(Finding("refused", "records", error.to_owner))
         return
     if not training:
         found.append(Finding("refused", "records", f"there are none in {table.source}"))

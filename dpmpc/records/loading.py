@@ -135,7 +135,7 @@ def _guessed(
     if len(more.keys() - {"missing"}) < 2 and not task_of(found, unsaid):
         raise first
     asks = "".join(f" ({ask})" for ask in found.asks) + task_of(found, unsaid)
-    raise RecordError(f"{first.rule}; its fields need more: state {stating(**more)}{asks}", first.public) from None
+    raise RecordError(f"{first.rule}; its fields need more: state {stating(**more)}{asks}", first.message) from None
 
 
 def open_source(source: Source, connection: Any, private: Path, spelling: Spelling = PLAIN) -> Table:

@@ -171,7 +171,7 @@ def with_ids(found: Findings, request: Request, plan: Plan, table: Table) -> Fin
     try:
         check_ids(request, plan, table)
     except UsageError as error:
-        return replace(found, found=(*found.found, Finding("refused", "records", error.message)))
+        return replace(found, found=(*found.found, Finding("refused", "records", error.to_owner)))
     return found
 
 

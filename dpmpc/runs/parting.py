@@ -133,7 +133,7 @@ def _for_its_owner() -> Iterator[None]:
         raise
     except UsageError as error:
         raise RecordError(
-            error.message, "held-out records are known by their ids; some owner's are not; its own screen says why"
+            error.to_owner, "held-out records are known by their ids; some owner's are not; its own screen says why"
         ) from None
 
 

@@ -22,15 +22,18 @@ class Placement(Here):
         if self.owner is not None and self.plan_file is None:
             raise UsageError(
                 f"<<index={self.index}>> plays one owner of a plan; there is none; add <<plan_file=FILE>>, as "
-                f"<<plan_only>> makes it"
+                f"<<plan_only>> makes it",
+                code="together",
             )
         if self.role == "both" and self.index is not None and not (self.index.isdigit() and self.plan_file):
             raise UsageError(
                 f"<<role=both>> starts one site of a plan, owner and party; got <<index={self.index}>>; give the "
                 f"site's number "
-                "and <<plan_file=FILE>>, as <<plan_only>> makes it"
+                "and <<plan_file=FILE>>, as <<plan_only>> makes it",
+                code="together",
             )
         if self.plan_file is not None and self.index is None:
             raise UsageError(
-                "<<plan_file>> is for processes started one by one; add <<index>>, or leave <<plan_file>> out"
+                "<<plan_file>> is for processes started one by one; add <<index>>, or leave <<plan_file>> out",
+                code="together",
             )

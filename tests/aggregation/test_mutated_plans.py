@@ -22,7 +22,7 @@ from dpmpc.aggregation.owner.encoding import as_blocks
 from dpmpc.aggregation.plan import limits as limits_module
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.learning.survey_columns import ANY
 from dpmpc.learning.vectors import Vectors
 from dpmpc.privacy.data_names import data_digest
@@ -77,7 +77,7 @@ def answers(text: str, limits: Limits, seed: int) -> tuple[str, Plan | None]:
         stage = "records"
         hold(plan, limits, np.random.default_rng(seed))
     except UsageError as error:
-        assert "\n" not in str(error) or "^" in str(error), error  # a question is pointed into
+        assert "\n" not in owner_text(error) or "^" in owner_text(error), error  # a question is pointed into
         return (stage if "stage" in locals() else "text"), None
     return "takes part", plan
 

@@ -71,7 +71,7 @@ def test_errors_keep_their_kind_and_their_public_half() -> None:
     assert told.value.cause == "owner 1 stopped"
     with pytest.raises(RecordError) as private, named_errors(NAMES.beside):
         raise RecordError("row 3 of owner 1: Jane", "owner 1 has a row")
-    assert private.value.public == "south (owner 1) has a row" and "Jane" not in private.value.public
+    assert private.value.message == "south (owner 1) has a row" and "Jane" not in private.value.message
 
 
 def test_lines_and_events_name_processes_and_are_noted(tmp_path: Path) -> None:

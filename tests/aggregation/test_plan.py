@@ -21,7 +21,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import GROUPS
 from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.circuits.sampler import discrete_gaussian
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.lazy import cached_property
 from dpmpc.learning.survey_columns import Draft
 from dpmpc.mpc.transport.channels import MOST_RELEASES, NOISE, OPENING, WARM_UP
@@ -380,7 +380,7 @@ def test_every_field_of_a_plan_is_refused_for_every_bad_value() -> None:
             Plan.from_text(json.dumps(value)).derived  # noqa: B018
             accepted.append((name, bad))
         except UsageError as error:
-            assert re.search(ONE_LINE, str(error)), f"{name} = {bad!r}: {error}"
+            assert re.search(ONE_LINE, owner_text(error)), f"{name} = {bad!r}: {error}"
     assert accepted == []
 
 
@@ -410,7 +410,7 @@ def test_a_plan_has_every_field_and_no_other(key: str) -> None:
             Plan.from_text(json.dumps(other))
             assert key == "missing" and name in Plan.__dataclass_fields__, f"{name} is {key}"
         except UsageError as error:
-            assert re.search(ONE_LINE, str(error))
+            assert re.search(ONE_LINE, owner_text(error))
 
 
 # -- callers -----------------------------------------------------------------------------------------------------------
@@ -472,4 +472,4 @@ def test_settings_whose_noise_no_computer_holds_are_refused_in_one_line() -> Non
         plan = Plan.create(owners=3, dimension=4, clip=clip, delta=1e-5, law=law, **more)  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="by numbers that a computer can hold") as said:
             _ = plan.derived
-        assert "\n" not in str(said.value)
+        assert "\n" not in owner_text(said.value)

@@ -17,7 +17,7 @@ from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.plan.identities import greeting
 from dpmpc.aggregation.wire import refusal
 from dpmpc.aggregation.wire.frames import ASKING, HAVE, HELLO
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError, UsageError, owner_text
 from dpmpc.flower import ShareParty, prepare
 from dpmpc.flower.prepared import key_path
 from dpmpc.mpc.transport.addresses import owner_endpoints
@@ -89,7 +89,7 @@ def all_heard(meeting: Meeting, who: str) -> None:
     meeting.end()
     for name, error in meeting.ended.items():
         assert isinstance(error, PeerError), f"{name}: {error}"
-        assert f"{who} refuses to take part" in str(error) and "\n" not in str(error), f"{name}: {error}"
+        assert f"{who} refuses to take part" in owner_text(error) and "\n" not in owner_text(error), f"{name}: {error}"
     assert meeting.spent() == 0
 
 

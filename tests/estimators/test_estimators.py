@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 import dpmpc
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.estimators import PrivacyWarning, PrivateLogisticRegression, PrivateRegressor, PrivateRidge
 from dpmpc.intake.spelling import Spelling
 from dpmpc.privacy.ledger import Ledger
@@ -465,7 +465,9 @@ def test_bad_input_is_one_clear_error_and_nothing_is_spent(
     model = PrivateLogisticRegression(**{**PUBLIC, "classes": [0, 1], **settings})
     with pytest.raises(ValueError, match=message) as failure:
         model.fit(**given)
-    assert "\n" not in str(failure.value) or "infinity" in str(failure.value)  # scikit-learn's own has several lines
+    assert "\n" not in owner_text(failure.value) or "infinity" in owner_text(
+        failure.value
+    )  # scikit-learn's own has several lines
     assert not getattr(model, "_account", None) or not model._account.entries
 
 

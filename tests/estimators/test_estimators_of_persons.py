@@ -17,7 +17,7 @@ from sklearn.model_selection import cross_val_score
 import dpmpc
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import RecordError
+from dpmpc.errors import RecordError, owner_text
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge, fitting
 from dpmpc.learning.learner import Learner
 from dpmpc.runs import planning
@@ -175,9 +175,9 @@ def test_persons_that_nobody_could_promise_are_refused(
     asked = {"X": np.linspace(-1, 1, 12).reshape(6, 2), "y": [0, 1] * 3, "owners": [0, 0, 0, 1, 1, 1], **given}
     with pytest.raises(ValueError, match=words) as caught:
         model.fit(**asked)
-    assert "\n" not in str(caught.value) and not hasattr(model, "ledger_")
+    assert "\n" not in owner_text(caught.value) and not hasattr(model, "ledger_")
     if "empty" in words:
-        assert isinstance(caught.value, RecordError) and "records" not in caught.value.public
+        assert isinstance(caught.value, RecordError) and "records" not in caught.value.message
 
 
 # -- how far a person moves the sum ------------------------------------------------------------------------------------

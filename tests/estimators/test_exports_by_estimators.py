@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpmpc.errors import owner_text
 from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.intake.spelling import Spelling
 from tests.intake.abroad import ABROAD, PRINTED
@@ -65,7 +66,7 @@ def test_every_column_of_an_export_is_read_by_an_estimator(export: Export, tmp_p
     if replace(export.spelling, encoding="", header=0, missing=()) != spelling:
         with pytest.raises(ValueError, match=r"state spelling=Spelling\(") as refused:
             PrivateLogisticRegression(**asked).fit(frame, y, owners=np.arange(len(y)) % 3)
-        stated = re.search(r"state spelling=(Spelling\(.*?\))(?: \(|, leave)", str(refused.value))
+        stated = re.search(r"state spelling=(Spelling\(.*?\))(?: \(|, leave)", owner_text(refused.value))
         assert stated is not None
         spelling = eval(stated[1], {"Spelling": Spelling})  # as a reader would type it
     model = PrivateLogisticRegression(**asked, spelling=spelling)

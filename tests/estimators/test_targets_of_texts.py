@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpmpc.errors import owner_text
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge
 from dpmpc.estimators.targets import labels, quantities
 from dpmpc.intake.spelling import Spelling
@@ -39,7 +40,7 @@ def test_a_regression_reads_targets_as_they_are_spelled_and_asks_for_all_in_one_
     y = pd.Series(german(COST), name="cost")
     with pytest.raises(ValueError, match=r"2 columns of records are not \(dose, cost\)") as refused:
         kind(**ASKED).fit(X, y)
-    stated = re.search(r"state spelling=(Spelling\(.*?\)),", str(refused.value))
+    stated = re.search(r"state spelling=(Spelling\(.*?\)),", owner_text(refused.value))
     assert stated is not None and eval(stated[1]) == GERMAN
     model = kind(**ASKED, spelling=GERMAN, data_id=kind.__name__).fit(X, y)
     assert model.score(X, y) > 0.8 and model.score(X, COST) > 0.8

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpmpc
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError, UsageError, owner_text
 from dpmpc.flower import Prepared, prepare
 from dpmpc.flower.client import Asked, Sealer
 from dpmpc.flower.courier import Courier
@@ -87,7 +87,7 @@ class World:
                 sealer.check(asked)
                 found[owner] = sealer.sealed(np.zeros(3), asked)
             except UsageError as error:
-                self.refusals.append(str(error))
+                self.refusals.append(owner_text(error))
         return found
 
 
@@ -124,7 +124,7 @@ def test_a_server_that_tells_clients_of_no_memory_gets_shares_that_do_not_open(t
     assert world.run(["c0", "c1"]) == [(0, 1)]
     world.lies = True
     (error,) = world.run(["backup", "another machine"])
-    assert "of release 0 the shares of 0 have reached all parties and open" in str(error)
+    assert "of release 0 the shares of 0 have reached all parties and open" in owner_text(error)
     assert world.refusals == []  # they saw nothing wrong
     assert [spent(tmp_path / f"run{k}", "ledger_?.jsonl") for k in (1, 2, 3)] == [3, 3, 0]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.errors import DpmpcError, RecordError, error_of, public_text
+from dpmpc.errors import DpmpcError, RecordError, error_of, owner_text, public_text
 from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.model import write_model
 from dpmpc.records import CsvFile, Dataset, Schema, load
@@ -107,7 +107,7 @@ def test_what_may_be_said_of_an_error_holds_no_record(name: str, tmp_path: Path)
         records = {"id": records["id"], "y": records["y"]}
     with pytest.raises(DpmpcError) as error:
         load(records, **given)
-    assert isinstance(error.value, RecordError) and "\n" not in str(error.value)
+    assert isinstance(error.value, RecordError) and "\n" not in owner_text(error.value)
     said = public_text(error.value)
     assert said and not CANARY.search(said) and not re.search(r"\d", said.replace(str(tmp_path), ""))
     assert public_text(error_of("plain", 2)) == "plain"
@@ -117,7 +117,7 @@ def test_rows_that_cannot_be_read_are_said_to_their_owner_alone(tmp_path: Path) 
     for text in (f'a,y\n"{WORDS[0]},1\n2,0\n', f"a,y\n1,1\n{WORDS[0]},2,3\n"):
         with pytest.raises(RecordError) as error:
             load(CsvFile(write(tmp_path, text)), target="y")
-        assert "line" in str(error.value) and not CANARY.search(public_text(error.value))
+        assert "line" in owner_text(error.value) and not CANARY.search(public_text(error.value))
 
 
 @pytest.mark.slow

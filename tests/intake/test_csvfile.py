@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.intake.hashing import BUCKETS, bucket
 from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import Spelling
@@ -169,7 +169,7 @@ def test_bad_bounds_files(path: Path, tmp_path: Path, value: object, words: str)
 def test_bad_records(path: Path, old: str, new: str, words: str) -> None:
     with pytest.raises(UsageError, match=words) as error:
         load_csv(edited(path, old, new), target="outcome", owners_column="site", seed=1)
-    assert "\n" not in str(error.value)
+    assert "\n" not in owner_text(error.value)
 
 
 @pytest.mark.parametrize("odd", ["nan", "-inf", "1e999", "about 30", "1_0"])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.estimators import PrivateRidge
 from dpmpc.intake.profile import explore, look
 from dpmpc.intake.spelling import PLAIN, Spelling
@@ -43,8 +43,8 @@ def test_last_lines_that_are_no_records_are_asked_for_once_with_all_else(
     with pytest.raises(RecordError) as error:
         load(source, target="y")
     for part in ("encoding='cp1252'", f"footer={lines}", "decimal=','"):
-        assert part in str(error.value)
-    assert "44" not in error.value.public and "Total" not in error.value.public
+        assert part in owner_text(error.value)
+    assert "44" not in error.value.message and "Total" not in error.value.message
     data = load(source, target="y", test_fraction=0.0, spelling=Spelling(",", encoding="cp1252", footer=lines))
     assert data.n == 90 and data.feature_names[:2] == ("größe", "wert")
 

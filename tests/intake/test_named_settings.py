@@ -16,7 +16,7 @@ from dpmpc.cli.settings import spelling
 from dpmpc.cli.sources import spelling_of
 from dpmpc.cli.stats import command as stats
 from dpmpc.cli.train import command as train
-from dpmpc.errors import RecordError, number_of, spelt
+from dpmpc.errors import RecordError, number_of, owner_text, spelt
 from dpmpc.intake.spelling import Spelling, stating
 from dpmpc.records.derive import Asked, looked
 from dpmpc.records.loading import CsvFile, opened
@@ -120,5 +120,5 @@ def test_only_files_are_told_of_the_command_that_shows_all(tmp_path: Path) -> No
     for source, told in ((frame, False), (CsvFile(tmp_path / "mine.csv"), True)):
         with opened(source) as (table, _), pytest.raises(RecordError) as caught:
             looked(table, Asked(target="sold"))
-        assert "state spelling=Spelling(decimal=',')" in str(caught.value)
-        assert ("`dpmpc describe` shows all" in str(caught.value)) is told
+        assert "state spelling=Spelling(decimal=',')" in owner_text(caught.value)
+        assert ("`dpmpc describe` shows all" in owner_text(caught.value)) is told

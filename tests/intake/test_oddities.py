@@ -114,7 +114,7 @@ def test_classes_that_differ_in_case_or_spaces_only_are_refused(classes: tuple[s
             return
         with pytest.raises(RecordError, match="told apart by more than case and spaces; 'y' has") as error:
             looked(table, Asked("y"))
-    assert "no" not in error.value.public.replace("owner", "").split()
+    assert "no" not in error.value.message.replace("owner", "").split()
 
 
 def test_words_for_what_is_missing_are_proposed_by_look_and_check(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpmpc.cli.describe import command as describe_command
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.intake.header_footer import FooterError, HeaderError
 from dpmpc.intake.profile import TableProfile, explore
@@ -212,7 +212,7 @@ def test_a_target_of_one_value_or_none_is_told_how_to_state_its_classes(tmp_path
     path = write(tmp_path, "id;text;sum;left\n" + BODY)
     with opened(CsvFile(path)) as (found, _), pytest.raises(RecordError) as error:
         labels_of(found, Asked("left"))
-    assert "state classes=['', 'x']" in str(error.value) and "left" not in error.value.public
+    assert "state classes=['', 'x']" in owner_text(error.value) and "left" not in error.value.message
     shown = CliRunner().invoke(describe_command, [str(path), "--target", "left"], standalone_mode=False)
     assert f"x {N // 4} (25.0%), no value {3 * N // 4} (75.0%)" in shown.output
     assert "a run needs --classes '' --classes x" in shown.output

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from dpmpc.cli.describe import command as describe_command
 from dpmpc.cli.main import group as dpmpc_command
 from dpmpc.codec import of_json
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.intake import describe as describe_module
 from dpmpc.intake.csvfile import EncodingError
 from dpmpc.intake.profile import TableProfile, explore, look
@@ -270,12 +270,12 @@ def test_all_that_must_be_stated_is_asked_at_once_and_for_the_owner_alone(tmp_pa
     path = GERMAN.write(tmp_path, 200)
     with pytest.raises(RecordError) as error:
         load(CsvFile(path), target=GERMAN.target)
-    said = str(error.value)
+    said = owner_text(error.value)
     for name in ("Gewicht", "Kosten", "Aufnahme", "Kalium"):
         assert name in said or "..." in said
     for setting in ("decimal=','", "thousands='.'", "dates='dmy'", "units=('kg',)"):
         assert setting in said
-    assert error.value.public == "an owner's records are spelled otherwise than it stated"
+    assert error.value.message == "an owner's records are spelled otherwise than it stated"
     data = load(CsvFile(path), target=GERMAN.target, spelling=replace(GERMAN.spelling), test_fraction=0.0)
     assert {name.partition("#")[0] for name in data.feature_names[:-1]} == {
         name for name, kind in GERMAN.kinds.items() if kind in ("number", "category", "date")
@@ -299,7 +299,7 @@ def test_tables_that_cannot_be_trained_on_get_one_line(name: str, tmp_path: Path
     text, words = TABLES[name]
     with pytest.raises(UsageError, match=words) as error:
         load(CsvFile(write(tmp_path, text)), target="y")
-    assert "\n" not in str(error.value)
+    assert "\n" not in owner_text(error.value)
     if "y" in text.partition("\n")[0]:  # to look at it is always possible
         assert run(describe_command, write(tmp_path, text), "--target", "y").exit_code == 0
 
@@ -341,7 +341,7 @@ def test_records_that_do_not_fit_count_as_zero_vectors_when_that_was_stated(tmp_
     )  # fmt: skip
     with pytest.raises(RecordError, match=r"a record has 'maybe' \(2 of 4 do not fit\)") as error:
         load(CsvFile(path), schema=schema)
-    assert "maybe" not in error.value.public and "2" not in error.value.public
+    assert "maybe" not in error.value.message and "2" not in error.value.message
     data = load(CsvFile(path), schema=schema, spelling=Spelling(misfits="zero"), test_fraction=0.0)
     assert data.n == 4 and not data.X[2:].any() and data.X[:2, 1].all() and data.y.tolist() == [-1, 1, 0, 0]
 

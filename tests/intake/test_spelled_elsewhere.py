@@ -16,7 +16,7 @@ from sklearn.datasets import load_diabetes, load_wine
 
 from dpmpc.cli.describe import command as describe_command
 from dpmpc.codec import of_json
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.intake.calendars import clock_time
 from dpmpc.intake.csvfile import EncodingError
@@ -240,9 +240,9 @@ def test_columns_may_have_the_other_decimal_sign(tmp_path: Path) -> None:
     path = write(tmp_path, MIXED)
     with pytest.raises(RecordError, match=r"state spelling=Spelling\(") as refused:
         load(CsvFile(path), target="y", spelling=Spelling(","))
-    assert "other_decimal=('dollar',)" in str(refused.value) and "thousands='.'" in str(refused.value)
-    assert "fields such as 1.234 have decimal points, or points between thousands" in str(refused.value)
-    assert "dollar may have decimal points" in str(refused.value) and "270" not in refused.value.public
+    assert "other_decimal=('dollar',)" in owner_text(refused.value) and "thousands='.'" in owner_text(refused.value)
+    assert "fields such as 1.234 have decimal points, or points between thousands" in owner_text(refused.value)
+    assert "dollar may have decimal points" in owner_text(refused.value) and "270" not in refused.value.message
     both = Spelling(",", units=("$",), other_decimal=("three", "dollar"))
     with opened(CsvFile(path), spelling=both) as (table, _):
         rows = table.rows(", ".join(table.number(name) for name in ("own", "three", "dollar")))
@@ -271,8 +271,8 @@ def test_one_refusal_says_all_that_a_file_needs_stated(tmp_path: Path) -> None:
     for source in (CsvFile(path), str(path)):
         with pytest.raises(RecordError) as refused:
             load(source, target="y")
-        said = str(refused.value)
-        assert "Gr\u00f6" not in refused.value.public and not re.search(r"\d", refused.value.public)
+        said = owner_text(refused.value)
+        assert "Gr\u00f6" not in refused.value.message and not re.search(r"\d", refused.value.message)
         stated = eval(re.search(r"Spelling\(.*?\)(?=>|$| \()", said)[0], {"Spelling": Spelling})  # type: ignore[index]
         assert stated == Spelling(",", ".", "dmy", units=("\u20ac",), encoding="cp1252", header=4)
         with opened(source, spelling=stated) as (table, _):
@@ -323,7 +323,7 @@ def test_lines_above_the_names_are_found_and_stated(above: str, tmp_path: Path) 
     with pytest.raises(HeaderError, match=rf"line {line} seems to \(age, cost, y, ...\); state") as error:
         with opened(CsvFile(path)):
             pass
-    assert error.value.likely == line and "age" not in error.value.public
+    assert error.value.likely == line and "age" not in error.value.message
     with opened(CsvFile(path), spelling=Spelling(header=line)) as (table, _):
         assert table.names == ("age", "cost", "y") and table.n == 40
     shown = CliRunner().invoke(describe_command, [str(path), "--target", "y"], standalone_mode=False)

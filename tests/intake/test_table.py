@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from dpmpc.errors import RecordError, UsageError, public_text
+from dpmpc.errors import RecordError, UsageError, owner_text, public_text
 from dpmpc.intake import packed
 from dpmpc.intake import table as table_module
 from dpmpc.intake.engine import explained
@@ -220,7 +220,7 @@ def test_values_are_compared_as_what_they_are(tmp_path: Path, text: str, same: s
 def test_unreadable_files_are_usage_errors(tmp_path: Path, content: bytes, words: str) -> None:
     with pytest.raises(UsageError, match=words) as error:
         csv_cells(write(tmp_path, content))
-    assert "\n" not in str(error.value)
+    assert "\n" not in owner_text(error.value)
 
 
 @pytest.mark.parametrize(

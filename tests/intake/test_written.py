@@ -10,7 +10,7 @@ import pytest
 
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.intake.written import known_keys
 from dpmpc.records.check import schema_in
 from dpmpc.records.columns import Categorical, Date
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, old: str, new: str
     assert GOOD.count(old) >= 1
     with pytest.raises(UsageError, match=words) as error:
         Schema.read(write(tmp_path, GOOD.replace(old, new, 1), "s.json"))
-    assert "\n" not in str(error.value)
+    assert "\n" not in owner_text(error.value)
 
 
 def test_toml_places(tmp_path: Path) -> None:
@@ -200,6 +200,6 @@ def test_a_folder_and_a_file_too_large_are_one_line(name: str, tmp_path: Path) -
 def test_a_key_of_toml_that_is_there_twice_is_named(text: str, names: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         Schema.read(write(tmp_path, text, "s.toml"))
-    said = str(caught.value)
+    said = owner_text(caught.value)
     assert said.startswith("a schema file is TOML; s.toml: ") and said.endswith("; correct it") and "\n" not in said
     assert names in said

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.errors import UsageError, public_text
+from dpmpc.errors import UsageError, owner_text, public_text
 from dpmpc.intake.database import reachable
 from dpmpc.intake.ranges import Ranges, ordered, ranges_of
 from dpmpc.intake.spelling import PLAIN
@@ -226,7 +226,7 @@ def test_what_is_no_key_is_refused_and_no_value_is_told(tmp_path: Path, here: Wo
     for column in ("gone", "word"):
         with pytest.raises(UsageError, match=f"'{column}' is none; order") as error:
             owner(url, here, sql=f"SELECT * FROM t ORDER BY {column}")
-        assert not CANARY.search(str(error.value))
+        assert not CANARY.search(owner_text(error.value))
     for column in ("twice", "half"):  # of so few the first look reads one key
         found = owner(url, here, sql=f"SELECT * FROM t ORDER BY {column}").task(0, 6, lambda table, mine: [table.n])()
         if column == "twice":
@@ -243,7 +243,7 @@ def test_what_is_no_key_is_refused_and_no_value_is_told(tmp_path: Path, here: Wo
     ):
         with pytest.raises(UsageError, match=says) as error:
             owner(url, here, sql=sql)
-        assert "\n" not in str(error.value) and not CANARY.search(str(error.value))
+        assert "\n" not in owner_text(error.value) and not CANARY.search(owner_text(error.value))
     for sql in ('select * from t order  by "Odd ""key" ;', "SELECT * FROM t\nORDER BY ID ASC"):
         assert owner(url, here, sql=sql).partitions.n == 6
     with pytest.raises(UsageError, match="names no SQLite file"):

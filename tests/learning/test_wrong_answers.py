@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.intake.spelling import PLAIN
 from dpmpc.learning.away import Away, Owner, owner_of
 from dpmpc.learning.erm_blocks import owner_gradients
@@ -161,7 +161,7 @@ def test_no_wrong_answer_becomes_a_sum(held: tuple[Any, Path]) -> None:
         try:
             found = owner_gradients(LOGISTIC, THETAS[1], away, offsets)
         except UsageError as error:
-            assert not CANARY.search(str(error)), (kind, str(error))
+            assert not CANARY.search(owner_text(error)), (kind, owner_text(error))
             outcomes.setdefault(kind, set()).add("refused")
         else:
             assert found.tobytes() == right[1], kind

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.intake.scratch import scratch_folder, sweep
 from dpmpc.learning import erm, erm_blocks
 from dpmpc.learning.erm_blocks import (
@@ -265,7 +265,7 @@ def test_a_full_disk_is_found_before_the_first_row(tmp_path: Path) -> None:
         packed.write_bytes(gzip.compress(b"a,y\n" + b"1234567,1\n1234568,0\n" * 400_000))
         with pytest.raises(UsageError, match=r"need room on the disk .* t\.csv\.gz") as error:
             load(packed, target="y", folder=disk)
-        assert "\n" not in str(error.value) and list(disk.iterdir()) == []
+        assert "\n" not in owner_text(error.value) and list(disk.iterdir()) == []
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 

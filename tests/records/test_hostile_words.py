@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.errors import DpmpcError
+from dpmpc.errors import DpmpcError, owner_text
 from dpmpc.intake import once
 from dpmpc.intake.spelling import Spelling
 from dpmpc.records import load
@@ -118,8 +118,8 @@ def test_a_word_is_a_word_whatever_stands_in_it(place: Callable[[str, Path], Any
             found = place(word, tmp_path)
         except DpmpcError as error:
             refused.append(word)
-            if "\n" in str(error):
-                wrong.append((word[:40], str(error)))
+            if "\n" in owner_text(error):
+                wrong.append((word[:40], owner_text(error)))
             continue
         if found is not None and found != harmless:
             wrong.append((word[:40], "reads otherwise"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.records.ownership import partition
 
 
@@ -75,7 +75,7 @@ def test_groups_are_the_owners() -> None:
 def test_impossible_partitions_are_usage_errors(arguments: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words) as error:
         partition(10, seed=1, **arguments)  # type: ignore[arg-type]
-    assert "\n" not in str(error.value)
+    assert "\n" not in owner_text(error.value)
 
 
 def test_no_rows() -> None:

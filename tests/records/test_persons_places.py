@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.intake.staging import held
 from dpmpc.records.dataset import Dataset
 from dpmpc.records.loading import OpenTable, load, opened
@@ -44,7 +44,7 @@ def test_a_record_without_person_is_refused_without_a_word_about_it(tmp_path: Pa
         opened(written(tmp_path, [*LINES, " ,s,9,0"]), person=Kept("who", 2)),
     ):
         pass
-    assert "who" in caught.value.public and "9" not in caught.value.public
+    assert "who" in caught.value.message and "9" not in caught.value.message
 
 
 def test_an_assumption_that_these_records_break_is_not_made(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_an_assumption_that_these_records_break_is_not_made(tmp_path: Path) -> N
         opened(source, person=Kept("who", 2, "site", 1)),
     ):
         pass
-    assert "give person_owners=2" in str(said.value) and "2" not in said.value.public
+    assert "give person_owners=2" in owner_text(said.value) and "2" not in said.value.message
     request = Request(
         csv=source, target="y", owners_column="site", person="who", person_owners=1, delta=1e-5, evaluate=False,
         test_fraction=0.0,
@@ -147,7 +147,7 @@ def test_capacity_hides_how_many_there_are(tmp_path: Path) -> None:
     assert plain[2] == (70, 70) and (~plain[1].train.X.any(axis=1)).sum() > 80
     with pytest.raises(RecordError) as caught:
         mapped(tmp_path, lines, capacity=(2, 40))
-    assert not any(character.isdigit() for character in caught.value.public)
+    assert not any(character.isdigit() for character in caught.value.message)
 
 
 def test_what_leaves_records_out_does_not_go_with_persons(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.records import NAMES, Dataset, load_dataset
 from dpmpc.records.dataset import split
 from dpmpc.records.schema import Categorical, Schema
@@ -113,7 +113,7 @@ def test_split_takes_every_row_once_and_keeps_every_group() -> None:
 def test_what_cannot_be_loaded(arguments: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words) as error:
         load_dataset(**{"data_dir": None, "seed": 1, **arguments})  # type: ignore[arg-type]
-    assert "\n" not in str(error.value)
+    assert "\n" not in owner_text(error.value)
 
 
 def test_files_are_found_in_the_folder_the_sets_folder_or_the_environment(

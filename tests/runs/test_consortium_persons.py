@@ -97,7 +97,7 @@ def test_an_owners_process_fills_the_places_of_its_plan(capacity: bool, persons:
     for wrong in (21, 18) if not capacity else (21,):
         with pytest.raises(RecordError) as caught:
             load_owner(Request(records=records(tmp_path, wrong), planned=True, delta=1e-5), plan, 0)
-        assert str(wrong) not in caught.value.public
+        assert str(wrong) not in caught.value.message
 
 
 def test_an_owner_hears_before_it_joins_how_many_records_have_no_place(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.intake.table import Table
 from dpmpc.learning.model import read_model
 from dpmpc.learning.task import TASKS
@@ -178,7 +178,7 @@ def parts(plan: Plan, file: Path, ids: str | None = "id", owner: int = 0) -> tup
                 for part in (TRAINING, HELD_OUT)
             )
         except UsageError as error:
-            assert before and before.split(";")[0] == str(error).split(";")[0]
+            assert before and before.split(";")[0] == owner_text(error).split(";")[0]
             raise
     assert not before
     assert (trained ^ held).all() and held.sum() == parted.sizes[HELD_OUT][owner]
@@ -192,7 +192,7 @@ def said_before(request: Request, plan: Plan, owner: int, table: Table) -> str:
     try:
         check_parts(request, plan, owner, table)
     except UsageError as error:
-        return str(error)
+        return owner_text(error)
     finally:
         assert kept == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     return ""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import write_model
 from dpmpc.records.schema import Categorical, Labels, Numeric, Schema
@@ -84,7 +84,7 @@ def test_what_the_schema_does_not_fit_is_refused_at_that_owner(
 ) -> None:
     with pytest.raises(UsageError, match=named) as caught:
         load_owner(site(tmp_path / "a.csv", order, spell), plan(tmp_path), 0)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in owner_text(caught.value)
 
 
 def test_owners_map_by_the_plan_or_not_at_all(tmp_path: Path) -> None:

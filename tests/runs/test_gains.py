@@ -17,7 +17,7 @@ from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import read_model
@@ -329,7 +329,7 @@ def test_a_cut_short_survey_is_not_paid_twice(tmp_path: Path) -> None:
         for path in out.glob("party_*.opened.bin"):
             path.unlink()
         run(request, out, resume=True)
-    assert (out / "survey" / "ledger_0.jsonl").read_bytes() == before, str(error.value)
+    assert (out / "survey" / "ledger_0.jsonl").read_bytes() == before, owner_text(error.value)
     (out / "survey" / "schema.json").unlink()
     with pytest.raises(UsageError, match="was cut short"):
         run(request, out, resume=True)
@@ -373,7 +373,7 @@ def test_a_line_of_totals_is_asked_about_and_may_count_as_a_zero_vector(tmp_path
         RecordError, match=r"'outcome' is in record 601; .*spelling=Spelling\(misfits='zero'\)"
     ) as error:
         run(asked(path), tmp_path / "a")
-    assert "601" not in error.value.public and not list(tmp_path.rglob("ledger*"))
+    assert "601" not in error.value.message and not list(tmp_path.rglob("ledger*"))
     stated = asked(path, iterations=1, engine="clear", spelling=Spelling(misfits="zero"))
     assert run(stated, tmp_path / "b")["privacy"]["bounds"] == "survey"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import DpmpcError, PeerError, UsageError
+from dpmpc.errors import DpmpcError, PeerError, UsageError, owner_text
 from dpmpc.runs import forecast
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.joining import Joining, join, try_out
@@ -113,4 +113,6 @@ def test_in_a_meeting_nobody_waits_for_who_names_no_ids(kits: Path, tmp_path: Pa
         assert not thread.is_alive()
     assert len(ends) == 3
     for error in ends.values():
-        assert isinstance(error, PeerError) and "o1" in str(error) and "refuses to take part" in str(error), error
+        assert (
+            isinstance(error, PeerError) and "o1" in owner_text(error) and "refuses to take part" in owner_text(error)
+        ), error

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpmpc
-from dpmpc.errors import RecordError
+from dpmpc.errors import RecordError, owner_text
 from dpmpc.records import Schema
 from dpmpc.records.blocks import check_room
 from dpmpc.runs import surveying
@@ -34,7 +34,7 @@ def test_features_without_room_are_refused_before_a_survey(tmp_path: Path, monke
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=ROOM))
     with pytest.raises(RecordError, match=f"for {N} records of .* GB are free; .*drop") as error:
         trained(tmp_path)
-    assert "\n" not in str(error.value) and not (tmp_path / "run" / "survey").exists()
+    assert "\n" not in owner_text(error.value) and not (tmp_path / "run" / "survey").exists()
     trained(tmp_path, drop=("id",))
     found = Schema.read(tmp_path / "run" / "survey" / "schema.json")
     assert {column.name for column in found.columns} == {"x", "word"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError, UsageError, owner_text
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from dpmpc.runs import launcher
 from dpmpc.runs.folder import alone, prepare
@@ -107,7 +107,7 @@ def test_a_run_that_ends_before_training_was_planned_is_not_said_to_be_carried_o
     assert ("start a new run, with overwrite" in str(ended.value)) != planned
     with pytest.raises(UsageError) as again:
         prepare(out, overwrite=False, resume=False)
-    assert ("carry on with" in str(again.value)) == planned
+    assert ("carry on with" in owner_text(again.value)) == planned
     if not planned:
         with pytest.raises(UsageError, match="with overwrite where a survey was made there"):
             prepare(out, overwrite=False, resume=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpmpc.aggregation.wire.transcript import ABORT, read_transcript
-from dpmpc.errors import DpmpcError
+from dpmpc.errors import DpmpcError, owner_text
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs import sites
 from dpmpc.runs.launcher import train
@@ -23,7 +23,7 @@ def test_one_of_many_sites_cheats_and_training_ends_in_one_line(
     request = small(owners=count, parties=count, role="both", security="active", iterations=6)
     with pytest.raises(DpmpcError, match="that the shares opened on channel 1002 are of one") as e:
         train(request, tmp_path / "run")
-    assert "\n" not in str(e.value) and e.value.exit_code == 4
+    assert "\n" not in owner_text(e.value) and e.value.exit_code == 4
     assert not (tmp_path / "run" / "model.npz").exists()
     noted = set()
     for i in range(count):

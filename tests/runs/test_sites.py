@@ -14,7 +14,7 @@ import pytest
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.barrier import count_barrier
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.errors import DpmpcError, UsageError, owner_text
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.runs.named_records import load
@@ -123,7 +123,7 @@ def refused(folder: Path, request: Request | None, says: str, **where: object) -
     """`start` ends with one line that has these words."""
     with pytest.raises(DpmpcError) as error:
         start(request, Placement(out=folder / "out", **where), lambda event: None)  # type: ignore[arg-type]
-    assert says in str(error.value) and "\n" not in str(error.value)
+    assert says in owner_text(error.value) and "\n" not in owner_text(error.value)
 
 
 def test_roles_that_do_not_go_together_are_refused_in_a_line(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_numbers_of_parties_that_cannot_be_are_refused_in_a_line(parties: int, t
     with pytest.raises(UsageError) as error:
         small(parties=parties, threshold=threshold)
     says = "noise is made by 32 parties at most" if parties == 33 else f"got t = {threshold}, n = {parties}"
-    assert says in str(error.value) and "\n" not in str(error.value)
+    assert says in owner_text(error.value) and "\n" not in owner_text(error.value)
 
 
 def test_each_role_s_failure_says_whose_it_is(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.records import CsvFile
@@ -152,7 +152,7 @@ def test_what_cannot_be_asked_and_trained_is_refused(tmp_path: Path, said: dict[
         return
     with pytest.raises(UsageError) as caught:
         read_consortium(file)
-    assert words in str(caught.value), caught.value
+    assert words in owner_text(caught.value), caught.value
 
 
 def test_an_owner_hears_of_what_is_asked_and_of_what_is_trained_on(tmp_path: Path) -> None:

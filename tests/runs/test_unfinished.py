@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.learning.model import read_model
 from dpmpc.runs.report import read_report
 
@@ -19,4 +19,4 @@ def test_a_run_that_is_not_finished_is_carried_on_in_the_way_of_its_kind(
     for read in (read_report, read_model):
         with pytest.raises(UsageError) as refused:
             read(tmp_path)
-        assert way in str(refused.value) and ("with resume" in str(refused.value)) == bool(kept)
+        assert way in owner_text(refused.value) and ("with resume" in owner_text(refused.value)) == bool(kept)

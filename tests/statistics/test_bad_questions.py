@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpmpc.cli.main import group
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.runs.consortium import read_consortium
 from dpmpc.runs.stats import dry
 
@@ -75,7 +75,7 @@ def _consortium(folder: Path, question: str) -> Path:
 def test_every_surface_says_the_same_with_a_caret(folder: Path, question: str, pointed: str, said: str) -> None:
     with pytest.raises(UsageError) as refused:
         dry(_frame(), [question], owners="site", bounds=BOUNDS, epsilon=1.0, delta=1e-5)
-    text = str(refused.value)
+    text = owner_text(refused.value)
     rule, shown, caret = text.split("\n")
     assert said in rule and shown == f"  {question}"
     assert shown[len(caret) - caret.count("^") : len(caret)] == pointed
@@ -83,10 +83,10 @@ def test_every_surface_says_the_same_with_a_caret(folder: Path, question: str, p
     with pytest.raises(UsageError) as refused:
         asked = ["stats", question, *given, "--epsilon", "1", "--delta", "1e-5", "--dry"]
         CliRunner().invoke(group, asked, catch_exceptions=False)
-    assert str(refused.value) == text
+    assert owner_text(refused.value) == text
     with pytest.raises(UsageError) as refused:
         read_consortium(_consortium(folder, question))
-    assert text in str(refused.value)
+    assert text in owner_text(refused.value)
 
 
 def test_a_file_that_asks_alone_needs_no_more_than_the_bounds_of_its_questions(folder: Path) -> None:

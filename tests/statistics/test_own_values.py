@@ -82,7 +82,7 @@ def test_dates_are_no_numbers_in_any_kind_of_file(frame: pd.DataFrame) -> None:
     dates = frame.assign(seen=pd.to_datetime(frame["seen"]))
     with pytest.raises(RecordError, match=r"'seen' of .* is a date; make it days since a fixed day") as refused:
         dpmpc.stats(dates, ["mean(seen)"], owners="site", bounds=BOUNDS, **PROMISE)
-    assert refused.value.public == "an owner has dates where numbers are asked for"
+    assert refused.value.message == "an owner has dates where numbers are asked for"
     surveyed = Surveyed("seen", buckets=4, kept=(), missing=True, number=True, low=0.0, high=30000.0)
     schema = Schema((surveyed,), Labels("sick", ("yes",), None), True, "fill", "survey")
     column = Columns.of_schema(schema)["seen"]

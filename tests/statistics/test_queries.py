@@ -5,7 +5,7 @@ import pytest
 
 from dpmpc.benchmarks.stats import COLUMNS, MODELS, layout_of, random_line, ratios, search
 from dpmpc.benchmarks.stats_language import lines_hold
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.statistics.blocks import Counts, Moments, Tree
 from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.statistics.kind import parts_of
@@ -36,10 +36,10 @@ def test_a_name_may_hold_line_breaks_and_the_caret_stays_below_its_place() -> No
         assert query.columns == (name,) and parse(str(query), columns) == query
     with pytest.raises(UsageError) as refused:
         parse('\thist("age (years)")', columns)
-    assert str(refused.value).split("\n")[1:] == ['   hist("age (years)")', "        ^^^^^^^^^^^^^"]
+    assert owner_text(refused.value).split("\n")[1:] == ['   hist("age (years)")', "        ^^^^^^^^^^^^^"]
     with pytest.raises(UsageError) as refused:
         parse("corr(年, 月)", columns)
-    assert str(refused.value).split("\n")[2] == "           ^^"  # two columns of a terminal each
+    assert owner_text(refused.value).split("\n")[2] == "           ^^"  # two columns of a terminal each
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_one_spelling(line: str, canonical: str) -> None:
 def test_errors_point_and_say_the_way_out(line: str, pointed: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(line, COLUMNS)
-    rule, shown, caret = str(caught.value).split("\n")
+    rule, shown, caret = owner_text(caught.value).split("\n")
     assert said in rule and rule.count(";") >= 2
     assert shown == f"  {line}" and set(caret.strip()) == {"^"}
     below = line[caret.index("^") - 2 : caret.rindex("^") - 1]
@@ -177,17 +177,18 @@ def test_the_page_has_the_grammar_and_its_questions_parse() -> None:
     inside = "\n".join(line.removeprefix("    ") for line in str(dpmpc.statistics.syntax.__doc__).splitlines())
     assert grammar in inside
     texts = {name: ["a", "b"] for name in ("sex", "income", "arm", "died")} | {"race": ["White", "Black"]}
-    numbers = {name: [0.0, 100.0] for name in ("age", "months", "x", "y", "z", "hours")}
+    texts |= {name: ["a", "b", "c"] for name in ("a", "b", "drug", "grade", "site")}
+    numbers = {name: [0.0, 100.0] for name in ("age", "months", "x", "y", "z", "hours")} | {"visits": [0.0, 10.0]}
     columns = Columns.of_bounds({**texts, **numbers})
     rows = re.findall(r"^\| (`.*?) \|", page.split("| question |")[1], re.MULTILINE)
     asked = [line for row in rows for line in re.findall(r"`([^`]+)`", row)]
-    assert len(asked) == 13
+    assert len(asked) == 22
     toml = tomllib.loads(page.split("```toml\n")[1].split("```")[0])["stats"]["queries"]
-    assert len(parse_all([*asked, *toml], columns, ("NAME",))) == 14
+    assert len(parse_all([*asked, *toml], columns, ("NAME",))) == 23
     message = page.split("and points:\n\n```\n")[1].split("\n```")[0]
     with pytest.raises(UsageError) as caught:
         parse("hist(agee) by sex", columns)
-    assert str(caught.value) == message
+    assert owner_text(caught.value) == message
 
 
 def test_two_dates_are_a_range_of_days_and_no_two_levels() -> None:
@@ -203,6 +204,6 @@ def test_of_a_long_line_what_is_near_the_place_is_shown() -> None:
     for text in (line, line.replace("sex = f", "xes = f", 1)):
         with pytest.raises(UsageError) as caught:
             parse(text, columns)
-        _, shown, caret = str(caught.value).split("\n")
+        _, shown, caret = owner_text(caught.value).split("\n")
         assert len(shown) < 260 and "..." in shown
         assert shown[len(caret) - caret.count("^") : len(caret)] in ("xes", "or", "sex", "and")

@@ -14,7 +14,7 @@ import pytest
 
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first
-from dpmpc.errors import DpmpcError, PeerError, UsageError
+from dpmpc.errors import DpmpcError, PeerError, UsageError, owner_text
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.runs import start as starting
 from dpmpc.runs.job import WHOLE
@@ -110,7 +110,7 @@ def test_whatever_plans_on_disk_say_a_process_goes_on_with_what_it_opened_leads_
                 assert goes_on(folder) == true
                 same += 1
             except UsageError as error:
-                assert "\n" not in str(error) or "^" in str(error)
+                assert "\n" not in owner_text(error) or "^" in owner_text(error)
                 refused += 1
         path.write_text(text)
     assert goes_on(folder) == true and refused > 45, (refused, same)

@@ -16,7 +16,7 @@ import dpmpc
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.main import group
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.records.schema import checked_bounds
@@ -244,7 +244,7 @@ def test_what_cannot_be_is_one_line_and_spends_nothing(change: dict[str, Any], w
     }
     with pytest.raises(UsageError, match=words) as error:
         dpmpc.synth(people(600), **given)
-    assert "\n" not in str(error.value) or "^" in str(error.value)  # where the language points
+    assert "\n" not in owner_text(error.value) or "^" in owner_text(error.value)  # where the language points
     assert not (tmp_path / "no").exists()
 
 

@@ -31,12 +31,16 @@ from dpmpc.settings import setting, within
 
 def _index(name: str, value: str) -> None:
     if not re.fullmatch(r"\d{1,6}|owners|owner\d{1,6}", value):
-        raise UsageError(f"{name} takes a party's number from 0, or owners, or owner0 and so on; got {value!r}")
+        raise UsageError(
+            f"{name} takes a party's number from 0, or owners, or owner0 and so on; got {value!r}", code="type"
+        )
 
 
 def _wait(name: str, value: float) -> None:
     if not 0 < value < 1e6:
-        raise UsageError(f"{name} must be a positive number of seconds; got {value:g}; give for instance 60")
+        raise UsageError(
+            f"{name} must be a positive number of seconds; got {value:g}; give for instance 60", code="range"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +57,7 @@ class Here(Accounting, Ledgers):
 
     SECTION: ClassVar[str] = "here"
 
-    out: Path | None = setting(
-        None, "Run directory for report, model, history and logs.", metavar="DIR"
-    )
+    out: Path | None = setting(None, "Run directory for report, model, history and logs.", metavar="DIR")
     overwrite: bool = setting(False, "Replace an earlier run in the run directory.")
     index: str | None = setting(
         None,
@@ -129,20 +131,26 @@ class Here(Accounting, Ledgers):
         if self.addresses and self.index is None:
             raise UsageError(
                 "<<addresses>> says where the processes of several machines are; add <<index>> to say which of "
-                "them to start here"
+                "them to start here",
+                code="together",
             )
         if self.tls is not None and self.index is None:
             raise UsageError(
                 "<<tls>> is for processes on several machines; here all stay on loopback; add <<index>>, or leave "
-                "<<tls>> out"
+                "<<tls>> out",
+                code="together",
             )
         if self.limits is not None and self.index is None:
-            raise UsageError("<<limits>> is for processes started one by one; add <<index>>, or leave <<limits>> out")
+            raise UsageError(
+                "<<limits>> is for processes started one by one; add <<index>>, or leave <<limits>> out",
+                code="together",
+            )
         if self.listen is not None and (self.party is None or not self.addresses):
             raise UsageError(
                 f"<<listen>> says where a party listens that others call at its <<addresses>> address; got "
                 f"{self.listen!r} without; "
-                "add <<index>> with a party's number, and <<addresses>>"
+                "add <<index>> with a party's number, and <<addresses>>",
+                code="together",
             )
 
     def but(self, **changes: Any) -> Self:
@@ -153,7 +161,9 @@ class Here(Accounting, Ledgers):
     def folder(self) -> Path:
         """`out`. Errors: UsageError where none was said."""
         if self.out is None:
-            raise UsageError("a run needs a directory for its results; none was given; add <<out=DIRECTORY>>")
+            raise UsageError(
+                "a run needs a directory for its results; none was given; add <<out=DIRECTORY>>", code="missing"
+            )
         return self.out
 
     @property
@@ -178,7 +188,8 @@ class Here(Accounting, Ledgers):
         base = BASE_PORT if self.base_port is None else self.base_port
         if self.addresses and len(self.addresses) != parties:
             raise UsageError(
-                f"<<addresses>> must be given once for each party; got {len(self.addresses)} for {parties} parties"
+                f"<<addresses>> must be given once for each party; got {len(self.addresses)} for {parties} parties",
+                code="addresses",
             )
         found = parse_endpoints(self.addresses) if self.addresses else endpoints_here(parties, base)
         if self.tls is None:

@@ -143,12 +143,14 @@ class Limits:
         if self.epsilon not in (None, math.inf) and self.delta is None:
             raise UsageError(
                 f"a limit on epsilon says something only at a delta; got {self.epsilon:g} alone; add <<delta=1e-5>>, "
-                "or <<delta=0>> for pure promises"
+                "or <<delta=0>> for pure promises",
+                code="together",
             )
         if (self.neighbours == "stated") != (self.sensitivity is not None):
             raise UsageError(
                 "a unit as stated moves its owner's vector so far at most; limits have both <<neighbours=stated>> and "
-                "<<sensitivity>>, or neither; one is missing; add it"
+                "<<sensitivity>>, or neither; one is missing; add it",
+                code="together",
             )
 
     @staticmethod
@@ -162,7 +164,7 @@ class Limits:
         try:
             return Limits(**msgspec.structs.asdict(file))
         except UsageError as error:  # a key of the file is called as its setting
-            raise UsageError(f"limits: {error.message}") from None
+            raise UsageError(f"limits: {error.message}", code="file") from None
 
     def also(self, other: "Limits") -> "Limits":
         """Both: where both say something, the stricter. Errors: they name different records or schemas."""
@@ -179,7 +181,8 @@ class Limits:
         if not plan.parties:
             raise UsageError(
                 "a plan for several organisations has parties; this one is computed in the clear, by one process that "
-                "sees all vectors; plan again with <<engine=mpc>>"
+                "sees all vectors; plan again with <<engine=mpc>>",
+                code="limits",
             )
         for name, each in limited().items():
             limit = limit_of(each)
@@ -188,16 +191,18 @@ class Limits:
                 continue
             value = value_of(plan, name)
             if value is None or not limit.keeps(value, asked):
-                raise UsageError(_refusal(name, limit, asked, value))
+                raise UsageError(_refusal(name, limit, asked, value), code="limits")
         if self.data_id is not None and plan.data_id != data_digest(self.data_id):
             raise UsageError(
                 f"the plan must be for the records called '{self.data_id}', {data_digest(self.data_id)[:16]}; its "
-                f"records are {plan.data_id[:16]}; plan again with <<data_id>>"
+                f"records are {plan.data_id[:16]}; plan again with <<data_id>>",
+                code="limits",
             )
         if self.schema is not None and plan.schema_digest != self.schema:
             raise UsageError(
                 f"the plan must map records by the schema {self.schema[:16]}; its is "
-                f"{(plan.schema_digest or 'none')[:16]}; plan again with <<schema>>"
+                f"{(plan.schema_digest or 'none')[:16]}; plan again with <<schema>>",
+                code="limits",
             )
         self._check_unit(plan)
         if self.epsilon != math.inf:
@@ -209,36 +214,43 @@ class Limits:
         owner's whole vector. Errors: UsageError."""
         self.check(plan)
         if not 0 <= owner < plan.owners:
-            raise UsageError(f"owners are numbered from 0; got owner {owner} of {plan.owners}; mend the index")
+            raise UsageError(
+                f"owners are numbered from 0; got owner {owner} of {plan.owners}; mend the index", code="limits"
+            )
         said = plan.all_sizes[owner]
         most = said if plan.capacity else self.records  # of places, some of which may be empty
         if self.records is not None and not (self.records <= said == most):
             raise UsageError(
                 f"this owner has {self.records} records; the plan says {said}; plan again, or mend "
-                "<<records>> in the limits"
+                "<<records>> in the limits",
+                code="limits",
             )
         if not vectors:
             return
         if plan.source.OF_RECORDS:
             raise UsageError(
                 f"a program that makes vectors needs a plan for vectors; this one is of {plan.source.KIND}, whose "
-                "promise rests on how dpmpc makes them; plan with Plan.create, or take part by the command line"
+                "promise rests on how dpmpc makes them; plan with Plan.create, or take part by the command line",
+                code="limits",
             )
         if plan.neighbours != "owner" and self.neighbours is None:
             raise UsageError(
                 f"of vectors that a program makes, the unit is the owner's whole vector unless limits say otherwise; "
                 f"the plan's unit is {plan.neighbours}; plan again with <<neighbours=owner>>, or accept it with "
-                f"<<neighbours={plan.neighbours}>>"
+                f"<<neighbours={plan.neighbours}>>",
+                code="limits",
             )
         if plan.neighbours == "person" and self.person_rows is None:
             raise UsageError(
                 f"a promise of persons rests on how many records of each a program takes; the plan says "
-                f"{plan.person_rows}; accept it with <<person_rows=K>>, your number of them"
+                f"{plan.person_rows}; accept it with <<person_rows=K>>, your number of them",
+                code="limits",
             )
         if plan.neighbours in ("record", "presence", "person") and self.records is None:
             raise UsageError(
                 f"a promise of records rests on how many this owner has; the plan says {plan.sizes[owner]}, and the "
-                "limits say nothing; accept it with <<records=N>>, your number of them"
+                "limits say nothing; accept it with <<records=N>>, your number of them",
+                code="limits",
             )
 
     def _check_unit(self, plan: Plan) -> None:
@@ -246,21 +258,28 @@ class Limits:
             raise UsageError(
                 "a plan whose unit its author states says nothing of yours; this one's moves an owner's vector by "
                 f"{value_of(plan, 'sensitivity'):g} at most; plan again, or accept it with <<neighbours=stated>> and "
-                "<<sensitivity>>, by how much one of your units does"
+                "<<sensitivity>>, by how much one of your units does",
+                code="limits",
             )
         if self.neighbours is not None and not covers(plan, self.neighbours):
             raise UsageError(
                 f"the promise must hold for neighbours by {self.neighbours}; the plan's are by {plan.neighbours}; plan "
-                "again with <<neighbours>>"
+                "again with <<neighbours>>",
+                code="limits",
             )
         if plan.neighbours == "stated" and self.sensitivity is not None:
             stated = value_of(plan, "sensitivity")
             if stated is None or not stated >= self.sensitivity:
-                raise UsageError(_refusal("sensitivity", limit_of(limited()["sensitivity"]), self.sensitivity, stated))
+                raise UsageError(
+                    _refusal("sensitivity", limit_of(limited()["sensitivity"]), self.sensitivity, stated), code="limits"
+                )
 
     def _check_promise(self, plan: Plan) -> None:
         if not plan.derived.mechanism.scale:
-            raise UsageError("a plan must add noise; this one adds none; plan again, or accept it with <<epsilon=inf>>")
+            raise UsageError(
+                "a plan must add noise; this one adds none; plan again, or accept it with <<epsilon=inf>>",
+                code="limits",
+            )
         for void, why in (
             (not plan.derived.sampler.discrete, f"{plan.sampler} has no proved law"),
             (plan.bounds == "data", "its schema was read off records"),
@@ -270,15 +289,17 @@ class Limits:
             if void and not self.assumptions:
                 raise UsageError(
                     f"a promise must hold without an if; {why}; plan again, or accept it with assumptions = true in "
-                    "the file of <<limits>>"
+                    "the file of <<limits>>",
+                    code="limits",
                 )
         if self.epsilon is None and plan.scale is not None:
             raise UsageError(
                 f"a plan with a fixed noise scale states no epsilon; it accounts to {true_epsilon(plan):.6g}; accept "
-                "that with <<epsilon>>"
+                "that with <<epsilon>>",
+                code="limits",
             )
         if self.delta is None and (text := delta_warning(plan.delta, units_of(plan))) is not None:
-            raise UsageError(f"{text}, or accept it with <<delta={plan.delta:g}>>")
+            raise UsageError(f"{text}, or accept it with <<delta={plan.delta:g}>>", code="limits")
         delta = plan.delta if self.delta is None else self.delta
         epsilon = plan.epsilon if self.epsilon is None else self.epsilon
         true = true_epsilon(plan, delta)
@@ -286,7 +307,8 @@ class Limits:
             whose = "the plan states" if self.epsilon is None else "the limit is"
             raise UsageError(
                 f"all that a plan opens together must keep epsilon and delta; {whose} {epsilon:g} at delta {delta:g}, "
-                f"and the plan accounts to {true:.6g}; plan again with more noise or fewer releases"
+                f"and the plan accounts to {true:.6g}; plan again with more noise or fewer releases",
+                code="limits",
             )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dpmpc.errors import DpmpcError, RecordError, UsageError
+from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.processes.logs import Log
 from dpmpc.processes.status import Emit, Status
@@ -81,7 +81,5 @@ def named_errors(called: Callable[[str], str]) -> Iterator[None]:
     try:
         yield
     except DpmpcError as error:
-        error.args = (called(error.message), *error.args[1:])
-        if isinstance(error, RecordError):
-            error.public = called(error.public)
+        error.reword(called)
         raise

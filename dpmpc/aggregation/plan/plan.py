@@ -143,7 +143,8 @@ class Plan(Asked):
             version = value.pop("version", None)
             if version != VERSION:
                 raise UsageError(
-                    f"a plan must have version {VERSION}; this one has {version}; use the same dpmpc everywhere"
+                    f"a plan must have version {VERSION}; this one has {version}; use the same dpmpc everywhere",
+                    code="file",
                 )
             source = value.pop("source", None)
             if not isinstance(source, dict) or len(source) != 1:
@@ -161,7 +162,7 @@ class Plan(Asked):
             return plan
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
             way = f"{error.way}, or copy it again" if isinstance(error, MisfitError) and error.way else "copy it again"
-            raise UsageError(f"a plan must be what dpmpc wrote as plan.json; {error}; {way}") from None
+            raise UsageError(f"a plan must be what dpmpc wrote as plan.json; {error}; {way}", code="file") from None
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
@@ -169,9 +170,9 @@ class Plan(Asked):
         try:
             return cls.from_text(text_of(Path(path), "a plan", "utf-8"))
         except OSError as error:
-            raise UsageError(f"a run has a plan.json; {path}: {error.strerror}; check the path") from None
+            raise UsageError(f"a run has a plan.json; {path}: {error.strerror}; check the path", code="file") from None
         except UnicodeDecodeError as error:
-            raise UsageError(f"a plan is UTF-8 text; {path}: {error.reason}; copy it again") from None
+            raise UsageError(f"a plan is UTF-8 text; {path}: {error.reason}; copy it again", code="file") from None
 
     def write(self, path: Path | str) -> None:
         """Writes the plan whole or not at all."""

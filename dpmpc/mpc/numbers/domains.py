@@ -6,8 +6,9 @@ can be more than one of: run, attempt, connection, channel, batch, part, directi
 have then two outputs, even where somebody who deviates has made all that it chooses alike. A run's id has its attempt's
 number; a session of two servers is one connection.
 
-Outside this module nothing in `dpmpc.mpc` hashes and nothing makes a stream from a key; `BLOCKS` lists the ciphers'
-uses beside. docs/domains.md is written from here. A test holds all three.
+Outside this module nothing in `dpmpc.mpc` hashes and nothing makes a stream from a key, but for what `ELSEWHERE`
+names; `BLOCKS` lists the uses of AES beside. `python -m website.domains --write` writes docs/domains.md from here. A
+test holds all of them against the code.
 """
 
 import hashlib
@@ -110,9 +111,12 @@ COIN_PIECE = Domain("coin", ("run", "subset", "channel"), "pieces of coins, a co
 COIN = Domain("weights of a check", ("run", "channel", "number"), "a check's weights, under its coin", STREAM)
 COINS_LOG = Domain("coins of a check", ("run", "channel"), "a digest of all its coins")
 TOLD = Domain("told in a check", ("run", "subset", "channel"), "a digest of all that holders of a component were told")
-AGREED = Domain("agreed", ("run", "channel", "from", "to"), "what two parties say of coins and of what they were told")
-SAYS = Domain("says", ("run", "channel", "what", "party"), "what a party says to all that a check has shown")
-CONVERSION = Domain("conversion", (), "a digest of components that one holder sends and another compares")
+TOLD_ALIKE = Domain(
+    "told alike", ("run", "channel", "party", "other"), "what a party says of coins and of what it was told"
+)
+SAYS = Domain("says", ("run", "channel", "what", "party"), "what a party says to all: that a check held, and its coins")
+CHECKED = Domain("checked", ("run", "channel"), "a digest of what a check has opened, for transcripts")
+CONVERSION = Domain("conversion", ("run", "channel", "party"), "a digest of components that another holder shows")
 
 # -- coins that are promised -------------------------------------------------------------------------------------------
 PROMISED = Domain("part of a coin", ("run", "channel", "batch", "party", "number"), "a part, of the one shown after it")
@@ -123,7 +127,7 @@ PROMISED_LOG = Domain("promised coins", ("run", "channel", "batch"), "a digest o
 PARAMETERS = Domain("parameters of shamir", ("kind",), "a digest of what parties must have alike")
 PAIR_KEY = Domain(
     "pair key",
-    ("epoch", "parties", "threshold", "low party", "high party", "its public key", "its public key", "parameters"),
+    ("epoch", "parties", "threshold", "low party", "high party", "both public keys", "parameters"),
     "what a key of two parties is bound to, by HKDF, whose salt is the run",
 )
 SHARE = Domain(
@@ -157,9 +161,9 @@ CHILDREN = Domain("children", ("trees", "level", "tree", "node"), "a node's two 
 TAG = Domain("tag", ("trees", "tree", "leaf"), "a leaf's tag")
 TAGS = Domain("tags", (), "the digest of all tags, each of which has its place")
 SESSION = Domain("session", ("version", "k", "p", "run", "digest"), "a connection, of both first messages")
-SALTED = Domain("salted session", ("session",), "the same, of both salts")
+SALTED = Domain("salted session", ("session", "direction"), "one direction of it, with the salt of who offers there")
 LEAF = Domain("leaf", ("session", "direction", "tree", "leaf"), "the key of a leaf's stream")
-ROWS = Domain("rows", ("session", "direction", "batch", "part", "piece"), "the keys of the hash of rows")
+ROWS = Domain("rows", ("session", "direction", "batch", "part"), "what pieces' keys and tweaks follow from")
 TRANSFERS = Domain(
     "transfers", ("session", "direction", "batch", "part"), "weights of the check, under the challenge", STREAM
 )
@@ -170,10 +174,10 @@ OPENING = Domain(
 
 # -- owners, links, and what is no protocol ----------------------------------------------------------------------------
 DEALT = Domain("dealt", ("party",), "an owner's shares for one party, under a seed for this one dealing", STREAM)
-SHARE_DIGEST = Domain("digest of a share", (), "by which two noise shares are seen to differ; never leaves the party")
-SIMULATED = Domain("simulated", ("subset", "purpose"), "streams of a computation in the clear", STREAM)
+SHARE_DIGEST = Domain("digest of a share", (), "by which shares are told apart in a party's own transcript")
+SIMULATED = Domain("simulated", ("of", "purpose"), "streams of a computation in the clear", STREAM)
 PROGRAM_LABEL = Domain("label", ("counter", "label"), "labels of a program's messages between MPyC's parties")
-PROGRAM_PARAMETERS = Domain("parameters of mpyc", (), "a digest of what parties must have alike")
+TAG_OF_RUN = Domain("tag of a run", (), "16 bits that tell runs, or their stages, apart in frames; no secret")
 
 
 @dataclass(frozen=True)
@@ -190,7 +194,8 @@ class Block:
 BLOCKS = (
     Block("stream under a domain", ("numbers/prg.py", "native/aes.py"), "SHA-256 of a key and a domain", "a counter"),
     Block("stream of a leaf", ("two_servers/extension.py", "native/ot.py"), "LEAF", "batch, part, and a counter"),
-    Block("hash of a row", ("two_servers/extension.py", "native/ot.py"), "ROWS", "the row, XOR its transfer's tweak"),
+    Block("keys of pieces", ("two_servers/extension.py", "native/ot.py"), "ROWS", "the piece's number"),
+    Block("hash of a row", ("native/ot.py",), "the piece's", "the row, XOR its transfer's tweak"),
     Block(
         "tweaks of transfers",
         ("two_servers/extension.py",),
@@ -201,3 +206,11 @@ BLOCKS = (
     Block("tweaks of lanes", ("two_servers/half_gates.py",), "the same", "2^62 and the lane's number"),
     Block("hash of a label", ("two_servers/half_gates.py",), "the half's", "the label, XOR its lane's tweak"),
 )
+
+ELSEWHERE = {
+    "mpyc/holder.py": "what parties must have alike, and shares in a party's own transcript; MPyC's backend computes "
+    "with MPyC alone",
+    "transport/credentials.py": "the fingerprint of a certificate's key; it is for people",
+    "native/speed.py": "how quick the kernels are here",
+    "shamir/pair_keys.py": "HKDF of the secret that two parties have in common, whose `info` is *pair key*",
+}

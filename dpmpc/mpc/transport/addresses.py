@@ -51,7 +51,8 @@ def parse_endpoints(addresses: Iterable[str], port_here: int | None = None) -> l
             example = Endpoint(host if host.isprintable() and host else "127.0.0.1", BASE_PORT)
             raise UsageError(
                 f"<<addresses>> takes host:port with a port in 1..65535; got {address!r}; write for example "
-                f"<<addresses={example}>>"
+                f"<<addresses={example}>>",
+                code="addresses",
             )
         result.append(Endpoint(host or "127.0.0.1", int(port) if port else port_here or 0))
     return result
@@ -71,7 +72,8 @@ def check_loopback(hosts: Iterable[str]) -> None:
         if not is_loopback(host):
             raise UsageError(
                 "without TLS only loopback addresses are allowed, for keys and shares would cross the network in "
-                f"the clear; got {host}; add <<tls=DIR>>"
+                f"the clear; got {host}; add <<tls=DIR>>",
+                code="addresses",
             )
 
 

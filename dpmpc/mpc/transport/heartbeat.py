@@ -67,7 +67,8 @@ def check_stall(seconds: float) -> float:
     """The seconds. Errors: UsageError where a few heartbeats do not fit."""
     if not LEAST_STALL <= seconds < 1e6:
         raise UsageError(
-            f"<<stall>> is a number of seconds, at least {LEAST_STALL:g}; got {seconds:g}; {STALL:g} is usual"
+            f"<<stall>> is a number of seconds, at least {LEAST_STALL:g}; got {seconds:g}; {STALL:g} is usual",
+            code="range",
         )
     return seconds
 
