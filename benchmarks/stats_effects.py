@@ -23,7 +23,7 @@ from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.sets import REACH, Table
 
 _DELTA = 1e-5
-_DRAWN = 20  # releases of which whole sets are made, for their ends; whether they hold a value is told without
+_DRAWN = 10  # releases of which whole sets are made, for their ends; whether they hold a value is told without
 FIELDS = (
     "setting", "n", "epsilon", "cells", "coefficient", "predicted", "releases", "data", "population", "open",
     "open_population", "hidden", "width", "rejected", "p_m0",

@@ -89,6 +89,10 @@ def _line(draw: random.Random, columns: Columns) -> str:
         first = draw.choice(numbers if what == "poisson" else two or named)
         rest = [part for part in pool if part != first]
         parts = [first, *draw.sample(rest, min(len(rest), draw.randint(1, 3)))]
+    if what in ("cox", "hr") and groups:
+        event = draw.choice(named)
+        rest = [part for part in named if part != event] or named
+        parts = [draw.choice(numbers), event, draw.choice(rest)]
     if what == "evaluate":
         parts = [_MODEL]
     if what == "quantiles":

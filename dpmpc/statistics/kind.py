@@ -101,6 +101,8 @@ QUESTION_KINDS: Registry[QuestionKind] = Registry(
         **{name: f"dpmpc.statistics.kinds.two_by_two:{name.upper()}" for name in ("or", "rr", "rd", "chisq")},
         "logit": "dpmpc.statistics.kinds.regression:LOGIT",
         "poisson": "dpmpc.statistics.kinds.regression:POISSON",
+        "cox": "dpmpc.statistics.kinds.cox:COX",
+        "hr": "dpmpc.statistics.kinds.cox:HR",
         "ordinal": "dpmpc.statistics.kinds.regression:ORDINAL",
     },
     lambda thing: isinstance(thing, QuestionKind),

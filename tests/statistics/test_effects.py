@@ -501,3 +501,59 @@ def test_two_by_two_of_little_is_open_and_never_an_error() -> None:
             if k[0] < 100:
                 assert found.high in (math.inf, 1.0) or found.high - found.low > 0.5, (k, what, found)
     assert independence(np.zeros((2, 2)), 28.0) is None
+
+
+# -- hazard ratios ----------------------------------------------------------------------------------------------------
+def followed(n: int, seed: int, log_ratio: float, early: float) -> dict[str, Any]:
+    """Exponential times on 24 months; of one arm a share `early` leaves at any moment before the end."""
+    rng = np.random.default_rng(seed)
+    arm = rng.integers(0, 2, n)
+    time = rng.exponential(18 / np.exp(log_ratio * arm))
+    leaves = np.where((arm == 1) & (rng.random(n) < early), rng.uniform(0, 24, n), 24.0)
+    return {"sex": arm, "months": np.minimum(time, leaves), "y": (time <= leaves).astype(int), "ward": arm * 0}
+
+
+@pytest.mark.parametrize("early", [0.0, 0.4, 0.8])
+def test_hazard_ratios_are_near_those_of_exact_times_whoever_leaves_when(early: float) -> None:
+    """400,000 records; the maximum of Cox's partial likelihood of one covariate, from the exact times."""
+    records = followed(400_000, 5, 0.6, early)
+    (found,) = answers_of(["cox(months, y, sex)"], records, None)
+    (ours,) = ratios(found).values()
+    order = np.argsort(-records["months"], kind="stable")
+    arm, died = records["sex"][order], records["y"][order] == 1
+    ones, zeros = np.cumsum(arm), np.cumsum(1 - arm)
+    beta = 0.0
+    for _ in range(20):
+        share = ones * math.exp(beta) / (ones * math.exp(beta) + zeros)
+        beta += float((arm - share)[died].sum() / (share * (1 - share))[died].sum())
+    assert ours.estimate is not None and math.log(ours.estimate) == pytest.approx(beta, abs=0.02)
+
+
+def test_exits_move_by_no_more_than_a_table() -> None:
+    """Every pair of some thousand records, in each norm, and as near as that."""
+    tables = Tables.of(COLUMNS, ["cox(months, y, sex, bins=3)"])
+    layout, rng, n = tables.layout, np.random.default_rng(1), 3000
+    values: dict[Any, Any] = {
+        field: rng.choice([-1, 0, 3.3, 8, 12.5, 16, 23.9, 24, 25, np.nan], n) if isinstance(field, Quantity)
+        else rng.integers(-2, len(field.levels), n) for field in layout.fields
+    }  # fmt: skip
+    rows = np.unique(layout.encode(Records(n, values), np.arange(n), n), axis=0).astype(float)
+    scale = layout.scales[0]
+    assert set(rows.sum(axis=1)) == {scale} and rows.min() >= 0
+    apart = np.sqrt(np.max(((rows[:, None] - rows) ** 2).sum(axis=2)))
+    claimed = layout.distance((1,))
+    assert 0.9999 * claimed.l2 < apart <= claimed.l2
+    assert np.abs(rows[:, None] - rows).sum(axis=2).max() == claimed.l1
+
+
+def test_hazard_ratios_as_questions() -> None:
+    records = followed(20_000, 3, 0.5, 0.3)
+    found = answers_of(["cox(months, y, sex)", "hr(months, y, sex, bins=6)"], records, 1.0, Level(about="population"))
+    for answer in found:
+        ((labels, number),) = ratios(answer).items()
+        assert labels == ("sex", "m") and number.low and number.high and number.low < math.exp(0.5) < number.high
+        assert number.high / number.low < 1.3
+    for line in ("cox(y, months, sex)", "hr(months, y, sex, ward)", "cox(months, y)", "cox(months, sex, strata=ward)"):
+        with pytest.raises(UsageError) as caught:
+            parse(line, COLUMNS)
+        assert set(str(caught.value).split("\n")[2].strip()) == {"^"}

@@ -217,12 +217,11 @@ class Regression(QuestionKind):
         query, columns = asking.query, asking.columns
         design, family = self.design(query, columns), self.family(query, columns)
         outcome = self.outcome(query, columns)
-        cells, missing, variance, alone = counts(asking, (*outcome, *design.columns))
+        tables, missing, variance, alone = self.cells_of(asking, outcome, design.columns)
         lines: list[Line] = []
         for g, group in enumerate(asking.groups):
-            table = self.shaped(cells[g])
-            flat = table.reshape(-1, table.shape[-1])
-            many = [("records", flat.sum(), variance * flat.size * self._merged(cells[g], flat)),
+            flat = tables[g]
+            many = [("records", flat.sum(), variance * flat.size * self.merged(outcome)),
                     ("incomplete records", missing[g], alone[g]), *self.events(flat, variance)]  # fmt: skip
             for name, value, v in many:
                 if np.isfinite(value):
@@ -231,10 +230,18 @@ class Regression(QuestionKind):
                       self._model(asking, family, design, flat, variance)]  # fmt: skip
         return asking.made(("term", "level"), lines, *self.notes(asking, design, outcome))
 
-    @staticmethod
-    def _merged(cells: Floats, flat: Floats) -> float:
-        """How many raw cells a family's cell is made of."""
-        return cells.size / flat.size
+    def cells_of(
+        self, asking: Asking, outcome: Sequence[Coded], covariates: Sequence[Coded]
+    ) -> tuple[list[Floats], Floats, float, Floats]:
+        """(covariates' combinations, J) counts of each group; (groups,) incomplete records; the variance of each count,
+        and that of incomplete ones (groups,)."""
+        cells, missing, variance, alone = counts(asking, (*outcome, *covariates))
+        shaped = [self.shaped(each) for each in cells]
+        return [each.reshape(-1, each.shape[-1]) for each in shaped], missing, variance, alone
+
+    def merged(self, outcome: Sequence[Coded]) -> float:
+        """How many cells that were opened one of the family's has."""
+        return 1.0
 
     def events(self, flat: Floats, variance: float) -> list[tuple[str, float, float]]:
         """(name, how many, variance) of what is counted besides records."""
