@@ -4,13 +4,15 @@
     python -m dpmpc.benchmarks.stats coverage --data adult --repeat 200
     python -m dpmpc.benchmarks.stats joint --data adult --repeat 200
     python -m dpmpc.benchmarks.stats survival --trials 5000
+    python -m dpmpc.benchmarks.stats effects --repeat 1000
     python -m dpmpc.benchmarks.stats timing
     python -m dpmpc.benchmarks.stats language --lines 100000
 
 `search` makes random sets of questions and looks for two records whose vectors lie farther apart than claimed.
 `coverage` counts how often intervals hold the truth (`stats_coverage`), `joint` does so where one plan asks, trains and
 evaluates (`stats_study`).
-`survival` does so where it is hardest (`stats_survival`). `timing` measures one release (`stats_timing`).
+`survival` does so where it is hardest (`stats_survival`). `effects` is about ratios of models (`stats_effects`).
+`timing` measures one release (`stats_timing`).
 `language` reads lines of a generator, right and wrong ones (`stats_language`). `lines` prints what docs/statistics.md
 says of files that `coverage --out` and `survival --out` wrote (`stats_docs`).
 """
@@ -23,6 +25,7 @@ import numpy as np
 
 from dpmpc.benchmarks.stats_coverage import adult, made, run
 from dpmpc.benchmarks.stats_docs import lines
+from dpmpc.benchmarks.stats_effects import effects
 from dpmpc.benchmarks.stats_language import lines_hold
 from dpmpc.benchmarks.stats_study import run as joint
 from dpmpc.benchmarks.stats_survival import run as survived
@@ -215,6 +218,13 @@ def main() -> None:
     survival.add_argument("--n", type=int, nargs="+", default=[500, 2000, 20000])
     survival.add_argument("--epsilon", type=float, nargs="+", default=[0.3, 1.0])
     survival.add_argument("--out", type=Path, help="a CSV file: its rows of the same cells are replaced")
+    ratios = commands.add_parser("effects")
+    ratios.add_argument("--repeat", type=int, default=1000)
+    ratios.add_argument("--n", type=int, nargs="+", default=[2000, 5000, 20000])
+    ratios.add_argument("--epsilon", type=float, nargs="+", default=[0.3, 1.0])
+    ratios.add_argument("--only", nargs="+", default=(), metavar="SETTING")
+    ratios.add_argument("--seed", type=int, default=1)
+    ratios.add_argument("--out", type=Path, help="a folder for effects.csv")
     timing = commands.add_parser("timing")
     timing.add_argument("--data-dir", type=Path, help="of adult [$DPMPC_DATA]")
     timing.add_argument("--only", nargs="+", default=(), choices=tuple(LIMITS))
@@ -244,6 +254,8 @@ def _do(asked: argparse.Namespace) -> None:
     elif asked.command == "survival":
         if survived(asked.trials, tuple(asked.n), tuple(asked.epsilon), asked.out):
             raise SystemExit("some tests reject too often, or some late intervals hold the truth too rarely")
+    elif asked.command == "effects":
+        effects(asked.out, asked.repeat, asked.n, asked.epsilon, asked.only, asked.seed)
     elif asked.command == "timing":
         if timed(asked.only, asked.rows, asked.data_dir):
             raise SystemExit("some releases take more than is asked of them")

@@ -79,15 +79,25 @@ def _line(draw: random.Random, columns: Columns) -> str:
     groups = [c for c in columns.columns if isinstance(c, Category) and c.levels]
     what = draw.choice(QUESTION_KINDS.names())
     kind = QUESTION_KINDS[what]
-    pool = numbers if kind.numbers else [*numbers, *(word(c.name) for c in groups)]
+    named = [word(c.name) for c in groups]
+    pool = numbers if kind.numbers else named if kind.numbers is False else [*numbers, *named]
     parts = draw.sample(pool, min(len(pool), max(kind.least, draw.randint(0, min(kind.most, 3)))))
     if what == "km" and groups:
         parts = [draw.choice(numbers), word(draw.choice(groups).name)]
+    if what in ("logit", "ordinal", "poisson") and groups:
+        two = [word(c.name) for c in groups if len(c.levels) == 2 or (what == "ordinal" and len(c.levels) > 1)]
+        first = draw.choice(numbers if what == "poisson" else two or named)
+        rest = [part for part in pool if part != first]
+        parts = [first, *draw.sample(rest, min(len(rest), draw.randint(1, 3)))]
+    if what in ("cox", "hr") and groups:
+        event = draw.choice(named)
+        rest = [part for part in named if part != event] or named
+        parts = [draw.choice(numbers), event, draw.choice(rest)]
     if what == "evaluate":
         parts = [_MODEL]
     if what == "quantiles":
         parts += draw.sample(("0.1", ".25", "0.5", "1e-5", "0.9", draw.choice(_NUMBERS)), draw.randint(0, 3))
-    parts += [f"{name}={_value(draw, what, name)}" for name in kind.options if draw.random() < 0.3]
+    parts += [f"{name}={_value(draw, what, name, named)}" for name in kind.options if draw.random() < 0.3]
     line = what + (f"({', '.join(parts)})" if parts else "")
     if groups and draw.random() < 0.4:
         line += f" by {word(draw.choice(groups).name)}"
@@ -97,8 +107,10 @@ def _line(draw: random.Random, columns: Columns) -> str:
     return line + (f" weight={draw.choice(('2', '0.5', '1', '1e-7', *_NUMBERS))}" if draw.random() < 0.2 else "")
 
 
-def _value(draw: random.Random, what: str, name: str) -> str:
+def _value(draw: random.Random, what: str, name: str, groups: list[str]) -> str:
     match name:
+        case "strata" if groups:
+            return draw.choice(groups)
         case "cuts":
             return f"[{', '.join(draw.choices(_NUMBERS, k=draw.randint(1, 3)))}]"
         case "range":

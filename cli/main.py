@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import difflib
 import importlib
 import importlib.util
 import io
@@ -10,6 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +110,15 @@ class _Lazy(click.Group):
         _name_paths(command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            said = f"; did you mean {near[0]}?" if near else ""
+            ctx.fail(f"no such command {args[0]!r}{said}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         installed = self.list_commands(ctx)
         others = [(name, each.get_short_help_str(80)) for name, each in _others().items() if name not in COMMANDS]
@@ -128,8 +139,9 @@ def group(ctx: click.Context, debug: bool) -> None:
     noisy sum is opened. Start with:
 
     \b
-      dpmpc train --data breast-cancer --owners 5 --epsilon 1 \\
-        --delta 1e-4 -M 3 --out runs/demo
+      dpmpc example hospitals
+      dpmpc train --csv hospitals.csv --target readmitted \\
+        --owners-column site --epsilon 1 --delta 1e-5 --out demo
     """
 
 
@@ -175,7 +187,7 @@ def program() -> None:
 
 def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[str]], None]) -> Any:
     """`stopped`: has a signal's number when that ends the command."""
-    debug = "--debug" in arguments
+    debug, last_line = "--debug" in arguments, partial(_last_line, arguments)
     try:
         if arguments[:1] and arguments[0] in _START and not _ALONE & {word.partition("=")[0] for word in arguments}:
             start(PRELOAD)
@@ -186,7 +198,7 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
             raise
         from dpmpc.cli.settings import spelling
 
-        _last_line(f"error: {owner_text(error, spelling)}", code=error.code, setting=error.setting)
+        last_line(f"error: {owner_text(error, spelling)}", code=error.code, setting=error.setting)
         sys.exit(error.exit_code)
     except (OSError, MemoryError) as error:
         said = machine_text(error)
@@ -194,12 +206,12 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
             raise
         from dpmpc.cli.settings import spelling
 
-        _last_line(f"error: {spelt(said, spelling)}")
+        last_line(f"error: {spelt(said, spelling)}")
         sys.exit(1)
     except ModuleNotFoundError as error:
         if debug or (error.name or "").partition(".")[0] != "sklearn":
             raise
-        _last_line("error: this needs scikit-learn, which is not installed; pip install scikit-learn")
+        last_line("error: this needs scikit-learn, which is not installed; pip install scikit-learn")
         sys.exit(UsageError.exit_code)
     except click.ClickException as error:
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -208,21 +220,34 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
         context = getattr(error, "ctx", None)
         where = context.command_path if context is not None else "dpmpc"
         rule = " ".join(error.format_message().split())  # choices that are missing stand on lines of their own
-        _last_line(f"error: {rule.rstrip('.')}; see {where} --help")
+        param = getattr(error, "param", None)
+        name = None if param is None else param.name
+        last_line(f"error: {rule.rstrip('.')}; see {where} --help", code=UsageError.code, setting=name)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         by, code = ("SIGTERM", 143) if stopped else ("the user", 130)
-        _last_line(f"error: stopped by {by}; finished iterations are kept")
+        last_line(f"error: stopped by {by}; finished iterations are kept")
         sys.exit(code)
 
 
-def _last_line(text: str, **fields: Any) -> None:
-    """The text on standard error; with `fields` that a program may read, where logs are JSON."""
+def _last_line(arguments: Sequence[str], text: str, code: str = DpmpcError.code, setting: str | None = None) -> None:
+    """The text on standard error; where logs or what the command prints are JSON, as a JSON object with the code of the
+    rule that was broken and the setting that it is about."""
     from dpmpc.show.terminal import harmless
 
     lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ... {line[-_END:]}" for line in text.split("\n"))
     text = harmless("\n".join(lines))  # a value in it may be anybody's
-    click.echo(logs.json_line(text, **fields) if logs.as_json() else text, err=True)
+    as_json = logs.as_json() or _prints_json(arguments)
+    click.echo(logs.json_line(text, code=code, setting=setting) if as_json else text, err=True)
+
+
+def _prints_json(arguments: Sequence[str]) -> bool:
+    """Whether the command was asked to print JSON (where `--json` names a file it prints a table)."""
+    if "--json" not in arguments:
+        return False
+    command = group.get_command(click.Context(group), arguments[0])
+    params = () if command is None else command.params
+    return any(isinstance(each, click.Option) and each.is_flag and "--json" in each.opts for each in params)
 
 
 @contextlib.contextmanager

@@ -33,10 +33,10 @@ def run_command(**given: Any) -> None:
 
     \b
     Examples:
-      dpmpc train --data breast-cancer --owners 5 --epsilon 1 --delta 1e-4 -M 3 --out runs/demo
+      dpmpc example hospitals       made-up records to try it on
+      dpmpc train --csv hospitals.csv --target readmitted --owners-column site --epsilon 1 --delta 1e-5 --out demo
       dpmpc train --data adult --data-dir DIR --owners 100 --method output --epsilon 0.5 -M 3 --out runs/adult
-      dpmpc train --csv hospital.csv --target outcome --owners-column site --epsilon 1 --delta 1e-5 -M 3 --out runs/mine
-      dpmpc train --resume runs/demo
+      dpmpc train --resume demo
     """
     with importing():
         from dpmpc.cli.progress import make_progress

@@ -11,9 +11,11 @@ A bug in dpmpc is an AssertionError or any other exception; these are the ones t
 
 import errno
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from datetime import date
+from pathlib import PurePath
+from typing import Any, TypeVar
 
 _NAMED = re.compile(r"<<([a-z_]+)(?:=(.*?))?>>(?!>)")
 _SEVERAL = re.compile(rf"{_NAMED.pattern}(?: / {_NAMED.pattern})*")  # any of them would do
@@ -61,6 +63,20 @@ CODES = {  # what an error's `code` says was broken
     "cheat": "the checks of what parties do hold",
     "owner": "the checks of an owner's shares hold",
 }
+
+
+Sayable = str | int | float | date | PurePath | type | Sequence[str] | Sequence[int] | Sequence[float] | None
+Said = TypeVar("Said", bound=Sayable)
+
+
+def sayable(value: Said) -> Said:
+    """The value, which anybody may read: the name of a column, a file, a type or a setting; what a schema or a user
+    says; a number of settings; the size of what is public. Never what was read off a record. In modules that read
+    records every error but a `RecordError` says nothing else, and a test holds that. Errors: TypeError for `Private`
+    words, for what an array held and for an exception, whose text may quote a record."""
+    if isinstance(value, Private | BaseException) or type(value).__module__ == "numpy":
+        raise TypeError(f"an error that anybody reads says no {type(value).__name__}; raise a RecordError")
+    return value
 
 
 class Private:
@@ -119,7 +135,8 @@ class DpmpcError(Exception):
 
     @property
     def setting(self) -> str | None:
-        """The name of the setting that it is about; None for none."""
+        """The name of the setting that it is about; None for none. Public: of words that may quote a record, where a
+        value could be marked as a setting is, nothing is read."""
         found = _NAMED.search(self.message)
         return self._setting or (found[1] if found else None)
 
@@ -173,11 +190,6 @@ class RecordError(UsageError):
     @property
     def to_owner(self) -> str:
         return self.private.to_owner()
-
-    @property
-    def setting(self) -> str | None:
-        found = _NAMED.search(self.to_owner)
-        return super().setting or (found[1] if found else None)
 
     def reword(self, say: Callable[[str], str]) -> None:
         super().reword(say)

@@ -2,10 +2,11 @@
 
 import dataclasses
 import functools
+import importlib
 import operator
 import re
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 
@@ -31,6 +32,21 @@ class cached_property(functools.cached_property[T]):
         if name not in values:
             values[name] = self.func(instance)
         return values[name]
+
+
+def exports(
+    package: str, homes: Mapping[str, str], first: Callable[[], object] = lambda: None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose public names are imported when they are first used: `homes` has
+    each one's module. `first`: what a name needs before; it may refuse."""
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        first()
+        return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+
+    return get, lambda: sorted(homes)
 
 
 class _Regex:

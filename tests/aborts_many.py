@@ -56,8 +56,8 @@ class Streams:
     def __init__(self, party: int, run: int) -> None:
         self._party, self._run = party, run
 
-    def between(self, *name: Any) -> Prg:
-        return Prg(b"aborts", self._run, *name)
+    def between(self, purpose: Any, *of: Any) -> Prg:
+        return Prg(b"aborts", self._run, purpose.name, *of)
 
     def own(self) -> Prg:
         return Prg(b"own", self._run, self._party)

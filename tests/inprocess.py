@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.mpc.numbers.domains import Domain
 from dpmpc.mpc.numbers.field import subsets
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.parties.mesh import Channel
@@ -61,9 +62,9 @@ class LocalSession:
     def channel(self, ident: int) -> Channel:
         return Channel(self, ident)  # type: ignore[arg-type]
 
-    def stream(self, subset: Subset, *domain: Any) -> Any:
+    def stream(self, subset: Subset, domain: Domain, *of: int) -> Any:
         assert self.party in subset
-        return self.network.make_stream(subset, *domain)
+        return self.network.make_stream(subset, domain.name, *of)
 
 
 class LocalPeer:

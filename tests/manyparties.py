@@ -9,6 +9,7 @@ from inprocess import Network
 from numpy.typing import NDArray
 
 from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.domains import Domain
 from dpmpc.mpc.numbers.mersenne import Mersenne
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.shamir.engine import CHUNK, ManyEngine
@@ -28,8 +29,8 @@ class Streams:
     def __init__(self, party: int, make: MakeStream) -> None:
         self._party, self._make = party, make
 
-    def between(self, purpose: str, dealer: int, receiver: int) -> Any:
-        return self._make((purpose, dealer, receiver))
+    def between(self, purpose: Domain, dealer: int, receiver: int) -> Any:
+        return self._make((purpose.name, dealer, receiver))
 
     def own(self) -> Any:
         return self._make(("own", self._party))

@@ -1,12 +1,16 @@
 """What an error says beside its sentence: a code, a setting; and what it says to whom."""
 
 import ast
+import datetime
 import json
 import pickle
+import re
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dpmpc
@@ -27,11 +31,12 @@ from dpmpc.errors import (
     owner_text,
     public_text,
     reworded,
+    sayable,
     to_event,
 )
 from dpmpc.estimators.errors import EstimatorError, as_value_errors
 from dpmpc.mpc.transport.abort_reason import public_reason
-from dpmpc.processes.status import Status
+from dpmpc.processes.status import Status, read_state
 from dpmpc.processes.worker import run_role
 
 ROOT = Path(__file__).parents[1] / "dpmpc"
@@ -90,7 +95,9 @@ def test_code_and_setting_stay_however_an_error_is_passed_on(error: DpmpcError) 
 def test_a_setting_is_the_first_that_the_sentence_names_or_what_is_stated() -> None:
     assert EVERY[0].setting == "parties" and EVERY[1].setting is None
     assert UsageError("no name", setting="out").setting == "out"
-    assert PRIVATE.setting == "drop"
+    marked = RecordError("a target is a number; row 3 has '<<jane>>'; mend it", "a target is no number; see <<target>>")
+    assert PRIVATE.setting is None and marked.setting == "target"
+    assert "jane" not in json.dumps({**to_event(marked), "private": None})
 
 
 @pytest.mark.parametrize(
@@ -124,6 +131,29 @@ def test_a_command_with_json_lines_ends_with_code_and_setting(capsys: pytest.Cap
     assert end.value.code == 2 and (line["code"], line["setting"], line["level"]) == ("range", "epsilon", "error")
 
 
+def test_a_command_that_prints_json_fails_in_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for words, code, setting in (
+        (["status", "--json", str(tmp_path)], "usage", None),
+        (["advise", "--json", "--epsilon", "x"], "usage", "epsilon"),
+        (["budget", "--json", "--no-such-option"], "usage", None),
+    ):
+        with pytest.raises(SystemExit) as end:
+            main(words)
+        line = json.loads(capsys.readouterr().err.splitlines()[-1])
+        assert end.value.code == 2 and line["text"].startswith("error: "), words
+        assert (line["code"], line["setting"]) == (code, setting)
+    with pytest.raises(SystemExit):
+        main(["status", str(tmp_path)])
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_a_status_has_code_and_setting_of_the_end(tmp_path: Path) -> None:
+    with pytest.raises(UsageError), Status(tmp_path / "party_0.status.json", "party 0"):
+        raise EVERY[0]
+    state = read_state(tmp_path / "party_0.status.json")
+    assert state is not None and (state.code, state.setting) == ("range", "parties")
+
+
 # -- who may read what -------------------------------------------------------------------------------------------------
 def test_words_that_may_quote_a_record_have_no_text() -> None:
     words = Private(SECRET)
@@ -152,6 +182,44 @@ def test_an_error_of_records_says_to_anybody_what_quotes_none() -> None:
         assert "Jane" not in public_reason("owner 3", error)
         assert SECRET in "".join(traceback.format_exception(error))
     assert public_text(RecordError(SECRET)) == "the records of an owner do not fit; its own screen says why"
+
+
+ALWAYS = re.compile(r"_?[A-Z][A-Z_]*|__name__|.*\.(name|strerror|shape|dtype|__name__)|len\(.*\)|.*[A-Z] >> 20")
+
+
+def said_in_public(tree: ast.Module, anybody: set[str]) -> Iterator[tuple[int, str]]:
+    """(line, expression) of what raises of public errors, `anybody`, put into their texts without `sayable`, but for
+    constants, names by attribute, shapes and lengths."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            if ast.unparse(node.exc.func).split(".")[-1] not in anybody:
+                continue
+            for part in ast.walk(node.exc):
+                if isinstance(part, ast.FormattedValue):
+                    what = ast.unparse(part.value)
+                    if not what.startswith("sayable(") and not ALWAYS.fullmatch(what):
+                        yield part.lineno, what
+
+
+def test_where_records_are_read_a_public_error_says_what_is_sayable_and_nothing_else() -> None:
+    anybody, seen, wrong = {kind.__name__ for kind in kinds() if not issubclass(kind, RecordError)}, 0, []
+    for path in MODULES:
+        if path.relative_to(ROOT.parent).parts[1] in ("intake", "records", "estimators"):
+            text = path.read_text(encoding="utf-8")
+            seen += text.count("{sayable(")
+            wrong += [(path.name, *each) for each in said_in_public(ast.parse(text), anybody)]
+    assert wrong == [] and seen > 150
+    bad = ast.parse("raise UsageError(f'a target is a number; {value!r}')")
+    assert [what for _, what in said_in_public(bad, anybody)] == ["value"]
+
+
+def test_what_was_read_off_a_record_is_not_sayable() -> None:
+    for value in ("age", 3, 2.5, Path("a.csv"), ["a", "b"], dict, None, datetime.date(2020, 1, 1)):
+        assert sayable(value) is value
+    for value in (Private(SECRET), ValueError(SECRET), np.float64(71.5), np.str_("Jane"), np.array([1])):
+        with pytest.raises(TypeError) as refused:
+            sayable(value)  # type: ignore[type-var]
+        assert "Jane" not in str(refused.value)
 
 
 def test_words_for_an_owner_are_taken_out_for_its_surfaces_alone() -> None:

@@ -189,7 +189,7 @@ from pathlib import Path
 import numpy as np
 import dpmpc
 from dpmpc.estimators import PrivateLogisticRegression
-from dpmpc.extend import plan_of
+from dpmpc.extend import Here, outcome_of, plan_of
 from my_dpmpc.source import Halves
 
 if __name__ == "__main__":
@@ -205,9 +205,16 @@ if __name__ == "__main__":
     fit.fit(X, (X[:, 0] > 0).astype(int))
     assert fit.report_["privacy"]["law"] == "double-laplace" and np.isfinite(fit.coef_).all()
     plan = plan_of(Halves(("a", "b"), (0.5, 0.5)), (40, 50), data_id="halves", **law)
-    with dpmpc.Aggregator.of_plan(plan) as aggregator:
-        mean = aggregator.mean(np.array([[0.25, 0.5], [0.75, 0.5]]))
-    assert np.abs(mean - [(40 * 0.25 + 50 * 0.75) / 90, 0.5]).max() < 0.1, mean
+    folder = Path(sys.argv[1]) / "halves"
+    with dpmpc.Aggregator.of_plan(plan, Here(out=folder)) as aggregator:
+        release = aggregator.open(np.array([[0.25, 0.5], [0.75, 0.5]]))
+        aggregator.finish()
+    found = outcome_of(plan, release, folder)
+    numbers = [line.number for line in found.answers[0].lines]
+    truth = [(40 * 0.25 + 50 * 0.75) / 90, 0.5]
+    assert np.abs(np.array([n.estimate for n in numbers]) - truth).max() < 0.1, numbers
+    assert all(n.low < n.estimate < n.high for n in numbers)
+    assert "upper halves" in (folder / "answers.html").read_text() and (folder / "opened.json").exists()
     if importlib.util.find_spec("flwr") is not None:
         from tests.flower import test_flower as flower
         folder = flower.plan(Path(sys.argv[1]) / "plan", law="double-laplace")
@@ -221,6 +228,8 @@ def test_law_method_and_source_run_from_python(tmp_path: Path) -> None:
     """Through parties and in the clear, in an estimator, in a Flower app. At this epsilon noise moves a mean by its
     bound with probability below 1e-9: it is 25 scales away, of the widest noise here."""
     assert program(tmp_path, SURFACES, str(tmp_path)) == "all ran"
+    made = with_toys("report", tmp_path / "halves")
+    assert made.returncode == 0 and "Shares of the upper halves" in (tmp_path / "halves" / "report.html").read_text()
 
 
 def test_a_source_is_sent_and_opened_over_several_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
 """scikit-learn estimators whose models are private: owners' gradients or models added up, with noise, by parties."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dpmpc.lazy import exports
 from dpmpc.records.scikit import scikit_learn
 
 if TYPE_CHECKING:
@@ -19,11 +19,5 @@ _HOMES = {
     "PrivateRidge": "regression",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """A name on its first use: whoever imports the package alone does not import scikit-learn. Errors: UsageError where
-    it is not installed."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    scikit_learn("dpmpc.estimators needs")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+# Whoever imports the package alone does not import scikit-learn.
+__getattr__, __dir__ = exports(__name__, _HOMES, lambda: scikit_learn("dpmpc.estimators needs"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.errors import sayable
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
 from dpmpc.intake.fields import declared
 from dpmpc.intake.objects import is_spread, plain_pandas
@@ -45,7 +46,7 @@ def frame_of(X: Any) -> Frame:
     columns of one name; a column with several values a record."""
     names = list(X.column_names if hasattr(X, "column_names") else X.columns)
     if (own := len({str(name) for name in names})) < len(names):
-        raise EstimatorError(f"columns have names of their own; {len(names)} columns have {own}; rename them")
+        raise EstimatorError(f"columns have names of their own; {len(names)} columns have {sayable(own)}; rename them")
     if type(X).__module__.split(".")[0] == "pandas":
         X = plain_pandas(X)
     return {str(name): column_of(X[name], str(name)) for name in names}
@@ -62,7 +63,7 @@ def column_of(values: Any, name: str = TARGET) -> Any:
     values."""
     column = declared(values)
     if column.ndim != 1:
-        raise EstimatorError(f"a column has one value a record; '{name}' has shape {column.shape}; mend it")
+        raise EstimatorError(f"a column has one value a record; '{sayable(name)}' has shape {column.shape}; mend it")
     if column.dtype.kind in "iuf":
         return column.astype(np.float64)
     if column.dtype.kind == "m":
@@ -87,7 +88,9 @@ def make_schema(X: Frame, bounds: Any, target: Target, public: bool, one: bool, 
         low, high = np.array([read_range(values) for values in X.values()]).T
     elif isinstance(bounds, Mapping):
         if absent := [name for name in X if name not in bounds]:
-            raise EstimatorError(f"bounds must cover every column; {', '.join(absent[:8])} not there; add them")
+            raise EstimatorError(
+                f"bounds must cover every column; {sayable(', '.join(absent[:8]))} not there; add them"
+            )
         low, high = np.array([[float(bounds[name][k]) for name in X] for k in (0, 1)])
     else:
         low, high = _pair(bounds, len(X))
@@ -113,7 +116,8 @@ def _pair(bounds: Any, d: int) -> tuple[Floats, Floats]:
         low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), (d,)) for side in bounds)
     except (TypeError, ValueError):
         raise EstimatorError(
-            f"bounds are (low, high), numbers or one for each of {d} columns, or a mapping from columns to [low, "
+            f"bounds are (low, high), numbers or one for each of {sayable(d)} columns, or a mapping from columns to "
+            "[low, "
             f"high]; got {type(bounds).__name__}; mend them"
         ) from None
     return low, high
@@ -170,11 +174,11 @@ def weights_of(sample_weight: Any, bound: float, n: int) -> Floats | None:
     if sample_weight is None:
         return None
     if not (isinstance(bound, int | float) and 0 < bound < np.inf):
-        raise EstimatorError(f"a bound of weights is a positive number; got {bound!r}; mend weight_bound")
+        raise EstimatorError(f"a bound of weights is a positive number; got {sayable(bound)!r}; mend weight_bound")
     w = np.asarray(sample_weight, dtype=np.float64)
     if w.shape != (n,):
         raise EstimatorError(
-            f"sample_weight has one weight for each record, shape ({n},); got shape {w.shape}; mend it"
+            f"sample_weight has one weight for each record, shape ({sayable(n)},); got shape {w.shape}; mend it"
         )
     if not ((w >= 0) & (w <= bound)).all():
         raise EstimatorRecordError(
@@ -190,7 +194,9 @@ def owner_codes(owners: Any, n: int) -> Ints:
         return np.zeros(n, dtype=np.int64)
     names = declared(owners)
     if names.shape != (n,):
-        raise EstimatorError(f"owners say whose each record is, shape ({n},); got shape {names.shape}; mend owners")
+        raise EstimatorError(
+            f"owners say whose each record is, shape ({sayable(n)},); got shape {names.shape}; mend owners"
+        )
     if names.dtype.kind == "O":
         if any(name is None for name in names):
             raise EstimatorError("every record has an owner; one has none; fill it in")
@@ -230,7 +236,8 @@ def schema_classes(target: Target, y: Any) -> Any:
         return np.array([float(name) for name in names]).astype(kind) if kind.kind in "iuf" else np.array(names)
     except (ValueError, KeyError):
         raise EstimatorError(
-            f"the schema's classes are {', '.join(names[:4])}; the labels are {kind} values; mend y, or state classes="
+            f"the schema's classes are {sayable(', '.join(names[:4]))}; the labels are {sayable(str(kind))} values; "
+            "mend y, or state classes="
         ) from None
 
 

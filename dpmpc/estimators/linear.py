@@ -16,6 +16,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from dpmpc.errors import UsageError, sayable
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError, as_value_errors
 from dpmpc.estimators.fitting import Fitted, Given, fit_records
 from dpmpc.estimators.frames import (
@@ -169,15 +170,19 @@ class PrivateLinear(BaseEstimator):
 
     @property
     def additive_(self) -> Additive:
-        """The fitted model as one curve a column, to write as JSON, to predict by, to explain. Errors: EstimatorError
-        for a basis that is not additive."""
+        """The fitted model as one curve a column, to write as JSON, to predict by, to explain. A model with another
+        basis has no such attribute."""
         check_is_fitted(self)
-        with as_value_errors():
+        try:
             return Additive.of(self.schema_, self._theta, self.class_weights_)
+        except UsageError as error:
+            raise AttributeError(str(error)) from None
 
     def plot(self, path: Path | str) -> Path:
-        """Writes a page with a picture of each curve. Errors: as of `additive_`."""
-        return plot(self.additive_, path, str(self.data_id))
+        """Writes a page with a picture of each curve. Errors: EstimatorError for a basis that is not additive."""
+        check_is_fitted(self)
+        with as_value_errors():
+            return plot(Additive.of(self.schema_, self._theta, self.class_weights_), path, str(self.data_id))
 
     def __getstate__(self) -> dict[str, Any]:
         """As scikit-learn's, with the folder in which this process counts: a worker counts there too."""
@@ -219,7 +224,7 @@ def _finite(columns: Frame) -> Frame:
     """The columns. Errors: one has an infinite value."""
     for name, column in columns.items():
         if column.dtype.kind == "f" and np.isinf(column).any():
-            raise EstimatorError(f"values are finite numbers, or missing; '{name}' has infinity; mend it")
+            raise EstimatorError(f"values are finite numbers, or missing; '{sayable(name)}' has infinity; mend it")
     return columns
 
 
@@ -322,7 +327,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         if len(self.classes_) < 2:
             raise EstimatorError(
                 f"a classifier needs at least 2 classes; got {len(self.classes_)} "
-                f"class{'es' * (len(self.classes_) != 1)}; state them with classes="
+                f"class{sayable('es' * (len(self.classes_) != 1))}; state them with classes="
             )
         there_codes, unknown = codes_of(y[there], self.classes_.tolist())
         if unknown is not None:
@@ -333,7 +338,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         target = label_target(self.classes_.tolist())
         if schema is not None and len(self.classes_) != schema.classes:
             raise EstimatorError(
-                f"classes and schema must agree; there are {len(self.classes_)} and {schema.classes}; mend one of them"
+                f"classes and schema must agree; there are {len(self.classes_)} and {sayable(schema.classes)}; mend "
+                "one of them"
             )
         codes = np.zeros(len(y), dtype=np.int64)
         codes[there] = there_codes

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.errors import sayable
 from dpmpc.estimators.errors import EstimatorError
 from dpmpc.estimators.frames import is_frame
 from dpmpc.intake.fields import texts_of
@@ -47,7 +48,8 @@ def ids_of(estimator: Any, column: Any, given: Any, n: int) -> Any:
     the frame's, `given`: those of `fit`. Errors: both or none are here, or not one for each record."""
     if column is not None and given is not None:
         raise EstimatorError(
-            f"ids of persons come once; X has a column {estimator.person!r} and fit was given person= too; leave one "
+            f"ids of persons come once; X has a column {sayable(estimator.person)!r} and fit was given person= too; "
+            "leave one "
             "out"
         )
     ids = given if column is None else column
@@ -61,7 +63,9 @@ def ids_of(estimator: Any, column: Any, given: Any, n: int) -> Any:
         return None
     shape = np.shape(ids) if hasattr(ids, "__array__") else (len(ids),)
     if shape != (n,):
-        raise EstimatorError(f"person has one id for each record, shape ({n},); got shape {shape}; mend it")
+        raise EstimatorError(
+            f"person has one id for each record, shape ({sayable(n)},); got shape {sayable(shape)}; mend it"
+        )
     return texts_of(ids)
 
 

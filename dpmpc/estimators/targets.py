@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.errors import sayable
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
 from dpmpc.estimators.frames import TARGET, Frame, column_of
 from dpmpc.intake.fields import field, gone, texts_of
@@ -153,6 +154,8 @@ def _read(values: Any, name: str, columns: Frame, spelling: Spelling) -> Floats:
     """Texts as numbers; NaN where one is missing, infinite where it is no number."""
     with opened({**columns, name: values}, spelling=spelling) as (table, _):
         if table[name].kind not in ("text", "number"):
-            raise EstimatorError(f"targets of a regression are numbers; these are {table[name].type}; convert them")
+            raise EstimatorError(
+                f"targets of a regression are numbers; these are {sayable(table[name].type)}; convert them"
+            )
         check_spelled(look(table, target=name)[0])
         return np.concatenate([each for (each,) in table.blocks([value_sql(table, name)])])

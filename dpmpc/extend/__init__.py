@@ -21,6 +21,7 @@ package trusts it as this one: its law's price and its method's sensitivity are 
 tests try to refute them; they prove nothing.
 """
 
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.of_source import plan_of
 from dpmpc.circuits.alias import AliasTable
 from dpmpc.circuits.sampler import OverField, Sampler
@@ -30,6 +31,7 @@ from dpmpc.extend.backends import check_backend
 from dpmpc.extend.failed import ConformanceError
 from dpmpc.extend.laws import check_law
 from dpmpc.extend.methods import check_method
+from dpmpc.extend.outcomes import outcome_of
 from dpmpc.extend.questions import check_question
 from dpmpc.extend.sources import check_source
 from dpmpc.extend.tasks import check_task
@@ -84,6 +86,7 @@ __all__ = [
     "Floats",
     "Following",
     "Forest",
+    "Here",
     "Holder",
     "Increasing",
     "Ints",
@@ -140,6 +143,7 @@ __all__ = [
     "gradient_sensitivity",
     "linear",
     "of_means",
+    "outcome_of",
     "owner_sensitivity",
     "plan_of",
     "project",

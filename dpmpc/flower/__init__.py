@@ -6,8 +6,9 @@ are the same for questions about clients' records. Flower is an extra, `dpmpc[fl
 plans and parties do without it.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpmpc.lazy import exports
 
 if TYPE_CHECKING:
     from dpmpc.flower.mod import private_mod
@@ -44,9 +45,5 @@ _HOMES = {
     "private_answers": "questions",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """A name on its first use: whoever imports the package alone does not import Flower."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+# Whoever imports the package alone does not import Flower.
+__getattr__, __dir__ = exports(__name__, _HOMES)

@@ -3,18 +3,14 @@
 It imports nothing of the package but errors, lazy and folders.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpmpc.lazy import exports
 
 if TYPE_CHECKING:
     from dpmpc.intake.spelling import Spelling
 
 __all__ = ["Spelling"]
 
-
-def __getattr__(name: str) -> Any:
-    """A name on its first use: a party, which reads no records, does not import DuckDB."""
-    if name != "Spelling":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from dpmpc.intake.spelling import Spelling
-
-    return Spelling
+# A party, which reads no records, does not import DuckDB.
+__getattr__, __dir__ = exports(__name__, {"Spelling": "spelling"})

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmpc.errors import RecordError, UsageError, number_of
+from dpmpc.errors import RecordError, UsageError, number_of, sayable
 from dpmpc.intake.encodings import likely, two_bytes
 from dpmpc.intake.engine import duckdb
 from dpmpc.intake.header_footer import SEPARATORS, check_first, check_last, declared, lines_of, surplus, without_last
@@ -65,7 +65,7 @@ def scan(path: Path, name: str) -> Scan:
                 if not way and position == 0 and (wide := two_bytes(chunk)):
                     raise _not_utf8(path, name, chunk.index(b"\0"), wide)
                 way = way or "save it as CSV in UTF-8"
-                raise UsageError(f"a data file is text; {name} holds binary bytes; {way}")
+                raise UsageError(f"a data file is text; {sayable(name)} holds binary bytes; {sayable(way)}")
             loose = loose or _is_loose(ended + chunk)
             ended = (ended + chunk[-2:])[-2:]
             pending = len(decoder.getstate()[0])
@@ -135,7 +135,7 @@ def transcoded(path: Path, name: str, encoding: str, folder: Path) -> Path:
         ) from None
     except OSError as error:
         raise UsageError(
-            f"records need room on the disk while they are read; {name}: {error.strerror}; free some"
+            f"records need room on the disk while they are read; {sayable(name)}: {error.strerror}; free some"
         ) from None
     return copy
 
@@ -147,7 +147,7 @@ def readable(path: Path) -> Path:
             return path
     except OSError as error:
         reason = error.strerror or "it cannot be read"
-        raise UsageError(f"a data file must be readable; {path}: {reason}; check the path") from None
+        raise UsageError(f"a data file must be readable; {sayable(path)}: {sayable(reason)}; check the path") from None
 
 
 # Files of records that are no tables here: a suffix, where the first bytes begin to say so and what they are, the way.
@@ -236,7 +236,7 @@ def open_csv(
         repair()
         table = replace(table, repair=None)
     if not table.rows("1", "LIMIT 1"):
-        raise UsageError(f"a table needs records; {name} has column names only; add rows")
+        raise UsageError(f"a table needs records; {sayable(name)} has column names only; add rows")
     return table
 
 
@@ -296,7 +296,7 @@ def _header(path: Path, name: str, separator: str, comment: str | None, header: 
     for row, line in _rows(islice(lines_of(path), above, None), name, separator, comment):
         if not (said and line + above == 1):
             return [bare(cell) for cell in row], line + above
-    raise UsageError(f"a CSV file starts with a row of column names; {name} is empty; check the file")
+    raise UsageError(f"a CSV file starts with a row of column names; {sayable(name)} is empty; check the file")
 
 
 def _rows(lines: Iterable[str], name: str, separator: str, comment: str | None) -> Iterator[tuple[list[str], int]]:
@@ -346,7 +346,7 @@ def _clean(path: Path, clean: Path, name: str, separator: str, comment: str | No
                 writer.writerow(row)
     except OSError as error:
         raise UsageError(
-            f"records need room on the disk while they are read; {name}: {error.strerror}; free some"
+            f"records need room on the disk while they are read; {sayable(name)}: {error.strerror}; free some"
         ) from None
     if odd:
         first, fields, *others = odd

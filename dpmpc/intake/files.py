@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, sayable
 from dpmpc.intake.csvfile import encoding_of, open_csv, other_kind, readable, scan, transcoded
 from dpmpc.intake.engine import duckdb, explained, registered
 from dpmpc.intake.packed import packing, unpack
@@ -86,7 +86,8 @@ def open_file(
     if not whole:
         if suffix not in _PARQUET:
             raise UsageError(
-                f"workers read partitions that are Parquet files; {name} is none; write it as Parquet, or leave "
+                f"workers read partitions that are Parquet files; {sayable(name)} is none; write it as Parquet, or "
+                "leave "
                 "<<executor>> out"
             )
         return replace(_parquet(path, connection), spelling=spelling)
@@ -183,7 +184,7 @@ def paths_of(source: str) -> list[Path]:
     else:
         return [path]
     if not found:
-        raise UsageError(f"<<records>> needs files; {source} has none of {KINDS}; check the path")
+        raise UsageError(f"<<records>> needs files; {sayable(source)} has none of {KINDS}; check the path")
     return sorted(found)
 
 
@@ -203,7 +204,7 @@ def _suffix(path: Path) -> str:
     if head == b"ARROW1":
         return ".arrow"
     way = other_kind(path) or "rename it, or use <<csv>>"
-    raise UsageError(f"a file's suffix says its kind ({KINDS}); {path.name} has none of them; {way}")
+    raise UsageError(f"a file's suffix says its kind ({KINDS}); {path.name} has none of them; {sayable(way)}")
 
 
 def _unpacked(path: Path, folder: Path) -> Path:
@@ -246,11 +247,12 @@ def described(relation: str, source: str, named: list[str] | None, connection: d
         lowered = Counter(name.lower() for name in named)
         double = sorted({name for name in named if lowered[name.lower()] > 1})
         raise UsageError(
-            f"column names differ in more than case; {source} has {', '.join(double[:6]) or 'others'}; rename them"
+            f"column names differ in more than case; {sayable(source)} has "
+            f"{sayable(', '.join(double[:6]) or 'others')}; rename them"
         )
     table = Table(source, tuple(Column(str(n), quoted(str(n)), str(t)) for n, t, *_ in found), relation, connection)
     if table.n == 0:
-        raise UsageError(f"a table needs records; {source} has none; add rows")
+        raise UsageError(f"a table needs records; {sayable(source)} has none; add rows")
     return table
 
 
@@ -276,7 +278,7 @@ def _json(path: Path, source: str, connection: duckdb.DuckDBPyConnection, *, lin
     except duckdb.Error as error:
         raise RecordError(explained(error, source), f"{source} cannot be read") from None
     if not rows:
-        raise UsageError(f"a table needs records; {source} has none; add rows")
+        raise UsageError(f"a table needs records; {sayable(source)} has none; add rows")
     return table
 
 
@@ -307,7 +309,8 @@ def pyarrow_module(name: str, source: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise UsageError(
-            f"Arrow data are read by pyarrow, which is not installed; {source} is one; pip install 'dpmpc[arrow]'"
+            f"Arrow data are read by pyarrow, which is not installed; {sayable(source)} is one; pip install "
+            "'dpmpc[arrow]'"
         ) from None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, sayable
 from dpmpc.intake.spelling import stating
 from dpmpc.lazy import regex
 
@@ -182,7 +182,7 @@ def without_last(path: Path, name: str, lines: int, folder: Path) -> Path:
     most some kilobytes; the disk is full."""
     texts, _ = _last_lines(path)
     if len(texts) < lines:
-        raise UsageError(f"<<footer>> is a number of last lines; {name} has not {lines}; correct it")
+        raise UsageError(f"<<footer>> is a number of last lines; {sayable(name)} has not {sayable(lines)}; correct it")
     copy = folder / f"{len(list(folder.iterdir()))}.cut"
     try:
         with path.open("rb") as file, copy.open("wb") as out:
@@ -190,6 +190,6 @@ def without_last(path: Path, name: str, lines: int, folder: Path) -> Path:
             out.truncate(texts[-lines][0])
     except OSError as error:
         raise UsageError(
-            f"records need room on the disk while they are read; {name}: {error.strerror}; free some"
+            f"records need room on the disk while they are read; {sayable(name)}: {error.strerror}; free some"
         ) from None
     return copy

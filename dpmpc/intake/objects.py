@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, sayable
 from dpmpc.folders import make_folder
 from dpmpc.intake.engine import duckdb, explained, registered
 from dpmpc.intake.fields import declared, texts_of
@@ -72,7 +72,7 @@ def plain_pandas(frame: Any) -> Any:
     for name, dtype in frame.dtypes.items():
         kind, of = type(dtype).__name__, getattr(getattr(dtype, "categories", None), "dtype", None)
         if getattr(dtype, "kind", "") == "c":
-            raise UsageError(f"columns hold numbers or texts; '{name}' has {dtype}; convert it")
+            raise UsageError(f"columns hold numbers or texts; '{sayable(name)}' has {sayable(dtype)}; convert it")
         if kind == "PeriodDtype":
             odd[name] = frame[name].dt.to_timestamp()
         elif "IntervalDtype" in (kind, type(of).__name__):
@@ -143,10 +143,12 @@ def _arrays(value: Mapping[Any, Any]) -> dict[str, Any]:
     arrays = {str(name): declared(column) for name, column in value.items()}
     shapes = {array.shape for array in arrays.values()}
     if len(shapes) != 1 or len(next(iter(shapes))) != 1:
-        raise UsageError(f"columns are equally long and have one dimension; got {sorted(shapes)[:4]}; make them so")
+        raise UsageError(
+            f"columns are equally long and have one dimension; got {sayable(str(sorted(shapes)[:4]))}; make them so"
+        )
     for name, array in arrays.items():
         if array.dtype.kind not in "OUSbiufMm":
-            raise UsageError(f"columns hold numbers or texts; '{name}' has {array.dtype}; convert it")
+            raise UsageError(f"columns hold numbers or texts; '{sayable(name)}' has {array.dtype}; convert it")
         if array.dtype.kind in "Mm" and np.datetime_data(array.dtype)[0] not in ("s", "ms", "us", "ns"):
             arrays[name] = array.astype(f"{array.dtype.kind}8[s]")  # others DuckDB does not know
         if array.dtype.kind == "S":
@@ -200,7 +202,8 @@ def _through_parquet(write: Any, connection: duckdb.DuckDBPyConnection, folder: 
         write(str(path))
     except OSError as error:
         raise UsageError(
-            f"records need room on the disk while they are read; {source}: {error.strerror or error}; free some"
+            f"records need room on the disk while they are read; {sayable(source)}: "
+            f"{sayable(error.strerror)}; free some"
         ) from None
     except duckdb.Error as error:
         raise RecordError(explained(error, source), f"{source} cannot be read") from None

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.intake.engine import duckdb
 from dpmpc.intake.files import open_file, paths_of
 from dpmpc.intake.missing import as_stated
@@ -141,7 +141,10 @@ def check_names_of(source: str, columns: Sequence[tuple[str, str]], names: Seque
     for name in names:
         if name not in there:
             known = some([name for name, _ in columns])
-            raise UsageError(f"a column must exist to be used; {source} has no '{name}'; its columns are {known}")
+            raise UsageError(
+                f"a column must exist to be used; {sayable(source)} has no '{sayable(name)}'; its columns are "
+                f"{sayable(known)}"
+            )
 
 
 def places_of(mine: NDArray[np.bool_], kept: list[int]) -> list[int]:

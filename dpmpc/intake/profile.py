@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.intake.calendars import Calendar
 from dpmpc.intake.column_facts import EXACT, MOSTLY, TOP, Fact, facts_of
 from dpmpc.intake.column_profile import ALIKE, ColumnProfile, Kind, Role, dropping
@@ -53,7 +53,7 @@ class TableProfile:
         for column in self.columns:
             if column.name == name:
                 return column
-        raise UsageError(f"a column must exist to be used; there is no {name!r}; check <<target>>")
+        raise UsageError(f"a column must exist to be used; there is no {sayable(name)!r}; check <<target>>")
 
     def useless(self) -> list[str]:
         """What is odd; a line on each column that seems to hold nothing to learn from, as a survey asks about it all

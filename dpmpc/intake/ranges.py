@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.intake.database import open_database
 from dpmpc.intake.partitions import check_names_of
 from dpmpc.intake.scratch import scratch_folder
@@ -175,6 +175,7 @@ def _integer(sql: str) -> str:
 
 def _no_key(name: str) -> NoReturn:
     raise UsageError(
-        f"workers of an executor read ranges of a key, a whole number that every record has and no two share; '{name}' "
+        "workers of an executor read ranges of a key, a whole number that every record has and no two share; "
+        f"'{sayable(name)}' "
         "is none; order <<sql>> by another column"
     )

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 
 _PREFIX = "dpmpc-records-"
 _FRESH_S = 60.0  # a folder so young may not be locked yet
@@ -32,7 +32,7 @@ def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))  # 0700
     except OSError as error:
         raise UsageError(
-            f"records need a folder for temporary files; {base}: {error.strerror}; name another with <<out>>"
+            f"records need a folder for temporary files; {sayable(base)}: {error.strerror}; name another with <<out>>"
         ) from None
     lock = os.open(folder, os.O_RDONLY)
     try:

@@ -13,7 +13,7 @@ import unicodedata
 from dataclasses import asdict, replace
 from typing import Any, Literal, get_args
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.intake.calendars import (
     DATE_PATTERNS,
     OURS,
@@ -128,20 +128,25 @@ class Spelling:
         for name, kind in kinds.items():
             if getattr(self, name) not in get_args(kind):
                 known = ", ".join(repr(value) for value in get_args(kind))
-                raise UsageError(f"<<{name}>> is one of {known}; got {getattr(self, name)!r}; choose one of them")
+                raise UsageError(
+                    f"<<{sayable(name)}>> is one of {sayable(known)}; got {sayable(getattr(self, name))!r}; choose "
+                    "one of them"
+                )
         if self.decimal == self.thousands:
-            raise UsageError(f"<<decimal>> and <<thousands>> are two characters; both are {self.decimal!r}; change one")
+            raise UsageError(
+                f"<<decimal>> and <<thousands>> are two characters; both are {sayable(self.decimal)!r}; change one"
+            )
         if self.century is not None and not 1000 <= self.century <= 9899:
             raise UsageError(
-                f"<<century>> is the first of a hundred years, such as 1930; got {self.century}; correct it"
+                f"<<century>> is the first of a hundred years, such as 1930; got {sayable(self.century)}; correct it"
             )
         for unit in self.units:
             if not is_unit(unit):
                 rule = "a unit is a word or sign without digits but for powers, such as kg or m2"
-                raise UsageError(f"{rule}; got {unit!r}; correct <<units>>")
+                raise UsageError(f"{sayable(rule)}; got {sayable(unit)!r}; correct <<units>>")
         for name in ("header", "below", "footer"):
             if (lines := getattr(self, name)) < 0:
-                raise UsageError(f"<<{name}>> counts lines, none or more; got {lines}; correct it")
+                raise UsageError(f"<<{sayable(name)}>> counts lines, none or more; got {sayable(lines)}; correct it")
         for name in ("missing", "kept"):
             words = (composed(word if "=" in word else bare(word)) for word in getattr(self, name))
             words = (word if "=" in word else small(word) for word in words)
@@ -151,13 +156,15 @@ class Spelling:
         ):
             raise UsageError(
                 f"<<kept>> has words that mean that there is no value where nothing else is stated: "
-                f"{', '.join(MISSING[1:])}; got {odd!r}; leave it out"
+                f"{sayable(', '.join(MISSING[1:]))}; got {sayable(odd)!r}; leave it out"
             )
         object.__setattr__(self, "units", tuple(dict.fromkeys(composed(unit.strip()) for unit in self.units)))
         months = (small(composed(bare(each))) for each in self.months)
         object.__setattr__(self, "months", tuple(dict.fromkeys(months)))
         if odd := next((each for each in self.months if not re.fullmatch(rf"{WORD}=(0?[1-9]|1[0-2])", each)), None):
-            raise UsageError(f"<<months>> has words with numbers of months, such as listopada=11; got {odd!r}; mend it")
+            raise UsageError(
+                f"<<months>> has words with numbers of months, such as listopada=11; got {sayable(odd)!r}; mend it"
+            )
         for name in COLUMNS:
             object.__setattr__(self, name, tuple(dict.fromkeys(map(composed, getattr(self, name)))))
         if self.encoding:
@@ -165,7 +172,8 @@ class Spelling:
                 codecs.lookup(self.encoding)
             except LookupError:
                 raise UsageError(
-                    f"<<encoding>> is a name such as utf-8, cp1252 or latin-1; got {self.encoding!r}; correct it"
+                    f"<<encoding>> is a name such as utf-8, cp1252 or latin-1; got {sayable(self.encoding)!r}; "
+                    "correct it"
                 ) from None
 
     @property

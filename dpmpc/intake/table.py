@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, sayable
 from dpmpc.intake.engine import duckdb, explained, interrupted
 from dpmpc.intake.once import asked, once
 from dpmpc.intake.reading import clock_sql, days_sql, literal, number_sql
@@ -121,7 +121,8 @@ class Table:
         if (column := self._called.get(name) or self._called.get(composed(name))) is not None:
             return column
         raise UsageError(
-            f"a column must exist to be used; {self.source} has no '{name}'; its columns are {some(self.names)}"
+            f"a column must exist to be used; {sayable(self.source)} has no '{sayable(name)}'; its columns are "
+            f"{sayable(some(self.names))}"
         )
 
     @cached_property
@@ -286,20 +287,22 @@ def check_names(names: Sequence[str], source: str) -> None:
     check_width(len(names), source)
     if (longest := max(map(len, names), default=0)) > MOST_LETTERS:
         raise UsageError(
-            f"a column's name has at most {MOST_LETTERS:,} characters; {source} has one of {longest:,}; shorten it, or "
+            f"a column's name has at most {MOST_LETTERS:,} characters; {sayable(source)} has one of "
+            f"{sayable(longest):,}; shorten it, or "
             "state the line of names with <<header>>"
         )
     double = sorted(name for name, count in Counter(map(composed, names)).items() if count > 1)
     if double or "" in names:
         shown = some([repr(name) for name in double or [""]])
-        raise UsageError(f"column names are unique and not empty; {source} has {shown}; rename them")
+        raise UsageError(f"column names are unique and not empty; {sayable(source)} has {sayable(shown)}; rename them")
 
 
 def check_width(columns: int, source: str) -> None:
     """Errors: more columns than are read."""
     if columns > MOST_COLUMNS:
         raise UsageError(
-            f"a table has at most {MOST_COLUMNS:,} columns; {source} has {columns:,}; write the columns that may "
+            f"a table has at most {MOST_COLUMNS:,} columns; {sayable(source)} has {sayable(columns):,}; write the "
+            "columns that may "
             "matter to a file of their own"
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.intake.table import Column, Table, quoted
 
 
@@ -23,8 +23,8 @@ def joint(sources: Sequence[str], columns: Sequence[tuple[Column, ...]]) -> tupl
         if set(names) != set(by_name[0]):
             odd = sorted(set(names) ^ set(by_name[0]))
             raise UsageError(
-                f"files of one folder have the same columns; {sources[0]} and {source} differ in"
-                f" {', '.join(odd[:6])}; make them alike"
+                f"files of one folder have the same columns; {sayable(sources[0])} and {sayable(source)} differ in"
+                f" {sayable(', '.join(odd[:6]))}; make them alike"
             )
     return tuple(_joint(name, sources, [names[name] for names in by_name]) for name in by_name[0])
 
@@ -37,8 +37,9 @@ def _joint(name: str, sources: Sequence[str], columns: Sequence[Column]) -> Colu
     for source, other in there:
         if other.kind != first.kind:
             raise UsageError(
-                f"a column has one type in all files; '{name}' is {first.type.lower()} in {first_source}"
-                f" and {other.type.lower()} in {source}; make them alike"
+                f"a column has one type in all files; '{sayable(name)}' is {sayable(first.type.lower())} in "
+                f"{sayable(first_source)}"
+                f" and {sayable(other.type.lower())} in {sayable(source)}; make them alike"
             )
     types = {each.type for _, each in there}
     word = types.pop() if len(types) == 1 else "DOUBLE" if first.kind == "number" else "VARCHAR"

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.intake.engine import duckdb, registered
 from dpmpc.intake.files import pyarrow_module
 from dpmpc.intake.reading import literal
@@ -35,9 +35,11 @@ def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
     suffix = Path(path.stem).suffix if packed else path.suffix
     if suffix not in _FORMATS and (packed or suffix not in _ARROW):
         kinds = ", ".join((*_FORMATS, *_ARROW))
-        raise UsageError(f"<<out>> says its kind by its suffix ({kinds}); got '{path.name}'; rename it")
+        raise UsageError(f"<<out>> says its kind by its suffix ({sayable(kinds)}); got '{path.name}'; rename it")
     if not path.parent.is_dir():
-        raise UsageError(f"<<out>> must be a file that can be written; {path}: No such file or directory; name another")
+        raise UsageError(
+            f"<<out>> must be a file that can be written; {sayable(path)}: No such file or directory; name another"
+        )
     part = path.with_name(f".{path.name}.part")
     try:
         if suffix in _ARROW:
@@ -51,7 +53,9 @@ def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
         os.replace(part, path)
     except (OSError, duckdb.Error) as error:
         reason = getattr(error, "strerror", None) or str(error).split("\n")[0].split(": ")[-1][:120]
-        raise UsageError(f"<<out>> must be a file that can be written; {path}: {reason}; name another") from None
+        raise UsageError(
+            f"<<out>> must be a file that can be written; {sayable(path)}: {sayable(reason)}; name another"
+        ) from None
     finally:
         part.unlink(missing_ok=True)
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.lazy import regex
 
 Value = TypeVar("Value")
@@ -35,11 +35,12 @@ def read_written(path: Path, kind: type[Value], what: str) -> Value:
         text = text_of(path, what)
     except OSError as error:
         raise UsageError(
-            f"{what} file must be readable; {path}: {error.strerror}; check the path", code="path"
+            f"{sayable(what)} file must be readable; {sayable(path)}: {error.strerror}; check the path", code="path"
         ) from None
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"{what} file is UTF-8; {path.name} is not at byte {error.start}; save it as UTF-8", code="file"
+            f"{sayable(what)} file is UTF-8; {path.name} is not at byte {sayable(error.start)}; save it as UTF-8",
+            code="file",
         ) from None
     return written(text, kind, what, path.name, toml=path.suffix == ".toml")
 
@@ -50,7 +51,8 @@ def no_pipe(path: Path, what: str) -> Path:
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a folder says so itself
         raise UsageError(
-            f"{what} file is read more than once; {path} is a pipe or a device; save it as a file", code="path"
+            f"{sayable(what)} file is read more than once; {sayable(path)} is a pipe or a device; save it as a file",
+            code="path",
         )
     return path
 
@@ -61,7 +63,8 @@ def text_of(path: Path, what: str, encoding: str = "utf-8-sig") -> str:
     size = no_pipe(path, what).stat().st_size
     if size > _LARGEST:
         raise UsageError(
-            f"{what} file has up to {_LARGEST >> 20} MB; {path} has {size:,} bytes; name the right file",
+            f"{sayable(what)} file has up to {_LARGEST >> 20} MB; {sayable(path)} has {sayable(size):,} bytes; name "
+            "the right file",
             code="file",
         )
     return path.read_text(encoding=encoding)
@@ -75,7 +78,9 @@ def written(text: str, kind: type[Value], what: str, name: str, *, toml: bool = 
     except (ValueError, RecursionError) as error:
         language = "TOML" if toml else "JSON"
         said = "it is nested too deep" if isinstance(error, RecursionError) else _twice(str(error), text)
-        raise UsageError(f"{what} file is {language}; {name}: {said}; correct it", code="file") from None
+        raise UsageError(
+            f"{sayable(what)} file is {sayable(language)}; {sayable(name)}: {sayable(said)}; correct it", code="file"
+        ) from None
     return checked(value, kind, what, name, text)
 
 
@@ -112,9 +117,9 @@ def _plain(value: Any, at: str = "the file") -> Any:
     if isinstance(value, list):
         return [_plain(part, f"{at}[{k}]") for k, part in enumerate(value)]
     if type(value) is int and value.bit_length() > 63:
-        raise ValueError(f"whole numbers have 64 bits; {at} has {value.bit_length() + 1}")
+        raise ValueError(f"whole numbers have 64 bits; {sayable(at)} has {sayable(value.bit_length() + 1)}")
     if isinstance(value, str) and len(value) > _LONGEST:
-        raise ValueError(f"a text has up to {_LONGEST} characters; {at} has {len(value)}")
+        raise ValueError(f"a text has up to {_LONGEST} characters; {sayable(at)} has {len(value)}")
     return value.isoformat() if isinstance(value, date | time) else value
 
 
@@ -128,7 +133,8 @@ def checked(value: Any, kind: type[Value], what: str, name: str, text: str = "")
         place = _keyed(value, kind, found[1]) if found else ""
         message = message[: found.start()] if found else message
         raise UsageError(
-            f"{what} is checked when it is read; {_where(name, place, text)}: {_said(message, kind)}",
+            f"{sayable(what)} is checked when it is read; {sayable(_where(name, place, text))}: "
+            f"{sayable(_said(message, kind))}",
             code="file",
         ) from None
 
@@ -242,4 +248,4 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _finite(text: str) -> float:
-    raise ValueError(f"numbers are finite, got {text}")
+    raise ValueError(f"numbers are finite, got {sayable(text)}")

@@ -81,14 +81,14 @@ class Predictions:
         return len(next(iter(self.columns.values())))
 
 
-def predict(run: Path, source: Source, *, memory: int | None = None, spelling: Spelling = PLAIN) -> Predictions:
+def predict(run: Path | str, source: Source, *, memory: int | None = None, spelling: Spelling = PLAIN) -> Predictions:
     """The predictions of the model in the run directory `run` for the records of a source, which needs the model's
     feature columns only. A path here is a file of any kind; `CsvFile` is CSV whatever its name. A record whose target
     is missing or does not fit is predicted too, and counts in no figure, unless the spelling says to ask.
 
     Errors: no model, no such source, a missing column, values that are no numbers where numbers are due.
     """
-    model = read_model(run)
+    model = read_model(Path(run))
     schema = model.schema
     target, task = schema.target, TASKS[schema.task]
     with opened(source, memory=memory, spelling=spelling.among_others) as (table, _):

@@ -44,6 +44,8 @@ class State:
     connected: list[str] = field(default_factory=list)
     event: str = ""
     event_time: float = 0.0
+    code: str = ""  # of the error that ended it, one of `errors.CODES`
+    setting: str | None = None  # that this is about
     began: float | None = None
     last: float | None = None  # when its last release so far was
     updated: float = 0.0
@@ -129,8 +131,10 @@ class Status:
         self.state.phase = finished if kind is None else FAILED
         if error is not None:
             self.state.event_time = time.time()
-            known = isinstance(error, DpmpcError)
-            self.state.event = f"error: {public_message(error)}" if known else f"error: {type(error).__name__}"
+            self.state.event = f"error: {type(error).__name__}"
+            if isinstance(error, DpmpcError):
+                self.state.event = f"error: {public_message(error)}"
+                self.state.code, self.state.setting = error.code, error.setting
         self._write()
         if self._fd is not None:
             os.close(self._fd)

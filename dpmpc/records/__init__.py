@@ -1,7 +1,8 @@
 """Records through a public schema into the unit ball, and who owns which."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpmpc.lazy import exports
 
 if TYPE_CHECKING:
     from dpmpc.records.blocks import Records
@@ -36,9 +37,5 @@ __all__ = [
     "partition",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """A name on its first use: a party, which reads no records, does not import DuckDB."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+# A party, which reads no records, does not import DuckDB.
+__getattr__, __dir__ = exports(__name__, _HOMES)

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.errors import sayable
 from dpmpc.records.spline_basis import bends, evenly, usual
 from dpmpc.records.targets import Codes, Floats, Scalar, SchemaError, as_compared, set_range
 
@@ -37,12 +38,14 @@ class Numeric(
         _set_knots(self)
         if self.knots and not self.low <= self.knots[0] < self.knots[-1] <= self.high:
             raise SchemaError(
-                f"knots lie in the range, {self.low:g} to {self.high:g}; '{self.name}' has {self.knots[0]:g} to "
-                f"{self.knots[-1]:g}; mend them"
+                f"knots lie in the range, {sayable(self.low):g} to {sayable(self.high):g}; '{self.name}' has "
+                f"{sayable(self.knots[0]):g} to "
+                f"{sayable(self.knots[-1]):g}; mend them"
             )
         if self.scale == "log" and self.low < 0:
             raise SchemaError(
-                f"a logarithmic range has no negative values; '{self.name}' begins at {self.low:g}; leave scale out"
+                f"a logarithmic range has no negative values; '{self.name}' begins at {sayable(self.low):g}; leave "
+                "scale out"
             )
 
     @property
@@ -96,7 +99,9 @@ class Categorical(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
         spelled = as_compared(self.categories)
         if not spelled or len(set(spelled)) < len(spelled):
             what = "repeats one" if spelled else "has none"
-            raise SchemaError(f"a category list has each value once, numbers compared as numbers; '{self.name}' {what}")
+            raise SchemaError(
+                f"a category list has each value once, numbers compared as numbers; '{self.name}' {sayable(what)}"
+            )
         msgspec.structs.force_setattr(self, "categories", spelled)
 
     @property
@@ -140,8 +145,9 @@ class Date(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     def __post_init__(self) -> None:
         if not self.first < self.last or not self.parts or len(set(self.parts)) < len(self.parts):
             raise SchemaError(
-                f"a date runs from `first` to a later `last`, and has parts, each once; '{self.name}' has {self.first}"
-                f" to {self.last}, {list(self.parts)}; correct it"
+                f"a date runs from `first` to a later `last`, and has parts, each once; '{self.name}' has "
+                f"{sayable(self.first)}"
+                f" to {sayable(self.last)}, {sayable(list(self.parts))}; correct it"
             )
 
     @property
@@ -226,7 +232,9 @@ class Surveyed(
         if self.knots and not self.number:
             raise SchemaError(f"knots are of numbers; '{self.name}' has none; leave knots out")
         if len(set(self.kept)) < len(self.kept) or not all(0 <= k < self.buckets for k in self.kept):
-            raise SchemaError(f"kept buckets are different numbers from 0 on; '{self.name}' has {list(self.kept)[:8]}")
+            raise SchemaError(
+                f"kept buckets are different numbers from 0 on; '{self.name}' has {sayable(list(self.kept)[:8])}"
+            )
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -298,5 +306,7 @@ def _set_knots(column: Numeric | Surveyed) -> None:
     knots = tuple(float(knot) for knot in column.knots)
     if knots and (len(knots) < 2 or not all(map(math.isfinite, knots)) or sorted(set(knots)) != list(knots)):
         shown = list(knots)[:8]
-        raise SchemaError(f"knots are two or more numbers in rising order; '{column.name}' has {shown}; mend them")
+        raise SchemaError(
+            f"knots are two or more numbers in rising order; '{column.name}' has {sayable(shown)}; mend them"
+        )
     msgspec.structs.force_setattr(column, "knots", knots)

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.intake.table import Floats, Ints, Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.records.blocks import Records
@@ -126,16 +126,18 @@ def split(
     Errors: a fraction outside [0, 1), no training rows left.
     """
     if not 0 <= test_fraction < 1:
-        raise UsageError(f"the test fraction lies in [0, 1); got {test_fraction}; use for instance 0.2")
+        raise UsageError(f"the test fraction lies in [0, 1); got {sayable(test_fraction)}; use for instance 0.2")
     if max_rows is not None and max_rows < 1:
-        raise UsageError(f"the number of rows to use is at least 1; got {max_rows}; leave it out to use all")
+        raise UsageError(f"the number of rows to use is at least 1; got {sayable(max_rows)}; leave it out to use all")
     if test_fraction == 0 and (max_rows is None or max_rows >= n):
         return np.arange(n, dtype=np.int64), np.zeros(0, dtype=np.int64)
     drawn = generator(Stream.SPLIT, seed).permutation(n)[:max_rows].astype(np.int64)
     if groups is None:
         held_out = round(test_fraction * len(drawn))
         if held_out == len(drawn):
-            raise UsageError(f"training needs records; all {n} went to the test set; use a smaller test fraction")
+            raise UsageError(
+                f"training needs records; all {sayable(n)} went to the test set; use a smaller test fraction"
+            )
         return drawn[held_out:], drawn[:held_out]
     test = np.zeros(len(drawn), dtype=bool)
     member = groups[drawn]
@@ -146,7 +148,7 @@ def split(
     if counts.min() < 1:
         raise UsageError(
             f"every owner needs at least one record; a sample of {len(drawn)} rows leaves owner"
-            f" {int(np.argmin(counts))} none; use more rows"
+            f" {sayable(int(np.argmin(counts)))} none; use more rows"
         )
     rank = np.arange(len(drawn)) - np.repeat(np.cumsum(counts) - counts, counts)
     test[order] = rank < np.floor(test_fraction * counts)[member[order]]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpmpc.errors import RecordError, UsageError, number_of
+from dpmpc.errors import RecordError, UsageError, number_of, sayable
 from dpmpc.intake.column_profile import HOLLOW, ColumnProfile, dropping
 from dpmpc.intake.dictionary import TIMES, different, few
 from dpmpc.intake.objects import FRAMES
@@ -55,7 +55,8 @@ class Asked:
             return None
         if len({canonical(value) for value in self.classes}) != len(self.classes) or len(self.classes) < 2:
             raise UsageError(
-                f"a target has two classes or more, each stated once; got {some(self.classes, 8)}; mend <<classes>>"
+                f"a target has two classes or more, each stated once; got {sayable(some(self.classes, 8))}; mend "
+                "<<classes>>"
             )
         return _given_target(self, list(self.classes))
 
@@ -73,14 +74,15 @@ def features_of(table: Table, asked: Asked) -> list[str]:
     features = [name for name in table.names if name not in others]
     if not features:
         raise UsageError(
-            f"training needs features; {table.source} has no column besides target and owners; add columns"
+            f"training needs features; {sayable(table.source)} has no column besides target and owners; add columns"
         )
     odd = [name for name in features if table[name].kind == "other"]
     if len(odd) > 1:
         types = sorted({table[name].type.lower().partition("(")[0] for name in odd})
         raise UsageError(
-            f"columns hold numbers or texts; {number_of(len(odd), 'column')} of {table.source} are of types "
-            f"{some(types, 6)}; give numbers or texts, or leave them out: {dropping(odd)}"
+            f"columns hold numbers or texts; {sayable(number_of(len(odd), 'column'))} of {sayable(table.source)} are "
+            "of types "
+            f"{sayable(some(types, 6))}; give numbers or texts, or leave them out: {sayable(dropping(odd))}"
         )
     if odd or table[asked.target].kind in ("other", "date"):
         raise UsageError(table.refusal(table[(*odd, asked.target)[0]]))
@@ -94,9 +96,13 @@ def _own(table: Table, name: str) -> str:
 
 def _check_asked(asked: Asked) -> None:
     if asked.target in asked.drop:
-        raise UsageError(f"the target is what is predicted; <<drop>> leaves '{asked.target}' out; drop other columns")
+        raise UsageError(
+            f"the target is what is predicted; <<drop>> leaves '{sayable(asked.target)}' out; drop other columns"
+        )
     if asked.owners_column == asked.target:
-        raise UsageError(f"the target and the owners' column are two columns; both are '{asked.target}'; change one")
+        raise UsageError(
+            f"the target and the owners' column are two columns; both are '{sayable(asked.target)}'; change one"
+        )
 
 
 def schema_of_bounds(table: Table, asked: Asked, public: PublicBounds) -> Schema:
@@ -108,7 +114,8 @@ def schema_of_bounds(table: Table, asked: Asked, public: PublicBounds) -> Schema
     public = {_own(table, name): entry for name, entry in public.items()}
     if absent := [name for name in (*features, target_name) if name not in public]:
         raise UsageError(
-            f"public bounds must cover every feature and the target; what was given lacks {some(absent, 8)}; add them,"
+            "public bounds must cover every feature and the target; what was given lacks "
+            f"{sayable(some(absent, 8))}; add them,"
             " or leave such columns out with <<drop>>"
         )
     # in the order of the bounds, which owners share; the order of a file's columns is each owner's own
@@ -140,7 +147,7 @@ def looked(table: Table, asked: Asked) -> tuple[TableProfile, Table]:
     _check_asked(asked)
     intake, plain = look(table, target=asked.target, owners=asked.owners_column, drop=tuple(asked.drop))
     if intake.rows < 2:
-        raise UsageError(f"a model is of several records; {table.source} has one; add records")
+        raise UsageError(f"a model is of several records; {sayable(table.source)} has one; add records")
     check_spelled(intake, "" if asked.kind is not None or asked.classes else asked.target)
     if not asked.classes and asked.kind != "number":
         _check_classes(intake[asked.target])
@@ -220,11 +227,13 @@ def _given_target(asked: Asked, entry: list[float] | list[str]) -> Target:
         if asked.kind == "number" or (asked.kind is None and (low, high) not in ((0, 1), (-1, 1), (1, 2))):
             return Range(name, low, high)
         if asked.kind == "several":
-            raise UsageError(f"bounds of classes are a list of texts; '{name}' has numbers; write them as texts")
+            raise UsageError(
+                f"bounds of classes are a list of texts; '{sayable(name)}' has numbers; write them as texts"
+            )
     elif len(entry) != 2 or asked.kind == "number":
         raise UsageError(
-            f"bounds of a label are its two values, of a numeric target [low, high]; '{name}' has"
-            f" {str(entry)[:60]} for {asked.task or 'logistic'}; correct the bounds"
+            f"bounds of a label are its two values, of a numeric target [low, high]; '{sayable(name)}' has"
+            f" {sayable(str(entry)[:60])} for {sayable(asked.task or 'logistic')}; correct the bounds"
         )
     return label_of(name, [canonical(str(value)) for value in entry], asked.positive)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.folders import OUT, make_folder
 
 SITES: Mapping[str, float] = {"north": 0.5, "south": 0.3, "west": 0.2}  # their shares of the records
@@ -30,7 +30,7 @@ def hospitals(folder: Path, records: int = 3000, seed: int = 1) -> list[Path]:
     """Writes the table of three hospitals, and returns the files: all records with their site, a file a site, twenty
     new patients, public bounds. Errors: UsageError for too few records, or a file that is there already."""
     if records < _LEAST:
-        raise UsageError(f"an example has {_LEAST} records or more; got {records}; ask for more")
+        raise UsageError(f"an example has {_LEAST} records or more; got {sayable(records)}; ask for more")
     rows = _patients(np.random.default_rng(seed), records + _NEW)
     new, rows = rows[:_NEW], rows[_NEW:]
     ends = [round(records * share) for share in np.cumsum(list(SITES.values()))]
@@ -44,7 +44,7 @@ def hospitals(folder: Path, records: int = 3000, seed: int = 1) -> list[Path]:
     for path in paths:
         if path.exists():
             raise UsageError(
-                f"an example is written into a folder that has none; {path} is there; name another <<out>>"
+                f"an example is written into a folder that has none; {sayable(path)} is there; name another <<out>>"
             )
     make_folder(folder, OUT)
     for name, (head, lines) in tables.items():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import RecordError, UsageError, number_of
+from dpmpc.errors import RecordError, UsageError, number_of, sayable
 from dpmpc.intake.dictionary import different, lacks
 from dpmpc.intake.hashing import bucket_sql
 from dpmpc.intake.reading import literal
@@ -106,7 +106,10 @@ class Mapping:
             plain = {name.casefold(): name for name in self.table.names}
             near = difflib.get_close_matches(absent[0].casefold(), plain, 1, 0.7)
             hint = f" (is '{plain[near[0]]}' '{absent[0]}'?)" if near else ""
-            raise UsageError(f"a model needs all its columns; {', '.join(absent[:8])} not in the data{hint}; add them")
+            raise UsageError(
+                f"a model needs all its columns; {sayable(', '.join(absent[:8]))} not in the data{sayable(hint)}; "
+                "add them"
+            )
         if self.labels and self.schema.target.name not in self.table:
             raise UsageError(
                 f"labels come from the target column; '{self.schema.target.name}' is not in the data; name another"

@@ -4,7 +4,7 @@ import contextlib
 import math
 import os
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _LEAST = 512 * 10**6
@@ -20,7 +20,7 @@ def parse_memory(text: str) -> int:
         size = float(digits) * _UNITS[unit] if unit in _UNITS else -1.0
         if math.isfinite(size) and size >= _LEAST:
             return int(size)
-    raise UsageError(f"<<memory>> is a size from 512MB on, such as 2GB; got '{text[:20]}'; correct it")
+    raise UsageError(f"<<memory>> is a size from 512MB on, such as 2GB; got '{sayable(text[:20])}'; correct it")
 
 
 def usual_memory() -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, sayable
 from dpmpc.lazy import dataclass
 from dpmpc.records.seeds import Stream, generator
 
@@ -78,13 +78,14 @@ def partition(
         counts = np.array(list(sizes), dtype=np.int64)
         if owners is not None and owners != len(counts):
             raise UsageError(
-                f"one size for each owner; {len(counts)} sizes for {owners} owners; give <<owners>> or sizes"
+                f"one size for each owner; {len(counts)} sizes for {sayable(owners)} owners; give <<owners>> or sizes"
             )
     elif owners is None:
         raise UsageError("the owners must be known; none were given; give a number of owners, sizes or a column")
     elif owners < 1 or owners > n:
         raise UsageError(
-            f"the number of owners lies between 1 and the {n} training rows; got {owners}; change <<owners>>"
+            f"the number of owners lies between 1 and the {sayable(n)} training rows; got {sayable(owners)}; change "
+            "<<owners>>"
         )
     elif skew is not None:
         counts = _skewed(n, owners, skew)
@@ -92,10 +93,14 @@ def partition(
         counts = np.full(owners, n // owners, dtype=np.int64)
         counts[: n % owners] += 1
     if len(counts) == 0 or counts.min() < 1:
-        raise UsageError(f"every owner needs at least one record; sizes are {_shown(counts)}; leave empty owners out")
+        raise UsageError(
+            f"every owner needs at least one record; sizes are {sayable(_shown(counts))}; leave empty owners out"
+        )
     if counts.sum() > n:
         raise UsageError(
-            f"owners' sizes may sum to at most the {n} training rows; they sum to {counts.sum()}; lower them"
+            f"owners' sizes may sum to at most the {sayable(n)} training rows; they sum to "
+            f"{sayable(int(counts.sum()))}; "
+            "lower them"
         )
     order = generator(Stream.OWNERS, seed).permutation(n)[: counts.sum()].astype(np.int64)
     return Partition(order, _offsets(counts))
@@ -160,30 +165,38 @@ def fitting(found: Sequence[int], capacity: Sequence[int]) -> tuple[int, ...]:
 
 def _by_groups(n: int, owners: int | None, groups: NDArray[np.int64]) -> Partition:
     if len(groups) != n:
-        raise UsageError(f"the owners column names an owner for each of {n} rows; it has {len(groups)}; fix the column")
+        raise UsageError(
+            f"the owners column names an owner for each of {sayable(n)} rows; it has {len(groups)}; fix the column"
+        )
     if groups.min() < 0:
-        raise UsageError(f"owners are numbered from 0; the owners column holds {groups.min()}; renumber them")
+        raise RecordError(
+            f"owners are numbered from 0; the owners column holds {groups.min()}; renumber them",
+            "owners are numbered from 0; an owners column holds another number; renumber them",
+        )
     counts = np.bincount(groups).astype(np.int64)
     if counts.min() < 1:
         empty = int(np.argmin(counts))
-        raise UsageError(f"every owner needs at least one record; owner {empty} has none; leave it out")
+        raise UsageError(f"every owner needs at least one record; owner {sayable(int(empty))} has none; leave it out")
     if owners is not None and owners != len(counts):
-        raise UsageError(f"the owners column decides their number; it has {len(counts)}, not {owners}; drop <<owners>>")
+        raise UsageError(
+            f"the owners column decides their number; it has {len(counts)}, not {sayable(owners)}; drop <<owners>>"
+        )
     short = groups.astype(np.uint16) if len(counts) <= 1 << 16 else groups  # NumPy sorts these by digits
     return Partition(np.argsort(short, kind="stable").astype(np.int64), _offsets(counts))
 
 
 def _skewed(n: int, owners: int, skew: float) -> Ints:
     if not (np.isfinite(skew) and skew >= 1):
-        raise UsageError(f"the skew largest/smallest is at least 1; got {skew}; use 1 for an even split")
+        raise UsageError(f"the skew largest/smallest is at least 1; got {sayable(skew)}; use 1 for an even split")
     if owners < 2:
-        raise UsageError(f"a skew needs two groups of owners; there is {owners} owner; use at least 2 owners")
+        raise UsageError(f"a skew needs two groups of owners; there is {sayable(owners)} owner; use at least 2 owners")
     small = owners // 2
     size = int(n / (small + skew * (owners - small)))
     if size < 1:
         raise UsageError(
-            f"every owner needs at least one record; skew {skew} over {owners} owners leaves the smaller ones"
-            f" none of {n} rows; use fewer owners or a smaller skew"
+            f"every owner needs at least one record; skew {sayable(skew)} over {sayable(owners)} owners leaves the "
+            "smaller ones"
+            f" none of {sayable(n)} rows; use fewer owners or a smaller skew"
         )
     return np.array([size] * small + [int(skew * size)] * (owners - small), dtype=np.int64)
 

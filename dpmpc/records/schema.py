@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.folders import write_file
 from dpmpc.intake.spelling import canonical
 from dpmpc.intake.written import checked, json_schema, read_written
@@ -105,10 +105,11 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         double = sorted(name for name, times in Counter((*names, self.target.name)).items() if times > 1)
         if double or not names:
             raise SchemaError(
-                f"a schema names each column once, the target apart; it has {double or 'no columns'}; correct it"
+                f"a schema names each column once, the target apart; it has {sayable(double or 'no columns')}; "
+                "correct it"
             )
         if self.version != VERSION:
-            raise SchemaError(f"a schema has version {VERSION}; this has {self.version}; make it again")
+            raise SchemaError(f"a schema has version {VERSION}; this has {sayable(self.version)}; make it again")
 
     @property
     def kind(self) -> Kind:
@@ -130,7 +131,8 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The d features' names, the intercept last. Errors: what columns hold is not known yet."""
         if self.unknown:
             raise SchemaError(
-                f"records are mapped when all columns are known; nothing is known of {', '.join(self.unknown[:6])}; "
+                "records are mapped when all columns are known; nothing is known of "
+                f"{sayable(', '.join(self.unknown[:6]))}; "
                 "survey them with <<preprocessing=survey>>, or say their kinds"
             )
         names = tuple(feature for column in self.columns for feature in column.features)
@@ -205,7 +207,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def from_json(value: Mapping[str, Any]) -> "Schema":
         """The schema that `to_json` wrote. Errors: another version, or not such a value."""
         if value.get("version") != VERSION:
-            raise UsageError(f"a schema has version {VERSION}; this has {value.get('version')}; make it again")
+            raise UsageError(f"a schema has version {VERSION}; this has {sayable(value.get('version'))}; make it again")
         return checked(dict(value), Schema, "a schema", "it")
 
     @staticmethod
@@ -256,7 +258,7 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
     rule = "a bounds file maps each column to [low, high] or to a list of texts"
     result: dict[str, list[float] | list[str]] = {}
     if not isinstance(value, dict):
-        raise UsageError(f"{rule}; {name} holds a {type(value).__name__}; write an object")
+        raise UsageError(f"{sayable(rule)}; {sayable(name)} holds a {type(value).__name__}; write an object")
     for column, written in value.items():
         entry = (
             [str(part) if isinstance(part, date) else part for part in written]
@@ -265,17 +267,17 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
         )
         shown = json.dumps(entry, default=str)[:60]
         if not isinstance(entry, list) or not entry:
-            raise UsageError(f"{rule}; '{column}' has {shown}; correct it")
+            raise UsageError(f"{sayable(rule)}; '{sayable(column)}' has {sayable(shown)}; correct it")
         if all(isinstance(part, str) for part in entry):
             if len({canonical(part) for part in entry}) < len(entry):
-                raise UsageError(f"{rule}, each once; '{column}' repeats one; remove it")
+                raise UsageError(f"{sayable(rule)}, each once; '{sayable(column)}' repeats one; remove it")
             result[column] = entry
         elif len(entry) == 2 and all(type(part) in (int, float) and abs(part) <= sys.float_info.max for part in entry):
             if not entry[0] < entry[1]:
-                raise UsageError(f"{rule}, low < high; '{column}' has {entry}; correct it")
+                raise UsageError(f"{sayable(rule)}, low < high; '{sayable(column)}' has {sayable(entry)}; correct it")
             result[column] = [float(part) for part in entry]
         else:
-            raise UsageError(f"{rule}; '{column}' has {shown}; correct it")
+            raise UsageError(f"{sayable(rule)}; '{sayable(column)}' has {sayable(shown)}; correct it")
     return result
 
 

@@ -3,7 +3,7 @@
 import importlib.util
 from pathlib import Path
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 
 
 def scikit_learn(what: str) -> Path:
@@ -11,5 +11,5 @@ def scikit_learn(what: str) -> Path:
     it is not installed."""
     found = importlib.util.find_spec("sklearn")
     if found is None or found.origin is None:
-        raise UsageError(f"{what} scikit-learn, which is not installed; pip install scikit-learn")
+        raise UsageError(f"{sayable(what)} scikit-learn, which is not installed; pip install scikit-learn")
     return Path(found.origin).parent

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.intake.files import open_file
 from dpmpc.intake.scratch import scratch_folder
 from dpmpc.intake.table import connect
@@ -55,11 +55,14 @@ def load_dataset(
     """
     if name not in NAMES:
         raise UsageError(
-            f"a data set has one of the names {', '.join(NAMES)}; got '{name}'; for a file of yours use <<csv>>"
+            f"a data set has one of the names {sayable(', '.join(NAMES))}; got '{sayable(name)}'; for a file of "
+            "yours use <<csv>>"
         )
     fraction = (0.5 if name == "synthetic" else 0.2) if test_fraction is None else test_fraction
     if official_test and not (name in FILE_SETS and FILE_SETS[name].official_test):
-        raise UsageError(f"an official test set exists for adult and kddcup99; '{name}' has none; use a test fraction")
+        raise UsageError(
+            f"an official test set exists for adult and kddcup99; '{sayable(name)}' has none; use a test fraction"
+        )
     if name in FILE_SETS:
         constant = intercept is None or intercept
         return from_files(
@@ -104,7 +107,8 @@ def find_file(name: str, data_dir: Path | None) -> Path:
             if path.is_file():
                 return path
     raise UsageError(
-        f"this data set needs {folder}/{files.split('|')[0]}; it is not in {data_dir}; give its folder with "
+        f"this data set needs {sayable(folder)}/{sayable(files.split('|')[0])}; it is not in {sayable(data_dir)}; "
+        "give its folder with "
         f"<<data_dir>>"
     )
 
@@ -208,7 +212,10 @@ def _synthetic(rows: int, dimension: int, seed: int, intercept: bool) -> tuple[M
     Source: Rajkumar and Agarwal 2012 section 6, who take d = 10, 1,000 training and 1,000 test records.
     """
     if rows < 1 or dimension < 1:
-        raise UsageError(f"synthetic data have at least 1 row and 1 dimension; got {rows} and {dimension}; give more")
+        raise UsageError(
+            f"synthetic data have at least 1 row and 1 dimension; got {sayable(rows)} and {sayable(dimension)}; give "
+            "more"
+        )
     rng = generator(Stream.SYNTHETIC, seed)
     X = rng.standard_normal((rows, dimension))
     X *= (rng.random(rows) ** (1.0 / dimension) / np.linalg.norm(X, axis=1))[:, None]

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.intake.spelling import canonical
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
         positive, negative = as_compared(self.positive), None if self.negative is None else as_compared(self.negative)
         both = (*positive, *(negative or ()))
         if not positive or negative == () or len(set(both)) < len(both):
-            raise SchemaError(f"a label has two classes that share no value; '{self.name}' has {list(both)}")
+            raise SchemaError(f"a label has two classes that share no value; '{self.name}' has {sayable(list(both))}")
         msgspec.structs.force_setattr(self, "positive", positive)
         msgspec.structs.force_setattr(self, "negative", negative)
         msgspec.structs.force_setattr(self, "positive_name", self.positive_name or positive[0])
@@ -57,7 +57,9 @@ class Classes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     def __post_init__(self) -> None:
         spelled = as_compared(self.classes)
         if len(spelled) < 2 or len(set(spelled)) < len(spelled):
-            raise SchemaError(f"a target has at least two classes, each once; '{self.name}' has {list(spelled)[:8]}")
+            raise SchemaError(
+                f"a target has at least two classes, each once; '{self.name}' has {sayable(list(spelled)[:8])}"
+            )
         msgspec.structs.force_setattr(self, "classes", spelled)
 
     @property
@@ -113,7 +115,8 @@ def set_range(part: Any, *, strict: bool) -> None:
     low, high = float(part.low), float(part.high)
     if not (np.isfinite(high - low) and (low < high or (low == high and not strict))):
         raise SchemaError(
-            f"a range runs from low to high; '{part.name}' has [{low}, {high}]; correct it or leave it out"
+            f"a range runs from low to high; '{part.name}' has [{sayable(low)}, {sayable(high)}]; correct it or "
+            "leave it out"
         )
     msgspec.structs.force_setattr(part, "low", low)
     msgspec.structs.force_setattr(part, "high", high)

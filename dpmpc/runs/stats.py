@@ -88,13 +88,14 @@ class Statistics:
     @cached_property
     def answers(self) -> tuple[Answer, ...]:
         """An answer a question. Errors: UsageError for one that the release does not answer."""
-        return (self.questions or self.tables).answers_from(self.opened, self.level)
+        return (self.questions or self.tables).answers_from(self.opened, self.level, self.tables)
 
     @cached_property
     def opened(self) -> Opened:
         """What was opened, by all releases together."""
         noise, plan = noise_of(self.plan) / STEP, self.plan
-        alone = self.tables.opened(self.total / STEP, noise, self.sizes, plan.counted)
+        rows = plan.person_rows if plan.neighbours == "person" else 1
+        alone = self.tables.opened(self.total / STEP, noise, self.sizes, plan.counted, rows)
         return pooled([*(each.opened for each in self.earlier), alone])
 
     def again(self, level: Level) -> "Statistics":

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,10 +22,15 @@ def rows(answers: Sequence[Answer]) -> list[dict[str, Any]]:
         for line in answer.lines:
             number = line.number
             labels = dict(zip(answer.headers, line.labels, strict=True))
-            values = (answer.question, labels, line.statistic, number.estimate, number.noise, number.low, number.high,
-                      number.note)  # fmt: skip
+            low, high = (None if v is None or math.isinf(v) else v for v in (number.low, number.high))
+            values = (answer.question, labels, line.statistic, number.estimate, number.noise, low, high, _noted(number))
             found.append(dict(zip(FIELDS, values, strict=True)))
     return found
+
+
+def _noted(number: Number) -> str:
+    """The note, and that the interval has no end above, which has no JSON number."""
+    return number.note + (", " if number.note else "") + "open above" if number.high == math.inf else number.note
 
 
 def values(outcome: Outcome) -> dict[str, Any]:

@@ -7,9 +7,17 @@ from dpmpc.outcome import NO_ESTIMATE, Number
 
 
 def shown(number: Number) -> str:
-    """An estimate and its interval, to the digits that the noise leaves; a star where it is conservative."""
-    if number.estimate is None or number.low is None or number.high is None:
+    """An estimate and its interval, to the digits that the noise leaves; a star where it is conservative. An interval
+    that is open on one side has its end alone; a value without interval, such as a p-value, three digits."""
+    star = "*" if "conservative" in number.note else ""
+    if number.low is not None and number.high == math.inf:
+        return f">= {number.low:.3g}{star}" if number.low > 0 else "not told"
+    if number.estimate is None:
         return _NONE
+    if number.low is None or number.high is None:
+        return f"{number.estimate:.3g}" if number.estimate >= 0.0001 else "< 0.0001"
+    if number.low == 0 and "open below" in number.note:
+        return f"<= {number.high:.3g}{star}"
     reach = (number.high - number.low) / 4 if number.noise is None else number.noise
     digits = 1 - math.floor(math.log10(reach)) if reach > 0 else 6
     places = min(max(digits, 0), 10)
@@ -17,7 +25,7 @@ def shown(number: Number) -> str:
         return f"{number.estimate:.10g}"
     low, value, high = (f"{round(v, digits if digits >= 0 else 0) + 0.0:.{places}f}" for v in (
         number.low, number.estimate, number.high))  # fmt: skip
-    return f"{value} [{low}, {high}]" + ("*" if number.note == "conservative" else "")
+    return f"{value} [{low}, {high}]{star}"
 
 
 def number_of_json(value: dict[str, Any] | None) -> Number:

@@ -279,13 +279,13 @@ def _interval(number: Number) -> str:
 
 def _rows(lines: Sequence[Line], title: str, *, zero: bool = False, bars: bool = False, ratios: bool = False) -> str:
     """One row a number, under an axis: its interval and, with `bars`, a bar from 0. `ratios`: the axis is logarithmic,
-    with a mark at 1, where nothing is changed; an interval that reaches 0 reaches the axis's end."""
+    with a mark at 1, where nothing is changed; an interval that is open reaches the axis's end."""
     known = [
         (each, each.number)
         for each in lines
         if each.number.estimate is not None and (not ratios or each.number.estimate > 0)
     ]
-    ends = [end for _, n in known for end in (n.low, n.high, n.estimate) if end is not None]
+    ends = [end for _, n in known for end in (n.low, n.high, n.estimate) if end is not None and math.isfinite(end)]
     if not ends:
         return ""
     tall, inner = _NAMED + _ROW * len(known) + 24, BROAD - _LABELS - 20
@@ -298,7 +298,8 @@ def _rows(lines: Sequence[Line], title: str, *, zero: bool = False, bars: bool =
         marks = ticks(low, high)
 
     def x(value: float) -> float:
-        value = max(math.log10(value), low) if ratios and value > 0 else low if ratios else value
+        if ratios:  # an end without a bound is the axis's
+            value = low if value <= 0 else min(max(math.log10(value), low), high) if math.isfinite(value) else high
         return _LABELS + inner * (value - low) / (high - low)
 
     parts = []

@@ -20,7 +20,8 @@ from dpmpc.statistics.scores import Model
 
 @dataclass(frozen=True, eq=False)
 class Asking:
-    """One question on its way to an answer. `blocks`: those that answer it, in the order of its parts."""
+    """One question on its way to an answer. `blocks`: those that answer it, in the order of its parts. `named`:
+    whether the release's plan asks it, and not who looked at what came."""
 
     query: Query
     columns: Columns
@@ -28,6 +29,7 @@ class Asking:
     level: Level
     blocks: Sequence[Block]
     models: Mapping[str, Model]
+    named: bool = True
 
     @property
     def by(self) -> tuple[Axis, ...]:

@@ -33,7 +33,8 @@ def expected(
     for query in tables.queries:
         blocks = tuple(dict.fromkeys(tables.blocks_of(query)))
         spent = math.fsum(shares[block] for block in blocks)
-        found.append(QUESTION_KINDS[query.what].expect(Foreseeing(query, blocks, opened, asked, n, spent)))
+        foreseeing = Foreseeing(query, tables.columns, blocks, opened, asked, n, spent)
+        found.append(QUESTION_KINDS[query.what].expect(foreseeing))
     return tuple(found)
 
 
@@ -44,6 +45,13 @@ def refuse_hopeless(found: Sequence[Expected], epsilon: float, delta: float) -> 
     if not hopeless:
         return
     worst = max(hopeless, key=lambda item: item.ratio)
+    if worst.line:
+        more = "more records, wider bands or fewer covariates" if worst.needed is None else (
+            f"epsilon {epsilon_of_mu(mu_of_budget(epsilon, delta) / max(worst.needed, 1e-9), delta):.2g} would do, or "
+            "more records, wider bands, fewer covariates")  # fmt: skip
+        raise UsageError(
+            f"an answer must tell something; {worst.question} would tell {worst.line}; {more}, or ask fewer questions"
+        )
     total = worst.count * worst.cells
     need = epsilon_of_mu(mu_of_budget(epsilon, delta) * worst.ratio / TOLD, delta)
     ways = [f"epsilon {need:.2g} would do"]
@@ -59,6 +67,9 @@ def lines(found: Sequence[Expected]) -> list[str]:
     """A line a question: its part of the promise, and how far counts and what follows from them will be off."""
     said = []
     for item in found:
+        if item.line:
+            said.append(f"{item.question}: {100 * item.share:.0f} % of the promise; off by: {item.line}")
+            continue
         of = f"counts by {item.half:.3g} of some {item.count:.3g}" if item.half else "counts not at all"
         also = f", {item.also}" if item.also else ""
         little = "  (tells little)" if TOLD <= item.ratio < 1 else ""

@@ -7,6 +7,7 @@ import numpy as np
 from dpmpc.lazy import dataclass
 from dpmpc.outcome import Level
 from dpmpc.statistics.blocks import Block, Counts, Moments, Tree, groups
+from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.opened import Opened, Weights, unit_weights
 from dpmpc.statistics.quantile import rank_variances
 from dpmpc.statistics.question import Query
@@ -15,7 +16,10 @@ from dpmpc.statistics.question import Query
 @dataclass(frozen=True)
 class Expected:
     """What one question's intervals will be. `half`: half the interval of a count, in records; `count`: what such a
-    count is, were records spread evenly; `also`: what else is off by how much; `share`: its part of the promise."""
+    count is, were records spread evenly; `also`: what else is off by how much; `share`: its part of the promise.
+
+    `line`: what is said in place of counts, where the question is of none: `half` is then a standard error of a log
+    ratio, to be held against `count`; `needed`: the part of the noise with which it would do."""
 
     question: str
     half: float
@@ -23,6 +27,8 @@ class Expected:
     also: str
     share: float
     cells: int
+    line: str = ""
+    needed: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -36,6 +42,7 @@ class Foreseeing:
     `share`: the question's part of the promise."""
 
     query: Query
+    columns: Columns
     blocks: Sequence[Block]
     opened: Opened
     level: Level

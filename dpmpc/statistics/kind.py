@@ -44,6 +44,10 @@ class QuestionKind:
     def check(self, reading: Reading, query: Query) -> None:
         """Errors: what options and columns cannot be together."""
 
+    def option_of(self, reading: Reading, name: str) -> Option | None:
+        """The option of this name; None if there is none."""
+        return self.options.get(name)
+
     def setting(self, query: Query, name: str) -> Any:
         """The value of an option as written, or its default; None if it has neither."""
         return dict(query.options).get(name, self.options[name].default)
@@ -94,6 +98,12 @@ QUESTION_KINDS: Registry[QuestionKind] = Registry(
         "km": "dpmpc.statistics.kinds.survival:KM",
         "corr": "dpmpc.statistics.kinds.products:CORR",
         "lm": "dpmpc.statistics.kinds.products:LM",
+        **{name: f"dpmpc.statistics.kinds.two_by_two:{name.upper()}" for name in ("or", "rr", "rd", "chisq")},
+        "logit": "dpmpc.statistics.kinds.regression:LOGIT",
+        "poisson": "dpmpc.statistics.kinds.regression:POISSON",
+        "cox": "dpmpc.statistics.kinds.cox:COX",
+        "hr": "dpmpc.statistics.kinds.cox:HR",
+        "ordinal": "dpmpc.statistics.kinds.regression:ORDINAL",
     },
     lambda thing: isinstance(thing, QuestionKind),
 )

@@ -23,13 +23,15 @@ Weights = dict[Axis, Floats]  # what the cells of an axis count in a sum; an axi
 class Opened:
     """One opened release, public. `total` (dimension,): the noisy sum in grid steps; `sigma`: the noise's deviation a
     coordinate in grid steps; `sizes`: every owner's number of records, or of
-    places where they are not `counted`: how many records there are is then private."""
+    places where they are not `counted`: how many records there are is then private. `rows`: of
+    one person there may be so many records."""
 
     layout: Layout
     total: Floats
     sigma: float
     sizes: tuple[int, ...]
     counted: bool = True
+    rows: int = 1
 
     def __post_init__(self) -> None:
         check_nonnegative("the noise's deviation", self.sigma)

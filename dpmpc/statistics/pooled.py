@@ -44,9 +44,9 @@ def pooled(releases: Sequence[Opened]) -> Opened:
     scales = tuple(max(1, round(sigma * part**0.5)) for part in precision)
     first = releases[0].layout
     layout = Pooled(tuple(blocks), (1.0,) * len(blocks), first.unit, scales)
-    empty = Opened(layout, np.zeros(layout.dimension), sigma, releases[0].sizes, releases[0].counted)
+    empty = Opened(layout, np.zeros(layout.dimension), sigma, releases[0].sizes, releases[0].counted, releases[0].rows)
     parts = []
     for (block, some), whole, scale in zip(blocks.items(), precision, scales, strict=True):
         mean = sum(opened.raw(block) * part for opened, part in zip(some, each[block], strict=True)) / whole
         parts.append((mean * (scale * empty.weights(block))).ravel())
-    return Opened(layout, np.concatenate(parts), sigma, releases[0].sizes, releases[0].counted)
+    return Opened(layout, np.concatenate(parts), sigma, releases[0].sizes, releases[0].counted, releases[0].rows)

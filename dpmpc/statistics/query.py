@@ -20,20 +20,21 @@ def parse(text: str, columns: Columns, models: Sequence[str] = ()) -> Query:
     reading = Reading(read(text), columns, models)
     w = reading.written
     if w.what.text not in QUESTION_KINDS:
-        known = QUESTION_KINDS.names()
-        near = difflib.get_close_matches(w.what.text, known, 1, 0.5)
+        names = QUESTION_KINDS.names()
+        near = difflib.get_close_matches(w.what.text, names, 1, 0.5)
         way = f"did you mean '{near[0]}'?" if near else "choose one"
-        reading.refuse(w.what, f"a question is one of {', '.join(known)}", way)
+        reading.refuse(w.what, f"a question is one of {', '.join(names)}", way)
     kind = QUESTION_KINDS[w.what.text]
     found, levels = kind.read(reading)
     by = reading.by(found)
     options: dict[str, Setting] = {}
     for option in w.options:
         name = option.name.text
-        if name not in kind.options:
+        known = kind.option_of(reading, name)
+        if known is None:
             way = f"it has {', '.join(kind.options)}" if kind.options else "it has none"
             reading.refuse(option.name, f"{w.what.text} must know its options", way)
-        options[name] = kind.options[name].check(reading, option)
+        options[name] = known.check(reading, option)
     if len(options) < len(w.options):
         reading.refuse(w.options[-1].name, "each option is given once", "leave one out")
     if len({"bins", "cuts"} & options.keys()) == 2 or len({"cells", "cuts"} & options.keys()) == 2:

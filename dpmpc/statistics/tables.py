@@ -33,6 +33,7 @@ from dpmpc.statistics.blocks import Block, Counts, Distance, Part, width
 from dpmpc.statistics.cells import Field, Ints, Records, Values
 from dpmpc.statistics.columns import Bucketed, Category, Column, Columns, Quantity
 from dpmpc.statistics.compile import merged
+from dpmpc.statistics.joint import Complete, collected, held
 from dpmpc.statistics.kind import answer, parts_of
 from dpmpc.statistics.layout import FINEST, RECORD, Layout, Unit
 from dpmpc.statistics.opened import Opened
@@ -98,7 +99,8 @@ class Tables(Source):
     @cached_property
     def answered_by(self) -> dict[Part, Part]:
         """The part that answers for each that a question needs."""
-        return merged([part for part, _ in self.parts])
+        parts = [part for part, _ in self.parts]
+        return merged(parts) | collected(parts)
 
     def blocks_of(self, query: Query) -> tuple[Block, ...]:
         """The blocks that answer a question."""
@@ -280,16 +282,23 @@ class Tables(Source):
         `level`: what intervals hold; its `answers` 0: at once for all numbers of the release."""
         return self.answers_from(self.opened(total, sigma, sizes), level)
 
-    def opened(self, total: NDArray[Any], sigma: float, sizes: Sequence[int], counted: bool = True) -> Opened:
-        """The opened sum with what is known of it; as `answers`. `counted`: whether sizes are numbers of records."""
-        return Opened(self.layout, np.asarray(total, dtype=np.float64), sigma, tuple(sizes), counted)
+    def opened(
+        self, total: NDArray[Any], sigma: float, sizes: Sequence[int], counted: bool = True, rows: int = 1
+    ) -> Opened:  # fmt: skip
+        """The opened sum with what is known of it; as `answers`. `counted`: whether sizes are numbers of records;
+        `rows`: of one person there may be so many records."""
+        return Opened(self.layout, np.asarray(total, dtype=np.float64), sigma, tuple(sizes), counted, rows)
 
-    def answers_from(self, opened: Opened, level: Level | None = None) -> tuple[Answer, ...]:
+    def answers_from(
+        self, opened: Opened, level: Level | None = None, planned: "Tables | None" = None
+    ) -> tuple[Answer, ...]:
         """The answers that a release gives which need not have been asked the same: a table's margins are in it, and
-        so are counts. Errors: UsageError for a question that it does not answer."""
+        so are counts. `planned`: the questions that its plan named, by default these. Errors: UsageError for a question
+        that it does not answer."""
         asked = level or Level()
         known = opened.layout.blocks
-        by = merged([part for part, _ in self.parts], known)
+        parts = [part for part, _ in self.parts]
+        by = merged(parts, known) | {part: part for part in parts if part.role == "joint"}
         for query in self.queries:
             needed = (by[part].block for part in parts_of(query, self.columns, dict(self.models)))
             if not all(_held(block, known) for block in needed):
@@ -298,16 +307,19 @@ class Tables(Source):
                     "tables, or make a release for it"
                 )
         if not asked.answers:
-            lines = sum(len(found.lines) for found in self._answers(opened, replace(asked, answers=1), by))
+            lines = sum(len(found.lines) for found in self._answers(opened, replace(asked, answers=1), by, planned))
             asked = replace(asked, answers=lines)
-        return self._answers(opened, asked, by)
+        return self._answers(opened, asked, by, planned)
 
-    def _answers(self, opened: Opened, level: Level, by: Mapping[Part, Part]) -> tuple[Answer, ...]:
+    def _answers(
+        self, opened: Opened, level: Level, by: Mapping[Part, Part], planned: "Tables | None"
+    ) -> tuple[Answer, ...]:
         models, columns = dict(self.models), self.columns
+        named = {query.weighing(1.0) for query in (planned or self).queries}
         found = []
         for query in self.queries:
             blocks = tuple(by[part].block for part in parts_of(query, columns, models))
-            found.append(answer(Asking(query, columns, opened, level, blocks, models)))
+            found.append(answer(Asking(query, columns, opened, level, blocks, models, query.weighing(1.0) in named)))
         return tuple(found)
 
 
@@ -362,6 +374,8 @@ def of_columns(columns: Columns, reads: Sequence[str], table: "Table", sizes: Se
 
 def _held(block: Block, opened: Sequence[Block]) -> bool:
     """Whether an opened block is this one, or a table of which it is a margin."""
+    if isinstance(block, Counts) and block.axes and isinstance(block.axes[-1], Complete):
+        return held(block, opened)
     if not isinstance(block, Counts):
         return block in opened
     return any(

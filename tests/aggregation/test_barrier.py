@@ -24,11 +24,10 @@ from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.mpc.contract.backend import BACKENDS
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.numbers.residues import recombine, weighted_sum
-from dpmpc.mpc.parties.checked_mesh import tagged
 from dpmpc.mpc.parties.mesh import Mesh
 from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of
 from dpmpc.mpc.transport.channels import BARRIER, OPENING, block_label, exchange_label
@@ -95,7 +94,7 @@ class Cheats:
             early = self.words(await opening)
             mine_without = {EARLY: field.sub(early, self.fixed), **self.shares}
             total = field.add(self.secret(mine_without), self.secret({i: self.of[i] for i in mine_without}))
-            said = tagged("opened", steps.holder.run_id, (), channel, total.tobytes())
+            said = domains.OPENED.digest(steps.holder.run_id, channel, me, value=total.tobytes())
             if "checked" in self.plan.backend:
                 for peer in peers.values():
                     peer.send(exchange_label(channel, 1), said)

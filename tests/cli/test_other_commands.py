@@ -50,3 +50,18 @@ def test_a_command_of_another_package_is_listed_and_run_and_takes_the_place_of_n
     assert refused.returncode == 2 and "it is empty" in refused.stderr
     odd = run(installed, "odd")
     assert odd.returncode == 2 and "os:sep" in odd.stderr and "Traceback" not in odd.stderr
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    said = run(tmp_path, "trian")
+    assert said.returncode == 2 and "did you mean train?" in said.stderr and said.stderr.count("\n") == 1
+    said = run(tmp_path, "qqqqqq")
+    assert said.returncode == 2 and "did you mean" not in said.stderr and "--help" in said.stderr
+
+
+def test_the_first_examples_of_the_help_need_nothing_but_the_package() -> None:
+    """No set of scikit-learn, which is an extra."""
+    for words in ((), ("train",)):
+        lines = run(Path(), *words, "--help").stdout.splitlines()
+        examples = [line for line in lines if line.lstrip().startswith("dpmpc ")]
+        assert "dpmpc example hospitals" in examples[0] and "--csv hospitals.csv" in examples[1], examples

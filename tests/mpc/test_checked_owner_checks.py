@@ -17,7 +17,7 @@ from dpmpc.mpc.checked.backend import CHECKED
 from dpmpc.mpc.checked.owners import SQUARES, undetected
 from dpmpc.mpc.checked.square_fold import square_fold, square_stages
 from dpmpc.mpc.contract.owner_checks import Found, NormTest, OwnerTest
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import P
 from dpmpc.mpc.numbers.mersenne import Mersenne
 from dpmpc.mpc.numbers.prg import Prg
@@ -222,14 +222,11 @@ def test_a_flipped_and_is_not_believed(role: int, number: int) -> None:
 def test_two_coins_are_not_used(role: int) -> None:
     """A party that shows one part of its coin to one and another to the other, each promised: nothing was opened under
     either."""
-    import hashlib
-
     parts = {(role + 1) % 3: bytes(32), (role + 2) % 3: bytes([1]) * 32}
-    bound = len(b"run").to_bytes(8, "little") + b"run" + IDENT.to_bytes(8, "little") + role.to_bytes(8, "little")
 
     def tamper(sender: int, receiver: int, label: int, payload: bytearray) -> bytearray:
         if sender == role and label == exchange_label(IDENT, 0):
-            return bytearray(hashlib.sha256(b"promise of owners" + bound + parts[receiver]).digest())
+            return bytearray(domains.OWNERS_PROMISE.digest(b"run", IDENT, role, value=parts[receiver]))
         if sender == role and label == exchange_label(IDENT, 1):
             return bytearray(parts[receiver])
         return payload

@@ -149,10 +149,8 @@ def test_a_party_that_promises_two_chains_is_seen_before_anything_is_opened() ->
     def tamper(s: int, r: int, label: int, payload: bytearray) -> bytearray:
         if s == 0 and r in (1, 2) and named[label] == "promise":
             chains[r] = PromisedCoins(holders[0], holders[0].channel(99 + r), 0, [])
-            chains[r]._domain = holders[0]._test_domain
-            chains[r]._parts = [bytes(32)]
-            for _ in range(16):
-                chains[r]._parts.append(chains[r]._before(0, chains[r]._parts[-1]))
+            chains[r]._place = holders[0]._test_place
+            chains[r]._parts = chains[r]._chain(bytes(32))
             return bytearray(chains[r]._parts.pop())
         if s == 0 and r in (1, 2) and named[label] == "coin":
             return bytearray(chains[r]._parts.pop())
@@ -160,7 +158,7 @@ def test_a_party_that_promises_two_chains_is_seen_before_anything_is_opened() ->
 
     async def body(holder: Any) -> Any:
         batch = CheckedBatch(holder, BATCH, 64)
-        holder._test_domain = batch._coins._coins._domain  # type: ignore[attr-defined]
+        holder._test_place = batch._coins._coins._place  # type: ignore[attr-defined]
         values = await batch.to_field(tiny(*FIVE))
         return await holder.open(values, OPENED)
 

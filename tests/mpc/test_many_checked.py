@@ -465,7 +465,7 @@ def test_values_of_the_clear_engine_fit_the_judge() -> None:
 def test_whether_a_check_holds_tells_nothing_of_a_secret_bit(name: str) -> None:
     """p = 127: some wrong batches pass, whatever the bit is; all is given by the number of the run. (`python
     tests/aborts_many.py 5000` tries more, among five too.)"""
-    passed, differ = aborts_many.compared(aborts_many.CHEATS[name], 3, 1, 70)
+    passed, differ = aborts_many.compared(aborts_many.CHEATS[name], 3, 1, 160)
     assert passed and not differ
 
 

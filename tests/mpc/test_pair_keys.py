@@ -16,7 +16,7 @@ from inprocess import Network
 from manyparties import Words
 
 from dpmpc.errors import PeerError, UsageError
-from dpmpc.mpc.numbers import field, prg
+from dpmpc.mpc.numbers import domains, field, prg
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.numbers.residues import recombine
 from dpmpc.mpc.parties.mesh import Mesh
@@ -187,7 +187,7 @@ def test_everything_that_the_streams_depend_on_is_in_the_digest(monkeypatch: pyt
     connect(plan=bytes(32))
     connect(n=6)
     connect(t=1)
-    for name, value in (("VERSION", 2), ("BATCH", 1 << 12), ("CHUNK", 1 << 17), ("FEW", 100), ("Deep", lambda: 0)):
+    for name, value in (("VERSION", 3), ("BATCH", 1 << 12), ("CHUNK", 1 << 17), ("FEW", 100), ("Deep", lambda: 0)):
         with monkeypatch.context() as patch:
             patch.setattr(shamir, name, value)
             connect()
@@ -199,14 +199,14 @@ def test_a_batch_s_streams_are_given_out_once_and_while_it_lasts() -> None:
     async def body(session: Any, keys: PairKeys) -> None:
         other = (session.party + 1) % 3
         with keys.batch(4) as streams:
-            streams.between("zero", session.party, other)
+            streams.between(domains.ZERO, session.party, other)
             with pytest.raises(AssertionError, match="given out already"):
-                streams.between("zero", session.party, other)
-            streams.between("zero", other, session.party)
+                streams.between(domains.ZERO, session.party, other)
+            streams.between(domains.ZERO, other, session.party)
             with pytest.raises(AssertionError):
-                streams.between("zero", other, (session.party + 2) % 3)  # others' streams
+                streams.between(domains.ZERO, other, (session.party + 2) % 3)  # others' streams
         with pytest.raises(AssertionError, match="given out already"):
-            streams.between("share", session.party, other)
+            streams.between(domains.SHARE, session.party, other)
         with pytest.raises(AssertionError, match="batch 4 of epoch 1 is used already"), keys.batch(4):
             pass
 
@@ -222,7 +222,7 @@ def test_after_any_failure_keys_are_renewed_never_used_again() -> None:
             raise Broken
         assert not keys._keys
         with pytest.raises(AssertionError, match="given out already"):
-            streams.between("zero", session.party, (session.party + 1) % 3)
+            streams.between(domains.ZERO, session.party, (session.party + 1) % 3)
         with pytest.raises(AssertionError, match="agree on new ones"), keys.batch(2):
             pass
         return keys
@@ -316,7 +316,8 @@ class Recorder:
 
         self.last = b""
         monkeypatch.setattr(prg, "KeyStream", of_key)
-        monkeypatch.setattr(pair_keys, "Prg", Recorded)
+        for module in (domains, pair_keys):
+            monkeypatch.setattr(module, "Prg", Recorded)
         self.Recorded = Recorded
 
 

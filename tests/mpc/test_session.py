@@ -8,7 +8,7 @@ import pytest
 
 from dpmpc.errors import NotYetError, PeerError, UsageError
 from dpmpc.mpc.mpyc.runtime import import_mpyc, make_runtime
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.parties.loopback import run_parties
 from dpmpc.mpc.parties.session import Session
@@ -35,7 +35,7 @@ def test_parties_open_the_sum_of_shares(n: int, t: int) -> None:
 
 
 async def _streams(session: Session) -> list[list[int]]:
-    return [[*s, int(session.stream(s, "x", 1).words((1,))[0])] for s in session.mine]
+    return [[*s, int(session.stream(s, domains.RANDOM, 1).words((1,))[0])] for s in session.mine]
 
 
 def test_prss_streams_agree_within_a_subset_and_differ_between_subsets_and_runs() -> None:

@@ -27,6 +27,7 @@ from dpmpc.circuits.sampler import (
 )
 from dpmpc.circuits.selection import look_up, mux, one_hot
 from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.domains import Domain
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.numbers.residues import recombine
@@ -59,10 +60,10 @@ class Recorded:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
 
-    def stream(self, subset: Subset, kind: str, *domain: Any) -> Any:
-        stream = self._session.stream(subset, kind, *domain)
-        if kind in ("random", "mask"):
-            return Kept(stream, self.drawn.setdefault((kind, subset), []))
+    def stream(self, subset: Subset, domain: Domain, *of: Any) -> Any:
+        stream = self._session.stream(subset, domain, *of)
+        if domain.name in ("random", "mask"):
+            return Kept(stream, self.drawn.setdefault((domain.name, subset), []))
         return stream
 
     def channel(self, ident: int) -> Any:
@@ -281,11 +282,11 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
 
-    def stream(self, subset: tuple[int, ...], kind: str, *domain: int) -> Any:
-        stream = self._session.stream(subset, kind, *domain)
+    def stream(self, subset: tuple[int, ...], domain: Domain, *of: int) -> Any:
+        stream, kind = self._session.stream(subset, domain, *of), domain.name
         if subset != self._missing:
             return stream if kind == "mask" else _Fixed(stream)
-        return _Zeros() if kind == "and" and domain[1] == self._leaker else stream
+        return _Zeros() if kind == "and" and of[1] == self._leaker else stream
 
 
 class _Fixed:
@@ -398,8 +399,8 @@ class Forgetful:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
 
-    def stream(self, subset: tuple[int, ...], kind: str, ident: int, *rest: Any) -> Any:
-        return self._session.stream(subset, kind, 0, *rest)
+    def stream(self, subset: tuple[int, ...], domain: Domain, ident: int, *rest: Any) -> Any:
+        return self._session.stream(subset, domain, 0, *rest)
 
 
 async def run_samples(holder: SharingHolder) -> list[np.ndarray] | None:
@@ -512,9 +513,9 @@ def test_no_stream_is_used_twice(n: int, t: int) -> None:
     async def body(session: Any) -> None:
         make = session.stream
 
-        def stream(subset: tuple[int, ...], *domain: Any) -> Prg:
-            opened[session.party].append((subset, *domain))
-            return make(subset, *domain)  # type: ignore[no-any-return]
+        def stream(subset: tuple[int, ...], domain: Domain, *of: int) -> Prg:
+            opened[session.party].append((subset, domain.name, *of))
+            return make(subset, domain, *of)  # type: ignore[no-any-return]
 
         session.stream = stream
         for ident, law in [(7, "gaussian"), (8, "gaussian"), (9, "laplace")]:

@@ -41,12 +41,22 @@ from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.field import P
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.two_servers import lifts as lifting
-from dpmpc.mpc.two_servers.backend import OT, check_sampler
+from dpmpc.mpc.two_servers.backend import GARBLED, OT, check_sampler
 from dpmpc.mpc.two_servers.consistency import ANSWER_BYTES, CHALLENGE_BYTES
 from dpmpc.mpc.two_servers.counts import CountingOt
 from dpmpc.mpc.two_servers.executor import OtBatch
 from dpmpc.mpc.two_servers.flows import FLOWS
-from dpmpc.mpc.two_servers.lifts import ChosenLifts, Lift, Lifts, OfferedLifts, lifts_of, products_of_heap
+from dpmpc.mpc.two_servers.garbled import NO_PRODUCTS
+from dpmpc.mpc.two_servers.half_gates import lanes_at_a_time
+from dpmpc.mpc.two_servers.lifts import (
+    ChosenLifts,
+    Lift,
+    Lifts,
+    OfferedLifts,
+    lifts_of,
+    products_of_heap,
+    transfers_of,
+)
 from dpmpc.mpc.two_servers.products import products_of
 from dpmpc.noise.goodness import chi_square
 from dpmpc.privacy.law import LAWS
@@ -405,6 +415,27 @@ def test_wide_strings_are_reduced_mod_p() -> None:
     expected = (low.astype(object) + (high.astype(object) << 64)) % P
     assert (lifting.reduce_wide(low, high).astype(object) == expected).all()
     assert (1 << 128) % P == 64  # so the distance from uniform is below 64 2^-128 = 2^-122
+
+
+@pytest.mark.parametrize("count", [100, 10_000])
+def test_what_delta_has_is_strings_mod_p_and_hashes_that_meet_by_chance(count: int) -> None:
+    """By the bound of docs/two-servers.md, worked out from the program's counts."""
+    sampler = discrete_gaussian(2.0**20)
+    program, lanes = noise_heap(sampler.plan).program, 64 * -(-count // 64)
+    most = 64 * max(448, lanes // 64)
+    for backend in (OT, GARBLED):
+        counts = backend.count_noise(sampler, count, 2, 1)
+        due = count * 2 * 2.0**-122
+        if backend is OT:
+            heap = noise_heap(sampler.plan)
+            transfers = sum(transfers_of(products_of_heap(heap), lifts_of(heap), i) for i in (0, 1))
+        else:
+            lifts = lifts_of(noise_heap(sampler.plan), births=False)
+            transfers = program.random_bits + sum(transfers_of(NO_PRODUCTS, lifts, i) for i in (0, 1))
+            together, hashed = min(lanes, lanes_at_a_time(program)), 2 * program.ands * lanes
+            due += 6 * together * hashed / 2**128 + (hashed / together) ** 2 / 2**129
+        due += 4 * lanes * transfers * most / 2**128
+        assert abs(counts.distance / due - 1) < 1e-9
 
 
 # -- the setting -------------------------------------------------------------------------------------------------------

@@ -222,7 +222,8 @@ def test_a_garbler_that_ignores_the_evaluators_bits_knows_all_but_the_loose_ones
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It sends label corrections without Delta, so that every label stands for its own bit: the program's outputs are
-    known to it. The evaluator's code sees nothing. Only what is lifted straight from transfers is left."""
+    known to it. The evaluator's code sees nothing. Only what is lifted straight from transfers is left: to it, and,
+    where it takes what it knows off its own share before it promises that, to all who see the sum."""
     seen: dict[str, Any] = {}
     garble = half_gates.garble
 
@@ -242,18 +243,22 @@ def test_a_garbler_that_ignores_the_evaluators_bits_knows_all_but_the_loose_ones
         fixes ^= seen["delta"]
         return words.tobytes()
 
-    async def body(two: Two) -> np.ndarray:
+    async def body(two: Two) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         shares = await asyncio.gather(*(h.noise(SAMPLER, CHANNEL, lanes) for h in two.holders))
-        return field.to_int64(field.add(*shares))
+        bits = np.concatenate([to_planes(row, 1) for row in seen["bits"]])
+        known = np.array(HEAP.coefficients) @ plain(HEAP, bits)
+        taken = field.sub(shares[0], field.from_int64(known.astype(np.int64)))
+        opened = await asyncio.gather(*(h.open(s, 9) for h, s in zip(two.holders, (taken, shares[1]), strict=True)))
+        assert (opened[0] == opened[1]).all()
+        return field.to_int64(field.add(*shares)), known, opened[1]
 
-    noise = together(body, made_by=GarbledHolder, spoil=spoil, spoils=0)
+    noise, known, opened = together(body, made_by=GarbledHolder, spoil=spoil, spoils=0)
     assert len(done) == 1  # all lanes were one piece
-    bits = np.concatenate([to_planes(row, 1) for row in seen["bits"]])
-    known = np.array(HEAP.coefficients) @ plain(HEAP, bits)
     loose = sum(4.0**w for w in HEAP.loose) ** 0.5 / 2 / SCALE
-    rest = (noise - known).std() / SCALE
-    assert abs(rest / loose - 1) < 0.16 and abs(noise.std() / SCALE - 1) < 0.16  # seven standard errors
-    assert f"{loose:.2f} sigma" in PAGE
+    assert abs(noise.std() / SCALE - 1) < 0.16  # seven standard errors
+    for rest in (noise - known, opened):
+        assert abs(rest.std() / SCALE / loose - 1) < 0.16
+    assert f"{loose:.2f} sigma is left" in PAGE and f"{loose:.2f} sigma of noise in every release" in PAGE
 
 
 # -- what is left whatever it does -------------------------------------------------------------------------------------

@@ -447,7 +447,7 @@ def test_another_layout_is_another_version() -> None:
         frames.COST,
     ]
     assert (VERSION, " ".join(each.format for each in structs)) == (
-        6,
+        7,
         "<HHIqQ <HH32s <II32s <I32sB64s <QQ <Q16s <Q <QQQQQddQ",
     )
 

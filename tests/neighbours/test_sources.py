@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, public_text
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import value_sql
 from dpmpc.records.loading import opened
@@ -27,7 +27,7 @@ def seen(source: Any, spelling: Spelling = PLAIN) -> Any:
             texts = [row[0] for row in table.rows(table.text("x"))] if table["x"].kind == "text" else [""] * table.n
             return [(c.name, c.type, c.kind) for c in table.columns], values, texts
     except UsageError as error:
-        return error.public if hasattr(error, "public") else "refused"
+        return public_text(error)
 
 
 def differing(one: Any, other: Any) -> list[int]:

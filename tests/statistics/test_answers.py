@@ -13,10 +13,10 @@ from dpmpc.errors import UsageError
 from dpmpc.outcome import Answer, Level
 from dpmpc.records.loading import opened
 from dpmpc.statistics import intervals
+from dpmpc.statistics.chi_square import chi_square_tail
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.intervals import Pair, linear, quadratic, ratio, share
 from dpmpc.statistics.kinds import survival
-from dpmpc.statistics.kinds.survival import chi_square_tail
 from dpmpc.statistics.layout import Unit
 from dpmpc.statistics.quantile import isotonic, leaves, quantile, rank_variances
 from dpmpc.statistics.tables import Tables

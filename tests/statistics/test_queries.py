@@ -177,13 +177,14 @@ def test_the_page_has_the_grammar_and_its_questions_parse() -> None:
     inside = "\n".join(line.removeprefix("    ") for line in str(dpmpc.statistics.syntax.__doc__).splitlines())
     assert grammar in inside
     texts = {name: ["a", "b"] for name in ("sex", "income", "arm", "died")} | {"race": ["White", "Black"]}
-    numbers = {name: [0.0, 100.0] for name in ("age", "months", "x", "y", "z", "hours")}
+    texts |= {name: ["a", "b", "c"] for name in ("a", "b", "drug", "grade", "site")}
+    numbers = {name: [0.0, 100.0] for name in ("age", "months", "x", "y", "z", "hours")} | {"visits": [0.0, 10.0]}
     columns = Columns.of_bounds({**texts, **numbers})
     rows = re.findall(r"^\| (`.*?) \|", page.split("| question |")[1], re.MULTILINE)
     asked = [line for row in rows for line in re.findall(r"`([^`]+)`", row)]
-    assert len(asked) == 13
+    assert len(asked) == 22
     toml = tomllib.loads(page.split("```toml\n")[1].split("```")[0])["stats"]["queries"]
-    assert len(parse_all([*asked, *toml], columns, ("NAME",))) == 14
+    assert len(parse_all([*asked, *toml], columns, ("NAME",))) == 23
     message = page.split("and points:\n\n```\n")[1].split("\n```")[0]
     with pytest.raises(UsageError) as caught:
         parse("hist(agee) by sex", columns)

@@ -9,12 +9,12 @@ the piece too, could tell it early, and never tells it.)
 Among more parties a message goes to several, and coins are promised (`parties.promised_coins`).
 """
 
-import hashlib
 from typing import Protocol
 
 import numpy as np
 
 from dpmpc.mpc.checked.session import CheckedSession
+from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.parties.mesh import Channel
 from dpmpc.mpc.parties.promised_coins import PromisedCoins
@@ -47,8 +47,8 @@ class PieceCoins:
         me, self._session, self._channel = session.party, session, channel
         self._successor, self._predecessor = (me + 1) % 3, (me + 2) % 3
         with_successor, other = sorted(session.mine, key=lambda s: self._successor not in s)
-        self._pieces = [session.stream(s, "coin", channel.ident) for s in (with_successor, other)]
-        self._log = hashlib.sha256(f"coins of batch {channel.ident}".encode())
+        self._pieces = [session.stream(s, domains.COIN_PIECE, channel.ident) for s in (with_successor, other)]
+        self._log, self._number = domains.COINS_LOG.start(session.run_id, channel.ident), 0
 
     async def begin(self) -> None:
         """See `Coins`. No message."""
@@ -63,7 +63,8 @@ class PieceCoins:
             )
         seed = (ours ^ other ^ np.frombuffer(payload, dtype="<u8")).tobytes()
         self._log.update(seed)
-        return Prg(seed, "coin")
+        self._number += 1
+        return domains.COIN.stream(seed, self._session.run_id, self._channel.ident, self._number)
 
     def log(self) -> bytes:
         """See `Coins`."""
@@ -74,7 +75,7 @@ class AllCoins:
     """Among more parties: promised parts, all needed."""
 
     def __init__(self, session: CheckedSession, channel: Channel) -> None:
-        self._channel, self._others = channel, sorted(session.peers)
+        self._run, self._channel, self._others, self._number = session.run_id, channel, sorted(session.peers), 0
         self._coins = PromisedCoins(session, channel, 0, self._others)
 
     async def begin(self) -> None:
@@ -85,7 +86,8 @@ class AllCoins:
     async def next(self) -> Prg:
         """See `Coins`."""
         seed, _ = await self._coins.show()
-        return Prg(seed, "coin")
+        self._number += 1
+        return domains.COIN.stream(seed, self._run, self._channel.ident, self._number)
 
     def log(self) -> bytes:
         """See `Coins`."""

@@ -10,7 +10,6 @@ has a share of the batch before all others have said that their part of the conv
 Source: docs/active.md, which has the argument and the attacks.
 """
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,6 +23,7 @@ from dpmpc.mpc.contract.executor import MaskBits, Words, execute
 from dpmpc.mpc.contract.security import Verdict
 from dpmpc.mpc.native.gf64 import THREE, Rights
 from dpmpc.mpc.native.layers import Deposit, Kept, Slots, Source
+from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.replicated.executor import SharingBatch, SharingExecutor
 from dpmpc.mpc.replicated.layout import Subset
 
@@ -41,7 +41,7 @@ class CheckedBatch(CheckedRounds, SharingBatch):
         self._compared = compared
         self.begin_rounds(session, self.channel)
         self.order = [self.mine.index(s) for s in self.ordered]
-        self._pair = [session.stream(s, "pair", ident) for s in self.ordered]
+        self._pair = [session.stream(s, domains.PAIR, ident) for s in self.ordered]
 
     def stages(self, words: int) -> Stages:
         """The check's."""
@@ -78,9 +78,9 @@ class CheckedBatch(CheckedRounds, SharingBatch):
         opened = await self._open(fold.opening)
         if not holds(kept.stages.field, opened):
             raise self.cheat("the product of all ANDs")
-        seen = hashlib.sha256(f"batch {self.ident} held".encode() + opened.tobytes())
-        await self.all_say(seen.digest(), "the check's verdict")
-        self.session.judged(Verdict(self.ident, kept.used, seen.hexdigest()))
+        await self.all_say(opened.tobytes(), "the check's verdict")
+        digest = domains.CHECKED.digest(self.session.run_id, self.ident, value=opened.tobytes())
+        self.session.judged(Verdict(self.ident, kept.used, digest.hex()))
 
     @property
     def _rights(self) -> Rights:
@@ -109,7 +109,7 @@ class CheckedBatch(CheckedRounds, SharingBatch):
             rows |= zip(whole, words, strict=True)
             digests[j] = bytes(payload[size:])
         for j, digest in digests.items():
-            if digest != _digest([rows[s] for s in self._parts(j, self.party)[1]]):
+            if digest != self._digest(j, [rows[s] for s in self._parts(j, self.party)[1]]):
                 raise self.cheat("what two holders open of one component")
         plain: Words = np.bitwise_xor.reduce(np.stack(list(rows.values())), axis=0)
         return plain
@@ -124,20 +124,18 @@ class CheckedBatch(CheckedRounds, SharingBatch):
         whole, rest = self._parts(self.party, receiver)
         if not rest:
             return np.stack([rows[s] for s in whole])
-        return b"".join([*(rows[s].tobytes() for s in whole), _digest([rows[s] for s in rest])])
+        return b"".join([*(rows[s].tobytes() for s in whole), self._digest(self.party, [rows[s] for s in rest])])
 
     async def to_field(self, program: Program, less: int = 0) -> Words:
         """See `ProgramEngine.to_field`; nobody has its shares before all have said that their conversion held."""
         values = await super().to_field(program, less)
-        await self.all_say(
-            hashlib.sha256(f"batch {self.ident} converted".encode()).digest(), "the conversion's verdict"
-        )
+        await self.all_say(b"", "the conversion's verdict")
         return values
 
-
-def _digest(rows: list[Words]) -> bytes:
-    """SHA-256 of components, one after the other; of none, none."""
-    return hashlib.sha256(b"".join(row.tobytes() for row in rows)).digest() if rows else b""
+    def _digest(self, sender: int, rows: list[Words]) -> bytes:
+        """What the sender says of components, one after the other; of none, nothing."""
+        value = b"".join(row.tobytes() for row in rows)
+        return domains.CONVERSION.digest(self.session.run_id, self.ident, sender, value=value) if rows else b""
 
 
 class CheckedExecutor(SharingExecutor):

@@ -14,7 +14,6 @@ masked numbers, whose masks no cheat touches, but every bit that a circuit made 
 Shares on no polynomial tell that their owner or a party has changed one, and not which: so that ends the run.
 """
 
-import hashlib
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -26,7 +25,7 @@ from dpmpc.mpc.checked.rounds import CheckedRounds
 from dpmpc.mpc.checked.session import CheckedSession
 from dpmpc.mpc.checked.square_fold import square_error, square_fold, square_stages
 from dpmpc.mpc.contract.owner_checks import OwnerTest
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import P, Words
 from dpmpc.mpc.numbers.product_fold import holds
 from dpmpc.mpc.numbers.residues import failing, recombine, weighted_sum
@@ -61,7 +60,7 @@ class CheckedOwners(Compared, NormCheck):
         """As `NormCheck._open`, of shares of degree t, from all. Errors: CheatError for shares on no polynomial."""
         n, me, seers = self.session.parties, self.session.party, self.layout.opened_to
         masks = {
-            s: field.uniform(self.session.stream(s, "owner mask", self.ident), (mine.size,))
+            s: field.uniform(self.session.stream(s, domains.OWNER_MASK_CHECKED, self.ident), (mine.size,))
             for s in self.session.mine
             if s != seers
         }
@@ -98,7 +97,7 @@ class CheckedOwners(Compared, NormCheck):
             flat, *again = await self.channel.words({}, seers, self.words)
             if any((flat != other).any() for other in again):
                 raise self.session.cheat("what parties tell of owners' bits")
-        await self.same(b"bits", flat.tobytes(), "the bits of owners")
+        await self.same("bits", flat.tobytes(), "the bits of owners")
         return self._failed(flat.reshape(1, -1))
 
 
@@ -107,7 +106,7 @@ class SquareCheck(CheckedRounds):
 
     def __init__(self, session: CheckedSession, ident: int) -> None:
         self.begin_rounds(session, session.channel(ident))
-        self._pair = [session.stream(s, "pair", ident) for s in self.ordered]
+        self._pair = [session.stream(s, domains.SQUARE_PAIR, ident) for s in self.ordered]
 
     async def run(self, rows: Sequence[Words], squares: Words, lengths: Sequence[int]) -> Words:
         """(blocks, m) of `squares` (blocks, m), this party's sums of squares of its shares `rows` in blocks of these
@@ -126,8 +125,7 @@ class SquareCheck(CheckedRounds):
         opened = await self._open_shares(fold.opening)
         if not holds(opened):
             raise self.cheat("the sum of all squares")
-        seen = hashlib.sha256(f"squares {self.channel.ident} held".encode() + opened.tobytes())
-        await self.all_say(seen.digest(), "the check's verdict")
+        await self.all_say(opened.tobytes(), "the check's verdict")
         return sums
 
     async def _again(self, part: Words) -> Words:

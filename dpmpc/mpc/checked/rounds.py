@@ -7,14 +7,12 @@ that both hold. Any component has an honest member, and all honest members of it
 Source: docs/active.md.
 """
 
-import hashlib
-from typing import Any
-
 import numpy as np
 
 from dpmpc.errors import CheatError
 from dpmpc.mpc.checked.coins import coins_for
 from dpmpc.mpc.checked.session import CheckedSession
+from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.parties.mesh import Channel
 from dpmpc.mpc.replicated.layout import Layout, Subset
@@ -40,13 +38,13 @@ class CheckedRounds:
         self._target, self._receivers = self.ordered.index(target), layout.receivers(me)
         self._senders = {j: self.ordered.index(layout.target(j)) for j in self.others if me in layout.target(j)}
         self._masks = [
-            (k, j, session.stream(s, "sums", ident, j))
+            (k, j, session.stream(s, domains.SUMS, ident, j))
             for k, s in enumerate(self.ordered)
             for j in s
             if s != layout.target(j)
         ]
         self._coins = coins_for(session, channel)
-        self._told = [hashlib.sha256(f"told of {s} in batch {ident}".encode()) for s in self.ordered]
+        self._told = [domains.TOLD.start(session.run_id, bytes(s), ident) for s in self.ordered]
 
     async def _share(self, part: Words) -> Words:
         """Shares (K, n) of the XOR of the parties' summands (n,). Cost: one round, a message to each receiver."""
@@ -109,20 +107,24 @@ class CheckedRounds:
         if len(self._receivers) == 1:
             return await self.all_say(log, "the coins")
         told = {s: each.digest() for s, each in zip(self.ordered, self._told, strict=True)}
-        said = {}
+        run, channel, me, said, due = self.session.run_id, self.channel.ident, self.session.party, {}, {}
         for j in self.others:
-            common = (told[s] for s in self.session.mine if j in s)
-            said[j] = hashlib.sha256(log + b"".join(common)).digest()
-        await self._same(said, "the coins and what each was told")
-        await self.all_say(hashlib.sha256(log + b"agreed").digest(), "that all were told the same")
+            value = log + b"".join(told[s] for s in self.session.mine if j in s)
+            said[j] = domains.TOLD_ALIKE.digest(run, channel, me, j, value=value)
+            due[j] = domains.TOLD_ALIKE.digest(run, channel, j, me, value=value)
+        await self._same(said, due, "the coins and what each was told")
+        await self.all_say(log, "that all were told the same")
 
-    async def all_say(self, digest: bytes, what: str) -> None:
-        """Returns when all others have sent this digest. Cost: one round. Errors: CheatError for another one."""
-        await self._same(dict.fromkeys(self.others, digest), what)
+    async def all_say(self, value: bytes, what: str) -> None:
+        """Returns when all others have said the same. What is sent is a digest with the party's number, so nobody can
+        say it by sending another's back. Cost: one round. Errors: CheatError for another one."""
+        run, channel, me = self.session.run_id, self.channel.ident, self.session.party
+        said = {j: domains.SAYS.digest(run, channel, what, j, value=value) for j in (me, *self.others)}
+        await self._same(dict.fromkeys(self.others, said[me]), said, what)
 
-    async def _same(self, said: dict[int, Any], what: str) -> None:
+    async def _same(self, said: dict[int, bytes], due: dict[int, bytes], what: str) -> None:
         told = await self.channel.exchange(said, self.others)
-        if any(bytes(words) != said[j] for j, words in zip(self.others, told, strict=True)):
+        if any(bytes(words) != due[j] for j, words in zip(self.others, told, strict=True)):
             raise self.cheat(what)  # of no party: a third may have told the two different things
 
     def cheat(self, what: str, party: int | None = None) -> CheatError:

@@ -1,4 +1,4 @@
-"""A session in which t parties may do anything: keys to which every member contributes, streams bound to subsets."""
+"""A session in which t parties may do anything: keys to which every member contributes, and what it is used for."""
 
 import secrets
 
@@ -6,9 +6,9 @@ import numpy as np
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.native.layers import LINE, on_line
+from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.numbers.field import Words
-from dpmpc.mpc.numbers.prg import Prg
-from dpmpc.mpc.parties.checked_mesh import CheckedMesh, tagged
+from dpmpc.mpc.parties.checked_mesh import CheckedMesh
 from dpmpc.mpc.parties.session import Session, Subset
 from dpmpc.mpc.transport.channels import KEYS, KEYS_SAME, KEYS_SHOWN
 from dpmpc.mpc.transport.link import Observe
@@ -45,10 +45,6 @@ class CheckedSession(CheckedMesh, Session):
         assert isinstance(array.base, np.ndarray)
         self._scratch = [*self._scratch[-_KEPT:], array.base]
 
-    def stream(self, subset: Subset, *domain: bytes | int | str) -> Prg:
-        """As `Session.stream`; equal keys of two subsets would give different words."""
-        return Prg(self._keys[subset], self.run_id, "subset", *subset, "for", *domain)
-
     async def _agree_on_keys(self) -> None:
         """Every member of a subset contributes 32 bytes to its key: promised by a hash, then shown, then a hash of the
         key is compared among all. The key is a hash of run, subset and contributions, so no member chooses it, and no
@@ -59,21 +55,25 @@ class CheckedSession(CheckedMesh, Session):
         """
         own = {s: secrets.token_bytes(_PART) for s in self.mine}
         shared = {j: [s for s in self.mine if j in s] for j in self.peers}
-        promises = {s: tagged("promise", self.run_id, s, self.party, own[s]) for s in self.mine}
+        run, me = self.run_id, self.party
+        promises = {s: domains.KEY_PROMISE.digest(run, bytes(s), me, value=own[s]) for s in self.mine}
         promised = await self._trade(KEYS, {j: [promises[s] for s in shared[j]] for j in self.peers})
         shown = await self._trade(KEYS_SHOWN, {j: [own[s] for s in shared[j]] for j in self.peers})
         parts = {s: {self.party: own[s]} for s in self.mine}
         for j in self.peers:
             for s, promise, part in zip(shared[j], promised[j], shown[j], strict=True):
-                if tagged("promise", self.run_id, s, j, part) != promise:
+                if domains.KEY_PROMISE.digest(run, bytes(s), j, value=part) != promise:
                     raise self.cheat("a promised part of a key", j)
                 parts[s][j] = part
         for s in self.mine:
-            self._keys[s] = tagged("key", self.run_id, s, len(s), b"".join(parts[s][i] for i in s))
-        same = {s: tagged("same", self.run_id, s, len(s), self._keys[s]) for s in self.mine}
-        said = await self._trade(KEYS_SAME, {j: [same[s] for s in shared[j]] for j in self.peers})
+            self._keys[s] = domains.KEY.digest(run, bytes(s), value=b"".join(parts[s][i] for i in s))
+
+        def same(s: Subset, party: int) -> bytes:
+            return domains.KEY_SAME.digest(run, bytes(s), party, value=self._keys[s])
+
+        said = await self._trade(KEYS_SAME, {j: [same(s, me) for s in shared[j]] for j in self.peers})
         for j in self.peers:
-            if said[j] != [same[s] for s in shared[j]]:
+            if said[j] != [same(s, j) for s in shared[j]]:
                 raise self.cheat("a key of random streams", j)
 
     async def _trade(self, label: int, outgoing: dict[int, list[bytes]]) -> dict[int, list[bytes]]:

@@ -12,7 +12,7 @@ from dpmpc.circuits.program import Program
 from dpmpc.mpc.clear.executor import run
 from dpmpc.mpc.contract.executor import MaskBits
 from dpmpc.mpc.contract.lanes import words_for
-from dpmpc.mpc.numbers import wide
+from dpmpc.mpc.numbers import domains, wide
 from dpmpc.mpc.numbers.field import P as FIELD_P
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.prg import Prg
@@ -49,8 +49,12 @@ class ClearFixed:
     def fresh(cls, lanes: int, prg: Prg, parties: int = 3, threshold: int = 1) -> "ClearFixed":
         """An engine whose streams all come from `prg`."""
         key = prg.words((4,)).tobytes()
-        private = [Prg(key, "private", i) for i in range(threshold + 1)]
-        return cls(lanes, parties, threshold, prg, lambda s, purpose: Prg(key, str(s), purpose), private)
+        private = [domains.SIMULATED.stream(key, i, "private") for i in range(threshold + 1)]
+
+        def streams(subset: tuple[int, ...], purpose: str) -> Prg:
+            return domains.SIMULATED.stream(key, bytes(subset), purpose)
+
+        return cls(lanes, parties, threshold, prg, streams, private)
 
     def constant(self, value: int) -> Objects:
         return np.array([value], dtype=object)

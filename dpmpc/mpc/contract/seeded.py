@@ -23,12 +23,11 @@ import numpy as np
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import Ints
 from dpmpc.mpc.contract.shares import WORD, FieldShares
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.prg import Prg
 
 _SEED = struct.Struct("<16sQ")  # the seed, and how many words it stands for
-_DOMAIN = "an owner's shares"
 _BLOCK = 1 << 14  # words that are expanded and shared at a time: they stay in a core's cache
 
 
@@ -40,7 +39,8 @@ class SeededDealer:
 
     def deal(self, vectors: Ints) -> list[Any]:
         seeds = [secrets.token_bytes(16) for _ in range(self._threshold)]
-        rows = shares_beside(vectors, self._parties, [Prg(seed, _DOMAIN) for seed in seeds])
+        streams = [domains.DEALT.stream(seed, party) for party, seed in enumerate(seeds)]
+        rows = shares_beside(vectors, self._parties, streams)
         return [*(_SEED.pack(seed, vectors.size) for seed in seeds), *(memoryview(row).cast("B") for row in rows)]
 
 
@@ -65,7 +65,7 @@ class SeededShares(FieldShares):
                 f"{len(payload)} bytes came; are all processes of one version?"
             )
         seed, _ = _SEED.unpack(payload)
-        return expanded(Prg(seed, _DOMAIN), words).reshape(owners, dimension)
+        return expanded(domains.DEALT.stream(seed, self.party), words).reshape(owners, dimension)
 
 
 def payload_bytes(parties: int, threshold: int, words: int) -> tuple[int, ...]:

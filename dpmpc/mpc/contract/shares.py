@@ -3,7 +3,6 @@
 Shamir's or additive ones: nothing here asks which.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import Ints
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.prg import Prg
 
@@ -70,7 +69,7 @@ class FieldShares:
         return np.concatenate(shares)
 
     def fingerprint(self, share: Words) -> str:
-        return hashlib.sha256(np.ascontiguousarray(share, dtype="<u8").data.cast("B")).hexdigest()
+        return domains.SHARE_DIGEST.digest(value=np.ascontiguousarray(share, dtype="<u8").data.cast("B")).hex()
 
 
 class ShamirDealer:

@@ -7,13 +7,12 @@ counters are such hashes; two of k messages in flight meet with probability k^2 
 
 import asyncio
 import contextlib
-import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.parties.mesh import Mesh
 from dpmpc.mpc.parties.session import check_threshold
@@ -34,7 +33,7 @@ class ProgramConnection:
         self._protocol, self._counter = protocol, counter
 
     def _label(self, label: int) -> int:
-        digest = hashlib.sha256(b"dpmpc\0" + self._counter + label.to_bytes(8, "little", signed=True)).digest()
+        digest = domains.PROGRAM_LABEL.digest(self._counter, label)
         return int.from_bytes(digest[:8], "little", signed=True)
 
     def send(self, label: int, payload: Payload) -> None:

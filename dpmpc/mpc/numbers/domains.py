@@ -6,8 +6,9 @@ can be more than one of: run, attempt, connection, channel, batch, part, directi
 have then two outputs, even where somebody who deviates has made all that it chooses alike. A run's id has its attempt's
 number; a session of two servers is one connection.
 
-Outside this module nothing in `dpmpc.mpc` hashes and nothing makes a stream from a key; `BLOCKS` lists the ciphers'
-uses beside. docs/domains.md is written from here. A test holds all three.
+Outside this module nothing in `dpmpc.mpc` hashes and nothing makes a stream from a key, but for what `ELSEWHERE`
+names; `BLOCKS` lists the uses of AES beside. `python -m website.domains --write` writes docs/domains.md from here. A
+test holds all of them against the code.
 """
 
 import hashlib
@@ -110,9 +111,12 @@ COIN_PIECE = Domain("coin", ("run", "subset", "channel"), "pieces of coins, a co
 COIN = Domain("weights of a check", ("run", "channel", "number"), "a check's weights, under its coin", STREAM)
 COINS_LOG = Domain("coins of a check", ("run", "channel"), "a digest of all its coins")
 TOLD = Domain("told in a check", ("run", "subset", "channel"), "a digest of all that holders of a component were told")
-AGREED = Domain("agreed", ("run", "channel", "from", "to"), "what two parties say of coins and of what they were told")
-SAYS = Domain("says", ("run", "channel", "what", "party"), "what a party says to all that a check has shown")
-CONVERSION = Domain("conversion", (), "a digest of components that one holder sends and another compares")
+TOLD_ALIKE = Domain(
+    "told alike", ("run", "channel", "party", "other"), "what a party says of coins and of what it was told"
+)
+SAYS = Domain("says", ("run", "channel", "what", "party"), "what a party says to all: that a check held, and its coins")
+CHECKED = Domain("checked", ("run", "channel"), "a digest of what a check has opened, for transcripts")
+CONVERSION = Domain("conversion", ("run", "channel", "party"), "a digest of components that another holder shows")
 
 # -- coins that are promised -------------------------------------------------------------------------------------------
 PROMISED = Domain("part of a coin", ("run", "channel", "batch", "party", "number"), "a part, of the one shown after it")
@@ -123,7 +127,7 @@ PROMISED_LOG = Domain("promised coins", ("run", "channel", "batch"), "a digest o
 PARAMETERS = Domain("parameters of shamir", ("kind",), "a digest of what parties must have alike")
 PAIR_KEY = Domain(
     "pair key",
-    ("epoch", "parties", "threshold", "low party", "high party", "its public key", "its public key", "parameters"),
+    ("epoch", "parties", "threshold", "low party", "high party", "both public keys", "parameters"),
     "what a key of two parties is bound to, by HKDF, whose salt is the run",
 )
 SHARE = Domain(
@@ -170,10 +174,10 @@ OPENING = Domain(
 
 # -- owners, links, and what is no protocol ----------------------------------------------------------------------------
 DEALT = Domain("dealt", ("party",), "an owner's shares for one party, under a seed for this one dealing", STREAM)
-SHARE_DIGEST = Domain("digest of a share", (), "by which two noise shares are seen to differ; never leaves the party")
-SIMULATED = Domain("simulated", ("subset", "purpose"), "streams of a computation in the clear", STREAM)
+SHARE_DIGEST = Domain("digest of a share", (), "by which shares are told apart in a party's own transcript")
+SIMULATED = Domain("simulated", ("of", "purpose"), "streams of a computation in the clear", STREAM)
 PROGRAM_LABEL = Domain("label", ("counter", "label"), "labels of a program's messages between MPyC's parties")
-PROGRAM_PARAMETERS = Domain("parameters of mpyc", (), "a digest of what parties must have alike")
+TAG_OF_RUN = Domain("tag of a run", (), "16 bits that tell runs, or their stages, apart in frames; no secret")
 
 
 @dataclass(frozen=True)
@@ -201,3 +205,11 @@ BLOCKS = (
     Block("tweaks of lanes", ("two_servers/half_gates.py",), "the same", "2^62 and the lane's number"),
     Block("hash of a label", ("two_servers/half_gates.py",), "the half's", "the label, XOR its lane's tweak"),
 )
+
+ELSEWHERE = {
+    "mpyc/holder.py": "what parties must have alike, and shares in a party's own transcript; MPyC's backend computes "
+    "with MPyC alone",
+    "transport/credentials.py": "the fingerprint of a certificate's key; it is for people",
+    "native/speed.py": "how quick the kernels are here",
+    "shamir/pair_keys.py": "HKDF of the secret that two parties have in common, whose `info` is *pair key*",
+}

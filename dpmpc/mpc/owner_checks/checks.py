@@ -5,7 +5,6 @@ is where random sharings come from. Every value that is opened before the one bi
 no t parties know. docs/owners.md has the argument.
 """
 
-import hashlib
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ import numpy as np
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.owner_checks import Found, OwnerTest
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.numbers.residues import failing
@@ -52,15 +51,10 @@ class OwnerCheck(ABC):
             if self._promise(j, shown[j]) != promised[j]:
                 raise self.broken("a promised part of a coin", j)
         shown[self.mesh.party] = own
-        return hashlib.sha256(b"".join([b"coin of owners", self._bound, *(shown[j] for j in sorted(shown))])).digest()
-
-    @property
-    def _bound(self) -> bytes:
-        run = self.mesh.run_id
-        return len(run).to_bytes(8, "little") + run + self.ident.to_bytes(8, "little")
+        return domains.OWNERS_COIN.digest(self.mesh.run_id, self.ident, value=b"".join(shown[j] for j in sorted(shown)))
 
     def _promise(self, party: int, part: bytes) -> bytes:
-        return hashlib.sha256(b"promise of owners" + self._bound + party.to_bytes(8, "little") + part).digest()
+        return domains.OWNERS_PROMISE.digest(self.mesh.run_id, self.ident, party, value=part)
 
     async def _all(self, said: bytes) -> dict[int, bytes]:
         """What each other party says, of as many bytes. Cost: one round."""
@@ -119,7 +113,7 @@ class PrssCheck(OwnerCheck):
         n, me = self.session.parties, self.session.party
         total = np.zeros(count, dtype=np.uint64)
         for s in self.session.mine:
-            drawn = field.uniform(self.session.stream(s, "owner shares", self.ident), (count,))
+            drawn = field.uniform(self.session.stream(s, domains.OWNER_SHARES, self.ident), (count,))
             total = field.add(total, field.mul(drawn, field.subset_weight(s, n, me)))
         return total
 

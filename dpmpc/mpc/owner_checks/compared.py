@@ -2,13 +2,13 @@
 final. Shares on no polynomial tell that their owner or a party has changed one, and not which: to settle it in the open
 an honest owner would have to show a share that it dealt. So a pair is named, never an owner alone."""
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.owner_checks import OwnerTest
+from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.residues import failing
 from dpmpc.mpc.owner_checks.checks import DealtCheck, OwnerCheck
@@ -26,7 +26,7 @@ class Compared(OwnerCheck):
     async def coin(self) -> bytes:
         """As `OwnerCheck.coin`. Cost: one round more."""
         coin = await super().coin()
-        await self.same(b"coin", coin, "the coin for owners' shares")
+        await self.same("coin", coin, "the coin for owners' shares")
         return coin
 
     async def inconsistent(self, weighted: Words) -> tuple[int, ...]:
@@ -39,7 +39,7 @@ class Compared(OwnerCheck):
                 "changed its own, and to tell which would show a share; find out which, then start a new run"
             )
         seen = np.ascontiguousarray(np.stack([rows[i] for i in sorted(rows)]))
-        await self.same(b"shares", seen.tobytes(), "what was opened of owners' shares")
+        await self.same("shares", seen.tobytes(), "what was opened of owners' shares")
         return ()
 
     def _pairs(self, rows: dict[int, Words], owners: Sequence[int]) -> str:
@@ -54,11 +54,14 @@ class Compared(OwnerCheck):
             named.append(f"owner {owner} at party {others if off is None else off}")
         return " and of ".join(named)
 
-    async def same(self, kind: bytes, value: bytes, what: str) -> None:
-        """Returns when all others have sent the digest of this value. Cost: one round."""
-        digest = hashlib.sha256(b"owners, " + kind + self._bound + value).digest()
-        for said in (await self._all(digest)).values():
-            if said != digest:
+    async def same(self, kind: str, value: bytes, what: str) -> None:
+        """Returns when all others have sent their digest of this value. Cost: one round."""
+
+        def digest(party: int) -> bytes:
+            return domains.OWNERS_SAME.digest(self.mesh.run_id, self.ident, kind, party, value=value)
+
+        for j, said in (await self._all(digest(self.mesh.party))).items():
+            if said != digest(j):
                 raise self.session.cheat(what)  # it may be a third one that told them different things
 
 

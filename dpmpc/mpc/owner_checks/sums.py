@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.contract.owner_checks import OwnerTest
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.mersenne import Integers, Mersenne
 from dpmpc.mpc.numbers.prg import Prg
@@ -39,7 +39,7 @@ async def owner_sums(rows: Sequence[Words], coin: bytes, test: OwnerTest) -> Own
     """
     projections = 0 if test.norms is None else test.norms.projections
     owners, dimension = sum(map(len, rows)), rows[0].shape[1]
-    weights, choices = Prg(coin, "weights"), Prg(coin, "halves")
+    weights, choices = domains.OWNERS_WEIGHTS.stream(coin), domains.OWNERS_HALVES.stream(coin)
     totals = np.zeros((test.sums + projections, owners), dtype=np.uint64)
     bounds = () if test.norms is None else test.norms.bounds
     squares = np.zeros((max(1, len(bounds)), owners), dtype=np.uint64)

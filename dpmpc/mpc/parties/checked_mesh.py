@@ -2,14 +2,13 @@
 that no t shares can change. Security with abort.
 """
 
-import hashlib
 from typing import Any
 
 import numpy as np
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.security import Verdict
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.residues import failing, recombine
 from dpmpc.mpc.parties.abort import AbortsForGood
@@ -62,14 +61,10 @@ class CheckedMesh(AbortsForGood, Mesh):
             raise self.cheat(f"that the shares opened on channel {channel.ident} are of one vector")
         first = sorted(rows)[: self.threshold + 1]
         opened = recombine([rows[k] for k in first], first).reshape(shares.shape)
-        digest = tagged("opened", self.run_id, (), channel.ident, np.ascontiguousarray(opened).tobytes())
-        for i, said in zip(others, await channel.exchange(dict.fromkeys(others, digest), others), strict=True):
-            if bytes(said) != digest:
+        value = np.ascontiguousarray(opened).tobytes()
+        digests = {i: domains.OPENED.digest(self.run_id, channel.ident, i, value=value) for i in rows}
+        own = digests[self.party]
+        for i, said in zip(others, await channel.exchange(dict.fromkeys(others, own), others), strict=True):
+            if bytes(said) != digests[i]:
                 raise self.cheat(f"the vector opened on channel {channel.ident}", i)
         return opened
-
-
-def tagged(purpose: str, run_id: bytes, subset: tuple[int, ...], number: int, value: bytes) -> bytes:
-    """SHA-256 of what is said, with what it is for."""
-    parts = [purpose.encode(), run_id, repr((subset, number)).encode(), value]
-    return hashlib.sha256(b"".join(len(part).to_bytes(8, "little") + part for part in parts)).digest()

@@ -9,12 +9,12 @@ before anything that depends on them is opened.
 Guarantees: in the random oracle model for SHA-256: a part is uniform in 2^256 until it is shown.
 """
 
-import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.parties.checked_mesh import CheckedMesh
 from dpmpc.mpc.parties.mesh import Channel, Words
 
@@ -27,18 +27,22 @@ class PromisedCoins:
 
     def __init__(self, session: CheckedMesh, channel: Channel, number: int, others: Sequence[int]) -> None:
         self._session, self._channel, self._others = session, channel, others
-        self._domain = hashlib.sha256(
-            b"coins" + len(session.run_id).to_bytes(8, "little") + session.run_id + b"%d %d" % (channel.ident, number)
-        ).digest()
-        self._parts = [secrets.token_bytes(PART)]
-        for _ in range(MOST):
-            self._parts.append(self._before(session.party, self._parts[-1]))
+        self._place = session.run_id, channel.ident, number
+        self._parts, self._shown = self._chain(secrets.token_bytes(PART)), 0  # how many were shown
         self.promise = self._parts.pop()
         self._known = {session.party: self.promise}
-        self._log = hashlib.sha256(self._domain)
+        self._log = domains.PROMISED_LOG.start(*self._place)
 
-    def _before(self, party: int, part: bytes) -> bytes:
-        return hashlib.sha256(self._domain + party.to_bytes(2, "little") + part).digest()
+    def _chain(self, last: bytes) -> list[bytes]:
+        """This party's parts, from the last to be shown to the promise."""
+        parts = [last]
+        for number in reversed(range(MOST)):
+            parts.append(self._before(self._session.party, number, parts[-1]))
+        return parts
+
+    def _before(self, party: int, number: int, part: bytes) -> bytes:
+        """A party's part of this number, of which 0 is its promise, from the one that it shows after it."""
+        return domains.PROMISED.digest(*self._place, party, number, value=part)
 
     def promised(self, promises: Mapping[int, bytes]) -> None:
         """Takes what every other party promised; before the first coin."""
@@ -53,10 +57,12 @@ class PromisedCoins:
         shown, said = {self._session.party: own}, {}
         for j, payload in zip(others, await pending, strict=True):
             shown[j], said[j] = bytes(payload[:PART]), bytes(payload[PART:])
-            if len(payload) != PART + len(beside) or self._before(j, shown[j]) != self._known[j]:
+            if len(payload) != PART + len(beside) or self._before(j, self._shown, shown[j]) != self._known[j]:
                 raise self._session.cheat(f"a promised part of a coin on channel {self._channel.ident}", j)
         self._known = shown
-        seed = hashlib.sha256(self._domain + b"".join(shown[j] for j in sorted(shown))).digest()
+        self._shown += 1
+        value = b"".join(shown[j] for j in sorted(shown))
+        seed = domains.PROMISED_COIN.digest(*self._place, self._shown, value=value)
         self._log.update(seed)
         return seed, said
 

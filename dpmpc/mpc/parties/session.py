@@ -10,6 +10,7 @@ import numpy as np
 
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers.domains import Domain
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.numbers.residues import recombine
@@ -56,9 +57,10 @@ class Session(Mesh):
             for k, subset in enumerate(due):
                 self._keys[subset] = keys[k * size : (k + 1) * size]
 
-    def stream(self, subset: Subset, *domain: bytes | int | str) -> Prg:
-        """Pseudorandom words that exactly the parties of `subset` know. A domain is used once an attempt."""
-        return Prg(self._keys[subset], self.run_id, *domain)
+    def stream(self, subset: Subset, domain: Domain, *of: int) -> Prg:
+        """Pseudorandom words that exactly the parties of `subset` know; equal keys of two subsets would give different
+        ones. A domain is used once an attempt; `of`: its instance, after run and subset."""
+        return domain.stream(self._keys[subset], self.run_id, bytes(subset), *of)
 
     async def open_words(self, shares: Words, channel: Channel) -> Words:
         """The values whose Shamir shares of degree t in F_p the parties hold; everybody learns them.

@@ -16,7 +16,7 @@ from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.executor import MaskBits, Words, execute, given_deposits, mask_deposits
 from dpmpc.mpc.contract.lanes import from_planes, to_planes, words_for
 from dpmpc.mpc.native.layers import Deposit, Kept, Masks, Products, Slots, Source, new_words
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.residues import weighted_sum
 from dpmpc.mpc.parties.session import Session
 from dpmpc.mpc.replicated.layout import Layout, Subset
@@ -88,7 +88,7 @@ class SharingBatch:
         return [(s, self._field_mask(s) if s in self.mine else None) for s in masked]
 
     def _field_mask(self, subset: Subset) -> Words:
-        return field.uniform(self.session.stream(subset, "mask", self.ident), (64 * self.words,))
+        return field.uniform(self.session.stream(subset, domains.MASK, self.ident), (64 * self.words,))
 
     def _unmask(self, opened: Words | None, masks: list[tuple[Subset, Words | None]], less: int) -> Words:
         """opened - sum of the masks - less, as this party's share: each term is known to all parties of a subset."""
@@ -112,9 +112,9 @@ class SharingExecutor:
         # masks.
         target = mine.index(layout.target(me))
         self._products = Products(layout.products(me), target)
-        self._own = [(k, session.stream(s, "and", batch.ident, me)) for k, s in enumerate(mine) if k != target]
+        self._own = [(k, session.stream(s, domains.AND, batch.ident, me)) for k, s in enumerate(mine) if k != target]
         self._others = [
-            (k, session.stream(s, "and", batch.ident, j))
+            (k, session.stream(s, domains.AND, batch.ident, j))
             for k, s in enumerate(mine)
             for j in s
             if j != me and s != layout.target(j)
@@ -122,7 +122,7 @@ class SharingExecutor:
         self._senders = [
             (j, mine.index(layout.target(j))) for j in range(session.parties) if j != me and me in layout.target(j)
         ]
-        self._random = [session.stream(s, "random", batch.ident) for s in mine]
+        self._random = [session.stream(s, domains.RANDOM, batch.ident) for s in mine]
 
     def _inputs(self, layer: Layer) -> list[Deposit]:
         result = mask_deposits(layer, self._masks, self.components) + given_deposits(layer, self._given)

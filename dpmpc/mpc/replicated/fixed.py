@@ -22,7 +22,7 @@ from dpmpc.circuits.program import Program
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.executor import MaskBits
 from dpmpc.mpc.contract.lanes import Words, from_planes, to_planes
-from dpmpc.mpc.numbers import field, wide
+from dpmpc.mpc.numbers import domains, field, wide
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.numbers.wide import Wide
 from dpmpc.mpc.replicated.executor import SharingBatch
@@ -64,11 +64,12 @@ class SharedFixed:
         self._masks = self.subsets - 1
         self._weights = {s: wide.subset_weight(s, n, me) for s in batch.mine}
         self._field_weights = {s: field.subset_weight(s, n, me) for s in batch.mine}
-        self._mask_streams = {s: session.stream(s, "fixed mask", ident) for s in batch.mine if s != layout.opened_to}
-        self._bit_streams = {s: session.stream(s, "fixed bits", ident) for s in batch.mine if s != layout.opened_to}
-        self._zero_streams = {s: session.stream(s, "fixed zero", ident) for s in batch.mine}
+        masked = [s for s in batch.mine if s != layout.opened_to]
+        self._mask_streams = {s: session.stream(s, domains.FIXED_MASK, ident) for s in masked}
+        self._bit_streams = {s: session.stream(s, domains.FIXED_BITS, ident) for s in masked}
+        self._zero_streams = {s: session.stream(s, domains.FIXED_ZERO, ident) for s in batch.mine}
         self._deal_streams = {
-            (s, i): session.stream(s, "fixed deal", ident, i) for s in batch.mine for i in s if i <= t
+            (s, i): session.stream(s, domains.FIXED_DEAL, ident, i) for s in batch.mine for i in s if i <= t
         }
         self._senders = layout.product_senders
         self._sees = me in layout.opened_to

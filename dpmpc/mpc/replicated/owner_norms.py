@@ -19,7 +19,7 @@ from dpmpc.circuits.in_range import all_program, small_program
 from dpmpc.mpc.contract.executor import MaskBits
 from dpmpc.mpc.contract.lanes import from_planes, to_planes, words_for
 from dpmpc.mpc.contract.owner_checks import NormTest, OwnerTest
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.residues import recombine
 from dpmpc.mpc.owner_checks.checks import PrssCheck
@@ -86,9 +86,9 @@ class NormCheck(PrssCheck):
         for s in self.session.mine:  # f_S(x) (r_S + x u_1 + ... + x^t u_t): a mask, and a sharing of zero of degree 2t
             blind = np.zeros(flat.size, dtype=np.uint64)
             if s != seers:
-                blind = field.uniform(self.session.stream(s, "owner mask", self.ident), (flat.size,))
+                blind = field.uniform(self.session.stream(s, domains.OWNER_MASK, self.ident), (flat.size,))
                 masks[s] = blind.reshape(mine.shape)
-            zeros = self.session.stream(s, "owner zero", self.ident)
+            zeros = self.session.stream(s, domains.OWNER_ZERO, self.ident)
             for power in range(1, t + 1):
                 blind = field.add(blind, field.mul(field.uniform(zeros, (flat.size,)), (me + 1) ** power))
             flat = field.add(flat, field.mul(blind, field.subset_weight(s, n, me)))

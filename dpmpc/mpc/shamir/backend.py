@@ -4,7 +4,6 @@ Noise comes from arithmetic circuits (`circuits.field_sampler`) on the engine `e
 parties agree on. A replicated share has comb(n - 1, t) parts; a Shamir share is one number whatever n is.
 """
 
-import hashlib
 from pathlib import Path
 
 from dpmpc.circuits.deep import Deep
@@ -15,7 +14,7 @@ from dpmpc.mpc.contract.backend import Counts, Holder, Ints, count_here
 from dpmpc.mpc.contract.owner_checks import SHARES, Found, OwnerTest, check_possible
 from dpmpc.mpc.contract.seeded import SeededDealer, SeededShares, payload_bytes
 from dpmpc.mpc.contract.shares import WORD
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.owner_checks.checks import DealtCheck
 from dpmpc.mpc.owner_checks.counts import count_shares
@@ -31,7 +30,7 @@ from dpmpc.mpc.shamir.pace import sharing_seconds
 from dpmpc.mpc.shamir.pair_keys import BatchStreams, PairKeys, agree
 from dpmpc.mpc.transport.link import Link, Observe
 
-VERSION = 1  # of the protocol and the order of its streams
+VERSION = 2  # of the protocol and the order of its streams
 BATCH = 1 << 13  # samples that share their rounds: two batches under way take below 100 MB
 _BATCHES = 1 << 20  # of one channel, at most
 
@@ -79,7 +78,7 @@ class ManyHolder(SeededShares, Mesh):
         way: loopback only."""
         await super().connect(link, digest, seconds=seconds)
         parameters = (VERSION, self.kind, BATCH, CHUNK, FEW, Deep(), self.parties, self.threshold)
-        everything = hashlib.sha256(digest + repr(parameters).encode()).digest()
+        everything = domains.PARAMETERS.digest(self.kind, value=digest + repr(parameters).encode())
         self._keys = await agree(self, self.threshold, self.burnt, everything)
 
     async def open(self, share: Words, channel: int) -> Ints:

@@ -15,6 +15,7 @@ messages of the same step, which every receiver checks.
 import numpy as np
 
 from dpmpc.lazy import dataclass
+from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.numbers.mersenne import Mersenne, Words
 from dpmpc.mpc.shamir.layout import ManyLayout
 from dpmpc.mpc.shamir.pair_keys import BatchStreams
@@ -26,13 +27,13 @@ class Dealer:
     def __init__(self, layout: ManyLayout, party: int, streams: BatchStreams, arithmetic: Mersenne) -> None:
         self._layout, self._party, self._arithmetic = layout, party, arithmetic
         self._own = streams.own()
-        self._seeded = [streams.between("share", party, j) for j in layout.seeded(party)]
+        self._seeded = [streams.between(domains.SHARE, party, j) for j in layout.seeded(party)]
         self._taken = {
-            j: streams.between("share", j, party) for j in range(layout.parties) if party in layout.seeded(j)
+            j: streams.between(domains.SHARE, j, party) for j in range(layout.parties) if party in layout.seeded(j)
         }
         others = [j for j in range(layout.parties) if j != party]
-        self._given = [streams.between("zero", party, j) for j in others]
-        self._zeros = {j: streams.between("zero", j, party) for j in others}
+        self._given = [streams.between(domains.ZERO, party, j) for j in others]
+        self._zeros = {j: streams.between(domains.ZERO, j, party) for j in others}
         self._interpolation = np.array(layout.interpolation(party), dtype=np.int64)
 
     def deal(self, count: int) -> "Dealt":

@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 
+from dpmpc.mpc.numbers.domains import Domain
 from dpmpc.mpc.numbers.mersenne import Mersenne
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.shamir.dealing import Dealer, Dealt
@@ -16,7 +17,7 @@ _SHARINGS = 1 << 13
 class _Streams:
     """Streams that nobody else has, in place of a batch's."""
 
-    def between(self, purpose: str, dealer: int, receiver: int) -> Prg:
+    def between(self, purpose: Domain, dealer: int, receiver: int) -> Prg:
         return Prg.from_os()
 
     def own(self) -> Prg:

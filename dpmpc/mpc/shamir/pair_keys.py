@@ -9,7 +9,6 @@ A stream's domain is (run id, epoch, batch, purpose, from whom, to whom); a batc
 is drawn. There is no way to make these keys from anything stored, to draw a batch twice, or to draw after a failure.
 """
 
-import hashlib
 import hmac
 import struct
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dpmpc.errors import PeerError
 from dpmpc.lazy import dataclass
+from dpmpc.mpc.numbers import domains
+from dpmpc.mpc.numbers.domains import Domain
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.parties.mesh import Mesh
 from dpmpc.mpc.shamir.burnt import Burnt
@@ -63,8 +64,8 @@ class PairKeys:
         finally:
             streams.end()
 
-    def _stream(self, other: int, *domain: bytes | int | str) -> Prg:
-        return Prg(self._keys[other], self.run_id, self.epoch, *domain)
+    def _stream(self, other: int, domain: Domain, *of: int) -> Prg:
+        return domain.stream(self._keys[other], self.run_id, self.epoch, *of)
 
 
 class BatchStreams:
@@ -72,17 +73,17 @@ class BatchStreams:
 
     def __init__(self, keys: PairKeys, number: int) -> None:
         self._keys, self._number = keys, number
-        self._given: set[tuple[str, int, int]] = set()
+        self._given: set[tuple[Domain, int, int]] = set()
         self._open = True
 
-    def between(self, purpose: str, dealer: int, receiver: int) -> Prg:
+    def between(self, purpose: Domain, dealer: int, receiver: int) -> Prg:
         """The stream that `dealer` and `receiver` alone know; this party is one of them."""
         if not self._open or (purpose, dealer, receiver) in self._given:  # holds under -O too
-            raise AssertionError(f"stream {purpose} of batch {self._number} is given out already")
+            raise AssertionError(f"stream {purpose.name} of batch {self._number} is given out already")
         self._given.add((purpose, dealer, receiver))
         other = receiver if dealer == self._keys.party else dealer
         assert self._keys.party in (dealer, receiver) and dealer != receiver
-        return self._keys._stream(other, self._number, purpose, dealer, receiver)
+        return self._keys._stream(other, purpose, self._number, dealer, receiver)
 
     def own(self) -> Prg:
         """A stream under a fresh key from the operating system, this party's alone."""
@@ -170,16 +171,9 @@ def _derive(
         raise PeerError(
             f"a party's key must be a point of full order; that of party {other} is not; start it again"
         ) from None
-    info = hashlib.sha256()
-    for part in (
-        b"dpmpc pair key",
-        struct.pack("<QHHHH", epoch, mesh.parties, threshold, low, high),
-        offers[low].public,
-        offers[high].public,
-        offers[me].digest,
-    ):
-        info.update(len(part).to_bytes(8, "little") + part)
-    material = HKDF(SHA256(), _KEY_BYTES + 2 * _TAG_BYTES, mesh.run_id, info.digest()).derive(common)
+    both = offers[low].public + offers[high].public
+    info = domains.PAIR_KEY.digest(epoch, mesh.parties, threshold, low, high, both, offers[me].digest)
+    material = HKDF(SHA256(), _KEY_BYTES + 2 * _TAG_BYTES, mesh.run_id, info).derive(common)
     key, first, second = _cut(material, (_KEY_BYTES, _TAG_BYTES, _TAG_BYTES))
     return key, (first, second) if me == low else (second, first)
 

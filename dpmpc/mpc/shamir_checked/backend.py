@@ -5,7 +5,6 @@ docs/active.md has the ideal functionality, the protocol and the argument.
 """
 
 import asyncio
-import hashlib
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -17,7 +16,7 @@ from dpmpc.mpc.contract.backend import Counts, Holder, Ints
 from dpmpc.mpc.contract.owner_checks import Found, OwnerTest
 from dpmpc.mpc.contract.security import Verdict
 from dpmpc.mpc.contract.shares import WORD
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.owner_checks.compared import ComparedShares
 from dpmpc.mpc.owner_checks.counts import count_shares
@@ -63,8 +62,9 @@ class ShamirCheckedHolder(ManyHolder, CheckedMesh):
             share = await self.draw(sampler, channel, count)
             self.still_on()
             held = self._held.pop(channel)
-            digest = hashlib.sha256("".join(each for _, each in held).encode()).hexdigest()
-            self.judged(Verdict(channel, sum(elements for elements, _ in held), digest))
+            each = "".join(digest for _, digest in held).encode()
+            digest = domains.VERDICTS.digest(self.run_id, channel, value=each)
+            self.judged(Verdict(channel, sum(elements for elements, _ in held), digest.hex()))
             return share
 
     async def batch(

@@ -23,7 +23,7 @@ import numpy as np
 
 from dpmpc.circuits.arithmetic import Pair
 from dpmpc.errors import PeerError
-from dpmpc.mpc.numbers import field
+from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.mersenne import Mersenne, Words
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.numbers.product_fold import Pieces, ProductFold, holds
@@ -107,10 +107,10 @@ class ManyCheckedEngine(ManyEngine):
     async def check(self) -> tuple[int, str]:
         """(elements that were checked, digest of what was opened), when all parties have said that it held. Errors:
         CheatError when it did not; from then on all is over."""
-        work = self.session.work
+        work, place = self.session.work, (self.session.run_id, self.channel.ident, self._number)
         pair, _ = await self._take(SPARE)  # dealt before the coin: a mask could take away what the coin weighs
         seed, _ = await self._coins.show()  # every message of every product and bit has come
-        pieces, claim, roots = await work(lambda: self._combined(Prg(seed, "weights")))
+        pieces, claim, roots = await work(lambda: self._combined(domains.MANY_WEIGHTS.stream(seed, *place)))
         first, weight = Pieces(pieces, self._arithmetic), self.layout.at_zero[self.party]
         fold = ProductFold(first, claim, weight, pair[:2], self._arithmetic)
         masked = (claim + int(pair[2])) % self._arithmetic.p
@@ -124,7 +124,7 @@ class ManyCheckedEngine(ManyEngine):
                 degrees = self._one_polynomial(masked, said)
             else:
                 seed, _ = await self._coins.show()
-            coin = Prg(seed, "stage")
+            coin = domains.MANY_STAGE.stream(seed, *place, stage)
             await work(lambda: fold.fold(coin))  # noqa: B023 - awaited before the next
         await self._all_say(self._coins.log(roots.to_bytes(8, "little"), degrees), "the coins and the roots of bits")
         opened = await self._open(fold.opening)

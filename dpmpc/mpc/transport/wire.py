@@ -14,19 +14,19 @@ last frame of a process that fails, which says why (`farewell`).
 """
 
 import asyncio
-import hashlib
 import struct
 from collections import deque
 from typing import Any, cast
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.native.blank import blank
+from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.transport import abort_reason as reasons
 from dpmpc.mpc.transport.abort_reason import Told, without_a_word
 from dpmpc.mpc.transport.channels import ALIVE, HELLO, NOTICES, REASON
 from dpmpc.mpc.transport.link import Observe, OnLost
 
-VERSION = 6  # of the frames, and of what the structures in them hold
+VERSION = 7  # of the frames, and of what the structures in them hold
 HEADER = struct.Struct("<HHIqQ")  # magic, version, run tag, label, payload bytes
 MAGIC = 0xD9C5
 MAX_PAYLOAD = 1 << 32
@@ -45,7 +45,7 @@ def run_tag(run_id: bytes) -> int:
     X+survey/3). They tell runs apart, and authenticate nothing (TLS or loopback does)."""
     name, slash, attempt = run_id.rpartition(b"/")
     whole = name.partition(b"+")[0] + slash + attempt
-    halves = (hashlib.sha256(each).digest()[:2] for each in (run_id, whole))
+    halves = (domains.TAG_OF_RUN.digest(value=each)[:2] for each in (run_id, whole))
     return int.from_bytes(b"".join(halves), "little")
 
 

@@ -68,7 +68,7 @@ class Ot(TwoServers):
                 "ands": batch.ands * lanes // max(count, 1),
                 "random bits": batch.random_bits * lanes // max(count, 1),
             },
-            distance=lanes * (2 * batch.wide * _WIDE),
+            distance=lanes * (2 * batch.wide * _WIDE) + batch.chance,
         )
 
 

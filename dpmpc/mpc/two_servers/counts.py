@@ -8,6 +8,7 @@ from dpmpc.circuits.convert import FIELD_BITS
 from dpmpc.circuits.lift import HeapProgram
 from dpmpc.circuits.program import Program
 from dpmpc.mpc.contract.lanes import words_for
+from dpmpc.mpc.two_servers import extension, half_gates
 from dpmpc.mpc.two_servers.consistency import ANSWER_BYTES, CHALLENGE_BYTES
 from dpmpc.mpc.two_servers.extension import correction_words
 from dpmpc.mpc.two_servers.flows import FLOWS
@@ -26,6 +27,7 @@ class CountingOt:
         self.transfers = [0, 0]  # a lane, by who chooses
         self.ands = self.random_bits = 0  # a lane, of programs
         self.wide = 0  # strings that are reduced mod p
+        self.chance = 0.0  # that points of hashes meet
         self.rounds = 0
         self.bytes_sent = [0, 0]
         self.messages_sent = [0, 0]
@@ -44,6 +46,7 @@ class CountingOt:
             if count is None:
                 continue
             self.transfers[chooser] += count
+            self.chance += extension.chance(64 * self.words * count, self.words)
             self.messages_sent[chooser] += 2
             self.bytes_sent[chooser] += 8 * correction_words(self.k, count, self.words) + ANSWER_BYTES
             self.messages_sent[1 - chooser] += 1
@@ -96,6 +99,7 @@ class CountingGarbled(CountingOt):
         return lifts
 
     def _add_program(self, program: Program) -> None:
+        self.chance += half_gates.chance(program, 64 * self.words)
         if program.random_bits:
             self.add_transfers((None, program.random_bits))
         for part in pieces(program, 64 * self.words):

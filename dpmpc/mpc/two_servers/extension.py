@@ -114,6 +114,12 @@ def pieces(slots: int, words: int) -> Iterator[tuple[slice, int, int]]:
         place += _strides(size)
 
 
+def chance(transfers: int, words: int) -> float:
+    """How likely hashes of so many transfers, in planes of so many words, meet by chance, at most: docs/two-servers.md
+    has the bound, for AES as an ideal cipher."""
+    return 4.0 * transfers * 64 * max(_PIECE, words) * 2.0**-BITS
+
+
 def _strides(size: int) -> int:
     return -(-size // _STRIDE) * _STRIDE
 

@@ -37,6 +37,12 @@ def lanes_at_a_time(program: Program) -> int:
     return max(64, MOST_GATES // max(program.ands, 1) // 64 * 64)
 
 
+def chance(program: Program, lanes: int) -> float:
+    """How likely hashes of so many lanes meet by chance, at most: docs/two-servers.md has the bound."""
+    together, hashed = min(lanes, lanes_at_a_time(program)), 2.0 * program.ands * lanes
+    return 6.0 * together * hashed * 2.0**-128 + (hashed / max(together, 1)) ** 2 * 2.0**-129
+
+
 class Hash:
     """H, with keys and tweaks that follow from one key."""
 

@@ -26,6 +26,7 @@ from dpmpc.outcome import NO_ESTIMATE, Answer, Curves, Level, Number, Shape, spe
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Counts, Part
 from dpmpc.statistics.cells import Bins, even
+from dpmpc.statistics.chi_square import chi_square_tail
 from dpmpc.statistics.columns import MISSING, OTHER, Columns, Quantity
 from dpmpc.statistics.compile import axis_of, by_of, cells, quantity
 from dpmpc.statistics.intervals import Floats
@@ -248,18 +249,6 @@ def _excess(deaths: Floats, risk: Floats) -> Floats:
     total = risk.sum(axis=0)
     hazard = deaths.sum(axis=0) / np.where(total == 0, 1.0, total)
     return np.asarray((deaths[1:] - risk[1:] * hazard).sum(axis=1))
-
-
-def chi_square_tail(x: float, degrees: int) -> float:
-    """P(X > x) of chi^2 with these degrees of freedom: a finite sum where they are whole, without SciPy, whose import
-    takes longer than the answers of most runs. Source: Abramowitz and Stegun 1964, 26.4.4 and 26.4.5."""
-    half = max(x, 0.0) / 2
-    total = math.erfc(math.sqrt(half)) if degrees % 2 else 0.0
-    start = 0.5 if degrees % 2 else 0.0
-    for i in range(degrees // 2):
-        power = i + start
-        total += math.exp(power * math.log(half) - half - math.lgamma(power + 1)) if half > 0 else float(power == 0)
-    return total
 
 
 KM = KaplanMeier()

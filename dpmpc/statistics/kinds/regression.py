@@ -1,0 +1,480 @@
+"""Models of an outcome on coded covariates: `logit`, `poisson`, `ordinal`. Ratios with sets that know the noise.
+
+    logit(outcome, age, sex, age:sex, strata=site, age=[40, 60], sex=m)
+
+One table of joint cells is opened, whatever the number of covariates (`dpmpc.statistics.joint`); which ratios it does
+not reject is the work of `dpmpc.statistics.sets`. A number is coded in bands (`age=[40, 60]`: below, between, above), a
+category by its levels, against the first or the one that is named (`sex=m`). Interactions bring their columns along.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpmpc.lazy import dataclass
+from dpmpc.outcome import Answer, Forest, Line, Number, Shape
+from dpmpc.outcome import Level as Intervals
+from dpmpc.statistics.asking import Asking
+from dpmpc.statistics.blocks import Part
+from dpmpc.statistics.cells import Bins
+from dpmpc.statistics.columns import Columns, Quantity
+from dpmpc.statistics.compile import by_of
+from dpmpc.statistics.families import Family, Logit, Ordinal, Poisson
+from dpmpc.statistics.foresight import Expected, Foreseeing
+from dpmpc.statistics.intervals import Floats, linear
+from dpmpc.statistics.joint import Coded, counts, joint
+from dpmpc.statistics.kind import QuestionKind, told
+from dpmpc.statistics.options import Increasing, OfColumn, Option
+from dpmpc.statistics.question import Query
+from dpmpc.statistics.reading import Reading
+from dpmpc.statistics.scores import Model
+from dpmpc.statistics.sets import Found, Table
+from dpmpc.statistics.syntax import Option as Given
+from dpmpc.statistics.syntax import Token
+
+MOST_TERMS = 12
+USEFUL, HOPELESS = 0.25, 1.0  # predicted standard errors of a log ratio
+CONFOUNDED = 0.7  # a level's indicator may be explained by the others: then nothing is told of it
+NEAR = "approximate"  # of a point that is the least rejected value of the grid
+
+
+@dataclass(frozen=True)
+class Level(Option):
+    """A level of a category."""
+
+    column: str = ""
+
+    def check(self, reading: Reading, given: Given) -> str:
+        column = reading.columns[self.column]
+        assert not isinstance(column, Quantity)
+        return column.levels[reading.level(column, given.place)]
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The coding of covariates. `terms`: of each coefficient after the intercepts, (term, level); `matrix` (cells, B,
+    B + coefficients), the cells of covariates with the last running fastest. Public."""
+
+    columns: tuple[Coded, ...]
+    terms: tuple[tuple[str, str], ...]
+    matrix: Floats
+    reference: tuple[tuple[str, str], ...]
+
+    def of_term(self, name: str, first: int) -> list[int]:
+        """The places of a term's coefficients, after `first` intercepts."""
+        return [first + k for k, (term, _) in enumerate(self.terms) if term == name]
+
+
+class Regression(QuestionKind):
+    """The common part: how terms are written and coded, and how answers are made."""
+
+    least, most = 1, 1 + MOST_TERMS
+    options: ClassVar[Mapping[str, Option]] = {"strata": OfColumn()}
+    statistic: ClassVar[str] = "odds ratio"
+    leading: ClassVar[int] = 1  # columns before the terms
+
+    # -- how it is written ----------------------------------------------------------------------------------------
+    def read(self, reading: Reading) -> tuple[tuple[str, ...], tuple[float, ...]]:
+        parts = reading.written.parts
+        first = self.read_outcome(reading, parts[: self.leading])
+        found: list[str] = []
+        for token in parts[self.leading :]:
+            name = self._term(reading, token)
+            if name in found or any(column in first for column in split(name, reading.columns)):
+                reading.refuse(token, "each term is named once, and is not the outcome", "leave it out here")
+            found.append(name)
+        if not found:
+            way = f"write {self.what_of(reading)}"
+            reading.refuse(reading.written.what, f"{reading.what} needs an outcome and at least one covariate", way)
+        if len(found) > MOST_TERMS:
+            reading.refuse(parts[-1], f"a model has at most {MOST_TERMS} terms", "leave some out")
+        return (*first, *found), ()
+
+    def what_of(self, reading: Reading) -> str:
+        return f"{reading.what}(outcome, covariate)"
+
+    def read_outcome(self, reading: Reading, tokens: Sequence[Token]) -> tuple[str, ...]:
+        """The outcome. Errors: it is no category of at least two levels."""
+        found = reading.names(1, 1, False, tokens)
+        column: Any = reading.columns[found[0]]
+        if len(column.levels) < 2:
+            reading.refuse(tokens[0], f"{reading.what} needs an outcome of two levels or more", "name another")
+        return found
+
+    def _term(self, reading: Reading, token: Token) -> str:
+        if token.text in reading.columns:
+            return reading.known(token)
+        if ":" not in token.text:
+            return reading.known(token)
+        one, two = (part.strip() for part in token.text.split(":", 1))
+        names = [reading.known(Token(part, token.kind, token.begin, token.end)) for part in (one, two)]
+        if names[0] == names[1]:
+            reading.refuse(token, "an interaction is of two columns", "name another")
+        return ":".join(sorted(names))
+
+    def option_of(self, reading: Reading, name: str) -> Option | None:
+        """Besides the kind's own: bands of a number, the reference of a category, by the covariate's name."""
+        if name in self.options:
+            return self.options[name]
+        if name not in reading.columns or name in [t.text for t in reading.written.parts[: self.leading]]:
+            return None
+        column = reading.columns[name]
+        return Increasing() if isinstance(column, Quantity) else Level(column=column.name)
+
+    def check(self, reading: Reading, query: Query) -> None:
+        named = {column for term in query.columns[self.leading :] for column in split(term, reading.columns)}
+        strata = self.setting(query, "strata")
+        for option in reading.written.options:
+            name = option.name.text
+            if name not in self.options and reading.columns[name].name not in named:
+                reading.refuse(option.name, "bands and references are of covariates", f"add {name} to the terms")
+        if strata is not None and (strata in named or strata in query.columns or strata == query.by):
+            place = next(o.place for o in reading.written.options if o.name.text == "strata")
+            reading.refuse(place, "strata are another column than what is asked", "leave one of them out")
+        if query.by in named:
+            assert reading.written.by is not None
+            reading.refuse(reading.written.by, "a group is another column than what is asked", "leave one of them out")
+        self.parts(query, reading.columns, {})
+
+    # -- what it needs --------------------------------------------------------------------------------------------
+    def coded(self, query: Query, columns: Columns) -> tuple[Coded, ...]:
+        """The covariates, strata last."""
+        names: list[str] = []
+        for term in query.columns[self.leading :]:
+            names += [name for name in split(term, columns) if name not in names]
+        strata = self.setting(query, "strata")
+        options = dict(query.options)
+        found = []
+        for name in (*names, *([strata] if strata else [])):
+            cuts = options.get(name)
+            found.append(Coded.of(name, columns, cuts if isinstance(cuts, tuple) else None))
+        return tuple(found)
+
+    def outcome(self, query: Query, columns: Columns) -> tuple[Coded, ...]:
+        """The columns of the outcome."""
+        return (Coded.of(query.columns[0], columns),)
+
+    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+        coded = (*self.outcome(query, columns), *self.coded(query, columns))
+        return (joint(by_of(query, columns), coded, query.where),)
+
+    def family(self, query: Query, columns: Columns) -> Family:
+        raise NotImplementedError
+
+    def shaped(self, cells: Floats) -> Floats:
+        """(covariates ..., J) the counts of the family's cells, of (outcome ..., covariates ...)."""
+        return np.moveaxis(cells, 0, -1)
+
+    def design(self, query: Query, columns: Columns) -> Design:
+        """The coding of the covariates."""
+        coded, B = self.coded(query, columns), self.family(query, columns).predictors
+        strata, options = self.setting(query, "strata"), dict(query.options)
+        shape = [len(column.labels) for column in coded]
+        places = np.array(list(np.ndindex(*shape)), dtype=np.int64).reshape(-1, len(shape))
+        base: dict[str, int] = {}
+        for column in coded:
+            said = options.get(column.name)
+            base[column.name] = column.labels.index(said) if isinstance(said, str) and said in column.labels else 0
+        marks: dict[str, list[tuple[str, Floats]]] = {
+            column.name: [
+                (label, (places[:, k] == place).astype(np.float64))
+                for place, label in enumerate(column.labels) if place != base[column.name]
+            ]
+            for k, column in enumerate(coded)
+        }  # fmt: skip
+        asked = query.columns[self.leading :]
+        mains = [column.name for column in coded if column.name != strata]
+        crossed = [term for term in asked if term not in columns]
+        terms: list[tuple[str, str]] = []
+        x: list[Floats] = []
+        for name in mains:
+            for label, mark in marks[name]:
+                terms.append((name, label))
+                x.append(mark)
+        for term in crossed:
+            one, two = split(term, columns)
+            for first, a in marks[one]:
+                for second, b in marks[two]:
+                    terms.append((term, f"{first} : {second}"))
+                    x.append(a * b)
+        if strata:
+            for label, mark in marks[strata]:
+                terms.append(("", label))
+                x.append(mark)
+        C = len(places)
+        matrix = np.zeros((C, B, B + len(x)))
+        matrix[:, :, :B] = np.eye(B)
+        for k, each in enumerate(x):
+            matrix[:, :, B + k] = each[:, None]
+        reference = tuple((column.name, column.labels[base[column.name]]) for column in coded if column.name != strata)
+        return Design(coded, tuple(terms), matrix, reference)
+
+    # -- what it says ---------------------------------------------------------------------------------------------
+    def answer(self, asking: Asking) -> Answer:
+        query, columns = asking.query, asking.columns
+        design, family = self.design(query, columns), self.family(query, columns)
+        outcome = self.outcome(query, columns)
+        tables, missing, variance, alone = self.cells_of(asking, outcome, design.columns)
+        lines: list[Line] = []
+        for g, group in enumerate(asking.groups):
+            flat = tables[g]
+            many = [("records", flat.sum(), variance * flat.size * self.merged(outcome)),
+                    ("incomplete records", missing[g], alone[g]), *self.events(flat, variance)]  # fmt: skip
+            for name, value, v in many:
+                if np.isfinite(value):
+                    lines.append(Line((*group, name, ""), "count", linear(float(value), float(v), _of_data(asking))))
+            lines += [Line((*group, *labels), statistic, number) for labels, statistic, number in
+                      self._model(asking, family, design, flat, variance)]  # fmt: skip
+        return asking.made(("term", "level"), lines, *self.notes(asking, design, outcome))
+
+    def cells_of(
+        self, asking: Asking, outcome: Sequence[Coded], covariates: Sequence[Coded]
+    ) -> tuple[list[Floats], Floats, float, Floats]:
+        """(covariates' combinations, J) counts of each group; (groups,) incomplete records; the variance of each count,
+        and that of incomplete ones (groups,)."""
+        cells, missing, variance, alone = counts(asking, (*outcome, *covariates))
+        shaped = [self.shaped(each) for each in cells]
+        return [each.reshape(-1, each.shape[-1]) for each in shaped], missing, variance, alone
+
+    def merged(self, outcome: Sequence[Coded]) -> float:
+        """How many cells that were opened one of the family's has."""
+        return 1.0
+
+    def events(self, flat: Floats, variance: float) -> list[tuple[str, float, float]]:
+        """(name, how many, variance) of what is counted besides records."""
+        return [("events", float(flat[:, -1].sum()), variance * len(flat))]
+
+    def _model(
+        self, asking: Asking, family: Family, design: Design, flat: Floats, variance: float
+    ) -> Iterator[tuple[tuple[str, str], str, Number]]:
+        B, level = family.predictors, asking.level
+        error = 1 - level.confidence ** (1 / level.answers)
+        tables = [Table(family, design.matrix, flat, variance, 0.0, tau) for tau in (0.0, 1.0)]
+        table, sampled = tables[int(level.population)], tables[1]
+        shown = [B + k for k, (term, _) in enumerate(design.terms) if term]
+        exact = not variance and not level.population
+        if flat.sum() <= 0:  # no records, or sums that no records have: as a whole turned round they would seem to tell
+            for place in shown:
+                yield design.terms[place - B], self.statistic, Number(None, None, 0.0, math.inf, "not told")
+            return
+        root = table.point()
+        sets = [] if exact else table.sets(shown, error)
+        made = None if root is None else Table(family, design.matrix, flat, variance).deviations(root)
+        both = None if root is None or not level.population else table.deviations(root)
+        tests = self._tests(asking, sampled, design, B)
+        for k, place in enumerate(shown):
+            term, label = design.terms[place - B]
+            if exact:
+                value = None if root is None else float(root[place])
+                number = ratio_of(value, 0.0, None if value is None else Found(value, value, value, 0))
+            else:
+                point = None if root is None else float(root[place])
+                number = ratio_of(point, None if made is None else float(made[place]), sets[k])
+            yield (term, label), self.statistic, number
+            if both is not None and made is not None and both[place] > 0 and np.isfinite(both[place]):
+                part = 100 * (1 - math.sqrt(max(1 - (float(made[place]) / float(both[place])) ** 2, 0.0)))
+                yield (term, label), "noise, percent of the width", Number(part, None, None, None)
+            if (term, label) in tests:
+                yield (term, label), "p", Number(tests[term, label], None, None, None)
+        for (term, label), p in tests.items():
+            if label == "":
+                yield (term, label), "p", Number(p, None, None, None)
+        factors = {term: p for (term, label), p in tests.items() if label == ""}
+        if len(factors) > 1:
+            for term, p in holm(factors).items():
+                yield (term, ""), "p (Holm)", Number(p, None, None, None)
+
+    def _tests(self, asking: Asking, table: Table, design: Design, B: int) -> dict[tuple[str, str], float]:
+        """p of each coefficient, and of each term as a whole, where the plan names the question and records are
+        independent."""
+        if not asking.named or asking.opened.rows > 1:
+            return {}
+        found: dict[tuple[str, str], float] = {}
+        for term in dict.fromkeys(term for term, _ in design.terms if term):
+            places = design.of_term(term, B)
+            if len(places) > 1:
+                for place in places:
+                    found[design.terms[place - B]] = table.p_of([place])[0]
+            found[term, ""] = table.p_of(places)[0]
+        return found
+
+    def notes(self, asking: Asking, design: Design, outcome: Sequence[Coded]) -> tuple[str, ...]:
+        """What stands below the table."""
+        reference = ", ".join(f"{name} {label}" for name, label in design.reference)
+        strata = self.setting(asking.query, "strata")
+        within = f"; within strata of {strata}" if strata else ""
+        said = [self.about(asking, outcome), f"against {reference}{within}"]
+        if asking.opened.rows > 1:
+            said.append("no p-values: records of one person depend on each other, and cells do not know who is who")
+        elif asking.named:
+            said.append("p-values are about a population of independent records, whatever intervals are about; joint "
+                        "ones are of a term as a whole")  # fmt: skip
+        else:
+            said.append("exploratory: the plan did not name this model, so it has sets and no p-values")
+        return tuple(said)
+
+    def about(self, asking: Asking, outcome: Sequence[Coded]) -> str:
+        """What the ratios are of."""
+        return f"odds ratios of {outcome[0].name} = {outcome[0].labels[-1]}, of complete records"
+
+    def draw(self, answer: Answer) -> tuple[Shape, ...]:
+        return (Forest(self.statistic, told(answer, self.statistic), ratios=True),)
+
+    # -- before anything is spent ---------------------------------------------------------------------------------
+    def expect(self, asked: Foreseeing) -> Expected:
+        """The largest standard error of a log ratio, were records spread evenly over covariates and outcomes, without
+        effects: at least this."""
+        query, columns = asked.query, asked.columns
+        design, family = self.design(query, columns), self.family(query, columns)
+        deviation = asked.opened.deviation(asked.blocks[0])
+        made = [self.predicted(family, design, asked, deviation * factor) for factor in (1.0, 0.0)]
+        needed = None
+        aim = next((each for each in (HOPELESS / 2, 0.95 * HOPELESS) if made[0] > each > made[1]), None)
+        if aim is not None:
+            low, high = 0.0, 1.0
+            for _ in range(20):
+                middle = (low + high) / 2
+                fits = self.predicted(family, design, asked, deviation * middle) <= aim
+                low, high = (middle, high) if fits else (low, middle)
+            needed = low
+        ratio = math.exp(1.96 * made[0]) if made[0] < 5 else math.inf
+        word = "" if made[0] <= USEFUL else (
+            "; wide, may be open on one side" if made[0] <= 2 * USEFUL else "; likely no answer")  # fmt: skip
+        also = f"log ratios by at least {made[0]:.2g} (standard error), so a ratio by a factor of {ratio:.3g}{word}"
+        cells = int(np.prod([len(column.labels) for column in design.columns]))
+        return Expected(str(query), made[0], 1.0, also, asked.share, cells, line=also, needed=needed)
+
+    def predicted(self, family: Family, design: Design, asked: Foreseeing, deviation: float) -> float:
+        """The largest deviation of a coefficient that is shown."""
+        theta = np.zeros(design.matrix.shape[2])
+        theta[: family.predictors] = self.even(family)
+        C = len(design.matrix)
+        groups = math.prod(len(axis.labels) for axis in asked.blocks[0].axes[:-1])
+        table = Table(family, design.matrix, np.zeros((C, family.cells)), deviation**2, 0.0, 1.0)
+        chances = family.chances(table.eta(theta[None]))[0]
+        expected = asked.n / groups / C * chances
+        found = Table(family, design.matrix, expected, deviation**2, 0.0, 1.0).deviations(theta)
+        shown = [family.predictors + k for k, (term, _) in enumerate(design.terms) if term]
+        return float(np.max(found[shown])) if np.isfinite(found[shown]).all() else math.inf
+
+    def even(self, family: Family) -> Floats:
+        """Intercepts at which cells are about even."""
+        return family.start(np.ones(family.cells))
+
+
+class Logistic(Regression):
+    """`logit(outcome, a, b, a:b, strata=site)`: odds ratios of the outcome's last level, against all its others."""
+
+    def family(self, query: Query, columns: Columns) -> Family:
+        return Logit()
+
+    def shaped(self, cells: Floats) -> Floats:
+        found = np.moveaxis(cells, 0, -1)
+        return np.stack([found[..., :-1].sum(axis=-1), found[..., -1]], axis=-1)
+
+    def read_outcome(self, reading: Reading, tokens: Sequence[Token]) -> tuple[str, ...]:
+        found = super().read_outcome(reading, tokens)
+        column: Any = reading.columns[found[0]]
+        if len(column.levels) != 2:
+            way = f"ask ordinal, or add a column of two levels: {', '.join(column.levels[:4])} are {len(column.levels)}"
+            reading.refuse(tokens[0], f"{reading.what} needs an outcome of two levels", way)
+        return found
+
+
+class OrdinalModel(Regression):
+    """`ordinal(outcome, a, b)`: proportional odds of being above a level, in the order of the column's levels."""
+
+    def family(self, query: Query, columns: Columns) -> Family:
+        return Ordinal(len(self.outcome(query, columns)[0].labels))
+
+    def events(self, flat: Floats, variance: float) -> list[tuple[str, float, float]]:
+        return []
+
+    def about(self, asking: Asking, outcome: Sequence[Coded]) -> str:
+        order = " < ".join(outcome[0].labels)
+        return f"odds ratios of a later level of {outcome[0].name} ({order}), of complete records"
+
+
+class PoissonModel(Regression):
+    """`poisson(outcome, a, b)`: rate ratios of a count, a column of numbers with whole bounds from 0."""
+
+    statistic = "rate ratio"
+
+    def read_outcome(self, reading: Reading, tokens: Sequence[Token]) -> tuple[str, ...]:
+        found = reading.names(1, 1, True, tokens)
+        column = reading.columns[found[0]]
+        assert isinstance(column, Quantity)
+        if column.low != 0 or column.high != int(column.high) or not 1 <= column.high <= 60:
+            bounds = f"{column.low:g} to {column.high:g}"
+            rule = f"poisson needs a count, from 0 to at most 60, and '{found[0]}' has {bounds}"
+            reading.refuse(tokens[0], rule, "name another, or change its bounds")
+        return found
+
+    def outcome(self, query: Query, columns: Columns) -> tuple[Coded, ...]:
+        column = columns[query.columns[0]]
+        assert isinstance(column, Quantity)
+        top = int(column.high)
+        bins = Bins(column, tuple(k - 0.5 for k in range(top + 2)))
+        return (Coded(bins, (-1, *range(top + 1), top + 1, -1), (*map(str, range(top + 1)), f"above {top}")),)
+
+    def family(self, query: Query, columns: Columns) -> Family:
+        return Poisson(tuple(float(k) for k in range(len(self.outcome(query, columns)[0].labels) - 1)))
+
+    def shaped(self, cells: Floats) -> Floats:
+        return np.moveaxis(cells, 0, -1)[..., :-1]
+
+    def events(self, flat: Floats, variance: float) -> list[tuple[str, float, float]]:
+        y = np.arange(flat.shape[1])
+        return [("events", float((flat @ y).sum()), variance * len(flat) * float(y @ y))]
+
+    def about(self, asking: Asking, outcome: Sequence[Coded]) -> str:
+        return f"rate ratios of {outcome[0].name}, of complete records with at most {outcome[0].labels[-2]}"
+
+
+def ratio_of(point: float | None, noise: float | None, found: Found | None) -> Number:
+    """A ratio from a log point and a log set. An open side is 0 or infinite; the point is that of the least rejected
+    value where the score has no root."""
+    if found is None:
+        return Number(None, None, None, None, "no estimate")
+    note = "conservative" if found.hidden else ""
+    value = found.best if point is None else point
+    low, high = math.exp(found.low) if np.isfinite(found.low) else 0.0, math.exp(min(found.high, 700.0))
+    high = math.inf if not np.isfinite(found.high) else high
+    if low == 0.0 and high == math.inf:
+        return Number(None, None, low, high, "not told")
+    far = point is None or not low <= math.exp(value) <= high
+    note = ", ".join([note] * bool(note) + ["open below"] * (low == 0.0) + [NEAR] * far)
+    at = min(max(math.exp(value), low), high)
+    reach = None if noise is None or not np.isfinite(noise) else at * noise
+    return Number(at, reach, low, high, note)
+
+
+def holm(found: Mapping[str, float]) -> dict[str, float]:
+    """p-values that hold for all at once (Holm 1979)."""
+    order = sorted(found, key=lambda name: found[name])
+    most, made = 0.0, {}
+    for k, name in enumerate(order):
+        most = max(most, min(1.0, found[name] * (len(order) - k)))
+        made[name] = most
+    return {name: made[name] for name in found}
+
+
+def split(term: str, columns: Columns) -> tuple[str, ...]:
+    """The columns of a term."""
+    if term in columns:
+        return (term,)
+    for k, character in enumerate(term):
+        if character == ":" and term[:k] in columns and term[k + 1 :] in columns:
+            return term[:k], term[k + 1 :]
+    return (term,)
+
+
+def _of_data(asking: Asking) -> Intervals:
+    """Counts are of these records, whatever intervals are about."""
+    return replace(asking.level, about="data")
+
+
+LOGIT, POISSON, ORDINAL = Logistic(), PoissonModel(), OrdinalModel()

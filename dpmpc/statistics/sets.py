@@ -1,0 +1,435 @@
+"""Which values of a coefficient a noisy table does not reject: sets, and not an estimate with its deviation.
+
+Of cells' noisy counts k with independent noise of variance v = sigma^2 (and, for a population of independent records,
+tau max(k, 0) more) the score g(theta) = sum k_j s_j(theta) is unbiased at every fixed theta and has the covariance
+V(theta) = sum v_j s_j s_j'. At the true theta g' V^-1 g is chi-square with as many degrees as there are coefficients.
+
+    Q(b) = min over the other coefficients o of g' V^-1 g at theta_j = b          V moves with theta
+    m(b) = how many directions of o the noise hides at that minimum:
+           A = H_o' V^-1 H_o          what is known of o
+           G = mean of x_o x_o'       of the design, public: with it m does not depend on the coding
+           B = sigma^2 sum D_o' V^-1 D_o   what noise alone makes of A
+           m = max(#eigenvalues of A by G below LITTLE, #eigenvalues of A by B below ALONE)
+    b is in the set iff Q(b) is at most the chi-square quantile of 1 + m degrees
+
+With the others known m is 0 and the statistic has one degree; each direction that is hidden adds at most one, as no
+more than that can be lost by minimising over it. The set shown is the hull of all b that are not rejected; one that
+reaches the end of the grid is open there. Nothing is left out by looking at what came.
+
+Minimising is by Levenberg and Marquardt's steps on Q itself, of many problems at once. Each is started from a fit with
+theta_j held at b, from the free fit, from no effects, and from the minimum of a neighbouring b; the lowest counts. A
+start from no effects alone may stop on a plateau, where a set looks bounded that is not.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.lazy import cached_property, dataclass
+from dpmpc.statistics.chi_square import chi_square_quantile, chi_square_tail
+from dpmpc.statistics.families import Family
+from dpmpc.statistics.intervals import Floats
+
+LITTLE, ALONE = 2.0, 9.0
+REACH, STEP, EXACT = 8.0, 0.25, 1e-4  # of the grid, in logarithms of ratios: 1 / 3,000 to 3,000
+BOX, LIMIT, STEPS = 25.0, 2.0, 80
+CORNERS, LOOSE = (-12.0, 12.0, -24.0, 24.0), 0.2  # starts far out, of coefficients whose deviation is above this
+_AT_ONCE = 1 << 22  # numbers that are held at a time
+_RIDGE, _ADDED = 0.05, 0.1  # of the fits that minimising starts from
+Mask = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The set of a coefficient: `low` or `high` infinite where it is open. `hidden`: the largest m at which a value was
+    kept; `best`: the value whose Q is least."""
+
+    best: float
+    low: float
+    high: float
+    hidden: int
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Noisy cells and a model of them. design (C, B, P); counts (C, J), noisy; variance: of the noise in each cell;
+    offset (C, B): what is added to predictors. Public."""
+
+    family: Family
+    design: Floats
+    counts: Floats
+    variance: float
+    offset: Floats | float = 0.0
+    tau: float = 0.0
+
+    @cached_property
+    def _v(self) -> Floats:
+        """(C, J) the variance of each count."""
+        found = self.variance + self.tau * np.maximum(self.counts, 0.0)
+        return np.asarray(np.maximum(found, 1e-12))
+
+    @cached_property
+    def _squares(self) -> Floats:
+        """(C B B, P P) products of rows of the design."""
+        C, B, P = self.design.shape
+        return np.asarray(np.einsum("cbp,cdq->cbdpq", self.design, self.design).reshape(C * B * B, P * P))
+
+    @cached_property
+    def _many(self) -> int:
+        """How many problems at once."""
+        C, B, P = self.design.shape
+        return int(max(1, _AT_ONCE // max(C * self.counts.shape[1] * B * 4, C * B * B, P * P)))
+
+    @property
+    def coefficients(self) -> int:
+        return int(self.design.shape[2])
+
+    def eta(self, theta: Floats) -> Floats:
+        """(M, C, B) predictors."""
+        return np.asarray(np.einsum("cbp,mp->mcb", self.design, theta) + self.offset)
+
+    def _forms(self, W: Floats) -> Floats:
+        """(M, P, P) sum over c of Z_c' W_c Z_c, W (M, C, B, B)."""
+        P = self.coefficients
+        return np.asarray((W.reshape(len(W), -1) @ self._squares).reshape(-1, P, P))
+
+    @staticmethod
+    def _spread(D: Floats, k: Floats) -> Floats:
+        """(M, C, B, B) sum over cells of k times D."""
+        if D.ndim == 5:
+            return np.asarray(np.einsum("mcjba,cj->mcba", D, k))
+        each = np.einsum("mcjb,cj->mcb", D, k)
+        return np.asarray(each[..., None] * np.eye(D.shape[-1]))
+
+    def score(self, theta: Floats) -> tuple[Floats, Floats]:
+        """g (M, P) and H (M, P, P) = -dg/dtheta."""
+        S, D = self.family.scores(self.eta(theta))
+        r = np.einsum("mcjb,cj->mcb", S, self.counts)
+        return np.einsum("cbp,mcb->mp", self.design, r), -self._forms(self._spread(D, self.counts))
+
+    def spread(self, theta: Floats) -> Floats:
+        """V (M, P, P)."""
+        S, _ = self.family.scores(self.eta(theta))
+        return self._forms(np.einsum("mcjb,mcja,cj->mcba", S, S, self._v))
+
+    def _all(self, theta: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Q (M,), half its gradient (M, P), A = H' V^-1 H (M, P, P), V^-1."""
+        S, D = self.family.scores(self.eta(theta))
+        r = np.einsum("mcjb,cj->mcb", S, self.counts)
+        g = np.einsum("cbp,mcb->mp", self.design, r)
+        H = -self._forms(self._spread(D, self.counts))
+        weighted = S * self._v[:, :, None]
+        V = self._forms(np.einsum("mcjb,mcja->mcba", weighted, S))
+        inverse = _inverted(V)
+        u = np.einsum("mpq,mq->mp", inverse, g)
+        y = np.einsum("cbp,mp->mcb", self.design, u)
+        a = np.einsum("mcjb,mcb->mcj", weighted, y)
+        e = np.einsum("mcjba,mcb->mcja", D, y) if D.ndim == 5 else D * y[:, :, None, :]
+        t = np.einsum("mcj,mcjb->mcb", a, e)
+        slope = -np.einsum("mpq,mp->mq", H, u) - np.einsum("cbp,mcb->mp", self.design, t)
+        return np.einsum("mp,mp->m", g, u), slope, np.einsum("mpq,mpr,mrs->mqs", H, inverse, H), inverse
+
+    # -- fits that minimising starts from -------------------------------------------------------------------------
+    def _fits(self, held: Mask, at: Floats) -> Floats:
+        """(M, P) ridge fits of cells max(k, 0) + .1 with some coefficients held: concave, so always there."""
+        smooth = Table(self.family, self.design, np.maximum(self.counts, 0.0) + _ADDED, 1.0, self.offset)
+        theta = np.where(held, at, self._nothing)
+        for _ in range(60):
+            g, H = smooth.score(theta)
+            g = np.where(held, 0.0, g - _RIDGE * np.where(held, 0.0, theta))
+            H = _cut(H + _RIDGE * np.eye(self.coefficients), held)
+            step = np.linalg.solve(H, g[..., None])[..., 0]
+            longest = np.max(np.abs(step), axis=1, keepdims=True)
+            step *= np.minimum(1.0, LIMIT / np.maximum(longest, 1e-300))
+            theta = np.clip(theta + step, -BOX, BOX)
+            if np.max(longest) < 1e-6:
+                break
+        return theta
+
+    @cached_property
+    def _nothing(self) -> Floats:
+        """(P,) no effects: predictors nearest those of all records together."""
+        C, B, P = self.design.shape
+        wanted = np.broadcast_to(self.family.start(self.counts.sum(axis=0)), (C, B)) - self.offset
+        first = self.design[:, :, :B].reshape(C * B, B)  # intercepts come first
+        found = np.zeros(P)
+        found[:B] = np.clip(np.linalg.lstsq(first, wanted.ravel(), rcond=None)[0], -BOX, BOX)
+        return found
+
+    def least(self, held: Mask, start: Floats) -> tuple[Floats, Floats]:
+        """(Q (M,), theta (M, P)): a minimum over what is not held, from each start (M, P)."""
+        Q, theta = np.empty(len(start)), start.copy()
+        for first in range(0, len(start), self._many):
+            rows = slice(first, first + self._many)
+            Q[rows], theta[rows] = self._minimised(held[rows], theta[rows])
+        return Q, theta
+
+    def _minimised(self, held: Mask, theta: Floats) -> tuple[Floats, Floats]:
+        theta = np.clip(theta, -BOX, BOX)
+        Q, slope, A, _ = self._all(theta)
+        damping = np.full(len(theta), 1e-3)
+        active = np.flatnonzero(np.isfinite(Q))
+        for _ in range(STEPS):
+            if not len(active):
+                break
+            k, fixed = active, held[active]
+            inner = np.where(fixed, 0.0, slope[k])
+            diagonal = np.einsum("mpp->mp", A[k]) + 1e-9
+            M = _cut(A[k] + damping[k, None, None] * (diagonal[:, :, None] * np.eye(A.shape[1])), fixed)
+            step = -_solved(M, inner)
+            # each by itself: in a flat direction steps are long, and must not shorten the others'
+            tried = np.clip(theta[k] + np.clip(step, -LIMIT, LIMIT), -BOX, BOX)
+            longest = np.max(np.abs(tried - theta[k]), axis=1)
+            q, s, a, _ = self._all(tried)
+            better = q < Q[k]
+            gained = np.where(better, Q[k] - q, np.inf)
+            won = k[better]
+            theta[won], Q[won], slope[won], A[won] = tried[better], q[better], s[better], a[better]
+            damping[k] = np.where(better, damping[k] / 5, damping[k] * 4)
+            over = (gained < 1e-6 * (1 + Q[k])) | (damping[k] > 1e4) | (longest < 1e-7)
+            active = k[~over]
+        return Q, theta
+
+    def hidden(self, theta: Floats, held: Mask) -> NDArray[np.int64]:
+        """(M,) m at these parameters, of the coefficients that are not held; the same number in every row of `held`."""
+        found = [self._hidden(theta[i : i + self._many], held[i : i + self._many])
+                 for i in range(0, len(theta), self._many)]  # fmt: skip
+        return np.concatenate(found)
+
+    def _hidden(self, theta: Floats, held: Mask) -> NDArray[np.int64]:
+        _, _, A, inverse = self._all(theta)
+        G = np.einsum("cbp,cbq->pq", self.design, self.design) / len(self.design)
+        _, D = self.family.scores(self.eta(theta))
+        near = np.einsum("cbp,mpq,caq->mcba", self.design, inverse, self.design)
+        inside = (
+            np.einsum("mcjba,mcbe,mcjef->mcaf", D, near, D)
+            if D.ndim == 5
+            else np.einsum("mcjb,mcba,mcja->mcba", D, near, D)
+        )
+        alone = self.variance * self._forms(inside)
+        m = np.zeros(len(theta), dtype=np.int64)
+        for i in range(len(theta)):
+            o = np.flatnonzero(~held[i])
+            if not len(o):
+                continue
+            ours = np.ix_(o, o)
+            little = np.sum(_relative(A[i][ours], G[ours]) < LITTLE) if self.variance else 0
+            m[i] = max(little, np.sum(_relative(A[i][ours], alone[i][ours]) < ALONE)) if self.variance else 0
+        return m
+
+    # -- sets -----------------------------------------------------------------------------------------------------
+    def profile(
+        self, which: Ints, at: Floats, starts: Sequence[Floats] = (), quick: bool = False
+    ) -> tuple[Floats, Floats]:  # fmt: skip
+        """Q (N,) and theta (N, P) with coefficient which[i] held at at[i]: the lowest from all starts; `quick`: from
+        the held fit and those that are given."""
+        held = self._holding(which)
+        return self._lowest(held, np.where(held, at[:, None], 0.0), starts, quick)
+
+    def _lowest(
+        self, held: Mask, at: Floats, starts: Sequence[Floats] = (), quick: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Q (N,) and theta (N, P) with what is held at `at`, as `profile`."""
+        tries = [self._fits(held, at), *starts]
+        if not quick:
+            tries += [np.tile(each, (len(at), 1)) for each in (self._free, self._nothing)]
+        Q, theta = np.full(len(at), np.inf), tries[0].copy()
+        for start in tries:
+            self._lower(Q, theta, np.arange(len(at)), held, np.where(held, at, start))
+        if not quick and self.variance:
+            self._corners(Q, theta, held, at)
+        return Q, theta
+
+    def _lower(self, Q: Floats, theta: Floats, rows: Ints, held: Mask, start: Floats) -> None:
+        """Takes what is lower from these starts, of some rows."""
+        q, found = self.least(held[rows], start)
+        better = q < Q[rows]
+        Q[rows[better]], theta[rows[better]] = q[better], found[better]
+
+    def _corners(self, Q: Floats, theta: Floats, held: Mask, at: Floats) -> None:
+        """Where directions are hidden, Q may have several minima, some far out: starts with one coefficient of which
+        little is known at each of CORNERS, the others as they are and as they fit then."""
+        rows = np.flatnonzero(self.hidden(theta, held) > 0)
+        if not len(rows):
+            return
+        _, _, A, _ = self._all(theta[rows])
+        cut = _cut(A + 1e-9 * np.eye(self.coefficients), held[rows])
+        little = np.einsum("mpp->mp", _inverted(cut)) > LOOSE**2
+        for o in range(self.coefficients):
+            some = rows[little[:, o] & ~held[rows, o]]
+            for end in CORNERS if len(some) else ():
+                both, where = held[some].copy(), at[some].copy()
+                both[:, o], where[:, o] = True, end
+                self._lower(Q, theta, some, held, self._fits(both, where))
+                moved = theta[some].copy()
+                moved[:, o] = end
+                self._lower(Q, theta, some, held, moved)
+
+    def _holding(self, which: Ints) -> Mask:
+        held = np.zeros((len(which), self.coefficients), dtype=bool)
+        held[np.arange(len(which)), which] = True
+        return held
+
+    @cached_property
+    def _free(self) -> Floats:
+        none = np.zeros((1, self.coefficients), dtype=bool)
+        return np.asarray(self._fits(none, np.zeros((1, self.coefficients)))[0])
+
+    def _kept(self, Q: Floats, theta: Floats, which: Ints, error: float) -> tuple[Mask, Ints]:
+        """(not rejected, m) at these minima; what is no number is kept."""
+        m = self.hidden(theta, self._holding(which))
+        limits = np.array([chi_square_quantile(error, 1 + int(each)) for each in m])
+        return ~(Q > limits), m
+
+    def keeps(self, which: Sequence[int], at: Sequence[float], error: float) -> Mask:
+        """(N,) whether each of these coefficients may have this value: what the sets are the hulls of."""
+        chosen = np.array(which)
+        return self._kept(*self.profile(chosen, np.array(at, dtype=np.float64)), chosen, error)[0]
+
+    def sets(self, which: Sequence[int], error: float) -> list[Found]:
+        """The sets of these coefficients, each of which holds its own but for `error`."""
+        grid = np.arange(-REACH, REACH + STEP / 2, STEP)
+        J, N = len(which), len(grid)
+        if not J:
+            return []
+        each, at = np.repeat(np.array(which), N), np.tile(grid, J)
+        Q, theta = self.profile(each, at)
+        self._from_neighbours(Q, theta, each, at, N)
+        kept, m = (part.reshape(J, N) for part in self._kept(Q, theta, each, error))
+        Q, theta = Q.reshape(J, N), theta.reshape(J, N, -1)
+        best = np.argmin(np.where(np.isfinite(Q), Q, np.inf), axis=1)
+        middle, begin = grid[best], theta[np.arange(J), best]
+        narrow = np.flatnonzero(~kept.any(axis=1))  # sets between two values of the grid, about the least
+        if len(narrow):
+            middle[narrow], begin[narrow] = self._refined(np.array(which)[narrow], middle[narrow], begin[narrow])
+        ends = np.empty((2, J))
+        jobs: list[tuple[int, int, float, float, Floats]] = []
+        for k in range(J):
+            inside = np.flatnonzero(kept[k])
+            for side, beyond in enumerate((-1, 1)):
+                last = int(inside[0 if side == 0 else -1]) if len(inside) else -1
+                if not len(inside):
+                    jobs.append((side, k, middle[k], middle[k] + beyond * STEP, begin[k]))
+                elif last in (0, N - 1) and (last == 0) == (beyond < 0):
+                    ends[side, k] = beyond * np.inf
+                else:
+                    jobs.append((side, k, grid[last], grid[last + beyond], theta[k, last]))
+        if jobs:
+            found = self._edges(np.array([which[k] for _, k, *_ in jobs]), error, jobs)
+            for (side, k, *_), end in zip(jobs, found, strict=True):
+                ends[side, k] = end
+        most = np.where(kept, m, 0).max(axis=1)
+        return [Found(float(middle[k]), float(ends[0, k]), float(ends[1, k]), int(most[k])) for k in range(J)]
+
+    def _from_neighbours(self, Q: Floats, theta: Floats, which: Ints, at: Floats, N: int) -> None:
+        """Lowers Q by starts from the minima of neighbouring values, until none is lowered."""
+        changed = np.ones(len(Q), dtype=bool)
+        for _ in range(N):
+            lowered = np.zeros(len(Q), dtype=bool)
+            for step in (1, -1):
+                rows = np.arange(len(Q))
+                before = rows - step
+                same = (before >= 0) & (before < len(Q)) & (rows // N == before // N)
+                rows = rows[same & changed[np.clip(before, 0, len(Q) - 1)]]
+                if not len(rows):
+                    continue
+                begin = theta[rows - step].copy()
+                begin[np.arange(len(rows)), which[rows]] = at[rows]
+                q, found = self.least(self._holding(which[rows]), begin)
+                better = q < Q[rows] - 1e-6 * (1 + Q[rows])
+                won = rows[better]
+                Q[won], theta[won], lowered[won] = q[better], found[better], True
+            changed = lowered
+            if not changed.any():
+                return
+
+    def _edges(self, which: Ints, error: float, jobs: Sequence[tuple[int, int, float, float, Floats]]) -> Floats:
+        """Where sets end between two values, by bisection."""
+        inner, outer = (np.array([job[i] for job in jobs]) for i in (2, 3))
+        theta = np.array([job[4] for job in jobs])
+        while np.max(np.abs(outer - inner)) > EXACT:
+            middle = (inner + outer) / 2
+            Q, found = self.profile(which, middle, [theta], quick=True)
+            kept, _ = self._kept(Q, found, which, error)
+            inner, outer = np.where(kept, middle, inner), np.where(kept, outer, middle)
+            theta = np.where(kept[:, None], found, theta)
+        return np.asarray(outer)
+
+    def _refined(self, which: Ints, about: Floats, theta: Floats) -> tuple[Floats, Floats]:
+        """The values near `about` whose Q is least, and the parameters there."""
+        low, high = about - STEP, about + STEP
+        for _ in range(24):
+            a, b = low + (high - low) / 3, high - (high - low) / 3
+            lower, first = self.profile(which, a, [theta], quick=True)
+            upper, _ = self.profile(which, b, [theta], quick=True)
+            left = lower <= upper
+            low, high = np.where(left, low, a), np.where(left, b, high)
+            theta = first
+        return (low + high) / 2, theta
+
+    def p_of(self, tested: Sequence[int]) -> tuple[float, int]:
+        """(p, m) of these coefficients all being 0."""
+        held = np.zeros((1, self.coefficients), dtype=bool)
+        held[0, list(tested)] = True
+        Q, theta = self._lowest(held, np.zeros((1, self.coefficients)))
+        m = int(self.hidden(theta, held)[0])
+        return chi_square_tail(float(Q[0]), len(tested) + m), m
+
+    def point(self, starts: Sequence[Floats] = ()) -> Floats | None:
+        """(P,) a root of the score at which H is positive, if there is one near the fits."""
+        for start in (self._free, *starts):
+            theta = start[None].copy()
+            for _ in range(100):
+                g, H = self.score(theta)
+                if not np.isfinite(H).all() or np.linalg.eigvalsh(H[0])[0] <= 0:
+                    break
+                step = np.linalg.solve(H[0], g[0])
+                step *= min(1.0, LIMIT / max(float(np.max(np.abs(step))), 1e-300))
+                theta = theta + step
+                if np.max(np.abs(theta)) > BOX:
+                    break
+                if np.max(np.abs(step)) < 1e-11:
+                    return np.asarray(theta[0])
+        return None
+
+    def deviations(self, theta: Floats) -> Floats:
+        """(P,) of the root, to first order: of H^-1 V H^-1. Infinite where H has no inverse."""
+        _, H = self.score(theta[None])
+        try:
+            back = np.linalg.inv(H[0])
+        except np.linalg.LinAlgError:
+            return np.full(len(theta), np.inf)
+        return np.asarray(np.sqrt(np.maximum(np.diag(back @ self.spread(theta[None])[0] @ back.T), 0.0)))
+
+
+def _cut(M: Floats, held: Mask) -> Floats:
+    """M with the rows and columns of what is held those of 1."""
+    keep = ~held
+    found = M * keep[:, :, None] * keep[:, None, :]
+    diagonal = np.einsum("mpp->mp", found)
+    return np.asarray(found + np.where(held, 1.0, 0.0)[:, :, None] * np.eye(M.shape[1])) if diagonal.size else found
+
+
+def _inverted(V: Floats) -> Floats:
+    """The inverse of each matrix, of which V may be near to have none."""
+    size = np.einsum("mpp->mp", V)
+    scale = 1 / np.sqrt(np.maximum(size, 1e-300))
+    unit = V * scale[:, :, None] * scale[:, None, :] + 1e-12 * np.eye(V.shape[1])
+    return np.asarray(np.linalg.inv(unit) * scale[:, :, None] * scale[:, None, :])
+
+
+def _solved(M: Floats, b: Floats) -> Floats:
+    size = np.maximum(np.einsum("mpp->mp", M), 1e-300)
+    scale = 1 / np.sqrt(size)
+    unit = M * scale[:, :, None] * scale[:, None, :] + 1e-12 * np.eye(M.shape[1])
+    return np.asarray(np.linalg.solve(unit, (b * scale)[..., None])[..., 0] * scale)
+
+
+def _relative(A: Floats, G: Floats) -> Floats:
+    """The eigenvalues of A by G; where G is nearly 0 in a direction they are large."""
+    size, vectors = np.linalg.eigh((G + G.T) / 2)
+    kept = size > 1e-12 * max(float(size[-1]), 1e-300)
+    root = vectors[:, kept] / np.sqrt(size[kept])
+    return np.asarray(np.linalg.eigvalsh(root.T @ ((A + A.T) / 2) @ root))

@@ -1,0 +1,559 @@
+"""Odds, rate and hazard ratios from noisy joint cells: against other programs without noise, against brute force with
+it, and whether they mind what they must not mind."""
+
+import itertools
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import chi2, chi2_contingency
+
+from dpmpc.errors import UsageError
+from dpmpc.outcome import Answer, Level, Number, Outcome
+from dpmpc.privacy.gaussian import gaussian_scale
+from dpmpc.show.answers_page import as_html
+from dpmpc.show.forms import as_csv, as_json, as_text
+from dpmpc.show.numbers import shown
+from dpmpc.statistics.cells import Records
+from dpmpc.statistics.chi_square import chi_square_quantile
+from dpmpc.statistics.columns import Columns, Quantity
+from dpmpc.statistics.expected import expected, lines, refuse_hopeless
+from dpmpc.statistics.families import Family, Hazard, Logit, Ordinal, Poisson
+from dpmpc.statistics.intervals import Floats
+from dpmpc.statistics.kinds.two_by_two import independence, interval, statistic
+from dpmpc.statistics.query import parse
+from dpmpc.statistics.sets import Found, Table
+from dpmpc.statistics.tables import Tables
+
+BOUNDS: dict[str, Any] = {
+    "y": ["no", "yes"], "sex": ["f", "m"], "ward": ["a", "b", "c"], "age": [0, 100], "grade": ["I", "II", "III"],
+    "visits": [0, 12], "site": ["s", "t"], "months": [0, 24],
+}  # fmt: skip
+COLUMNS = Columns.of_bounds(BOUNDS)
+
+
+def people(n: int, seed: int, levels: dict[str, tuple[str, ...]] | None = None) -> dict[str, Any]:
+    """Made-up records by column, of which some lack something: -1, or NaN."""
+    rng = np.random.default_rng(seed)
+    found: dict[str, Any] = {
+        "sex": rng.integers(0, 2, n), "ward": rng.choice(3, n, p=[0.5, 0.3, 0.2]), "age": rng.uniform(0, 100, n),
+        "site": rng.integers(0, 2, n), "months": rng.uniform(0, 24, n),
+    }  # fmt: skip
+    x = -0.8 + 0.5 * found["sex"] + 0.4 * (found["ward"] == 1) - 0.3 * (found["ward"] == 2) + 0.02 * found["age"]
+    found["y"] = (rng.random(n) < 1 / (1 + np.exp(-x))).astype(int)
+    found["grade"] = np.digitize(x - 0.7 + rng.logistic(size=n), [-1.0, 1.0])
+    found["visits"] = np.minimum(rng.poisson(np.exp(x / 3)), 12).astype(float)
+    for name in ("sex", "ward"):
+        found[name] = np.where(rng.random(n) < 0.02, -1, found[name])
+    found["age"] = np.where(rng.random(n) < 0.02, np.nan, found["age"])
+    return found
+
+
+def answers_of(
+    asked: list[str], records: dict[str, Any], epsilon: float | None, level: Level | None = None, seed: int = 1,
+    columns: Columns = COLUMNS,
+) -> tuple[Answer, ...]:  # fmt: skip
+    """The answers of one release; epsilon None: without noise."""
+    tables = Tables.of(columns, asked)
+    n = len(next(iter(records.values())))
+    values = {field: np.asarray(records[field.name], dtype=float if isinstance(field, Quantity) else np.int64)
+              for field in tables.layout.fields}  # fmt: skip
+    total = tables.layout.encode(Records(n, values))[0].astype(float)
+    sigma = 0.0
+    if epsilon is not None:
+        sigma = gaussian_scale(epsilon, 1e-5, tables.layout.distance((n,)).l2)
+        total += np.rint(np.random.default_rng(seed).normal(0, sigma, len(total)))
+    return tables.answers(total, sigma, (n,), level)
+
+
+def ratios(answer: Answer) -> dict[tuple[str, ...], Number]:
+    return {line.labels: line.number for line in answer.lines if line.statistic.endswith("ratio")}
+
+
+def coded(records: dict[str, Any], names: list[str]) -> tuple[Floats, Any]:
+    """(design with an intercept, which records are complete) with the first levels left out; ages cut at 40 and 60."""
+    n = len(records["y"])
+    kept, columns = np.ones(n, dtype=bool), [np.ones(n)]
+    for name in names:
+        if name == "age":
+            kept &= ~np.isnan(records[name])
+            band = np.where(records[name] < 40, 0, np.where(records[name] <= 60, 1, 2))
+            columns += [band == 1, band == 2]
+            continue
+        kept &= records[name] >= 0
+        columns += [records[name] == k for k in range(1, len(BOUNDS[name]))]
+    return np.array(columns, dtype=float).T[kept], kept
+
+
+# -- without noise ----------------------------------------------------------------------------------------------------
+def test_without_noise_they_are_those_of_statsmodels() -> None:
+    api = pytest.importorskip("statsmodels.api")
+    records = people(4000, 3)
+    X, kept = coded(records, ["age", "sex", "ward"])
+    for asked, outcome, family in (
+        ("logit(y, age, sex, ward, age=[40, 60])", records["y"], api.families.Binomial()),
+        ("poisson(visits, age, sex, ward, age=[40, 60])", records["visits"], api.families.Poisson()),
+    ):
+        theirs = api.GLM(outcome[kept], X, family=family).fit(tol=1e-14).params[1:]
+        ours = [number.estimate for number in ratios(answers_of([asked], records, None)[0]).values()]
+        assert np.log(np.array(ours, dtype=float)) == pytest.approx(theirs, abs=1e-8), asked
+
+
+def likelihood(family: Family, design: Floats, counts: Floats) -> Floats:
+    """Where the likelihood of cells is largest, by another solver, from the chances of cells alone."""
+    B = family.predictors
+
+    def loss(theta: Floats) -> float:
+        eta = np.einsum("cbp,p->cb", design, theta)
+        chance = family.chances(eta) if not isinstance(family, Hazard) else hazard_chances(eta)
+        return -float(np.sum(counts * np.log(np.maximum(chance, 1e-300))))
+
+    start = np.zeros(design.shape[2])
+    start[:B] = family.start(counts.sum(axis=0))
+    found: Floats = minimize(loss, start, method="BFGS", options={"gtol": 1e-7, "maxiter": 5000}).x
+    return found
+
+
+def hazard_chances(eta: Floats) -> Floats:
+    """Of leaving at a boundary: of having lived the bins before it."""
+    E = np.exp(eta)
+    alive = np.exp(-np.cumsum(np.concatenate([np.zeros((*E.shape[:-1], 1)), E], axis=-1), axis=-1))
+    return np.concatenate([alive[..., :-1] * -np.expm1(-E), alive], axis=-1)
+
+
+FAMILIES: list[Family] = [Logit(), Poisson(tuple(map(float, range(7)))), Ordinal(4), Hazard(5)]
+
+
+def table_of(family: Family, seed: int, sigma: float, shape: tuple[int, ...] = (2, 3), each: int = 60,
+             tau: float = 0.0) -> Table:  # fmt: skip
+    """A noisy table of made-up counts and its model: all levels' effects."""
+    rng = np.random.default_rng(seed)
+    B = family.predictors
+    places = np.array(list(np.ndindex(*shape)))
+    x = [(places[:, k] == place).astype(float) for k, many in enumerate(shape) for place in range(1, many)]
+    design = np.zeros((len(places), B, B + len(x)))
+    design[:, :, :B] = np.eye(B)
+    for k, mark in enumerate(x):
+        design[:, :, B + k] = mark[:, None]
+    theta = np.concatenate([family.start(np.linspace(2, 1, family.cells)), rng.normal(0, 0.4, len(x))])
+    chances = np.maximum(family.chances(np.einsum("cbp,p->cb", design, theta)), 1e-9)
+    counts = np.array([rng.multinomial(each * family.cells, p / p.sum()) for p in chances]).astype(float)
+    if isinstance(family, Hazard):  # some leave before the end
+        counts[:, family.bins : -1] += rng.poisson(5, (len(places), family.bins))
+    noise = np.rint(rng.normal(0, sigma, counts.shape)) if sigma else 0.0
+    return Table(family, design, counts + noise, sigma**2, 0.0, tau)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
+def test_the_root_is_where_the_likelihood_is_largest(family: Family) -> None:
+    table = table_of(family, 5, 0.0)
+    root = table.point()
+    assert root is not None
+    assert root == pytest.approx(likelihood(family, table.design, table.counts), abs=2e-4)
+    g, H = table.score(root[None])
+    assert np.abs(g).max() < 1e-6 and np.linalg.eigvalsh(H[0])[0] > 0
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
+def test_scores_are_derivatives_and_slopes_are_theirs(family: Family) -> None:
+    """Central differences of the log chances, of S, and of Q."""
+    rng = np.random.default_rng(2)
+    eta = rng.normal(0, 0.5, (1, 3, family.predictors))
+    if isinstance(family, Ordinal):
+        eta = -np.sort(-eta, axis=-1)
+    chances = hazard_chances if isinstance(family, Hazard) else family.chances
+    S, D = family.scores(eta)
+    for b in range(family.predictors):
+        step = np.zeros_like(eta)
+        step[..., b] = 1e-5
+        numeric = (np.log(chances(eta + step)) - np.log(chances(eta - step))) / 2e-5
+        assert S[..., b] == pytest.approx(numeric, rel=1e-6, abs=1e-6)
+        slope = (family.scores(eta + step)[0] - family.scores(eta - step)[0]) / 2e-5
+        full = D if D.ndim == 5 else D[..., None] * np.eye(family.predictors)
+        assert full[..., b] == pytest.approx(slope, rel=1e-6, abs=1e-6)
+    table = table_of(family, 3, 4.0, tau=1.0)
+    theta = np.concatenate([family.start(table.counts.sum(axis=0)), [0.2, -0.3, 0.1]])[None]
+    _, half, _, _ = table._all(theta)
+    for p in range(theta.shape[1]):
+        step = np.zeros_like(theta)
+        step[0, p] = 1e-5
+        numeric = (table._all(theta + step)[0] - table._all(theta - step)[0]) / 4e-5
+        assert half[0, p] == pytest.approx(numeric[0], rel=1e-4, abs=1e-5)
+
+
+# -- the statistic ----------------------------------------------------------------------------------------------------
+def test_q_is_the_least_over_the_others() -> None:
+    """Against a grid over the other two and the least of its neighbourhood, on tables whose cells are small and partly
+    negative."""
+    far = np.concatenate([[-25, -20, -15, -12], np.linspace(-8, 8, 17), [12, 15, 20, 25]])
+    worst = -np.inf
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        table = table_of(Logit(), seed, 5.0, (2, 2), each=int(rng.integers(3, 30)))
+        at = rng.uniform(-2, 2)
+        Q, _ = table.profile(np.array([1]), np.array([at]))
+        grid = np.array([(a, at, b) for a, b in itertools.product(far, repeat=2)])
+        Qs = table._all(grid)[0]
+        start = grid[int(np.argmin(Qs))]
+        near = start + np.random.default_rng(1).normal(0, 0.3, (400, 3)) * [1, 0, 1]
+        worst = max(worst, float(Q[0] - min(Qs.min(), table._all(near)[0].min())))
+    assert worst < 1e-3
+
+
+def test_a_set_holds_what_is_not_rejected_and_ends_where_it_begins() -> None:
+    table = table_of(Logit(), 8, 5.0, tau=1.0)
+    for j, found in zip((1, 2, 3), table.sets([1, 2, 3], 0.05), strict=True):
+        at = np.linspace(-3, 3, 121)
+        Q, theta = table.profile(np.full(len(at), j), at)
+        m = table.hidden(theta, table._holding(np.full(len(at), j)))
+        kept = np.array([q <= chi_square_quantile(0.05, 1 + int(k)) for q, k in zip(Q, m, strict=True)])
+        assert np.all((at[kept] >= found.low - 1e-3) & (at[kept] <= found.high + 1e-3))
+        ends = np.array([found.low + 0.002, found.low - 0.002, found.high - 0.002, found.high + 0.002])
+        Q, _ = table.profile(np.full(4, j), ends)
+        assert list(Q <= chi_square_quantile(0.05, 1)) == [True, False, True, False]
+
+
+def test_quantiles_of_chi_square() -> None:
+    for error, degrees in itertools.product((0.5, 0.05, 1e-6), (1, 2, 7, 30)):
+        assert chi_square_quantile(error, degrees) == pytest.approx(chi2.isf(error, degrees), rel=1e-9)
+
+
+def test_with_little_noise_sets_are_those_of_the_score_test() -> None:
+    """For the population: the profile of g' V^-1 g, whose ends come near Wald's where records are many."""
+    table = table_of(Logit(), 4, 0.01, each=20_000, tau=1.0)
+    root = table.point()
+    assert root is not None
+    made = table.deviations(root)
+    for j, found in zip((1, 2, 3), table.sets([1, 2, 3], 0.05), strict=True):
+        assert found.low == pytest.approx(root[j] - 1.96 * made[j], abs=0.05 * made[j])
+        assert found.high == pytest.approx(root[j] + 1.96 * made[j], abs=0.05 * made[j])
+        assert found.hidden == 0
+
+
+# -- what must not matter ---------------------------------------------------------------------------------------------
+def contrasts(table: Table, order: list[int], base: int) -> tuple[dict[int, float], dict[int, Found]]:
+    """Points and sets of a factor's levels against `base`, where the cells of its levels stand in this order."""
+    counts = table.counts.reshape(2, 3, -1)[:, order]
+    marks = [np.tile((np.array(order) == level).astype(float), 2) for level in range(3) if level != base]
+    first = np.repeat([0.0, 1.0], 3)
+    design = np.stack([np.ones(6), first, *marks], axis=1)[:, None, :]
+    turned = Table(table.family, design, counts.reshape(6, -1), table.variance, 0.0, table.tau)
+    root = turned.point()
+    assert root is not None
+    names = [level for level in range(3) if level != base]
+    found = turned.sets([2, 3], 0.05)
+    return dict(zip(names, root[2:], strict=True)), dict(zip(names, found, strict=True))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_neither_the_order_of_levels_nor_the_reference_matters(seed: int) -> None:
+    table = table_of(Logit(), seed, 5.0, tau=1.0)
+    points, sets = contrasts(table, [0, 1, 2], 0)
+    for order in ([2, 0, 1], [1, 2, 0]):
+        again, same = contrasts(table, order, 0)
+        for level in (1, 2):
+            assert again[level] == pytest.approx(points[level], abs=1e-6)
+            assert (same[level].low, same[level].high) == pytest.approx((sets[level].low, sets[level].high), abs=1e-3)
+    other, turned = contrasts(table, [0, 1, 2], 1)  # level 0 against 1 is minus level 1 against 0
+    assert -other[0] == pytest.approx(points[1], abs=1e-6)
+    assert (-turned[0].high, -turned[0].low) == pytest.approx((sets[1].low, sets[1].high), abs=1e-3)
+
+
+def test_an_empty_level_is_not_told_and_costs_the_others_little() -> None:
+    """Of a covariate with a level that nobody has: its set is open, the others' are wider by one degree of freedom."""
+    records = people(20_000, 4)
+    wider = Columns.of_bounds(BOUNDS | {"ward": ["a", "b", "c", "d"]})
+    level = Level(about="population")
+    plain = ratios(answers_of(["logit(y, sex, ward)"], records, 1.0, level)[0])
+    empty = ratios(answers_of(["logit(y, sex, ward)"], records, 1.0, level, columns=wider)[0])
+    nobody = empty["ward", "d"]
+    assert nobody.low == 0.0 or nobody.high == math.inf
+    for labels, number in plain.items():
+        wide, more = (math.log(x.high / x.low) for x in (number, empty[labels]) if x.low and x.high)
+        assert more < 1.4 * wide, labels  # a hidden direction costs a degree: sqrt(5.99 / 3.84) = 1.25
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    ["a level nobody has", "separated", "constant", "all negative", "nothing"],
+)
+def test_hostile_tables_have_open_sets_or_wide_ones(spoil: str) -> None:
+    """Never a narrow one where nothing is known, and never an error."""
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        true = table_of(Logit(), seed, 0.0)
+        counts = true.counts.copy()
+        if spoil == "a level nobody has":
+            counts[[2, 5]] = 0
+        elif spoil == "separated":
+            counts[[2, 5], 0] += counts[[2, 5], 1]
+            counts[[2, 5], 1] = 0
+        elif spoil == "constant":
+            counts[:, 0] += counts[:, 1]
+            counts[:, 1] = 0
+        elif spoil == "all negative":
+            counts = np.full_like(counts, -200.0)
+        else:
+            counts[:] = 0
+        table = Table(Logit(), true.design, counts + np.rint(rng.normal(0, 5.3, counts.shape)), 5.3**2, 0.0, 1.0)
+        for j, found in zip((1, 2, 3), table.sets([1, 2, 3], 0.05), strict=True):
+            assert not math.isnan(found.low) and not math.isnan(found.high) and found.low <= found.high
+            if spoil == "separated" and j == 3:
+                assert found.low == -math.inf  # log odds without a bound
+            if spoil in ("constant", "nothing") or (spoil == "a level nobody has" and j == 3):
+                assert found.high - found.low > 1.0, (seed, j, found)
+
+
+# -- as questions -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("logit(y)", "needs an outcome and at least one covariate"),
+        ("logit(ward, sex)", "an outcome of two levels"),
+        ("logit(y, y)", "each term is named once"),
+        ("logit(y, sex, sex)", "each term is named once"),
+        ("logit(y, sex:sex)", "an interaction is of two columns"),
+        ("logit(y, sexx)", "did you mean 'sex'?"),
+        ("logit(y, sex:wart)", "did you mean 'ward'?"),
+        ("logit(y, sex, ward=b)", "bands and references are of covariates"),
+        ("logit(y, sex, sex=q)", "one of its levels"),
+        ("logit(y, age, age=[60, 40])", "at least two numbers that increase"),
+        ("logit(y, sex, strata=sex)", "strata are another column"),
+        ("logit(y, sex, strata=age)", "needs a column of categories"),
+        ("logit(y, sex) by sex", "another column than what is asked"),
+        ("poisson(age, sex)", "needs a count"),
+        ("logit(y, sex, bands=3)", "must know its options"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_caret(line: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(line, COLUMNS)
+    rule, _, caret = str(caught.value).split("\n")
+    assert said in rule and set(caret.strip()) == {"^"}
+
+
+def test_a_model_is_read_as_it_is_printed() -> None:
+    for line, canonical in (
+        ("logit(y, ward, sex:age, age=[40,60], strata=site)", "logit(y, ward, age:sex, age=[40, 60], strata=site)"),
+        ("logit(y,sex,sex=m) by site where age in 20..60", "logit(y, sex, sex=m) by site where age in 20..60"),
+    ):
+        query = parse(line, COLUMNS)
+        assert str(query) == canonical and parse(canonical, COLUMNS) == query
+        tables = Tables.of(COLUMNS, [line])
+        assert Tables.from_json(json.loads(json.dumps(tables.to_json()))).layout == tables.layout
+
+
+def test_models_of_one_command_share_one_table_and_are_of_the_same_records() -> None:
+    asked = ["logit(y, sex)", "logit(y, sex, ward, age)", "logit(y, ward)"]
+    tables = Tables.of(COLUMNS, asked)
+    assert len(tables.layout.blocks) == 1 and tables.layout.dimension == 2 * 2 * 3 * 4 + 1
+    found = answers_of(asked, people(3000, 1), None)
+    records = {line.number.estimate for answer in found for line in answer.lines if line.labels[0] == "records"}
+    assert len(records) == 1
+    apart = Tables.of(COLUMNS, ["logit(y, ward, age)", "logit(y, site, sex)", "logit(y, sex) where age in 20..40"])
+    assert len(apart.layout.blocks) == 3  # unions have more cells, or other records
+
+
+def test_one_release_is_asked_again_by_another_reference_and_without_p() -> None:
+    records = people(20_000, 2)
+    tables = Tables.of(COLUMNS, ["logit(y, sex, ward)"])
+    values = {field: np.asarray(records[field.name]) for field in tables.layout.fields}
+    sigma = gaussian_scale(1.0, 1e-5, tables.layout.distance((20_000,)).l2)
+    noise = np.rint(np.random.default_rng(3).normal(0, sigma, tables.coordinates))
+    opened = tables.opened(tables.layout.encode(Records(20_000, values))[0] + noise, sigma, (20_000,))
+    again = Tables.of(COLUMNS, ["logit(y, sex, ward, ward=b)", "logit(y, ward)", "logit(y, sex, ward)"])
+    (first,) = tables.answers_from(opened)
+    turned, crude, same = again.answers_from(opened, planned=tables)
+    assert ratios(same) == ratios(first) and any(line.statistic == "p" for line in same.lines)
+    for other in (turned, crude):
+        assert not any(line.statistic.startswith("p") for line in other.lines)
+        assert "exploratory" in " ".join(other.notes)
+    one, two = ratios(first)["ward", "b"], ratios(turned)["ward", "a"]
+    assert one.estimate and two.estimate and one.estimate * two.estimate == pytest.approx(1, abs=1e-6)
+    with pytest.raises(UsageError, match="no numbers for"):
+        Tables.of(COLUMNS, ["logit(y, site)"]).answers_from(opened, planned=tables)
+
+
+def test_a_table_of_cells_answers_a_model_too() -> None:
+    records = people(20_000, 2)
+    tables = Tables.of(COLUMNS, ["table(y, sex, ward)"])
+    values = {field: np.asarray(records[field.name]) for field in tables.layout.fields}
+    opened = tables.opened(tables.layout.encode(Records(20_000, values))[0], 0.0, (20_000,))
+    (found,) = Tables.of(COLUMNS, ["logit(y, ward)"]).answers_from(opened, planned=tables)
+    X, kept = coded(records, ["ward"])
+    counts = np.array([[np.sum((records["y"] == y) & (records["ward"] == w)) for y in (0, 1)] for w in range(3)])
+    plain = [counts[w, 1] * counts[0, 0] / counts[w, 0] / counts[0, 1] for w in (1, 2)]
+    of_those = [number.estimate for number in ratios(found).values()]
+    assert len(X) <= kept.sum() and all(0.9 < a / b < 1.1 for a, b in zip(of_those, plain, strict=True) if a)
+
+
+def test_persons_with_several_rows_have_no_p() -> None:
+    tables = Tables.of(COLUMNS, ["logit(y, sex)"])
+    total = np.array([300.0, 200.0, 250.0, 260.0, 5.0]) * (1 << 20)
+    for rows in (1, 3):
+        opened = tables.opened(total, 2e6, (1015,), rows=rows)
+        (found,) = tables.answers_from(opened, Level(about="data"))
+        assert any(line.statistic == "p" for line in found.lines) == (rows == 1)
+
+
+def test_open_sides_are_shown_as_they_are() -> None:
+    assert shown(Number(None, None, 0.0, math.inf, "not told")) == "not told"
+    assert shown(Number(2.0, 0.5, 1.3, math.inf)) == ">= 1.3"
+    assert shown(Number(0.5, 0.5, 0.0, 0.81, "open below, approximate")) == "<= 0.81"
+    assert shown(Number(0.0314, None, None, None)) == "0.0314" and shown(Number(1e-9, None, None, None)) == "< 0.0001"
+    tables = Tables.of(COLUMNS, ["logit(y, sex)"])
+    (below,) = tables.answers(np.full(5, -5e8), 2e6, (100,))
+    assert [shown(number) for number in ratios(below).values()] == ["not told"]
+    found = answers_of(["logit(y, sex, ward)"], people(60, 1), 1.0)
+    outcome = Outcome(found)
+    value = json.loads(as_json(outcome))
+    opened = [n for n in value["numbers"] if n["statistic"] == "odds ratio"]
+    assert opened and all(n["high"] is None or n["high"] > 0 for n in opened)
+    assert "inf" not in as_csv(outcome).lower() and "nan" not in as_text(outcome)
+    page = as_html(Outcome(answers_of(["logit(y, sex, ward)"], people(900, 1), 1.0)))
+    assert "<svg" in page and "inf" not in page.split("<svg")[1] and "nan" not in page.split("<svg")[1]
+
+
+# -- before anything is spent -----------------------------------------------------------------------------------------
+def test_a_dry_run_predicts_the_standard_error_and_refuses_the_hopeless() -> None:
+    tables = Tables.of(COLUMNS, ["logit(y, sex, ward)"])
+    distance = tables.layout.distance((10_000,)).l2
+    sigma = gaussian_scale(1.0, 1e-5, distance)
+    (found,) = expected(tables, (10_000,), sigma)
+    assert found.half < 0.25 and "standard error" in lines((found,))[0]
+    refuse_hopeless((found,), 1.0, 1e-5)
+    few = expected(tables, (60,), sigma)
+    with pytest.raises(UsageError, match=r"logit\(y, sex, ward\) would tell log ratios by at least") as caught:
+        refuse_hopeless(few, 1.0, 1e-5)
+    epsilon = float(str(caught.value).split("epsilon ")[1].split()[0])
+    again = expected(tables, (60,), gaussian_scale(epsilon * 1.02, 1e-5, distance))
+    refuse_hopeless(again, epsilon, 1e-5)
+    assert again[0].half < 0.96
+
+
+# -- two by two -------------------------------------------------------------------------------------------------------
+def strata_of(records: dict[str, Any], names: list[str]) -> Floats:
+    """(strata, 4) exposed with and without, unexposed with and without, of complete records; the last name is the
+    strata's."""
+    kept = np.all([records[name] >= 0 for name in names], axis=0)
+    y, x = records["y"][kept], records["sex"][kept]
+    s = records[names[-1]][kept] if len(names) > 2 else np.zeros(len(y), dtype=int)
+    cells = [[np.sum((s == k) & (x == i) & (y == j)) for i, j in ((1, 1), (1, 0), (0, 1), (0, 0))]
+             for k in range(s.max() + 1)]  # fmt: skip
+    return np.array(cells, dtype=float)
+
+
+def test_without_noise_crude_and_mantel_haenszel_are_those_of_the_books() -> None:
+    """Mantel and Haenszel's ratio is sum (a d / n) / sum (b c / n)."""
+    records = people(3000, 6)
+    k = strata_of(records, ["y", "sex", "ward"])
+    n = k.sum(axis=1)
+    asked = ["or(y, sex, strata=ward)", "rr(y, sex, strata=ward)", "rd(y, sex, strata=ward)"]
+    found = [{line.labels[1]: line.number for line in answer.lines if line.statistic not in ("p",)}
+             for answer in answers_of(asked, records, None, Level(about="population"))]  # fmt: skip
+    a, b, c, d = k.T
+    books = np.sum(a * d / n) / np.sum(b * c / n), np.sum(a * (c + d) / n) / np.sum(c * (a + b) / n)
+    assert [each["all strata"].estimate for each in found[:2]] == pytest.approx(books, rel=1e-10)
+    A, B, C, D = k.sum(axis=0)
+    assert found[0]["crude"].estimate == pytest.approx(A * D / B / C, rel=1e-10)
+    assert found[2]["crude"].estimate == pytest.approx(A / (A + B) - C / (C + D), rel=1e-10)
+    low, high = (math.log(A * D / B / C) + z * math.sqrt(1 / A + 1 / B + 1 / C + 1 / D) for z in (-1.96, 1.96))
+    ours = found[0]["crude"]
+    assert ours.low and ours.high and (math.log(ours.low), math.log(ours.high)) == pytest.approx((low, high), abs=0.01)
+
+
+def test_without_noise_chi_square_is_pearsons() -> None:
+    records = people(2000, 7)
+    kept = (records["ward"] >= 0) & (records["grade"] >= 0)
+    table = np.array([[np.sum(kept & (records["ward"] == i) & (records["grade"] == j)) for j in range(3)]
+                      for i in range(3)])  # fmt: skip
+    theirs = chi2_contingency(table, correction=False)
+    (found,) = answers_of(["chisq(ward, grade)"], records, None)
+    ours = {line.statistic: line.number.estimate for line in found.lines}
+    assert ours["chi-square"] == pytest.approx(theirs.statistic, rel=1e-9)
+    assert ours["p"] == pytest.approx(theirs.pvalue, rel=1e-6)
+
+
+@pytest.mark.parametrize("what", ["or", "rr", "rd"])
+@pytest.mark.parametrize("cell", [5, 20, 200])
+def test_polynomials_hold_the_truth_under_noise(what: str, cell: int) -> None:
+    """600 releases: at a coverage of .95 fewer than 532 hold it with probability below 1e-9; without the noise in V
+    fewer do at 20 a cell."""
+    rng, sigma, hits, naive = np.random.default_rng([cell, len(what)]), 5.3, 0, 0
+    true = np.array([[1.6, 1.0, 1.0, 1.0]]) * cell
+    psi = np.array([{"or": 1.6, "rr": (1.6 / 2.6) / 0.5, "rd": 1.6 / 2.6 - 0.5}[what]])
+    for _ in range(600):
+        k = rng.poisson(true) + np.rint(rng.normal(0, sigma, true.shape))
+        hits += bool(statistic(what, k, psi, sigma**2, 1.0, np.ones(1))[0] <= 3.8415)
+        naive += bool(statistic(what, k, psi, 0.0, 1.0, np.ones(1))[0] <= 3.8415)
+    assert hits >= 532, hits
+    assert cell != 20 or naive < 532
+
+
+def test_two_by_two_of_little_is_open_and_never_an_error() -> None:
+    for k in ([5.0, -3.0, 2.0, 1.0], [-50.0, -50.0, -50.0, -50.0], [0.0, 0.0, 0.0, 0.0], [300.0, 0.0, 0.0, 300.0]):
+        for what in ("or", "rr", "rd"):
+            found = interval(what, np.array([k]), 28.0, Level(), 0.0, np.ones(1))
+            assert found.low is not None and found.high is not None and found.low < found.high
+            if k[0] < 100:
+                assert found.high in (math.inf, 1.0) or found.high - found.low > 0.5, (k, what, found)
+    assert independence(np.zeros((2, 2)), 28.0) is None
+
+
+# -- hazard ratios ----------------------------------------------------------------------------------------------------
+def followed(n: int, seed: int, log_ratio: float, early: float) -> dict[str, Any]:
+    """Exponential times on 24 months; of one arm a share `early` leaves at any moment before the end."""
+    rng = np.random.default_rng(seed)
+    arm = rng.integers(0, 2, n)
+    time = rng.exponential(18 / np.exp(log_ratio * arm))
+    leaves = np.where((arm == 1) & (rng.random(n) < early), rng.uniform(0, 24, n), 24.0)
+    return {"sex": arm, "months": np.minimum(time, leaves), "y": (time <= leaves).astype(int), "ward": arm * 0}
+
+
+@pytest.mark.parametrize("early", [0.0, 0.4, 0.8])
+def test_hazard_ratios_are_near_those_of_exact_times_whoever_leaves_when(early: float) -> None:
+    """400,000 records; the maximum of Cox's partial likelihood of one covariate, from the exact times."""
+    records = followed(400_000, 5, 0.6, early)
+    (found,) = answers_of(["cox(months, y, sex)"], records, None)
+    (ours,) = ratios(found).values()
+    order = np.argsort(-records["months"], kind="stable")
+    arm, died = records["sex"][order], records["y"][order] == 1
+    ones, zeros = np.cumsum(arm), np.cumsum(1 - arm)
+    beta = 0.0
+    for _ in range(20):
+        share = ones * math.exp(beta) / (ones * math.exp(beta) + zeros)
+        beta += float((arm - share)[died].sum() / (share * (1 - share))[died].sum())
+    assert ours.estimate is not None and math.log(ours.estimate) == pytest.approx(beta, abs=0.02)
+
+
+def test_exits_move_by_no_more_than_a_table() -> None:
+    """Every pair of some thousand records, in each norm, and as near as that."""
+    tables = Tables.of(COLUMNS, ["cox(months, y, sex, bins=3)"])
+    layout, rng, n = tables.layout, np.random.default_rng(1), 3000
+    values: dict[Any, Any] = {
+        field: rng.choice([-1, 0, 3.3, 8, 12.5, 16, 23.9, 24, 25, np.nan], n) if isinstance(field, Quantity)
+        else rng.integers(-2, len(field.levels), n) for field in layout.fields
+    }  # fmt: skip
+    rows = np.unique(layout.encode(Records(n, values), np.arange(n), n), axis=0).astype(float)
+    scale = layout.scales[0]
+    assert set(rows.sum(axis=1)) == {scale} and rows.min() >= 0
+    apart = np.sqrt(np.max(((rows[:, None] - rows) ** 2).sum(axis=2)))
+    claimed = layout.distance((1,))
+    assert 0.9999 * claimed.l2 < apart <= claimed.l2
+    assert np.abs(rows[:, None] - rows).sum(axis=2).max() == claimed.l1
+
+
+def test_hazard_ratios_as_questions() -> None:
+    records = followed(20_000, 3, 0.5, 0.3)
+    found = answers_of(["cox(months, y, sex)", "hr(months, y, sex, bins=6)"], records, 1.0, Level(about="population"))
+    for answer in found:
+        ((labels, number),) = ratios(answer).items()
+        assert labels == ("sex", "m") and number.low and number.high and number.low < math.exp(0.5) < number.high
+        assert number.high / number.low < 1.3
+    for line in ("cox(y, months, sex)", "hr(months, y, sex, ward)", "cox(months, y)", "cox(months, sex, strata=ward)"):
+        with pytest.raises(UsageError) as caught:
+            parse(line, COLUMNS)
+        assert set(str(caught.value).split("\n")[2].strip()) == {"^"}
