@@ -225,7 +225,8 @@ def _preprocessing(
     if set(given.read) - set(schema.origin.read):
         schema = msgspec.structs.replace(schema, rests_on=(*schema.rests_on, *given.read))
     if set(schema.origin.read) - {"classes"}:  # that alone is an "if" of the promise, where no one record decides it
-        what = "the classes" if found and estimator.schema is None else "constants of preprocessing (ranges, categories, classes)"
+        classes = found is not None and estimator.schema is None
+        what = "the classes" if classes else "constants of preprocessing (ranges, categories, classes)"
         warnings.warn(
             f"{what} are read off the records and not covered by the guarantee; state bounds= and classes= or "
             "target_bounds=, or a schema=",
