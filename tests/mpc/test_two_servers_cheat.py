@@ -22,6 +22,7 @@ from dpmpc.circuits.sampler import discrete_gaussian, noise_heap
 from dpmpc.errors import CheatError, PeerError, UsageError
 from dpmpc.mpc.native import ot as native
 from dpmpc.mpc.numbers import field
+from dpmpc.mpc.transport.channels import TREES as TREES_LABEL
 from dpmpc.mpc.two_servers import extension, half_gates, trees
 from dpmpc.mpc.two_servers import lifts as lifting
 from dpmpc.mpc.two_servers.backend import GarbledHolder, OtHolder
@@ -281,17 +282,16 @@ def test_an_evaluator_that_searches_its_trees_would_have_one_label_in_two_lanes_
     program = program_of(x_and_both)
     (layer,) = (layer for layer in program.layers if len(layer.ands))
     slot = layer.random.tolist().index(layer.ands[0, 1])
-    made, found = extension._Begun.hash_of, trees.stream_keys
+    made, found = extension._Begun.tweaks, trees.stream_keys
 
-    def without(self: Any, piece: int, size: int) -> tuple[bytes, np.ndarray]:
-        schedule, tweaks = made(self, piece, size)
-        return schedule, tweaks * np.uint64(0)
+    def without(key: bytes, words: int) -> np.ndarray:
+        return made(key, words) * np.uint64(0)
 
     def unsalted(leaves: np.ndarray, session: bytes, direction: int) -> np.ndarray:
         return found(leaves, session, direction) if salted and session else leaves
 
     monkeypatch.setattr(trees, "stream_keys", unsalted)
-    monkeypatch.setattr(extension._Begun, "hash_of", without)
+    monkeypatch.setattr(extension._Begun, "tweaks", staticmethod(without))
     seen: list[np.ndarray] = []
     garble = half_gates.garble
 
@@ -310,6 +310,21 @@ def test_an_evaluator_that_searches_its_trees_would_have_one_label_in_two_lanes_
         together(body, K, made_by=GarbledHolder)
         alike.append(bool((seen[-1][:, 0] == seen[-1][:, 1]).all(axis=-1).any()))
     assert searching.trials >= 2 and alike == [not salted] * len(alike)
+
+
+def test_a_chooser_s_own_salt_is_not_in_its_direction() -> None:
+    """One that sees the other's salt first could try its own until it likes its rows."""
+
+    def spoil(label: int, raw: bytes) -> bytes:
+        return raw[:-1] + bytes([raw[-1] ^ 1]) if label == TREES_LABEL else raw
+
+    async def body(two: Two) -> None:
+        honest, cheat = two.holders
+        assert honest.chooser and honest.offerer and cheat.chooser and cheat.offerer
+        assert honest.offerer._streams._session == cheat.chooser._streams._session
+        assert honest.chooser._streams._session != cheat.offerer._streams._session
+
+    together(body, spoil=spoil, spoils=1)
 
 
 @pytest.mark.parametrize("made_by", [OtHolder, GarbledHolder])

@@ -161,9 +161,9 @@ CHILDREN = Domain("children", ("trees", "level", "tree", "node"), "a node's two 
 TAG = Domain("tag", ("trees", "tree", "leaf"), "a leaf's tag")
 TAGS = Domain("tags", (), "the digest of all tags, each of which has its place")
 SESSION = Domain("session", ("version", "k", "p", "run", "digest"), "a connection, of both first messages")
-SALTED = Domain("salted session", ("session",), "the same, of both salts")
+SALTED = Domain("salted session", ("session", "direction"), "one direction of it, with the salt of who offers there")
 LEAF = Domain("leaf", ("session", "direction", "tree", "leaf"), "the key of a leaf's stream")
-ROWS = Domain("rows", ("session", "direction", "batch", "part", "piece"), "the keys of the hash of rows")
+ROWS = Domain("rows", ("session", "direction", "batch", "part"), "what pieces' keys and tweaks follow from")
 TRANSFERS = Domain(
     "transfers", ("session", "direction", "batch", "part"), "weights of the check, under the challenge", STREAM
 )
@@ -194,7 +194,8 @@ class Block:
 BLOCKS = (
     Block("stream under a domain", ("numbers/prg.py", "native/aes.py"), "SHA-256 of a key and a domain", "a counter"),
     Block("stream of a leaf", ("two_servers/extension.py", "native/ot.py"), "LEAF", "batch, part, and a counter"),
-    Block("hash of a row", ("two_servers/extension.py", "native/ot.py"), "ROWS", "the row, XOR its transfer's tweak"),
+    Block("keys of pieces", ("two_servers/extension.py", "native/ot.py"), "ROWS", "the piece's number"),
+    Block("hash of a row", ("native/ot.py",), "the piece's", "the row, XOR its transfer's tweak"),
     Block(
         "tweaks of transfers",
         ("two_servers/extension.py",),

@@ -66,11 +66,19 @@ class _Begun:
             end = place + _strides(size)
         yield None, EXTRA_WORDS, self.position + end
 
-    def hash_of(self, piece: int, size: int) -> tuple[bytes, Words]:
-        """(schedule, tweaks) for `ot.hashes` of a piece, by its number and its words of a plane. All public."""
-        made = domains.ROWS.digest(*self.place, piece)
-        key = np.frombuffer(made[: trees.KEY_BYTES], dtype=np.uint8)
-        return ot.schedule_of(key[None]), KeyStream(made[trees.KEY_BYTES :]).words((64 + size, 2))
+    def hashes(self) -> Iterator[tuple[bytes, Words]]:
+        """(schedule, tweaks) for `ot.hashes` of each piece, in order. All public. A key is a piece's own, so pieces may
+        have the same tweaks: what differs is its key or its place."""
+        made, sizes = domains.ROWS.digest(*self.place), [size for _, size, _ in pieces(self.slots, self.words)]
+        keys = ot.stream(made[: trees.KEY_BYTES], 0, 2 * len(sizes)).view(np.uint8).reshape(-1, trees.KEY_BYTES)
+        tweaks = self.tweaks(made[trees.KEY_BYTES :], max(sizes, default=0))
+        for key, size in zip(keys, sizes, strict=True):
+            yield ot.schedule_of(key[None]), tweaks[: 64 + size]
+
+    @staticmethod
+    def tweaks(key: bytes, words: int) -> Words:
+        """(64 + words, 2): of a transfer's bit and of its word, for planes of so many words."""
+        return KeyStream(key).words((64 + words, 2))
 
 
 class _Streams:
@@ -207,7 +215,7 @@ class ChosenBatch:
                 f"a challenge has {CHALLENGE_BYTES} bytes; {len(challenge)} came; are all parties of one version?"
             )
         begun, streams = self._begun, self._begun.streams
-        sums = Sums(bytes(challenge), begun.place, BITS + 1)
+        sums, hashes = Sums(bytes(challenge), begun.place, BITS + 1), begun.hashes()
         for number, (piece, size, position) in enumerate(begun.pieces()):
             if self._kept:
                 planes = self._kept[number]
@@ -219,7 +227,7 @@ class ChosenBatch:
                 continue
             sums.add(planes, self.choices[piece].reshape(1, -1))
             strings = self._room.strings(1, 2 if piece.stop > begun.slots - wide else 1, size)
-            ot.hashes(planes, *begun.hash_of(number, size), np.zeros((1, 2), dtype=np.uint64), strings)
+            ot.hashes(planes, *next(hashes), np.zeros((1, 2), dtype=np.uint64), strings)
             _give(take, piece, strings, begun.words)
         self._kept = []
         return consistency.answer(sums.total, begun.place)
@@ -267,8 +275,8 @@ class OfferedBatch:
     def make(self, take: Take, wide: int = 0) -> None:
         """`take` gets both strings of each transfer piece by piece; to be used once the answer is right."""
         begun, streams, done = self._begun, self._begun.streams, 0
-        room = _Room(2, begun.slots, begun.words)
-        for number, (piece, size, position) in enumerate(begun.pieces()):
+        room, hashes = _Room(2, begun.slots, begun.words), begun.hashes()
+        for piece, size, position in begun.pieces():
             count, planes = (BITS // streams.k - 1) * size, room.planes(size)
             fixes = self._correction[done : done + count].reshape(-1, size)
             streams.columns(position, planes, planes[:0], fixes, self._masks)
@@ -278,7 +286,7 @@ class OfferedBatch:
                 continue
             self._sums.add(planes)
             strings = room.strings(2, 2 if piece.stop > begun.slots - wide else 1, size)
-            ot.hashes(planes, *begun.hash_of(number, size), self._offsets, strings)
+            ot.hashes(planes, *next(hashes), self._offsets, strings)
             _give(take, piece, strings, begun.words)
 
     def holds(self, answer: bytes | bytearray | memoryview) -> bool:

@@ -85,10 +85,12 @@ class Pair(AbortsForGood, Mesh):
         masked = np.frombuffer(raw[:-_SALT], dtype="<u8").reshape(own.sums.shape)
         grown = domains.TREES.digest(hashing[other], theirs[:_NONCE])
         known = self._known(masked, delta, chosen, grown, theirs[end:])
-        self.session = session = domains.SALTED.digest(session, value=b"".join(salts))
-        self.chooser = Chooser(trees.stream_keys(own.leaves, session, me), k, session, me)
-        keys = trees.stream_keys(known, session, other)
-        self.offerer = Offerer(trees.relabelled(keys, delta, k), delta, k, session, other)
+        # a direction has the salt of who offers there alone: a chooser that saw both could try its own until it likes
+        # its rows
+        here, there = (domains.SALTED.digest(session, i, value=salts[1 - i]) for i in (me, other))
+        self.session, keys = session, trees.stream_keys(known, there, other)
+        self.chooser = Chooser(trees.stream_keys(own.leaves, here, me), k, here, me)
+        self.offerer = Offerer(trees.relabelled(keys, delta, k), delta, k, there, other)
 
     def _known(self, masked: Words, delta: Words, chosen: list[bytes], context: bytes, proof: bytes) -> Words:
         """The leaves of the other's trees, of which this party lacks `delta`, from the sums that its keys open. Errors:
