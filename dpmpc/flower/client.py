@@ -37,7 +37,6 @@ from dpmpc.flower.seals import Seals
 from dpmpc.flower.words import BOUND, OWNER, PLAN, RELEASE, TOKEN, TOLD
 from dpmpc.lazy import dataclass
 from dpmpc.learning.adaptive_clipping import ClippingBound
-from dpmpc.learning.vectors import Vectors
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.privacy.account import account_folder
 from dpmpc.privacy.heads import Head
@@ -190,7 +189,7 @@ class Sealer:
         else:
             plan.adaptive.at(None if asked.bound is None else asked.bound.value, purpose.release)
         if purpose.owner not in self._kept:
-            self._limits.check_owner(plan, purpose.owner, vectors=isinstance(plan.source, Vectors))
+            self._limits.check_owner(plan, purpose.owner, vectors=not plan.source.OF_RECORDS)
             self._kept.add(purpose.owner)
         self._standing.check(purpose.owner)
         self._check_account(asked)

@@ -274,7 +274,10 @@ def _json(path: Path, source: str, connection: duckdb.DuckDBPyConnection, *, lin
         for k in range(len(columns)):  # a column that holds nothing else is no text, as in a Parquet file
             if counts[2 * k + 1] and not counts[2 * k]:
                 columns[k] = replace(columns[k], sql=f"[{columns[k].sql}]", type="VARCHAR[]")
-        table = replace(table, columns=tuple(columns))
+        # columns by their names, as other files have them: what is selected of them goes by these
+        made = ", ".join(f"{column.sql} AS {quoted(column.name)}" for column in columns)
+        by_name = tuple(replace(column, sql=quoted(column.name)) for column in columns)
+        table = Table(source, by_name, f"(SELECT {made} FROM {relation})", connection, parsed=True)
     except duckdb.Error as error:
         raise RecordError(explained(error, source), f"{source} cannot be read") from None
     if not rows:

@@ -9,10 +9,11 @@ from typing import Any
 
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.intake.hashing import BUCKETS
-from dpmpc.intake.table import Table, quoted, some
+from dpmpc.intake.table import Table, some
 from dpmpc.lazy import dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_numbers import CELLS, NUMBER
+from dpmpc.records.mapping import owner_numbers
 from dpmpc.records.ownership import Kept
 from dpmpc.records.schema import Schema, checked_bounds, read_bounds
 from dpmpc.statistics.cells import MOST_CELLS
@@ -222,7 +223,7 @@ def touched_at_most(table: Table, kept: Kept | None) -> int:
     """How many records the promise's neighbours differ in at most: one, or all of a person's that are kept."""
     if kept is None:
         return 1
-    owners = 1 if kept.owners is None else len(table.rows(f"DISTINCT {quoted(kept.owners)}"))
+    owners = 1 if kept.owners is None else len(owner_numbers(table, kept.owners)[1])
     return kept.rows * (kept.most or owners)
 
 
