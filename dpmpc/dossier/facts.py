@@ -18,6 +18,7 @@ from dpmpc.errors import UsageError, as_written
 from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
 from dpmpc.learning.model import read_model
+from dpmpc.mpc.transport.site_keys import list_in
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.composition import PARTS, Spent, run_of, spent
@@ -84,6 +85,7 @@ class Facts:
     finished: datetime
     one_machine: bool
     site: SiteFile | None
+    listed: str | None  # the number of the list of keys
 
     @property
     def trains(self) -> bool:
@@ -155,7 +157,17 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
         finished=datetime.fromtimestamp(last.stat().st_mtime, UTC),
         one_machine=flower["parties_here"] if flower else one,
         site=read_written(site, SiteFile, "a site") if site.is_file() else None,
+        listed=_listed(report, site.parent),
     )
+
+
+def _listed(report: dict[str, Any], kit: Path) -> str | None:
+    """The number of the list of keys that the run's processes compared, or, where the report does not say, that the kit
+    has now; None for none."""
+    if "keys" in report:
+        return None if report["keys"] is None else str(report["keys"])
+    found = list_in(kit / "keys") if (kit / SITE).is_file() else None
+    return None if found is None else found.number
 
 
 def of_a_party(run: Path) -> bool:

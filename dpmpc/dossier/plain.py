@@ -195,7 +195,18 @@ def _tls(facts: Facts) -> str:
     on = tls_of(facts)
     if on is None:
         return "This report does not say whether TLS was on: the folder was written without a word on it."
-    return "TLS was on in this run." if on else "TLS was OFF in this run: who could read the network saw the shares."
+    if not on:
+        return "TLS was OFF in this run: who could read the network saw the shares."
+    if facts.listed is None:
+        return (
+            "TLS was on in this run. Its sites compared no list of their keys: whoever signed their certificates could "
+            "have been every other site, and read this owner's vectors."
+        )
+    return (
+        "TLS was on in this run, and every site was known by its own key, of a list that all compared: "
+        f"{facts.listed}. If its people read that number to each other, whoever signed certificates could be none of "
+        "them."
+    )
 
 
 def at_worst(facts: Facts) -> list[str]:

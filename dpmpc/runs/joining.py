@@ -17,7 +17,8 @@ from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.lazy import dataclass
-from dpmpc.mpc.transport.credentials import check_certificate, check_key
+from dpmpc.mpc.transport.credentials import check_certificate, check_key, check_listed
+from dpmpc.mpc.transport.site_keys import NO_LIST, list_in
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
@@ -68,14 +69,15 @@ def join(folder: Path, own: Joining, progress: Progress) -> Path:
     kit = read_kit(folder)
     where = where_of(kit, own)
     request = request_of(kit, own)
-    if kit.site.tls:
-        check_keys(kit)
+    keys = check_keys(kit) if kit.site.tls else None
 
     def told(event: dict[str, Any]) -> None:
         progress({**event, "text": spelt(event["text"], kit_spelling)} if "text" in event else event)
 
     try:
         with speaking("dpmpc.runs.joining:kit_spelling"):
+            if keys is not None:
+                told({"event": "part", "text": keys})
             take_part(kit.plan, request, where, told)
     except DpmpcError as error:
         raise reworded(error, lambda text: spelt(text, kit_spelling)) from None
@@ -96,8 +98,9 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         request = request_of(kit, own)
         check_named(request, plan)
         if kit.site.tls:
-            check_keys(kit)
+            keys = check_keys(kit)
             say("certificates: key and certificate go together, and are valid now")
+            say(keys)
         addresses = where.endpoints(plan.parties)
         for line in before_meeting(plan, addresses, where.out):
             say(line)
@@ -235,9 +238,10 @@ def _called(kit: Kit) -> str:
     return name if name == role else f"{name} ({role})"
 
 
-def check_keys(kit: Kit) -> None:
-    """Returns if the site has its key and a certificate of the kit's authority for it. Errors: what is missing, and
-    who makes it."""
+def check_keys(kit: Kit) -> str:
+    """What the site's keys rest on, a line: the list of all sites' keys that it has accepted, or the authority alone.
+    Errors: its key, a certificate of the kit's authority for it, or what makes them, is missing; a list for another
+    plan, or without the site's own key."""
     role, keys = kit.site.role, kit.keys
     if not (keys / "ca.crt").is_file():
         raise UsageError(f"a kit has its authority's certificate; {keys / 'ca.crt'} is missing; get the kit again")
@@ -253,3 +257,7 @@ def check_keys(kit: Kit) -> None:
         )
     check_certificate(keys / f"{role}.crt", keys / "ca.crt", role)
     check_key(keys / f"{role}.key", keys / f"{role}.crt")
+    if (listed := list_in(keys)) is None:
+        return f"keys: {NO_LIST}; see `dpmpc keys accept`"
+    check_listed(keys, role, listed, kit.site.plan)
+    return f"keys: those of the list with the number {listed.number}"

@@ -62,7 +62,8 @@ def write_kits(consortium: Consortium, out: Path, authority: Path) -> list[Path]
         raise UsageError(f"kits go into a new or empty folder; {out} is not; name another with <<out>>")
     certificate = make_authority(authority) if consortium.file.run.tls else None
     if certificate is not None:
-        remember_sites(authority, {site.name: site.role for site in consortium.sites})
+        digest = hashlib.sha256(consortium.plan.to_text().encode()).hexdigest()  # of plan.json
+        remember_sites(authority, {site.name: site.role for site in consortium.sites}, digest)
     folders = []
     try:
         for site in consortium.sites:

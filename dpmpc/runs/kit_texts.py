@@ -51,7 +51,9 @@ def _readme(about: About) -> str:
     if about.tls:
         steps += [
             f"`dpmpc keys request .` makes a key, which stays here; send `keys/{about.role}.csr` to the authority.",
-            f"Put the `{about.role}.crt` that comes back into `keys`.",
+            f"Put the `{about.role}.crt` that comes back into `keys`. A list of all sites' keys comes too: "
+            "`dpmpc keys accept . --list sites.txt`. Read its number to the others by voice; who signs could else be "
+            "any of them.",
         ]
     if about.port is not None:
         steps += [f"Others must reach port {about.port} (parties) and {about.port + about.parties} (owners) here."]

@@ -29,6 +29,7 @@ from dpmpc.errors import DpmpcError, SpentError, UsageError, public_message
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import with_figures, write_model
+from dpmpc.mpc.transport.site_keys import list_in
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.logs import log_to
 from dpmpc.processes.status import Status, status_path
@@ -221,6 +222,8 @@ def _keep(run: _Run, advice: Advice | None, attempt: Attempt, costs: Costs) -> N
         run.plan, attempt, run.learner, run.evaluator, costs, advice, run.presence, _names(run), dataset.columns
     )
     report["tls"] = job.tls is not None  # between its processes; of one machine's none needs it
+    listed = None if job.tls is None else list_in(job.tls)
+    report["keys"] = None if listed is None else listed.number
     if job.request.baseline and job.owner is None:
         beside = ordinary(job.request, dataset, job.out)
         report["baseline"] = None if beside is None else {"what": beside[0], "figures": beside[1].to_json()}

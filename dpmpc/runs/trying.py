@@ -25,7 +25,7 @@ from dpmpc.mpc.transport.addresses import Endpoint, owner_endpoints
 from dpmpc.mpc.transport.channels import HELLO
 from dpmpc.mpc.transport.dial import Call
 from dpmpc.mpc.transport.listener import Listener, Refused
-from dpmpc.mpc.transport.tls import Tls, check_name
+from dpmpc.mpc.transport.tls import Tls
 from dpmpc.mpc.transport.wire import Peer
 
 _GREETING = struct.Struct("<BI32sd")  # whether an owner, number, digest of the plan, Unix time
@@ -49,6 +49,7 @@ class Trial:
     problems: dict[str, str] = field(default_factory=dict)  # by party that was not reached
     called: set[str] = field(default_factory=set)  # who has called this party
     refused: dict[str, str] = field(default_factory=dict)  # who called as such, and why it was not taken for it
+    loaded: dict[bool, Tls] = field(default_factory=dict)  # of this site's roles, as owner or not
 
     @property
     def name(self) -> str:
@@ -62,7 +63,8 @@ class Trial:
 
     @property
     def _digest(self) -> bytes:
-        return hashlib.sha256(b"dpmpc trial\0" + self.plan.to_text().encode()).digest()
+        sites = next((each.digest for each in self.loaded.values()), b"")
+        return hashlib.sha256(b"dpmpc trial\0" + sites + self.plan.to_text().encode()).digest()
 
     @property
     def _wanted(self) -> set[str]:
@@ -84,7 +86,9 @@ class Trial:
     async def meet(self, seconds: float) -> None:
         """Returns when everybody who meets this site in the run has. Errors: PeerError with who is missing and why,
         when the seconds have passed; UsageError for a port that is taken."""
-        tls = {} if self.tls is None else {owns: Tls.load(self.tls, _certificate(owns, k)) for owns, k in self._mine}
+        if self.tls is not None:
+            self.loaded |= {owns: Tls.load(self.tls, _certificate(owns, k)) for owns, k in self._mine}
+        tls = self.loaded
         listeners = []
         try:
             if self.listening is not None:
@@ -146,10 +150,11 @@ class Trial:
             name = f"{'owner' if owns else 'party'} {number}"
             if digest != self._digest or bool(owns) != owners or name not in self._wanted:
                 raise PeerError(
-                    f"all sites must try the same plan, by their own addresses{marks(self.plan)}; copy the kit again"
+                    f"all sites must try the same plan, by their own addresses{marks(self.plan)}, and with one list of "
+                    "keys; copy the kit again, or accept the list again"
                 )
             if self.tls is not None:
-                check_name(peer.certificate, _certificate(bool(owns), number))
+                self.loaded[False].check(peer, (_certificate(bool(owns), number),))
             self._learn(name, payload)
         except PeerError as error:
             if name in self._wanted:

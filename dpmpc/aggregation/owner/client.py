@@ -88,7 +88,7 @@ class OwnerClient:
         self._account = Shown(account) if shows_accounts(plan, secret) else None
         self._here: dict[int, Connection] = {}
         self._heartbeat = Heartbeat(stall, say)
-        self._greeting = greeting(plan, attempt, secret)
+        self._secret, self._greeting = secret, greeting(plan, attempt, secret)
         self._returns = attempt == AGREED
         self._needed = Needed(plan.parties, spare, self._returns)
         self._all_made = all_made
@@ -107,6 +107,8 @@ class OwnerClient:
         # A party that was here may have begun with the others: without it there is no run to wait for.
         rendezvous = Rendezvous(range(len(endpoints)), self._on_lost, again=False)
         self._where = endpoints, tls
+        if tls is not None:
+            self._greeting = greeting(self.plan, self.attempt, self._secret, tls.digest)
         asking: asyncio.Task[None] | None = None
         if self._returns:
             run_id = self.plan.session_id(self.attempt)
@@ -202,7 +204,7 @@ class OwnerClient:
             if index != party or other != self._greeting:
                 raise PeerError(
                     f"{call.endpoint} must be party {party} of the same plan; party {index} with plan "
-                    f"{other.hex()[:8]} answers; mend <<addresses>>, or copy plan.json again"
+                    f"{other.hex()[:8]} answers; mend <<addresses>>, or copy plan.json or the list of keys again"
                 )
             rendezvous.come(party, peer)
             self._hear(rendezvous, party, news)

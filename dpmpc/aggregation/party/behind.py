@@ -27,12 +27,13 @@ _NONE_GONE = bytes(64)
 @dataclass(frozen=True)
 class Behind:
     """A stage whose release party `party` has opened, in its folder `out`. `memory`: of the heads of owners'
-    accounts."""
+    accounts; `sites`: the digest of the list of keys."""
 
     plan: Plan
     out: Path
     party: int
     memory: Memory | None = None
+    sites: bytes = b""
 
     def answers(self, peer: Peer, *, tells: bool = False) -> None:
         """One that asks hears that the stage is over; `tells`: and what was opened."""
@@ -55,7 +56,8 @@ class Behind:
 
     def _greets(self, peer: Peer) -> None:
         peer.belongs_to(self.plan.session_id(AGREED))
-        peer.send(channels.HELLO, ANSWER.pack(self.party, greeting(self.plan, AGREED), OVER, _NONE_GONE))
+        mine = greeting(self.plan, AGREED, sites=self.sites)
+        peer.send(channels.HELLO, ANSWER.pack(self.party, mine, OVER, _NONE_GONE))
 
     async def _serve(self, first: int, end: int, peer: Peer) -> None:
         with contextlib.suppress(PeerError):
@@ -66,7 +68,7 @@ class Behind:
             await self._archive().serve(first, end, peer)
 
 
-def behind(plan: Plan, out: Path, party: int, memory: Memory | None) -> Mapping[bytes, Behind]:
+def behind(plan: Plan, out: Path, party: int, memory: Memory | None, sites: bytes = b"") -> Mapping[bytes, Behind]:
     """The stages of the same run that are over at this party, by their greetings: in the folders beside `out`, in it,
     and in the one that it is in."""
     base, found = _base(plan.run_id), dict[bytes, Behind]()
@@ -77,7 +79,7 @@ def behind(plan: Plan, out: Path, party: int, memory: Memory | None) -> Mapping[
             if _base(other.run_id) != base or other.run_id == plan.run_id or other.attempt != AGREED:
                 continue
             if standing(other, folder, party).over:
-                found[greeting(other, AGREED)] = Behind(other, folder, party, memory)
+                found[greeting(other, AGREED, sites=sites)] = Behind(other, folder, party, memory, sites)
     return found
 
 

@@ -50,7 +50,7 @@ from dpmpc.mpc.transport.heartbeat import Heartbeat
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.mpc.transport.link import Connection
 from dpmpc.mpc.transport.listener import Later, Listener, Refused
-from dpmpc.mpc.transport.tls import Tls, check_names
+from dpmpc.mpc.transport.tls import Tls
 from dpmpc.mpc.transport.wire import FRAME_COST, HEADER, Peer
 from dpmpc.privacy.heads import MOST_SHOWN, Memory
 
@@ -81,7 +81,7 @@ class OwnerGate:
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._adder = Adder(plan, holder)
         self._heartbeat, self._log = heartbeat or Heartbeat(), log
-        self._greeting = greeting(plan, attempt, secret)
+        self._secret, self._greeting = secret, greeting(plan, attempt, secret)
         self._accounts = Remembered(plan, holder.party, memory) if shows_accounts(plan, secret) else None
         self._run = plan.session_id(attempt)  # as callers know it, whatever attempt is agreed on
         self.returns = attempt == AGREED  # processes may come again, after a run was interrupted and at its end
@@ -94,7 +94,7 @@ class OwnerGate:
         self._askers: list[Peer] = []
         self._asked_at: dict[int, float] = {}  # by party: when it asked last, or was told that the run is over
         self._after: list[asyncio.Task[None]] = []
-        self._tls = False
+        self._tls: Tls | None = None
         self.says = ""  # of the plan, to those that have another (`fields.marks`)
         self.behind: Mapping[bytes, Behind] = {}  # the run's stages that are over here, by their greetings
         self._listener = Listener(self._make, self._greeted, log)
@@ -106,7 +106,10 @@ class OwnerGate:
     ) -> None:
         """Open the owners' port, on the socket that was bound before if there is one; owners are admitted from now on.
         Errors: as `listening`."""
-        self._tls = tls is not None
+        self._tls = tls
+        if tls is not None:
+            self._greeting = greeting(self.plan, self.attempt, self._secret, tls.digest)
+            self.says += tls.says
         what, lack = f"party {self.holder.party} must listen for owners", self._heartbeat.lack
         await self._listener.open(endpoint, bound, tls, what, patience, lack)
 
@@ -228,10 +231,10 @@ class OwnerGate:
     def _check_certificate(self, peer: Peer, names: Sequence[str]) -> None:
         """Errors: Refused for one whose certificate is for none of these names. Of an authority that signs for several
         runs, others have one too."""
-        if not self._tls:
+        if self._tls is None:
             return
         try:
-            check_names(peer.certificate, names)
+            self._tls.check(peer, names)
         except PeerError as error:
             raise Refused(error.message) from None
 

@@ -118,7 +118,8 @@ async def _run(
     make_gate = make_gate or (ResumingGate if plan.dropouts else OwnerGate)
     memory = None if job.account is None else Memory(job.account.folder / "peers", plan.data_id)
     gate = make_gate(plan, attempt, holder, heartbeat=heartbeat, log=say, secret=job.secret, memory=memory)
-    gate.behind = behind(plan, job.out, i, memory) if attempt == AGREED else {}
+    sites = b"" if tls is None else tls.digest
+    gate.behind = behind(plan, job.out, i, memory, sites) if attempt == AGREED else {}
     beside = [] if within is None else [within.name]
     emit("connections", of=lambda: list(map(plan.called, [*heartbeat.connected, *beside])))
     try:
@@ -134,8 +135,10 @@ async def _run(
             log(owners_line(plan))
         link = LINKS[job.link](i, job.addresses, tls=tls, bound=sockets[0], heartbeat=heartbeat)
         if isinstance(link, TcpLink):
-            link.says, link.patience = job.says, patience
-        beginning = PartyStart(job, holder, gate, link, greeting(plan, attempt, job.secret), tls, log, heartbeat, say)
+            link.says, link.patience = job.says + ("" if tls is None else tls.says), patience
+        beginning = PartyStart(
+            job, holder, gate, link, greeting(plan, attempt, job.secret, sites), tls, log, heartbeat, say
+        )
         body = _serve(beginning, traffic, emit, observe, make_step)
         await first_of(body, holder.lost, gate.lost)
     except BaseException as error:

@@ -83,7 +83,8 @@ def refusal_told(
 
 async def _tell(plan: Plan, where: Sequence[Endpoint], tls: Tls | None, said: tuple[int, int], me: int | None) -> None:
     """Every party but `me` that listens now has heard it, or does not answer."""
-    run_id, mine = plan.session_id(plan.attempt), greeting(plan, plan.attempt)
+    sites = b"" if tls is None else tls.digest
+    run_id, mine = plan.session_id(plan.attempt), greeting(plan, plan.attempt, sites=sites)
     hello = HELLO.pack(*said, mine)
     calls = [answer(j, endpoint, tls, run_id, mine, hello) for j, endpoint in enumerate(where) if j != me]
     await asyncio.gather(*calls)

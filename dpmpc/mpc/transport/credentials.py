@@ -5,7 +5,6 @@ A site makes its own key and a request (`make_request`); the authority signs the
 """
 
 import datetime
-import hashlib
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 from dpmpc.codec import loads
 from dpmpc.errors import NotYetError, UsageError
 from dpmpc.folders import make_folder
+from dpmpc.mpc.transport.site_keys import LIST, SiteKeys, changes, key_digest, list_in
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -26,6 +26,7 @@ _DAYS = 825
 _EARLY = datetime.timedelta(minutes=5)  # clocks differ
 _AUTHORITY = "dpmpc run"
 _SITES = "sites.json"
+_PLAN = "plan.txt"
 _PROCESS = re.compile(r"owners|(party|owner|site)[0-9]{1,6}")
 
 
@@ -67,14 +68,15 @@ def make_request(directory: Path, name: str) -> Path:
     return path
 
 
-def sign_request(authority: Path, request: Path, name: str, out: Path) -> Path:
+def sign_request(authority: Path, request: Path, name: str, out: Path, plan: str = "") -> Path:
     """Write the certificate that `authority` (a folder; made when it does not exist) gives the key of a request, for
     the process `name` and no other (of site2: party2 and owner2), with ca.crt beside it, into `out`; its path.
 
     What the request says of its name is not believed: `name` counts, which the authority knows from whom it got the
     request. A second certificate of a name is a renewal. The authority keeps which key it signed for whom, in
-    `signed.txt`. Errors: UsageError for a file that is no request, and for a key that it signed for another process:
-    whoever has it could be both.
+    `signed.txt`, and the list of all sites' keys as they are now, in `sites.txt` (`site_keys`), for the plan of this
+    digest, or the one that it knew. Errors: UsageError for a file that is no request, and for a key that it signed for
+    another process: whoever has it could be both.
     """
     from cryptography import x509
 
@@ -98,6 +100,7 @@ def sign_request(authority: Path, request: Path, name: str, out: Path) -> Path:
     _write(out / "ca.crt", ca, again=True)
     certificate = _certificate(name, public, key, ca=False)
     _remember(authority / "signed.txt", certificate, name, request)
+    _list(authority, name, key_digest(certificate), plan)
     path = out / f"{name}.crt"
     _write(path, _pem(certificate), again=True)
     return path
@@ -105,10 +108,7 @@ def sign_request(authority: Path, request: Path, name: str, out: Path) -> Path:
 
 def _remember(signed: Path, certificate: "x509.Certificate", name: str, request: Path) -> None:
     """Notes which key was signed for whom. Errors: UsageError where it was signed for another process."""
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    public = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    mine = hashlib.sha256(public).hexdigest()
+    mine = key_digest(certificate)
     try:
         before = dict(line.split() for line in signed.read_text("ascii").splitlines()) if signed.exists() else {}
         if set(_names(before.get(mine, name))) & set(_names(name)):  # a site's party is the same site
@@ -124,15 +124,37 @@ def _remember(signed: Path, certificate: "x509.Certificate", name: str, request:
     )
 
 
+def _list(authority: Path, name: str, key: str, plan: str) -> None:
+    """Notes the key that a process has from now on, in the list for all sites."""
+    before, path = list_in(authority), authority / LIST
+    known, of = (dict(before.keys), before.plan) if before is not None else (dict[str, str](), "")
+    if before is None and (authority / "signed.txt").is_file():  # of before there was a list
+        lines = (authority / "signed.txt").read_text("ascii").splitlines()
+        known = {process: key for key, process in (line.split() for line in lines)}
+    taken = set(_names(name))
+    kept = {process: each for process, each in known.items() if not taken & set(_names(process)) and each != key}
+    made = SiteKeys(plan or _plan_of(authority) or of, tuple(sorted({**kept, name: key}.items())))
+    _write(path, made.to_text().encode(), again=True)
+
+
+def _plan_of(authority: Path) -> str:
+    """The digest of the plan whose kits were made with an authority last; "" where it knows none."""
+    path = authority / _PLAN
+    return path.read_text("ascii").strip() if path.is_file() else ""
+
+
 def make_authority(folder: Path) -> bytes:
     """The certificate (PEM, public) of the authority in `folder`, which is made when there is none. Errors: UsageError
     for a folder that holds something else."""
     return _authority(folder)[1]
 
 
-def remember_sites(folder: Path, sites: Mapping[str, str]) -> None:
-    """Keeps what a consortium calls its sites with the authority in `folder`: name -> process."""
+def remember_sites(folder: Path, sites: Mapping[str, str], plan: str = "") -> None:
+    """Keeps what a consortium calls its sites with the authority in `folder`: name -> process; and its plan's
+    digest."""
     (folder / _SITES).write_text(json.dumps(dict(sites), ensure_ascii=False) + "\n", encoding="utf-8")
+    if plan:
+        (folder / _PLAN).write_text(plan + "\n", encoding="ascii")
 
 
 def process_of(folder: Path, name: str) -> str:
@@ -327,3 +349,62 @@ def _write(path: Path, content: bytes, *, mode: int = 0o644, again: bool = False
         raise UsageError(
             f"a key is never overwritten; {path}: {error.strerror}; move it away, or renew with it"
         ) from None
+
+
+def list_of_certificates(certificates: Sequence[Path], plan: str) -> SiteKeys:
+    """The list of the keys in certificates, of whatever authority, each for the process or site that it is for. Errors:
+    UsageError for what is no certificate, is for nobody of a run, or for a process that another is for."""
+    from cryptography import x509
+
+    found: dict[str, str] = {}
+    for path in certificates:
+        certificate = _read(path)
+        try:
+            names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+            said = [name for name in names.get_values_for_type(x509.DNSName) if _PROCESS.fullmatch(name)]
+        except x509.ExtensionNotFound:
+            said = []
+        numbers = {re.sub(r"^(party|owner)(?=\d)", "site", name) for name in said}
+        name = said[0] if len(said) == 1 else numbers.pop() if len(said) == 2 and len(numbers) == 1 else ""
+        key = key_digest(certificate)
+        if not name or name in found or key in found.values():
+            raise UsageError(
+                f"a list has a key for each process; {path} is for {', '.join(said) or 'nobody of a run'}, or repeats "
+                "one; name the certificates of one run"
+            )
+        found[name] = key
+    return SiteKeys(plan, tuple(sorted(found.items())))
+
+
+def accept_list(keys: Path, role: str, given: SiteKeys, plan: str) -> list[str]:
+    """Puts a list into the folder of a site's keys, in place of the one that was there: what it says otherwise, a line
+    each. Errors: UsageError for a list that is for another plan (`plan`: the digest of this site's), or has another key
+    than this site's own."""
+    check_listed(keys, role, given, plan)
+    said = changes(list_in(keys), given)
+    _write(keys / LIST, given.to_text().encode(), again=True)
+    return said
+
+
+def check_listed(keys: Path, role: str, given: SiteKeys, plan: str) -> None:
+    """Returns if the list has this site's own key, and is for its plan. Errors: UsageError."""
+    from cryptography.hazmat.primitives import serialization
+
+    if given.plan and plan and given.plan != plan:
+        raise UsageError(
+            f"a list of keys is for one plan; it is for {given.plan[:16]}, this kit's plan is {plan[:16]}; get the "
+            "list of this run, and accept it with `dpmpc keys accept`"
+        )
+    try:
+        own = serialization.load_pem_private_key((keys / f"{role}.key").read_bytes(), None)
+    except (OSError, ValueError, TypeError):
+        raise UsageError(
+            f"a site has a key of its own before it accepts a list; {keys} has no {role}.key; make it with `dpmpc keys "
+            "request`"
+        ) from None
+    if given.key_of(role) != key_digest(own):
+        said = "none" if given.key_of(role) is None else str(given.key_of(role))[:16]
+        raise UsageError(
+            f"a list of keys has this site's own; for {role} it has {said}, the key here is {key_digest(own)[:16]}; "
+            "ask the authority which key it signed, and for whom"
+        )

@@ -25,7 +25,7 @@ from dpmpc.mpc.transport.reaching import (
     shown_there,
 )
 from dpmpc.mpc.transport.rendezvous import Rendezvous
-from dpmpc.mpc.transport.tls import Tls, check_name
+from dpmpc.mpc.transport.tls import Tls
 from dpmpc.mpc.transport.wire import Peer
 
 GREETING = struct.Struct("<HH32s")  # party, parties, digest of the run's public parameters
@@ -104,6 +104,8 @@ class Call:
         except OSError as error:
             self.problem = "it hangs up" if isinstance(error, ConnectionError) else seen(error)
             return None
+        if self._tls is not None:
+            self._tls.check(peer, (self.who,))
         try:
             peer.send(HELLO, greeting)
             return await peer.receive(HELLO)
@@ -268,7 +270,7 @@ class _Desk:
         try:
             j, parties, _ = self._parts(payload)
             if self._tls:
-                check_name(peer.certificate, f"party{j}")
+                self._tls.check(peer, (f"party{j}",))
             if not j < parties:
                 raise PeerError(f"a party's index lies in 0..n-1; {j} of {parties} calls; mend <<index>>")
             peer.name = f"party {j}"

@@ -1,8 +1,9 @@
 """TLS between the processes of a run: mutual, TLS 1.3, every certificate bound to the name of the process that may use
 it.
 
-A directory holds `ca.crt` and, for the process NAME (`party0`, `party1`, ..., `owners`), `NAME.crt` and `NAME.key`. A
-site that is party and owner with one number may have one certificate for both names, `site2.crt` and `site2.key`.
+A directory holds `ca.crt` and, for the process NAME (`party0`, `party1`, ..., `owners`), `NAME.crt` and `NAME.key`;
+and where the sites agreed on one, the list of their keys (`site_keys`). A site that is party and owner with one number
+may have one certificate for both names, `site2.crt` and `site2.key`.
 Without TLS the PRSS keys and the owners' shares cross the network in the clear, so only loopback addresses may do
 without.
 """
@@ -12,9 +13,20 @@ import re
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from dpmpc.errors import NotYetError, PeerError, UsageError
 from dpmpc.lazy import dataclass
+from dpmpc.mpc.transport.site_keys import SiteKeys, key_in, list_in
+
+
+class Shows(Protocol):
+    """A peer that has shown a certificate: `wire.Peer`."""
+
+    @property
+    def certificate(self) -> object: ...
+    @property
+    def certificate_bytes(self) -> bytes | None: ...
 
 
 @dataclass(frozen=True)
@@ -23,6 +35,7 @@ class Tls:
 
     server: ssl.SSLContext
     client: ssl.SSLContext
+    sites: SiteKeys | None = None  # the list of all sites' keys, where this one has it
 
     @staticmethod
     def load(directory: Path, name: str) -> "Tls":
@@ -48,7 +61,25 @@ class Tls:
                 ) from None
             contexts.append(context)
         check_dates(directory / f"{name}.crt")
-        return Tls(*contexts)
+        server, client = contexts
+        return Tls(server, client, list_in(directory))
+
+    @property
+    def digest(self) -> bytes:
+        """Of the list of keys; b"" without one."""
+        return b"" if self.sites is None else self.sites.digest
+
+    @property
+    def says(self) -> str:
+        """Of the list, to a process that has another."""
+        return "; it has no list of keys" if self.sites is None else f"; its list of keys is {self.digest.hex()[:16]}"
+
+    def check(self, peer: "Shows", names: Sequence[str]) -> None:
+        """Errors: PeerError unless the verified certificate of a peer is for one of these names, and its key on the
+        list, where there is one."""
+        check_names(peer.certificate, names)
+        if self.sites is not None:
+            self.sites.check(names, key_in(peer.certificate_bytes or b""))
 
 
 def file_name(directory: Path, name: str) -> str:
@@ -72,11 +103,6 @@ def check_dates(path: Path) -> None:
             f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, and here it is {now:%Y-%m-%d %H:%M}); set this "
             "machine's clock, or have it made again"
         )
-
-
-def check_name(certificate: object, name: str) -> None:
-    """As `check_names`, for the one name that the peer claims."""
-    check_names(certificate, (name,))
 
 
 def check_names(certificate: object, names: Sequence[str]) -> None:

@@ -192,6 +192,13 @@ class Peer(asyncio.BufferedProtocol):
         """The verified certificate of a TLS peer, as a dict; None without TLS."""
         return self._transport.get_extra_info("peercert") if self._transport else None
 
+    @property
+    def certificate_bytes(self) -> bytes | None:
+        """The same as DER."""
+        shown = self._transport.get_extra_info("ssl_object") if self._transport else None
+        found: bytes | None = None if shown is None else shown.getpeercert(binary_form=True)
+        return found
+
     # -- receiving ---------------------------------------------------------------------------------------------------
     def receive(self, label: int) -> "asyncio.Future[bytearray]":
         """A future for the payload of the frame with this label."""
