@@ -356,7 +356,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
                 schema or make_schema(columns, self.bounds, target, public, self.fit_intercept, self.spelling or PLAIN)
             ),
             lambda made: values,
-            classes_read=not public,
+            read=() if public else ("classes",),
         )
 
     def decision_function(self, X: Any) -> Floats:
