@@ -21,6 +21,7 @@ from dpmpc.outcome import Level
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.processes.closing import Closing
 from dpmpc.records.mapping import owners_of
+from dpmpc.records.origins import Origin
 from dpmpc.run.once import once
 from dpmpc.run.reserve import Reserve
 from dpmpc.run.resume import spent_anywhere
@@ -52,7 +53,7 @@ class Releases(Closing):
         self.bytes = 0  # that the parties sent
         self._run = self._begun() or secrets.token_hex(8)  # the name under which all of its releases count as one run
         self._reserve = Reserve(seat.books, seat.out)
-        self.bounds: Any = "public"
+        self.origin = Origin()
 
     @staticmethod
     def of(
@@ -63,7 +64,7 @@ class Releases(Closing):
         are not known, or have more."""
         own, number, sizes = owned(table, public.names, owners, settings, capacity)
         run = Releases(own, number, sizes, data_id, seat, settings, capacity is not None)
-        run.bounds = "survey" if public.survey is not None else public.bounds
+        run.origin = public.origin | Origin("survey" if public.survey is not None else "public")
         return run
 
     def survey(self, questions: Survey, refuse: bool) -> tuple[NDArray[np.float64], float]:
@@ -72,7 +73,8 @@ class Releases(Closing):
         sizes, n = self.sizes, sum(self.sizes)
 
         planned = partial(
-            plan_of_survey, questions, sizes, self.table.source, self.data_id, capacity=self.capacity
+            plan_of_survey, questions, sizes, self.table.source, self.data_id, capacity=self.capacity,
+            origin=Origin(read=self.origin.read),
         )  # fmt: skip
         plan = self._named(planned(self.settings_of(SURVEY)), stages.SURVEY)
         if refuse:
@@ -99,7 +101,7 @@ class Releases(Closing):
 
     def _plan(self, tables: Tables, settings: Mapping[str, Any], before: tuple[Any, ...] = ()) -> Plan:
         return self._named(plan_of_tables(
-            tables, self.sizes, self.table.source, self.data_id, settings, self.bounds, before,
+            tables, self.sizes, self.table.source, self.data_id, settings, self.origin, before,
             capacity=self.capacity, by_person=True,
         ))  # fmt: skip
 
