@@ -196,9 +196,9 @@ class RecordError(UsageError):
         self._keep(say(self.to_owner))
 
 
-def owner_text(error: DpmpcError, spelling: Spelling = python_spelling) -> str:
+def owner_text(error: BaseException, spelling: Spelling = python_spelling) -> str:
     """What is said of an error to the owner of the records at hand, and to nobody else."""
-    return spelt(error.to_owner, spelling)
+    return spelt(error.to_owner, spelling) if isinstance(error, DpmpcError) else str(error)
 
 
 def public_text(error: BaseException) -> str:

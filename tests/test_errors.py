@@ -36,6 +36,7 @@ from dpmpc.errors import (
 )
 from dpmpc.estimators.errors import EstimatorError, as_value_errors
 from dpmpc.mpc.transport.abort_reason import public_reason
+from dpmpc.processes.logs import JSON
 from dpmpc.processes.status import Status, read_state
 from dpmpc.processes.worker import run_role
 
@@ -124,7 +125,10 @@ def test_a_program_reads_which_rule_was_broken_and_by_which_setting(
     assert (caught.value.code, caught.value.setting) == (code, setting)
 
 
-def test_a_command_with_json_lines_ends_with_code_and_setting(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_with_json_lines_ends_with_code_and_setting(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(JSON, "")  # as it was, afterwards
     with pytest.raises(SystemExit) as end:
         main(["train", "--data", "iris", "--owners", "3", "--log-json", "--epsilon", "-1", "--out", "x"])
     line = json.loads(capsys.readouterr().err.splitlines()[-1])

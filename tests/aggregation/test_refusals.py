@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import dpmpc
-from dpmpc.aggregation.owner.sites import endpoints
 from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.plan.identities import greeting
 from dpmpc.aggregation.wire import refusal
@@ -20,7 +19,7 @@ from dpmpc.aggregation.wire.frames import ASKING, HAVE, HELLO
 from dpmpc.errors import PeerError, UsageError, owner_text
 from dpmpc.flower import ShareParty, prepare
 from dpmpc.flower.prepared import key_path
-from dpmpc.mpc.transport.addresses import owner_endpoints
+from dpmpc.mpc.transport.addresses import owner_endpoints, parse_endpoints
 from dpmpc.mpc.transport.listener import Refused
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.runs.placement import Placement
@@ -208,7 +207,7 @@ def test_who_is_there_cannot_be_said_to_refuse(tmp_path: Path) -> None:
     logs = [tmp_path / f"party {i}" / f"party_{i}.log" for i in (0, 1)]
     stranger = dpmpc.Plan.create(owners=3, dimension=2, clip=1.0, delta=1e-5, epsilon=2.0)
     with pytest.raises(UsageError), refusal.refusal_told(
-        lambda: stranger, lambda: owner_endpoints(endpoints(meeting.plan, meeting.addresses, None)), None
+        lambda: stranger, lambda: owner_endpoints(parse_endpoints(meeting.addresses)), None
     ):  # fmt: skip
         raise UsageError("this one has another plan")
     assert all("all processes must have the same plan" in log.read_text() for log in logs)

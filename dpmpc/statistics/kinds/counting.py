@@ -1,4 +1,4 @@
-"""How many: `count`, `table`, `hist`. Cells of one table, each record in one of them."""
+"""How many: `count`, `table`, `hist`, `missing`. Cells of one table, each record in one of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
@@ -9,7 +9,7 @@ from dpmpc.outcome import Answer, Level, Line, Number
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Block, Counts, Part
 from dpmpc.statistics.cells import Axis, Bins, even, logarithmic, octaves
-from dpmpc.statistics.columns import Columns, Quantity
+from dpmpc.statistics.columns import MISSING, Columns, Quantity
 from dpmpc.statistics.compile import DEFAULT_BINS, axis_of, by_of, cells, quantity
 from dpmpc.statistics.intervals import Pair, linear, share
 from dpmpc.statistics.kind import QuestionKind
@@ -77,6 +77,29 @@ class Histogram(Table):
         return logarithmic(column, bins) if self.setting(query, "cells") == "log" else even(column, bins)
 
 
+class Missing(QuestionKind):
+    """`missing(a, b)`, or `missing` of all columns: how many records have no value, from the columns' tables."""
+
+    most = 200
+
+    def _names(self, query: Query, columns: Columns) -> tuple[str, ...]:
+        return query.columns or tuple(name for name in columns.names if name != query.by)
+
+    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+        by = by_of(query, columns)
+        return tuple(cells((*by, axis_of(name, columns)), query.where) for name in self._names(query, columns))
+
+    def answer(self, asking: Asking) -> Answer:
+        lines: list[Line] = []
+        for name, block in zip(self._names(asking.query, asking.columns), asking.blocks, strict=True):
+            counts = counts_of(block)
+            axes = [*asking.by, next(axis for axis in counts.axes if axis.name == name)]
+            for line in cell_lines(asking, counts, axes):
+                if line.labels[-1] == MISSING:
+                    lines.append(Line((*line.labels[:-1], name), line.statistic, line.number))
+        return asking.made(("column",), lines, "a text among numbers is missing too")
+
+
 def cell_lines(asking: Asking, block: Counts, axes: Sequence[Axis]) -> Iterator[Line]:
     """Counts of cells, and the part that each has in its group."""
     counts = numbers(asking, block, axes)
@@ -119,4 +142,4 @@ def counts_of(block: Block) -> Counts:
     return block
 
 
-COUNT, TABLE, HIST = Count(), Table(), Histogram()
+COUNT, TABLE, HIST, MISSING_OF = Count(), Table(), Histogram(), Missing()

@@ -1,4 +1,4 @@
-"""Averages: `mean` and `sd` of a number, clipped to its bounds, with Fieller's intervals."""
+"""Averages: `mean`, `sd` and `var` of a number, clipped to its bounds, with Fieller's intervals."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -21,17 +21,17 @@ RANGE: Mapping[str, Option] = {"range": Increasing(two=True)}
 
 
 class Average(QuestionKind):
-    """`mean(x)` and `sd(x)`: of the records that have a value."""
+    """`mean(x)`, `sd(x)` and `var(x)`: of the records that have a value."""
 
     least, most, numbers = 1, 1, True
     options: ClassVar[Mapping[str, Option]] = RANGE
 
     def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
         value = scaled(query.columns[0], columns, query.where, self.setting(query, "range"))
-        return (Part("moments", Moments(value, query.what == "sd", by_of(query, columns), query.where)),)
+        return (Part("moments", Moments(value, query.what != "mean", by_of(query, columns), query.where)),)
 
     def answer(self, asking: Asking) -> Answer:
-        block, of = moments_of(asking.blocks[0]), {"mean": mean_of, "sd": sd_of}[asking.query.what]
+        block, of = moments_of(asking.blocks[0]), {"mean": mean_of, "sd": sd_of, "var": var_of}[asking.query.what]
         lines = [
             Line(group, asking.query.what, of(asking, block, raw))
             for group, raw in zip(asking.groups, asking.opened.raw(block), strict=True)
@@ -80,6 +80,15 @@ def sd_of(asking: Asking, block: Moments, raw: Floats) -> Number:
     return Number(found.estimate, found.noise, found.low, found.high, found.note or note)
 
 
+def var_of(asking: Asking, block: Moments, raw: Floats) -> Number:
+    """The variance of one group: the square of its deviation, whose ends are not negative."""
+    found = sd_of(asking, block, raw)
+    if found.estimate is None or found.low is None or found.high is None:
+        return found
+    noise = None if found.noise is None else 2 * found.estimate * found.noise
+    return Number(found.estimate**2, noise, found.low**2, found.high**2, found.note)
+
+
 def clipping(block: Moments) -> str:
     """What is said of a mean's bounds."""
     column = scaled_of(block).column
@@ -98,4 +107,4 @@ def scaled_of(block: Moments) -> Scaled:
     return block.value
 
 
-MEAN = SD = Average()
+MEAN = SD = VAR = Average()

@@ -1,9 +1,10 @@
-"""Ranks: `median` and `quantiles` of a number, from a noisy binary tree (`dpmpc.statistics.quantile`)."""
+"""Ranks: `median`, `quantiles` and `iqr` of a number, from a noisy binary tree (`dpmpc.statistics.quantile`)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
-from dpmpc.outcome import Answer, Line
+from dpmpc.outcome import Answer, Line, Number
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Part, Tree
 from dpmpc.statistics.columns import Columns
@@ -58,4 +59,26 @@ class Quantiles(Median):
         return found, tuple(sorted({float(token.text) for token in figures})) or (0.25, 0.5, 0.75)
 
 
-MEDIAN, QUANTILES = Median(), Quantiles()
+class Spread(Median):
+    """`iqr(x)`: how far the quartiles lie apart."""
+
+    def answer(self, asking: Asking) -> Answer:
+        """Both quartiles' intervals, each with half of the error, hold their difference with at least the level."""
+        block = asking.blocks[0]
+        assert isinstance(block, Tree) and isinstance(block.value, Scaled)
+        column, level, lines = block.value.column, asking.level, []
+        both = replace(level, confidence=(1 + level.confidence) / 2)
+        deviation, width = asking.opened.deviation(block), column.high - column.low
+        for group, nodes in zip(asking.groups, asking.opened.raw(block), strict=True):
+            a, b = (quantile(nodes, deviation, q, both).mapped(width) for q in (0.25, 0.75))
+            found = Number(None, None, None, None, a.note or b.note)
+            if None not in (a.estimate, b.estimate, a.low, a.high, b.low, b.high):
+                assert a.estimate is not None and a.low is not None and a.high is not None
+                assert b.estimate is not None and b.low is not None and b.high is not None
+                low = max(b.low - a.high, 0.0)
+                found = Number(b.estimate - a.estimate, None, low, b.high - a.low, "conservative")
+            lines.append(Line(group, "interquartile range", found))
+        return asking.made((), lines, f"to {width / (1 << block.depth):.3g}, the width of a leaf")
+
+
+MEDIAN, QUANTILES, IQR = Median(), Quantiles(), Spread()
