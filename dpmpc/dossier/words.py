@@ -6,6 +6,7 @@ from typing import Any
 from dpmpc.aggregation.plan.check_figures import owners_section
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.dossier.facts import Facts
+from dpmpc.records.origins import WORDS
 
 SHOWS = {
     "structure": (
@@ -101,8 +102,9 @@ def not_promised(facts: Facts) -> list[str]:
     ]
     if facts.report["utility"] is not None:
         left.append("The utility figures on this page were computed from plain records. They are outside the promise.")
-    if facts.report["privacy"]["bounds"] == "data":
-        left.append("Ranges and categories of the schema were read off the records, and are outside the promise.")
+    if read := facts.report["privacy"].get("read_off_records"):
+        words = ", ".join(WORDS[each] for each in read)
+        left.append(f"These were read off the records, and are outside the promise: {words}.")
     return left
 
 

@@ -47,6 +47,7 @@ from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.records.derive import check_spelled, check_useful, spelled_otherwise
 from dpmpc.records.loading import NOTHING_STOOD_OUT, OFF_THE_RECORDS, opened
 from dpmpc.records.mapping import zeroed
+from dpmpc.records.origins import Element
 from dpmpc.records.ownership import Partition, shares
 from dpmpc.records.schema import Labels, Range, Schema, Surveyed, Target
 from dpmpc.runs.before_release import budget_below, check_budget
@@ -95,7 +96,7 @@ class Given:
     robust: bool
     read_off: Callable[[], Schema]
     scaled: Callable[[Schema], Floats]
-    classes_read: bool = False  # off y
+    read: tuple[Element, ...] = ()  # off y
     weights: Floats | None = None  # (n,) of the records, 0 to 1
     persons: Persons | None = None  # where the promise is of these
 
@@ -207,7 +208,7 @@ def _preprocessing(
                 draft = msgspec.structs.replace(given.read_off(), target=target, task=given.task)
             else:
                 draft = draft_of(records, list(given.columns), target, estimator.fit_intercept, given.task)
-            draft = msgspec.structs.replace(draft.on(request.basis), classes_read=given.classes_read)
+            draft = msgspec.structs.replace(draft.on(request.basis), rests_on=(*draft.rests_on, *given.read))
             asking = Asking(records, draft, given.groups, given.sizes)
 
             def check(survey: Plan, training: Plan) -> None:
@@ -221,8 +222,11 @@ def _preprocessing(
     schema = modelled(given.read_off().on(request.basis), given.task) if found is None else found[1]
     if found is not None and not given.robust:
         schema = msgspec.structs.replace(schema, bounds="data")
-    if schema.bounds == "data":
-        what = "the classes" if found else "constants of preprocessing (ranges, categories, classes)"
+    if set(given.read) - set(schema.origin.read):
+        schema = msgspec.structs.replace(schema, rests_on=(*schema.rests_on, *given.read))
+    if set(schema.origin.read) - {"classes"}:  # that alone is an "if" of the promise, where no one record decides it
+        classes = found is not None and estimator.schema is None
+        what = "the classes" if classes else "constants of preprocessing (ranges, categories, classes)"
         warnings.warn(
             f"{what} are read off the records and not covered by the guarantee; state bounds= and classes= or "
             "target_bounds=, or a schema=",

@@ -23,7 +23,7 @@ from dpmpc.records.persons import persons_at
 from dpmpc.records.planned import OTHER_SIZES, other_sizes
 from dpmpc.records.schema import Schema
 from dpmpc.runs.questions import asked_of, check_read
-from dpmpc.runs.stats import OfTables, bounds_of, foreseen, plan_of_tables
+from dpmpc.runs.stats import OfTables, foreseen, origin_of_questions, plan_of_tables
 from dpmpc.settings import keywords
 from dpmpc.statistics.expected import refuse_hopeless
 from dpmpc.statistics.scores import Model
@@ -59,7 +59,7 @@ def prepare_questions(
     rows = int(settings.get("person_rows", 1)) if settings.get("person") is not None else 1
     min_owners = settings.pop("min_owners", None)
     plan = plan_of_tables(
-        tables, [size * rows for size in sizes], data_id, data_id, settings, bounds_of(public, tables),
+        tables, [size * rows for size in sizes], data_id, data_id, settings, origin_of_questions(public, tables),
         capacity=capacity, by_person=True,
     )  # fmt: skip
     plan = replace(plan, min_owners=max(1, len(sizes) // 2) if min_owners is None else min_owners)

@@ -21,6 +21,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.outcome import Answer, Level, Line, Number, Outcome
 from dpmpc.privacy.persons import Persons, larger, person_sensitivity
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_sensitivity, owner_weights
+from dpmpc.records.origins import Origin
 from dpmpc.registry import Registry
 from dpmpc.settings import only_known
 
@@ -184,6 +185,11 @@ class Source(ABC):
     def draft(self) -> "Schema | None":
         """What is known of the schema of records while a survey that decides on it is still to come; else None."""
         return None
+
+    @property
+    def origin(self) -> Origin:
+        """Where the constants come from that the source itself has, such as those of models."""
+        return Origin()
 
     @property
     def settled(self) -> dict[str, Any]:

@@ -178,7 +178,10 @@ def surveyed_schema(findings: Findings, draft: Schema) -> Schema:
     target = draft.target
     if isinstance(target, Range):
         target = TASKS[draft.task].taken(_range(findings, draft, target))
-    return msgspec.structs.replace(draft, columns=tuple(columns), target=target, bounds="survey", unknown=())
+    rests_on = draft.origin.read  # what was found lies within what the draft said
+    return msgspec.structs.replace(
+        draft, columns=tuple(columns), target=target, bounds="survey", rests_on=rests_on, unknown=()
+    )
 
 
 def _range(findings: Findings, draft: Schema, target: Range) -> Range:

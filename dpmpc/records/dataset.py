@@ -12,7 +12,8 @@ from dpmpc.intake.table import Floats, Ints, Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.records.blocks import Records
 from dpmpc.records.mapping import NO_ENDS, Counts, Ends
-from dpmpc.records.schema import Bounds, Schema
+from dpmpc.records.origins import Bounds
+from dpmpc.records.schema import Schema
 from dpmpc.records.seeds import Stream, generator
 
 Rows = tuple[Ints, Ints]  # the numbers of the training and of the test rows

@@ -26,10 +26,10 @@ from dpmpc.folders import write_file
 from dpmpc.intake.spelling import canonical
 from dpmpc.intake.written import checked, json_schema, read_written
 from dpmpc.records.columns import Categorical, Column, Date, Numeric, Scale, Surveyed, with_knots
+from dpmpc.records.origins import Bounds, Element, Origin, in_order, origin_of
 from dpmpc.records.targets import Classes, Labels, Range, Scalar, SchemaError, Target
 
 Kind = Literal["two", "several", "number"]  # of a target: two classes, more, or a quantity
-Bounds = Literal["public", "data", "survey"]
 Missing = Literal["fill", "drop"]
 Basis = Literal["linear", "additive"]
 
@@ -77,7 +77,8 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     direction: a linear classifier has the same decisions before and after. missing "fill": see Numeric and
     Categorical; "drop": training records with a missing value do not count (predictions are made for every row).
     `unknown`: columns of which nothing but the name is known; a survey tells, and no record is mapped before.
-    `classes_read`: the list of the target's classes was read off records, and only the rest of the schema was not.
+    `rests_on`: what of it was read off records beside what `bounds` says, such as the list of the target's classes, or
+    the ranges within which a survey was made (`records.origins`); only ever added to.
     `basis` "additive": numbers have the functions of `data.bends`, with knots as stated, as a survey finds them, or
     evenly over the range; rows are divided by one number, `norm`, unless they are longer, so that a score is a sum
     of one function a column. `task`: how the target is modelled; "" becomes the usual task of its kind.
@@ -92,11 +93,12 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unknown: tuple[str, ...] = ()
     basis: Basis = "linear"
     task: str = ""
-    classes_read: bool = False
+    rests_on: tuple[Element, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.task:
             msgspec.structs.force_setattr(self, "task", USUAL[self.kind])
+        msgspec.structs.force_setattr(self, "rests_on", in_order(self.rests_on))
         if self.basis == "additive":
             msgspec.structs.force_setattr(self, "columns", tuple(map(with_knots, self.columns)))
         names = [*(column.name for column in self.columns), *self.unknown]
@@ -113,6 +115,11 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def kind(self) -> Kind:
         """That of the target."""
         return "two" if isinstance(self.target, Labels) else "number" if isinstance(self.target, Range) else "several"
+
+    @property
+    def origin(self) -> Origin:
+        """Where its constants come from."""
+        return origin_of(self.bounds, self.rests_on)
 
     @property
     def classes(self) -> int:
@@ -191,7 +198,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The same as JSON values; floats survive `json` exactly."""
         value = msgspec.json.decode(msgspec.json.encode(self))  # lists, not tuples
         assert isinstance(value, dict)
-        for name, plain in (("unknown", ()), ("basis", "linear"), ("task", USUAL[self.kind]), ("classes_read", False)):
+        for name, plain in (("unknown", ()), ("basis", "linear"), ("task", USUAL[self.kind]), ("rests_on", ())):
             if getattr(self, name) == plain:
                 del value[name]
         return value

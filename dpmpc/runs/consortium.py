@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from dpmpc.aggregation.plan.asked import Bounds
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.names import Names
 from dpmpc.aggregation.plan.of_source import plan_of
@@ -26,6 +25,7 @@ from dpmpc.learning.source import SOURCES, Source
 from dpmpc.learning.task import modelled
 from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
 from dpmpc.outcome import Level
+from dpmpc.records.origins import Origin
 from dpmpc.records.schema import (
     Classes,
     Column,
@@ -40,7 +40,7 @@ from dpmpc.runs.consortium_file import ConsortiumFile, LearningPart, RecordsPart
 from dpmpc.runs.plan_of_machines import Beforehand, plan_of_machines
 from dpmpc.runs.questions import flattered, model_of
 from dpmpc.runs.request import Request
-from dpmpc.runs.stats import bounds_of, foreseen, plan_of_tables
+from dpmpc.runs.stats import foreseen, origin_of_questions, plan_of_tables
 from dpmpc.runs.synth_columns import columns_of_bounds
 from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.settings import declared
@@ -302,7 +302,7 @@ def _plan_of_synthesis(file: ConsortiumFile, synth: SynthPart, path: Path) -> Pl
     schema, bounds = _public(file, path)
     public = Columns.of_schema(schema) if schema is not None else columns_of_bounds(bounds or {})
     columns = stated(public, synth.cuts, synth.cells)
-    data, origin = file.run.data_id, "public" if schema is None else schema.bounds
+    data, origin = file.run.data_id, Origin() if schema is None else schema.origin
     made = plan_of_synthesis(
         columns, synth.target, synth.constraints, _sizes(file), data, data, _settings(file), origin,
         hopeless=synth.hopeless == "allow", capacity=_private(file), by_person=True, digits=synth.digits,
@@ -310,7 +310,7 @@ def _plan_of_synthesis(file: ConsortiumFile, synth: SynthPart, path: Path) -> Pl
     return replace(made, run_id=file.run.run_id or _run_id(file, made.source), names=_called(file))
 
 
-def _asked(stats: StatsPart, schema: Schema | None, bounds: dict[str, Any] | None, path: Path) -> tuple[Tables, Bounds]:
+def _asked(stats: StatsPart, schema: Schema | None, bounds: dict[str, Any] | None, path: Path) -> tuple[Tables, Origin]:
     """The questions, and where what they may ask comes from: the schema's columns or bounds, and those that [stats] has
     itself. Errors: as `asked_of`."""
     own = {} if stats.bounds is None else checked_bounds(stats.bounds, path.name)
@@ -321,7 +321,7 @@ def _asked(stats: StatsPart, schema: Schema | None, bounds: dict[str, Any] | Non
     columns = Columns((*(each for each in found if each.name not in own), *here))
     models = {name: model_of(path.parent / run) for name, run in stats.models.items()}
     tables = Tables.of(columns, stats.queries, None, models)
-    return tables, bounds_of(schema, tables)
+    return tables, origin_of_questions(schema, tables)
 
 
 def _public(file: ConsortiumFile, path: Path) -> tuple[Schema | None, dict[str, Any] | None]:

@@ -268,6 +268,7 @@ def plan_evaluation(request: Request, training: Plan, schema: Schema, theta: Any
         source=tables,
         weights="size",
         bounds=training.bounds,
+        rests_on=training.origin.read,
         part=training.part.replace(f"/{TRAINING}", f"/{HELD_OUT}"),
         capacity=training.capacity,
         **settings,

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from dpmpc.aggregation.plan.asked import plan_path
-from dpmpc.aggregation.plan.guarantee import CLASSES_PUBLIC, promise_of, survey_share, warnings_of
+from dpmpc.aggregation.plan.guarantee import survey_share, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError, number_of
 from dpmpc.learning.task import modelled
+from dpmpc.records.origins import assumption
 from dpmpc.records.schema import Schema
 from dpmpc.runs.adviser import Advice
 from dpmpc.runs.before_release import forecast_of
@@ -37,7 +38,7 @@ def plan_only(request: Request, where: Placement) -> str:
     prepare(where.out, overwrite=where.overwrite, resume=False)
     advice, plan = planned(request, survey=True)
     plan.write(plan_path(where.out))
-    found = [f"the guarantee holds if {text}" for text in promise_of(plan).assumptions if text == CLASSES_PUBLIC]
+    found = [f"the guarantee holds if {text}"] if (text := assumption(plan.origin.read)) else []
     found += [*warnings_of(plan), *foretold(plan, advice)]
     warned = "".join(f"\nwarning: {text}" for text in dict.fromkeys(found))
     step = plan.grid.step / plan.divisor

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpmpc.aggregation.plan.asked import Bounds
 from dpmpc.aggregation.plan.checks import of_usual_size
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.records.origins import Origin
 from dpmpc.records.schema import Schema
 from dpmpc.runs.evaluating import TEST, in_places, shared
 from dpmpc.runs.forecast import cells_at
@@ -32,7 +32,7 @@ class Beforehand:
     what is said of their release."""
 
     tables: Tables
-    bounds: Bounds
+    origin: Origin
     share: float
     settings: dict[str, Any]
 
@@ -55,7 +55,7 @@ def plan_of_machines(
         price = epsilon_of_mu(mu_of_budget(request.epsilon, request.delta) * math.sqrt(asked.share), request.delta)
     settings = asked.settings | {"epsilon": price}
     alone = plan_of_tables(
-        asked.tables, sizes, name, name, settings, asked.bounds, capacity=request.capacity is not None, by_person=True
+        asked.tables, sizes, name, name, settings, asked.origin, capacity=request.capacity is not None, by_person=True
     )
     before = (alone.derived.mechanism,)
     plan, learning, note = _evaluated(request, schema, sizes, complete, draw, before)

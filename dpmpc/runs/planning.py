@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from dpmpc.aggregation.plan.asked import Bounds
 from dpmpc.aggregation.plan.guarantee import noise_costs
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of, stage_plan
@@ -25,6 +24,7 @@ from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import weights_for
 from dpmpc.records import Dataset, Partition, Schema
+from dpmpc.records.origins import Bounds
 from dpmpc.runs.request import Request
 from dpmpc.settings import values_of
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
-from dpmpc.aggregation.plan.asked import Bounds
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.keywords import SourceKeywords
@@ -35,6 +34,7 @@ from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.loading import Source, opened
 from dpmpc.records.mapping import owner_numbers
+from dpmpc.records.origins import PUBLIC, Origin
 from dpmpc.records.ownership import Kept, fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.schema import Schema
@@ -211,8 +211,8 @@ def stats(
         own, number, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
         tell_of(own, tables, tell)
         plan = plan_of_tables(
-            tables, sizes, own.source, data_id, settings, bounds_of(public, tables), capacity=capacity is not None,
-            by_person=True,
+            tables, sizes, own.source, data_id, settings, origin_of_questions(public, tables),
+            capacity=capacity is not None, by_person=True,
         )  # fmt: skip
         warn_of(models, plan.data_id)
         if hopeless == "refuse":
@@ -307,7 +307,7 @@ def owned(
 
 def plan_of_tables(
     tables: Tables, sizes: Sequence[int], data: str, data_id: str | None, settings: Mapping[str, Any],
-    bounds: Bounds = "public", before: tuple[Mechanism, ...] = (), *, capacity: bool = False, by_person: bool = False,
+    origin: Origin = PUBLIC, before: tuple[Mechanism, ...] = (), *, capacity: bool = False, by_person: bool = False,
 ) -> Plan:  # fmt: skip
     """The plan of the one release; `before`: what the same run has released already; `capacity`: sizes are of places;
     `by_person`: whoever makes the vectors keeps so many records of each person as the settings say. Errors: settings
@@ -318,20 +318,20 @@ def plan_of_tables(
             "persons are for training and statistics; this release counts records; leave <<person>> out, or give one "
             "record of each person"
         )
-    return replace(_plan_of(tables, sizes, data, data_id, settings, bounds, before), capacity=capacity)
+    return replace(_plan_of(tables, sizes, data, data_id, settings, origin, before), capacity=capacity)
 
 
 def plan_of_survey(
     questions: Survey, sizes: Sequence[int], data: str, data_id: str | None, settings: Mapping[str, Any], *,
-    capacity: bool = False,
+    capacity: bool = False, origin: Origin = PUBLIC,
 ) -> Plan:  # fmt: skip
     """The plan of a survey's one release, by the same rules."""
-    return replace(_plan_of(questions, sizes, data, data_id, settings, "public", ()), capacity=capacity)
+    return replace(_plan_of(questions, sizes, data, data_id, settings, origin, ()), capacity=capacity)
 
 
 def _plan_of(
     source: Tables | Survey, sizes: Sequence[int], data: str, data_id: str | None, settings: Mapping[str, Any],
-    bounds: Bounds, before: tuple[Mechanism, ...],
+    origin: Origin, before: tuple[Mechanism, ...],
 ) -> Plan:  # fmt: skip
     asked = OfTables(**said(dict(settings)))
     if not asked.delta or (asked.law and asked.law != DEFAULT_LAW):
@@ -353,16 +353,16 @@ def _plan_of(
         releases=1,
         source=source,
         weights="size",
-        bounds=bounds,
+        bounds=origin.bounds,
+        rests_on=origin.read,
         released=before,
         **(chosen(asked) | {"pool": bool(asked.pool)}),
     )
 
 
-def bounds_of(schema: Schema | None, tables: Tables) -> Bounds:
+def origin_of_questions(schema: Schema | None, tables: Tables) -> Origin:
     """Where the constants of the questions come from, those of models' schemas too: the promise says so."""
-    found = {model.schema.bounds for _, model in tables.models} | ({schema.bounds} if schema is not None else set())
-    return "data" if "data" in found else "survey" if "survey" in found else "public"
+    return tables.origin if schema is None else tables.origin | schema.origin
 
 
 def foreseen(plan: Plan, level: Level) -> tuple[Expected, ...]:

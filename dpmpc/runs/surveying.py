@@ -119,7 +119,7 @@ def survey(
         if asked.kind == "number":
             target_of(intake[asked.target], "number", None)
     draft = draft_for(request, records.table, table, asked, features)
-    if not draft.classes_read:  # what training would refuse is refused before the survey is spent
+    if "classes" not in draft.origin.read:  # what training would refuse is refused before the survey is spent
         mapping = Mapping(table, draft)
         mapping.targets()
         if alike := one_value(draft.target, mapping.ends, table.n - mapping.misfits):
@@ -172,7 +172,8 @@ def _draft_for(request: Request, source: Table, table: Table, asked: Asked, feat
         return schema_of_bounds(table, asked, read_bounds(Path(request.bounds)))
     names, target = features or features_of(source, asked), _target_of(table, asked)
     draft = draft_of(source, names, target, asked.intercept, asked.task)
-    return msgspec.structs.replace(draft, classes_read=not isinstance(target, Range) and not asked.classes)
+    read = () if isinstance(target, Range) or asked.classes else ("classes",)
+    return msgspec.structs.replace(draft, rests_on=(*draft.rests_on, *read))
 
 
 def _target_of(table: Table, asked: Asked) -> Target:

@@ -14,6 +14,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_numbers import CELLS, NUMBER
 from dpmpc.records.mapping import owner_numbers
+from dpmpc.records.origins import Origin
 from dpmpc.records.ownership import Kept
 from dpmpc.records.schema import Schema, checked_bounds, read_bounds
 from dpmpc.statistics.cells import MOST_CELLS
@@ -38,7 +39,7 @@ class Public:
     columns: Columns | None
     survey: Survey | None
     names: tuple[str, ...]
-    bounds: Any = "public"
+    origin: Origin = Origin()
     dates: tuple[str, ...] = ()
     places: Mapping[str, int] = field(default_factory=dict)
 
@@ -89,10 +90,10 @@ def public_columns(
         found = _all_surveyed(table, owners, drop, cuts)
         assert found.survey is not None
         return replace(found, places=decimals_of(table, found.survey.names, stated or {}, touched))
-    kind: Any = "public"
+    origin = Origin()
     if schema is not None:
         public = schema if isinstance(schema, Schema) else Schema.read(Path(schema))
-        columns, kind = Columns.of_schema(public), public.bounds
+        columns, origin = Columns.of_schema(public), public.origin
     else:
         assert bounds is not None
         given = checked_bounds(dict(bounds), "bounds") if isinstance(bounds, Mapping) else read_bounds(Path(bounds))
@@ -102,7 +103,7 @@ def public_columns(
     open_ones = cells_of.without_cuts(columns)
     numbers = [name for name in open_ones if name in table.names]
     places = decimals_of(table, numbers, stated or {}, touched)
-    return Public(columns, Survey(open_ones) if open_ones else None, columns.names, kind, places=places)
+    return Public(columns, Survey(open_ones) if open_ones else None, columns.names, origin, places=places)
 
 
 def columns_of_bounds(given: Mapping[str, Any]) -> Columns:

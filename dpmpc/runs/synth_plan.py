@@ -7,7 +7,7 @@ from typing import Any
 from dpmpc.aggregation.plan.checks import of_usual_size
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
-from dpmpc.records.schema import Bounds
+from dpmpc.records.origins import Origin
 from dpmpc.runs.stats import plan_of_tables
 from dpmpc.runs.synth_releases import SURVEY, refuse_hopeless
 from dpmpc.statistics.columns import Columns
@@ -19,7 +19,7 @@ from dpmpc.synthesis.source import Synthesis
 @of_usual_size()
 def plan_of_synthesis(
     columns: Columns, target: str | None, constraints: Sequence[str], sizes: Sequence[int], data: str,
-    data_id: str | None, settings: Mapping[str, Any], bounds: Bounds, *, hopeless: bool = False,
+    data_id: str | None, settings: Mapping[str, Any], origin: Origin, *, hopeless: bool = False,
     capacity: bool = False, by_person: bool = False, digits: Mapping[str, int] | None = None,
 ) -> Plan:  # fmt: skip
     """The plan: where some number has no cells a survey at `SURVEY` of mu^2, the first release at `asking.FIRST` of
@@ -31,7 +31,7 @@ def plan_of_synthesis(
     asking.check_columns(most, target)
     widest = asking.second(most, asking.widest(most, target), target)
     plain = plan_of_tables(  # with the errors of what cannot be
-        widest, sizes, data, data_id, settings, bounds, capacity=capacity, by_person=by_person
+        widest, sizes, data, data_id, settings, origin, capacity=capacity, by_person=by_person
     )
     mu2, share = mu_of_budget(epsilon, delta) ** 2, SURVEY if without_cuts(columns) else 0.0
     price = epsilon_of_mu((mu2 * (1 - share) * asking.FIRST) ** 0.5, delta)

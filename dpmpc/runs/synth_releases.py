@@ -30,6 +30,7 @@ from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.closing import Closing
 from dpmpc.records.mapping import owners_of
+from dpmpc.records.origins import Origin
 from dpmpc.runs.stats import Statistics, noise_of, owned, plan_of_survey, plan_of_tables
 from dpmpc.runs.synth_columns import Public
 from dpmpc.statistics.tables import STEP, Tables
@@ -66,7 +67,7 @@ class Releases(Closing):
         self.bytes = 0  # that the parties sent
         self._run = secrets.token_hex(8)  # the name under which all of its releases count as one run
         self._whole, self._folder = WholeRun(Path(), "stages"), contextlib.ExitStack()
-        self.bounds: Any = "public"
+        self.origin = Origin()
 
     @staticmethod
     def of(
@@ -77,7 +78,7 @@ class Releases(Closing):
         are not known, or have more."""
         own, number, sizes = owned(table, public.names, owners, settings, capacity)
         run = Releases(own, number, sizes, data_id, kept, settings, capacity is not None)
-        run.bounds = "survey" if public.survey is not None else public.bounds
+        run.origin = public.origin | Origin("survey" if public.survey is not None else "public")
         return run
 
     def survey(self, questions: Survey, refuse: bool) -> tuple[NDArray[np.float64], float]:
@@ -86,7 +87,8 @@ class Releases(Closing):
         sizes, n = self.sizes, sum(self.sizes)
 
         planned = partial(
-            plan_of_survey, questions, sizes, self.table.source, self.data_id, capacity=self.capacity
+            plan_of_survey, questions, sizes, self.table.source, self.data_id, capacity=self.capacity,
+            origin=Origin(read=self.origin.read),
         )  # fmt: skip
         plan = self._named(planned(self.settings_of(SURVEY)), stages.SURVEY)
         if refuse:
@@ -116,7 +118,7 @@ class Releases(Closing):
 
     def _plan(self, tables: Tables, settings: Mapping[str, Any], before: tuple[Any, ...] = ()) -> Plan:
         return self._named(plan_of_tables(
-            tables, self.sizes, self.table.source, self.data_id, settings, self.bounds, before,
+            tables, self.sizes, self.table.source, self.data_id, settings, self.origin, before,
             capacity=self.capacity, by_person=True,
         ))  # fmt: skip
 

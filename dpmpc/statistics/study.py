@@ -17,6 +17,7 @@ from dpmpc.learning.of_schema import described
 from dpmpc.learning.source import ALL, Following, Invented, Schedule, Source, Stage, Sum
 from dpmpc.privacy.assignment import Parted
 from dpmpc.privacy.checks import check_epsilon
+from dpmpc.records.origins import Origin
 from dpmpc.statistics.held_out import Evaluated
 from dpmpc.statistics.tables import Tables
 
@@ -47,6 +48,11 @@ class Study(Evaluated):
             raise UsageError(f"questions before training are an object; got {self.tables!r}; plan again")
         check_epsilon(self.price)
         super().__post_init__()
+
+    @property
+    def origin(self) -> Origin:
+        """That of the questions."""
+        return super().origin if self.tables is None else super().origin | self.tables.origin
 
     def _check_parts(self) -> None:
         if self.held:

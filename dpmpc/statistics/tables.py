@@ -25,6 +25,7 @@ from dpmpc.learning.of_schema import invented_of
 from dpmpc.learning.source import Invented, Opening, Piece, Source, of_means
 from dpmpc.outcome import Answer, Level, Outcome
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound
+from dpmpc.records.origins import Origin
 from dpmpc.records.schema import Schema
 from dpmpc.settings import only_known
 from dpmpc.statistics.asking import Asking
@@ -69,6 +70,14 @@ class Tables(Source):
     queries: tuple[Query, ...]
     unit: Unit = RECORD
     models: tuple[tuple[str, Model], ...] = ()
+
+    @property
+    def origin(self) -> Origin:
+        """That of the models."""
+        found = Origin()
+        for _, model in self.models:
+            found |= model.schema.origin
+        return found
 
     @staticmethod
     def of(

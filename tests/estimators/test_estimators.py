@@ -478,7 +478,7 @@ def test_classes_that_are_read_off_the_labels_of_a_surveyed_fit_are_an_if() -> N
     stated = PrivateLogisticRegression(**settings, classes=[0, 1], data_id="stated").fit(X, y, owners=site)
     read = PrivateLogisticRegression(**settings, data_id="read").fit(X, y, owners=site)
     assert stated.schema_.bounds == read.schema_.bounds == "survey"
-    assert stated.guarantee_.assumptions == () and not stated.schema_.classes_read
+    assert stated.guarantee_.assumptions == () and not stated.schema_.origin.read
     (assumption,) = read.guarantee_.assumptions
     assert assumption.startswith("the list of classes is public") and str(read.guarantee_).startswith("if the list")
 

@@ -53,7 +53,7 @@ def test_a_report_has_the_words_of_the_surface_that_made_the_run(monkeypatch: py
         with contextlib.ExitStack() as stack:
             for name in surface:
                 stack.enter_context(speaking(name))
-            add_figures(report, found)
+            add_figures(report, found.to_json(), found.warnings)
             advised = advice_words(advice)
         (text,) = report["warnings"]
         assert f"more weight with {words}" in text

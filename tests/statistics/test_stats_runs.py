@@ -148,7 +148,7 @@ def test_a_dry_run_says_what_comes_and_other_intervals_cost_nothing(people: pd.D
     assert again.plan.derived.to_json() == found.plan.derived.to_json()
     together = found.again(Level(answers=0))
     assert "at once" in together.text() and len(together.frame()) == len(found.frame())
-    assert found.plot(tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert found.plot(tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
     assert {p.suffix for p in out.glob("answers.*")} == {".txt", ".md", ".csv", ".json", ".html"}
 
 
@@ -171,7 +171,7 @@ def test_the_command(people: pd.DataFrame, tmp_path: Path) -> None:
     assert "all 20 at once" in text or "at once" in text
     assert "epsilon = 1" in text
     page = run("--of", f"{tmp_path}/run", "--form", "html", "--about", "population")
-    assert page.startswith("<!doctype html>")
+    assert page.startswith("<!DOCTYPE html>")
     with pytest.raises(UsageError, match="did you mean 'age'"):
         run("median(agee)", *same, *promise)
 

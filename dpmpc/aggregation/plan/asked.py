@@ -5,7 +5,7 @@ Whatever takes an `Asked` needs nothing that has to be derived: the checks of wh
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from dpmpc.aggregation.plan.names import Names
 from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, Promise
@@ -17,9 +17,9 @@ from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
+from dpmpc.records.origins import Bounds, Origin, origin_of
 from dpmpc.records.schema import Schema
 
-Bounds = Literal["public", "data", "survey"]
 Presence = tuple[int, ...]  # the owners whose vectors are in a sum, in order
 
 
@@ -39,7 +39,8 @@ AGREED = Attempt(-1, 0)  # the parties agree on the attempt when they meet
 class Asked(Promise, Noise, Computing, Attendance, ABC):
     """One run: settings, chosen where nobody had said them, and public facts. `schema`: what maps every owner's records
     into vectors (`records.schema.Schema` as JSON values), None where the caller brings vectors; its constants are
-    public, or were read off records (`bounds`, which it says where there is one). `sizes`: records of each owner (of
+    public, or were read off records (`bounds`, which it says where there is one; `rests_on`: what else was that the
+    releases rest on, `origin` has all of it). `sizes`: records of each owner (of
     use to `weights="size"` and to record-level neighbours). `released`: what stages of the same run have released;
     the promise is of all. While there are stages to come, `dimension` is the largest that they can lead to.
     `capacity`: sizes are numbers of places, which records may leave empty, so that how many there are is private.
@@ -58,6 +59,7 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
     weights: Weights = "equal"
     schema: dict[str, Any] | None = None
     bounds: Bounds = "public"
+    rests_on: tuple[str, ...] = ()
     released: tuple[Mechanism, ...] = ()
     part: str = ""
     capacity: bool = False
@@ -170,6 +172,13 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
     def schema_digest(self) -> str | None:
         """The digest of the schema that records are mapped by; None where the plan has none."""
         return None if self.schema is None else Schema.from_json(self.schema).digest
+
+    @property
+    def origin(self) -> Origin:
+        """What the releases rest on: what the plan says, and what this process derives from the plan's schema, or its
+        draft, and from the schemas of the models that it asks about."""
+        found = origin_of(self.bounds, self.rests_on) | self.source.origin
+        return found if self.mapped_by is None else found | self.mapped_by.origin
 
     @property
     def mapped_by(self) -> Schema | None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import get_args
 
-from dpmpc.aggregation.plan.asked import Asked, Bounds
+from dpmpc.aggregation.plan.asked import Asked
 from dpmpc.aggregation.plan.one_line import is_one_line, one_line
 from dpmpc.aggregation.plan.owner_bounds import check_owners_possible
 from dpmpc.errors import UsageError
@@ -15,6 +15,7 @@ from dpmpc.mpc.transport.channels import MOST_RELEASES
 from dpmpc.privacy.checks import check_count
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.sensitivity import Weights
+from dpmpc.records.origins import ELEMENTS, Bounds, in_order
 from dpmpc.records.schema import Schema
 
 _PART = re.compile(r"(record|person):[0-9a-f]{16}/[A-Za-z_]\w*")
@@ -53,6 +54,9 @@ def check_plan(plan: Asked) -> None:
     ):
         if value not in allowed:
             raise UsageError(f"a plan's {name} is one of {', '.join(map(str, allowed))}; got {value!r}; plan again")
+    if not set(plan.rests_on) <= set(ELEMENTS) or tuple(plan.rests_on) != in_order(plan.rests_on):
+        known = ", ".join(ELEMENTS)
+        raise UsageError(f"what a plan's promise rests on is of {known}; got {plan.rests_on!r}; plan again")
     if not isinstance(plan.part, str) or (plan.part and not _PART.fullmatch(plan.part)):
         raise UsageError(f"a plan's part is one of an assignment's, or empty; got {plan.part!r}; plan again")
     if not isinstance(plan.stage_of, str) or not re.fullmatch("([0-9a-f]{64})?", plan.stage_of):

@@ -19,17 +19,13 @@ from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.guarantee import failure_factor
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.records.origins import assumption
 
 _ROUNDED = 1 + 1e-9  # what the arithmetic of an accounting may be off by
 _COMPARED = 60  # sums of an owner that a check of norms compares, about
 _DEARER = 1.1  # times the noise: what a choice may cost without a word
 _BITS = 180  # random bits of a sample of noise that is shared as numbers, about
 
-FIXED_BEFORE = (
-    "ranges, categories, classes, kinds and names of columns had been fixed without the records (they were read off "
-    "them)"
-)
-CLASSES_PUBLIC = "the list of classes is public (it was read off the records)"
 
 
 @dataclass(frozen=True)
@@ -75,11 +71,6 @@ def neighbours_of(plan: Plan) -> str:
     return plan.source.unit_said(plan.neighbours, said)
 
 
-def reads_classes(plan: Plan) -> bool:
-    """Whether the classes of the target were read off records: that two of them at least have each class keeps one
-    record from changing the list, but not from ending the run, nor several records from either."""
-    return plan.mapped_by is not None and plan.mapped_by.classes_read
-
 
 def covers(plan: Plan, neighbours: str) -> bool:
     """Whether the plan's promise is one for these neighbours too.
@@ -108,10 +99,8 @@ def promise_of(plan: Plan, releases: int | None = None) -> Promise:
     if not mechanism.scale:
         return Promise(math.inf, 1.0, math.inf, neighbours)
     assumptions = []
-    if plan.bounds == "data":
-        assumptions.append(FIXED_BEFORE)
-    elif reads_classes(plan):
-        assumptions.append(CLASSES_PUBLIC)
+    if text := assumption(plan.origin.read):
+        assumptions.append(text)
     if not mechanism.discrete:  # its law is close to the exact one, but what is proved of it adds up to too much
         gap = plan.releases * plan.dimension * mechanism.tv
         assumptions.append(
@@ -169,6 +158,7 @@ def privacy_section(plan: Plan) -> dict[str, Any]:
         "masks_of_openings_bits": None if not derived.hiding else -math.log2(derived.hiding),
         "sampler_certificate": derived.certificate,
         "bounds": plan.bounds,
+        "read_off_records": list(plan.origin.read),
     }
     if not derived.mechanism.scale:
         section["warning"] = "no noise was added: this run has no privacy guarantee"
@@ -211,7 +201,7 @@ def warnings_of(plan: Plan) -> list[str]:
             f"the guarantee assumes that {plan.sampler} draws from the exact law, which is not proved; sampler "
             "discrete needs no such assumption"
         )
-    if plan.bounds == "data":
+    if "ranges" in plan.origin.read:
         found.append(
             "scaling bounds were read from the records and are not covered by the guarantee; give public ones: put "
             'what is known without the records into the schema and set its bounds = "public", or name a file of bounds'

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from dpmpc.aggregation.plan.derive import spent_before
-from dpmpc.aggregation.plan.guarantee import covers, ideal, reads_classes, units_of
+from dpmpc.aggregation.plan.guarantee import covers, ideal, units_of
 from dpmpc.aggregation.plan.of_vectors import VectorSettings
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
@@ -282,8 +282,7 @@ class Limits:
             )
         for void, why in (
             (not plan.derived.sampler.discrete, f"{plan.sampler} has no proved law"),
-            (plan.bounds == "data", "its schema was read off records"),
-            (reads_classes(plan), "its classes were read off records"),
+            (bool(plan.origin.read), f"of what it rests on was read off records: {', '.join(plan.origin.read)}"),
             (plan.touched < plan.owners and plan.persons is not None, "it counts a person at some owners only"),
         ):
             if void and not self.assumptions:

@@ -32,7 +32,8 @@ from dpmpc.records.schema import Schema
 from dpmpc.settings import declared, keywords
 
 VERSION = 9
-_UNSAID = {"names": None, "stage_of": ""}  # fields that a plan is written without where they say nothing
+# fields that a plan is written without where they say nothing
+_UNSAID: dict[str, Any] = {"names": None, "stage_of": "", "rests_on": []}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,6 +55,7 @@ def stage_plan(plan: P, stage: Stage, source: Source | None = None) -> P:
         source=sent,
         weights="size",
         names=plan.names,
+        rests_on=plan.origin.read,
         part=_part_of(plan.part, stage.part),
         capacity=plan.capacity,
         released=plan.before[: stage.shared] if stage.shared else (),

@@ -1,0 +1,120 @@
+"""What a promise rests on is joined along all that follows, derived by each process, and refused by limits."""
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpmpc
+from dpmpc.aggregation.plan.guarantee import promise_of
+from dpmpc.aggregation.plan.limits import Limits
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.errors import UsageError
+from dpmpc.estimators import PrivateLogisticRegression
+from dpmpc.records.origins import ELEMENTS, SCHEMA, Origin, assumption, origin_of
+from dpmpc.records.schema import Labels, Numeric, Schema
+
+pytestmark = pytest.mark.usefixtures("small_tables")
+N = 400
+COLUMNS = (Numeric("a", 0.0, 10.0), Numeric("b", 0.0, 1.0))
+# bounds, what else was read off records -> what a promise must say
+ORIGINS: dict[str, tuple[Any, tuple[Any, ...], tuple[str, ...]]] = {
+    "public": ("public", (), ()),
+    "a survey": ("survey", (), ()),
+    "a survey, classes read": ("survey", ("classes",), ("classes",)),
+    "a survey of ranges that were read": ("survey", SCHEMA, SCHEMA),
+    "read": ("data", (), SCHEMA),
+    "public, digits read": ("public", ("digits",), ("digits",)),
+}
+
+
+def schema_of(name: str) -> Schema:
+    bounds, rests_on, _ = ORIGINS[name]
+    return Schema(COLUMNS, Labels("y", ("yes",), ("no",)), bounds=bounds, rests_on=rests_on)
+
+
+def frame() -> pd.DataFrame:
+    k = np.arange(N)
+    y, site = np.where(k % 3, "yes", "no"), np.where(k % 2, "u", "v")
+    return pd.DataFrame({"a": k % 11, "b": k % 7 / 7, "y": y, "site": site})
+
+
+def test_origins_are_a_join() -> None:
+    every = [Origin(b, r) for b, (r) in itertools.product(("public", "survey", "data"), ((), ("classes",), SCHEMA))]
+    for one, other, third in itertools.product(every, repeat=3):
+        assert one | other == other | one and (one | other) | third == one | (other | third) and one | one == one
+        assert set((one | other).read) == {*one.read, *other.read}
+    assert origin_of("data").read == SCHEMA
+    with pytest.raises(ValueError, match="got 'taste'"):
+        origin_of("public", ("taste",))
+
+
+def test_every_element_has_words_of_its_own() -> None:
+    said = [assumption((each,)) for each in ELEMENTS]
+    assert all(said) and len(set(said)) == len(said) and assumption(()) == ""
+
+
+def plans_of(way: str, schema: Schema, folder: Path) -> list[Plan]:
+    """The plans that a command makes of a schema."""
+    path = folder / "schema.json"
+    schema.write(path)
+    asked: dict[str, Any] = {"epsilon": 20.0, "delta": 1e-5, "engine": "clear", "data_id": f"{way} {folder.name}"}
+    out = folder / "out"
+    if way.startswith("train"):
+        more = {"train": {"preprocessing": "records", "evaluate": False},
+                "train, survey": {"preprocessing": "survey", "evaluate": False},
+                "train, figures": {"preprocessing": "records", "figures": "inside"}}[way]  # fmt: skip
+        dpmpc.train(out, records=frame(), schema=str(path), owners_column="site", iterations=2, **asked, **more)
+    elif way == "stats":
+        return [dpmpc.stats(frame(), ["mean(a)"], owners="site", schema=path, out=out, **asked).plan]
+    elif way.startswith("synth"):
+        cells = {"cells": 4} if way == "synth, cells" else {}
+        dpmpc.synth(frame(), owners="site", schema=path, out=out, hopeless="allow", **cells, **asked)
+    else:
+        X, y = frame()[["a", "b"]], frame()["y"]
+        pre = {"estimator": "records", "estimator, survey": "survey"}[way]
+        model = PrivateLogisticRegression(schema=str(path), iterations=2, preprocessing=pre, ledgers=str(out), **asked)
+        model.fit(X, y, owners=frame()["site"])
+        assert model.guarantee_.assumptions == (() if not (text := assumption(schema.origin.read)) else (text,))
+    return [Plan.read(each) for each in sorted(out.rglob("plan.json"))]
+
+
+WAYS = ("train", "train, survey", "train, figures", "stats", "synth", "synth, cells", "estimator", "estimator, survey")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("origin", ORIGINS)
+@pytest.mark.parametrize("way", WAYS)
+def test_all_that_follows_rests_on_what_its_schema_does(way: str, origin: str, tmp_path: Path) -> None:
+    read = ORIGINS[origin][2]
+    plans = plans_of(way, schema_of(origin), tmp_path)
+    assert plans or way.startswith("estimator")  # which keep their plan to themselves
+    for plan in plans:
+        assert set(plan.origin.read) >= set(read), plan.source.KIND
+        assert all(text in str(promise_of(plan)) for text in [assumption(read)] if set(plan.origin.read) == set(read))
+        assert Plan.from_text(plan.to_text()).origin == plan.origin
+        if read:
+            assert str(promise_of(plan)).startswith("if ")
+            with pytest.raises(UsageError, match="must hold without an if"):
+                Limits(epsilon=1000.0, delta=1e-3)._check_promise(plan)
+
+
+def test_a_plan_cannot_leave_out_what_its_schema_rests_on() -> None:
+    """A process derives it from the schema in the plan: whoever writes the plan may add, not take away."""
+    from dpmpc.runs.planning import facts_of_schema, plan_of
+    from dpmpc.runs.request import Request
+
+    schema = schema_of("a survey, classes read")
+    facts = facts_of_schema("d", schema, (200, 200))
+    request = Request(records="d", target="y", task="logistic", owner_sizes=(200, 200), epsilon=1.0, delta=1e-5)
+    plan = plan_of(request, facts)
+    assert plan.origin.read == ("classes",) and replace(plan, rests_on=()).origin.read == ("classes",)
+    assert replace(plan, rests_on=("digits",)).origin.read == ("classes", "digits")
+    with pytest.raises(UsageError, match="rests on"):
+        replace(plan, rests_on=("taste",))
+    assert msgspec.structs.replace(schema, rests_on=("lists", "ranges")).rests_on == ("ranges", "lists")
