@@ -179,7 +179,7 @@ def _with_dates(table: Table, names: Sequence[str], texts: Sequence[str], touche
         parts += [f"count(*) FILTER (WHERE {dates})", f"count(*) FILTER (WHERE NOT {there})"]
     counts = table.one(*parts) if parts else ()
     for name, dates, there in zip(texts, counts[::2], counts[1::2], strict=True):
-        mostly = decided(2 * dates - there, 0, 2 * touched)
+        mostly = decided(2 * dates - there, 2 * touched, 2 * touched)
         if mostly is None:
             raise RecordError(
                 f"a column holds dates or none; of '{name}' {dates} of {there} values are dates; correct it, or leave "
@@ -218,7 +218,7 @@ def decimals_of(
                 f"about so many, {there}; state <<digits>> of it"
             )
         for places, finer_than in enumerate(finer_ones if enough else ()):
-            do = decided(there - _FEW * finer_than, 0, sure)
+            do = decided(there - _FEW * finer_than, sure, sure)
             if do is None:
                 raise RecordError(
                     f"all but a twentieth of a column's numbers have so many decimals, or a finer spelling is stated; "
