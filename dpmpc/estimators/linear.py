@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from dpmpc.errors import UsageError, sayable
+from dpmpc.errors import UsageError, public_text, sayable
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError, as_value_errors
 from dpmpc.estimators.fitting import Fitted, Given, fit_records
 from dpmpc.estimators.frames import (
@@ -176,7 +176,7 @@ class PrivateLinear(BaseEstimator):
         try:
             return Additive.of(self.schema_, self._theta, self.class_weights_)
         except UsageError as error:
-            raise AttributeError(str(error)) from None
+            raise AttributeError(public_text(error)) from None
 
     def plot(self, path: Path | str) -> Path:
         """Writes a page with a picture of each curve. Errors: EstimatorError for a basis that is not additive."""

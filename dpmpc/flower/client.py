@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.owner.encoding import as_blocks, encode
 from dpmpc.aggregation.owner.standing import Standing
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
@@ -28,7 +28,7 @@ from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import TOKEN_BYTES
-from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.errors import DpmpcError, UsageError, owner_text
 from dpmpc.flower.client_ledger import spending
 from dpmpc.flower.heads import check_names, names_of
 from dpmpc.flower.prepared import Prepared
@@ -201,7 +201,8 @@ class Sealer:
         except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever it is, no reply may tell of it)
             LOG.error(
                 "release %d is spent, and zeros are sealed as owner %d: no vector was had: %s: %s",
-                asked.purpose.release, asked.purpose.owner, type(error).__name__, error,
+                asked.purpose.release, asked.purpose.owner, type(error).__name__,
+                owner_text(error) if isinstance(error, DpmpcError) else error,
             )  # fmt: skip
             return self._encoded(np.zeros(self._prepared.model_dimension), asked)
 
@@ -212,7 +213,7 @@ class Sealer:
 
     def _digests(self) -> list[bytes]:
         """Of the lines of this client's account for the plan's data."""
-        account = account_of(self._prepared.plan, self._account, callers=True)
+        account = Books.kept(self._account).account(self._prepared.plan)
         assert account is not None
         return account.digests(self._prepared.plan.data_id)
 

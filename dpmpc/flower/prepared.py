@@ -115,6 +115,7 @@ def prepare(
     owners: int,
     dimension: int,
     clip: float,
+    run_id: str | None = None,
     **settings: Unpack[PlanKeywords],
 ) -> Prepared:
     """Writes the plan of a Flower run and the parties' keys into `folder`: flower.json, which is public and goes with
@@ -132,7 +133,7 @@ def prepare(
         )
     if settings.get("min_owners") is None:
         settings["min_owners"] = max(1, owners // 2)
-    plan = Plan.create(owners=owners, dimension=dimension, clip=clip, **settings)
+    plan = Plan.create(owners=owners, dimension=dimension, clip=clip, run_id=run_id, **settings)
     return written(plan, folder)
 
 

@@ -17,10 +17,10 @@ from dpmpc.aggregation.plan.stages import after_first
 from dpmpc.errors import DpmpcError, PeerError, UsageError, owner_text
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.records.origins import PUBLIC
+from dpmpc.run.resume import opened_anywhere
 from dpmpc.runs import start as starting
 from dpmpc.runs.job import WHOLE
 from dpmpc.runs.placement import Placement
-from dpmpc.runs.resume import opened_anywhere
 from dpmpc.runs.stages import MINE, SETTLED, check_behind, run_before
 from dpmpc.runs.start import take_part
 from dpmpc.runs.synth_plan import plan_of_synthesis

@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
-from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, NAMELESS
+from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder
@@ -109,5 +109,5 @@ def meets(plan: Plan, owners: tuple[int, int], addresses: Iterable[Endpoint], ac
     first, end = owners
     if end != first + 1 or plan.owners == 1 or all(is_loopback(each.host) for each in addresses):
         return
-    named = account.folder != process_folder() if plan.data_id in NAMELESS else True
+    named = plan.named or account.folder != process_folder()
     Standing(account.folder if named else account_folder(), plan.digest(FIRST_ATTEMPT)).keep(first)
