@@ -16,7 +16,7 @@ def command(file: Path, out: Path | None) -> None:
     from dpmpc.aggregation.plan.guarantee import warnings_of
     from dpmpc.aggregation.plan.shown import taking_part
     from dpmpc.aggregation.plan.stages import noise_of
-    from dpmpc.runs.before_release import forecast_of
+    from dpmpc.run.forecast import forecast_of
     from dpmpc.runs.consortium import read_consortium
 
     consortium = read_consortium(file)

@@ -81,6 +81,12 @@ def write_file(path: Path, content: str | bytes, *, public: bool = False) -> Non
         beside.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
+def sweep_halves(folder: Path) -> None:
+    """Removes what `replaced` left in a folder, and in those below it, where its process was killed."""
+    for beside in folder.rglob("*.tmp"):
+        beside.unlink(missing_ok=True)
+
+
 def carried_on(run: Path) -> str:
     """What carries on a run that left this folder and is not finished."""
     if any(run.glob("*plan*.json")) and not (run / "request.json").is_file():

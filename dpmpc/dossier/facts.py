@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.check_figures import security_section
 from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
@@ -251,7 +251,7 @@ def _account(run: Path, plan: Plan) -> Account | None:
     if request_path(run).is_file():
         request = Request.from_json(loads(request_path(run).read_text(encoding="utf-8")))
         told, callers = request.account, request.source is not None
-    return account_of(plan, told, callers=callers)
+    return Books.kept(told, callers=callers).account(plan)
 
 
 def _budget(run: Path, plan: Plan, folder: Path, runs: Sequence[str]) -> Budget | None:

@@ -6,23 +6,20 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from dpmpc.aggregation.owner.accounts import Books, Choose, account_of
-from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.owner.accounts import Books
+from dpmpc.aggregation.owner.aggregator import Release
+from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.owner.local_parties import work_out
-from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
-from dpmpc.aggregation.plan.guarantee import Promise
+from dpmpc.aggregation.plan.guarantee import Promise, promise_of, report_of
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.spending import entry_of, held_against, stages_of
 from dpmpc.aggregation.wire.frames import rows_of_block
-from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.errors import UsageError, spelt
 from dpmpc.estimators.errors import spelling
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
@@ -38,19 +35,19 @@ from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
 from dpmpc.learning.survey_columns import ANY, SURVEY
 from dpmpc.learning.task import modelled
-from dpmpc.privacy.budget import Budget
-from dpmpc.privacy.composition import Spent, parse_budget
+from dpmpc.privacy.composition import Spent
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.law import law_for
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.records.derive import check_spelled, check_useful, spelled_otherwise
 from dpmpc.records.loading import NOTHING_STOOD_OUT, OFF_THE_RECORDS, opened
 from dpmpc.records.mapping import zeroed
 from dpmpc.records.origins import Element
 from dpmpc.records.ownership import Partition, shares
 from dpmpc.records.schema import Labels, Range, Schema, Surveyed, Target
-from dpmpc.runs.before_release import budget_below, check_budget
+from dpmpc.run.engine import Ended, Made, run
+from dpmpc.run.reserve import Reserve, budget_alone, budget_below
+from dpmpc.run.seat import Seat
 from dpmpc.runs.planning import facts_of_schema, foretold, plan_of, settled
 from dpmpc.runs.request import Request
 from dpmpc.runs.surveying import Asking, draft_of, release, wanted
@@ -147,10 +144,10 @@ def fit_records(estimator: Any, given: Given) -> Fitted:
     Errors: as `plan_of`; a budget that does not suffice; PeerError.
     """
     request = request_for(estimator, given)
-    with _folder(estimator, str(request.run_id)) as (out, books), contextlib.ExitStack() as survey:
-        schema, before, request = _preprocessing(estimator, request, given, out, books, survey)
+    with _folder(estimator, str(request.run_id)) as (seat, reserve), contextlib.ExitStack() as survey:
+        schema, before, request = _preprocessing(estimator, request, given, seat, reserve, survey)
         features = rows(schema, given.columns, spelling=estimator.spelling or PLAIN)
-        fitted = _learned(request, schema, before, features, given, out, books, survey)
+        fitted = _learned(request, schema, before, features, given, seat, reserve, survey)
     fits, total = spent_on(estimator.account, fitted.plan)
     warn(fits, total, fitted.plan)
     return replace(fitted, spent=total, columns=_accounted(given, fitted.schema))
@@ -165,28 +162,8 @@ def _accounted(given: Given, schema: Schema) -> dict[str, dict[str, Any]]:
     return {"used": used, "left_out": {name: why for name in given.columns if name not in used}}
 
 
-@dataclass(frozen=True)
-class _Books:
-    """Where a fit counts: the budget that it is held against, and the choice of its account."""
-
-    budget: Budget | None
-    account: Choose
-    whole: WholeRun
-
-    def check(self, out: Path, plan: Plan, *before: Plan) -> None:
-        """Errors: the plan does not fit into the budget after `before`. Where there is such a stage, what it is and all
-        that follows it are reserved from now on."""
-        account = self.account(plan)
-        budget = held_against(self.budget, account)
-        if budget is not None:
-            spent = tuple(entry_of(each, FIRST_ATTEMPT, 0) for each in before)
-            check_budget(plan, FIRST_ATTEMPT, budget, ledger_path(out, 0), spent)
-        if before or self.whole.held:
-            self.whole.keep(stages_of([*before, plan]), budget, account)
-
-
 def _preprocessing(
-    estimator: Any, request: Request, given: Given, out: Path, books: _Books, until: contextlib.ExitStack
+    estimator: Any, request: Request, given: Given, seat: Seat, reserve: Reserve, until: contextlib.ExitStack
 ) -> tuple[Schema, tuple[Mechanism, ...], Request]:
     """The schema of the records, what finding it has released, and the request with the weights of classes. `until`:
     its parties are gone at the end of this stack."""
@@ -200,7 +177,7 @@ def _preprocessing(
             named = np.array(names_of(given.target), dtype=object)[code]
             named[np.isnan(given.y)] = None
             table = {**table, given.target.name: named}
-        with opened(table, folder=out, spelling=estimator.spelling or PLAIN) as (records, _):
+        with opened(table, folder=seat.out, spelling=estimator.spelling or PLAIN) as (records, _):
             _look(records, estimator)
             if estimator.schema is not None:
                 draft = modelled(given.read_off(), given.task)
@@ -212,13 +189,9 @@ def _preprocessing(
             asking = Asking(records, draft, given.groups, given.sizes)
 
             def check(survey: Plan, training: Plan) -> None:
-                books.check(out, training, survey)
+                reserve.keep(training, [survey])
 
-            folder = out / SURVEY
-            found = release(
-                request, asking, folder, check=check, budget=books.budget, account=books.account, tell=expect,
-                until=until,
-            )  # fmt: skip
+            found = release(request, asking, seat.inside(SURVEY), check, expect, until)
     schema = modelled(given.read_off().on(request.basis), given.task) if found is None else found[1]
     if found is not None and not given.robust:
         schema = msgspec.structs.replace(schema, bounds="data")
@@ -260,8 +233,8 @@ def _learned(
     before: tuple[Mechanism, ...],
     X: Floats,
     given: Given,
-    out: Path,
-    books: _Books,
+    seat: Seat,
+    reserve: Reserve,
     survey: contextlib.ExitStack,
 ) -> Fitted:
     """`survey`: the end of what came before."""
@@ -273,40 +246,52 @@ def _learned(
     for text in () if before else foretold(plan, advice):  # those of a survey were told before it
         expect(text)
     survey.close()
-    books.check(out, plan)
+    reserve.keep(plan)
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
     learner = Learner(plan.learning, plan.releases, records, sizes, noise)
-    with Aggregator.of_plan(plan, Here(out=out), books=Books(books.budget, books.account)) as aggregator:
-        for _ in range(plan.releases):
-            learner.apply(aggregator.mean(learner.vectors(rows_of_block(plan.dimension))))
-        promise, report = aggregator.guarantee, aggregator.report()
+    ended = run(plan, _Fit(plan, learner), seat)
+    assert seat.out is not None
+    entries, report = ledger_of(seat.out), report_of(plan, None, plan.releases, list(ended.lost))
     return Fitted(
-        schema, learner.model, promise, ledger_of(out), report, learner.iteration, plan, plan.learning.weights
+        schema, learner.model, promise_of(plan), entries, report, learner.iteration, plan, plan.learning.weights
     )
 
 
+@dataclass(frozen=True)
+class _Fit:
+    """The owners of a fit (`run.engine.Sends`)."""
+
+    plan: Plan
+    learner: Learner
+    doing: str = "fitting"
+
+    def vectors(self) -> Iterator[Floats]:
+        return self.learner.vectors(rows_of_block(self.plan.dimension))
+
+    def takes(self, release: Release, made: Made | None) -> None:
+        self.learner.apply(decode(self.plan, release.total, release.present))
+
+    def keeps(self, ended: Ended) -> None:
+        """The model is in memory alone."""
+
+
 @contextlib.contextmanager
-def _folder(estimator: Any, run_id: str) -> Iterator[tuple[Path, _Books]]:
-    """Where the fit writes, a new folder below `ledgers` or one that is removed afterwards, and where it counts."""
+def _folder(estimator: Any, run_id: str) -> Iterator[tuple[Seat, Reserve]]:
+    """Where the fit is, in a new folder below `ledgers` or one that is removed afterwards, and what it reserves."""
     keeps = estimator.ledgers is not None
     own = None if estimator.account is None else said_path(estimator.account, "account")
-    choose = partial(account_of, said=own, keeps=keeps, callers=True)
     if not keeps:
-        limit = None if estimator.budget is None else Budget(*parse_budget(estimator.budget))
-        with tempfile.TemporaryDirectory(prefix="dpmpc-") as folder, _whole(Path(folder)) as whole:
-            yield Path(folder), _Books(limit, choose, whole)
+        with tempfile.TemporaryDirectory(prefix="dpmpc-") as folder:
+            books = Books.kept(own, budget_alone(estimator.budget), keeps=False)
+            with Reserve(books, Path(folder)) as reserve:
+                yield Seat(Here(out=Path(folder)), books), reserve
         return
     out = said_path(estimator.ledgers, "ledgers").resolve() / run_id
-    budget = budget_below(estimator.budget, estimator.ledgers, out)
+    books = Books.kept(own, budget_below(estimator.budget, estimator.ledgers, out))
     make_folder(out, _LEDGERS, "name another with <<ledgers>>", private=True, new=True)
     try:
-        with _whole(out) as whole:
-            yield out, _Books(budget, choose, whole)
+        with Reserve(books, out) as reserve:
+            yield Seat(Here(out=out), books), reserve
     finally:
         with contextlib.suppress(OSError):  # it is not empty, as soon as anything was to be spent
             out.rmdir()
-
-
-def _whole(out: Path) -> WholeRun:
-    """The reservation of a fit's survey and what follows it."""
-    return WholeRun(path_of(out), "stages")

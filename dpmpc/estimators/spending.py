@@ -7,7 +7,7 @@ its `data_id`, and from the second on a warning says what all of them come to.
 import warnings
 from pathlib import Path
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import spelt
 from dpmpc.estimators.errors import spelling
@@ -22,7 +22,7 @@ class PrivacyWarning(UserWarning):
 
 def spent_on(account: str | None, plan: Plan) -> tuple[int, Spent]:
     """(how many fits and other runs on the plan's data its account knows, what they have spent)."""
-    chosen = account_of(plan, account, callers=True)
+    chosen = Books.kept(account).account(plan)
     assert chosen is not None
     entries = [entry for entry in seen(chosen, None, [plan.data_id]).everything if plan.data_id in entry.data]
     return len({run_of(entry.run) for entry in entries}), spent(entries, plan.data_id, None, plan.neighbours)

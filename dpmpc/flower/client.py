@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.owner.encoding import as_blocks, encode
 from dpmpc.aggregation.owner.standing import Standing
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
@@ -213,7 +213,7 @@ class Sealer:
 
     def _digests(self) -> list[bytes]:
         """Of the lines of this client's account for the plan's data."""
-        account = account_of(self._prepared.plan, self._account, callers=True)
+        account = Books.kept(self._account).account(self._prepared.plan)
         assert account is not None
         return account.digests(self._prepared.plan.data_id)
 

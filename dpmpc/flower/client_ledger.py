@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.limits import Limits
@@ -45,7 +45,7 @@ def spending(
     on disk when it returns. To be entered by one process at a time. Errors: UsageError for a release that has another
     line, a budget that is passed, an account that cannot be written."""
     plan = prepared.plan
-    counts = account_of(plan, account, callers=True)
+    counts = Books.kept(account).account(plan)
     assert counts is not None
     path, token = clients_ledger(counts.folder, prepared.digest), purpose.token.hex()
     attempt = Attempt(0, purpose.release)

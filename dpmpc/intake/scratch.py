@@ -48,13 +48,14 @@ def in_scratch(path: Path) -> bool:
     return any(part.startswith(_PREFIX) for part in path.parts[:-1])
 
 
-def sweep(base: Path) -> int:
-    """Removes the folders that crashed processes of this user left in `base`; returns how many."""
+def sweep(base: Path, fresh: float = _FRESH_S) -> int:
+    """Removes the folders that crashed processes of this user left in `base`; returns how many. `fresh`: the age in
+    seconds below which one may not be locked yet; 0 where nobody else works in `base`."""
     removed = 0
     for folder in base.glob(f"{_PREFIX}*"):
         try:
             status = folder.stat()
-            if status.st_uid != os.getuid() or time.time() - status.st_mtime < _FRESH_S:
+            if status.st_uid != os.getuid() or time.time() - status.st_mtime < fresh:
                 continue
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except OSError:  # gone, or not ours

@@ -75,8 +75,8 @@ class Status:
         self._write()
 
     def notes(self, event: str, **fields: Any) -> bool:
-        """Notes an event, and returns whether it is for others too: `connections`, `begin` and `release` are not. A
-        `phase` among its fields is the process's phase from then on."""
+        """Notes an event, and returns whether it is for others too: `connections`, `begin`, `ready` and
+        `release` are not. A `phase` among its fields is the process's phase from then on."""
         if event == "release":
             self._release(fields["done"])
             return False
@@ -88,7 +88,7 @@ class Status:
             self.state.releases = fields.get("releases", self.state.releases)
             self.state.run = fields.get("run", self.state.run)
         self._write()
-        return event not in ("connections", "begin")
+        return event not in ("connections", "begin", "ready")
 
     def says(self, text: str) -> None:
         """Keeps the last line of the log above debugging; of a process that is left out, why it is."""

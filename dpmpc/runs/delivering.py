@@ -25,12 +25,13 @@ from dpmpc.learning.model import with_figures
 from dpmpc.learning.source import Opening, Source, Sum
 from dpmpc.outcome import Outcome
 from dpmpc.processes.provenance import software
+from dpmpc.run.once import OPENED
+from dpmpc.run.resume import opened_anywhere, presence_anywhere
 from dpmpc.runs.evaluating import section
 from dpmpc.runs.figure_lines import FIGURES
 from dpmpc.runs.job import WHOLE
 from dpmpc.runs.report import add_figures, read_report, write_report
-from dpmpc.runs.resume import opened_anywhere, presence_anywhere
-from dpmpc.runs.stages import MINE, OPENED, PRESENT
+from dpmpc.runs.stages import MINE, PRESENT
 from dpmpc.runs.stats import reopened
 from dpmpc.runs.surveyed_away import draft_in
 from dpmpc.show.files import write_outcome

@@ -10,39 +10,40 @@ inside.
 """
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.owner.accounts import Books, account_of
-from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.guarantee import promise_of
-from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.stages import stage_plan
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.folders import OUT, make_folder, replaced, said_path
+from dpmpc.folders import said_path
 from dpmpc.intake.files import files_digest
 from dpmpc.intake.scratch import in_scratch
-from dpmpc.intake.table import Ints, Table
+from dpmpc.intake.table import Floats, Ints, Table
 from dpmpc.lazy import dataclass
+from dpmpc.learning.source import Stage
 from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.privacy.account import Account, account_folder
 from dpmpc.privacy.assignment import Assignment
-from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 from dpmpc.records import Dataset, Schema
 from dpmpc.records.dataset import Rows, Split
 from dpmpc.records.persons import persons_of
+from dpmpc.run.once import once
+from dpmpc.run.seat import Seat
 from dpmpc.runs.forecast import cells_at, forecast, too_few, why_not
 from dpmpc.runs.parting import ids_of
 from dpmpc.runs.request import Request
+from dpmpc.statistics.columns import Columns, category
 from dpmpc.statistics.evaluated import figures_of, tables_of, totals
 from dpmpc.statistics.figures import Figures
 from dpmpc.statistics.held_out import EVALUATION, HELD_OUT, TRAINING
@@ -50,7 +51,6 @@ from dpmpc.statistics.tables import STEP, Tables
 
 FOLDER = EVALUATION
 SUFFIX = f"+{EVALUATION}"  # of the run's name
-OPENED = "opened.npy"
 _PLACES = "places in "  # how an assignment without ids is called, before the digest of the file
 TEST = 0.2
 
@@ -276,43 +276,34 @@ def plan_evaluation(request: Request, training: Plan, schema: Schema, theta: Any
     return Evaluation(plan, tables, sizes, cells)
 
 
-def evaluate(
-    request: Request, training: Plan, dataset: Dataset, theta: Any, out: Path, wait: float, budget: Budget | None = None
-) -> tuple[Figures, dict[str, Any]]:
-    """The figures of a model from its one release over the held-out records, and what report.json says of it. An
-    evaluation that was made before is read again; one that was cut short is not repeated.
+def evaluation_of(training: Plan) -> list[Plan]:
+    """A plan of the price of the evaluation after this one, if it has a part of the data for it: what is asked, of how
+    many records, has no part in the price."""
+    if not training.part or not training.delta:
+        return []
+    epsilon = epsilon_of_mu(mu_of_budget(training.epsilon, training.delta), training.delta)
+    asked = Tables.of(Columns((category("outcome", ("no", "yes")),)), ["table(outcome)"])
+    return [stage_plan(training, Stage(FOLDER, asked, epsilon, HELD_OUT))]
 
-    Errors: as of releases; UsageError for a budget that does not suffice, and for an evaluation that was cut short."""
-    folder = out / FOLDER
+
+def evaluate(
+    request: Request, training: Plan, dataset: Dataset, theta: Any, seat: Seat
+) -> tuple[Figures, dict[str, Any]]:
+    """The figures of a model from its one release over the held-out records, and what report.json says of it; `seat`:
+    where it is made, in a folder of its own. One that was made before is read again.
+
+    Errors: as of `once`; UsageError for a budget that does not suffice."""
     owner, sizes = held_sizes(request, dataset, training.owners)
     made = plan_evaluation(request, training, dataset.schema, theta, sizes)
-    noise, n = made.plan.derived.mechanism.scale * made.plan.grid.step, sum(sizes)
-    if (folder / OPENED).exists() and Plan.read(folder / "plan.json") == made.plan:
-        total = np.load(folder / OPENED, allow_pickle=False)
-    else:
-        if (folder / "plan.json").exists() or any(folder.glob("party_*.jsonl")):
-            raise UsageError(
-                f"an evaluation is made once within its budget; {folder} holds one that was cut short; the model "
-                "stands, its figures need a new run"
-            )
-        account = partial(account_of, said=request.account, callers=request.source is not None)
+
+    def means() -> Iterator[Floats]:
         test = dataset.test
-        vectors = totals(
-            dataset.schema, theta, None, np.asarray(test.X), test.y, owner, len(sizes), cells=made.cells
-        )
-        means = vectors * STEP / np.maximum(np.array(sizes, dtype=np.float64), 1.0)[:, None]
-        here, books = Here(out=folder, wait=wait), Books(budget, account)
-        with Aggregator.of_plan(made.plan, here, books=books) as aggregator:
-            release = aggregator.open(iter([means]))
-            aggregator.finish()
-        total = decode(made.plan, release.total) * n
-        make_folder(folder, OUT, private=True)
-        if not (folder / "plan.json").exists():
-            made.plan.write(folder / "plan.json")
-        with replaced(folder / OPENED) as beside, beside.open("wb") as file:
-            np.save(file, total)
-    figures = figures_of(made.tables, total / STEP, noise / STEP, sizes)
-    return figures, section(made.plan)
+        vectors = totals(dataset.schema, theta, None, np.asarray(test.X), test.y, owner, len(sizes), cells=made.cells)
+        yield vectors * STEP / np.maximum(np.array(sizes, dtype=np.float64), 1.0)[:, None]
+
+    last = once(made.plan, means, seat, "evaluating the model on held-out records").last
+    noise, total = made.plan.derived.mechanism.scale * made.plan.grid.step, decode(made.plan, last.total) * sum(sizes)
+    return figures_of(made.tables, total / STEP, noise / STEP, sizes), section(made.plan)
 
 
 def section(plan: Plan) -> dict[str, Any]:

@@ -31,19 +31,23 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
     another run and neither --overwrite nor --resume is given, or it cannot be written."""
     held = out.exists() and (not out.is_dir() or any(out.iterdir()))
     if resume:
-        if not (out / "plan.json").is_file():
+        if not request_path(out).is_file():
             raise UsageError(
-                f"<<resume>> needs a directory that an interrupted run left; {out} has no plan.json; start a new run "
-                "without <<resume>>, with <<overwrite>> where a survey was made there"
+                f"<<resume>> needs the request.json of a run that was started on one machine; {out} has none; start a "
+                "new run without <<resume>>; a process of several machines is started again with its own command"
             )
+        if (out / "report.json").exists():
+            raise UsageError(f"<<resume>> is for interrupted runs; {out} is finished; see its report.json")
         return
     if held and not overwrite and not _failed_early(out):
-        on = f", or carry on with <<resume={out}>>" if (out / "plan.json").is_file() else ""
+        unfinished = request_path(out).is_file() and not (out / "report.json").exists()
+        on = f", or carry on with <<resume={out}>>" if unfinished else ""
         raise UsageError(
             f"<<out>> must be a new or empty directory; {out} is not; name another, or add <<overwrite>>{on}"
         )
     if held:
-        if not out.is_dir() or (not (out / "plan.json").exists() and not (out / "owners.log").exists()):
+        known = (request_path(out), out / "plan.json", out / "owners.log")
+        if not out.is_dir() or not any(path.exists() for path in known):
             raise UsageError(
                 f"<<overwrite>> replaces an earlier run; {out} does not look like one; name another directory"
             )

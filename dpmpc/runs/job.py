@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from dpmpc.aggregation.owner.accounts import Books
+from dpmpc.aggregation.owner.company import Started
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.grid import Ints
@@ -12,12 +14,27 @@ from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.privacy.budget import Budget
+from dpmpc.processes.worker import Log
+from dpmpc.run.reserve import budget_below
+from dpmpc.run.seat import Seat
 from dpmpc.runs.request import Request
 
-OPENED = "owners.opened.bin"
 SAID = "opened.json"  # what the source of a plan says of the sum, where it is no training and no question
 OWN_LEDGER = "ledger_owners.jsonl"
 WHOLE = "stage.whole.json"  # in a stage's folder: the plan that it is a stage of
+
+
+Emit = Callable[..., None]
+
+
+def says(log: Log, emit: Emit) -> Log:
+    """Says a line in the log, and to who is there."""
+
+    def say(text: str) -> None:
+        log(text)
+        emit("stage", text=text)
+
+    return say
 
 
 @dataclass(frozen=True)
@@ -70,6 +87,15 @@ class OwnersJob:
     begins: bool = False
 
     @property
+    def books(self) -> Books:
+        """Where this process's releases count. With parties elsewhere the budget is this process's own; else it is over
+        the ledgers below the folder of the run's directory, unless another is named."""
+        request = self.request
+        if self.addresses is not None:
+            return request.books(self.budget)
+        return request.books(budget_below(request.budget, request.ledgers, self.out))
+
+    @property
     def here(self) -> Here:
         """What this process says for itself."""
         index = None if self.addresses is None else "owners" if self.owner is None else f"owner{self.owner}"
@@ -81,4 +107,19 @@ class OwnersJob:
             base_port=self.base_port,
             tls=self.tls,
             index=index,
+        )
+
+    def seat(self, say: Callable[[str], None], parties: Started | None = None) -> Seat:
+        """Its seat in the run. Its own ledger, where parties are elsewhere: theirs are not at hand. A party of this
+        process keeps its own, and there is none of the owner's."""
+        alone = self.addresses is not None and self.party is None
+        return Seat(
+            self.here,
+            self.books,
+            parties,
+            self.addresses,
+            owners=None if self.owner is None else (self.owner, self.owner + 1),
+            own_ledger=self.out / OWN_LEDGER if alone else None,
+            called="" if self.owner is None else f"owner {self.owner}",
+            say=say,
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.fields import differing
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
@@ -23,7 +23,7 @@ from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.logs import speaking
-from dpmpc.runs.before_release import check_budget
+from dpmpc.run.reserve import check_budget
 from dpmpc.runs.consortium_file import file_spelling
 from dpmpc.runs.kit import LIMITS, Kit, read_kit
 from dpmpc.runs.named_records import looked_at, open_records
@@ -106,7 +106,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
             say(line)
         (where.limits or NO_LIMITS).check(plan)
         say("limits: this site takes part in such a plan")
-        if (account := account_of(plan, own.account, callers=request is not None)) is not None:
+        if (account := Books.kept(own.account, callers=request is not None).account(plan)) is not None:
             account.check()
             say(f"account: what is spent is counted in {account.folder}")
         if check_room(plan, where, account):

@@ -1,13 +1,18 @@
 """A whole run on this machine: the owners here, the parties as processes of their own."""
 
 import json
+import secrets
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from dpmpc.aggregation.party.resume import check_new
 from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import PeerError
-from dpmpc.folders import write_file
+from dpmpc.folders import sweep_halves, write_file
+from dpmpc.intake.scratch import sweep
+from dpmpc.learning.survey_columns import SURVEY
 from dpmpc.mpc.transport.heartbeat import STALL, WAIT
 from dpmpc.runs.folder import alone, prepare, request_path
 from dpmpc.runs.job import OwnersJob
@@ -40,6 +45,10 @@ def train(
         if overwrite and request.run_id is not None:
             check_new(sorted(out.glob("ledger_*.jsonl")), request.run_id)
         prepare(out, overwrite=overwrite, resume=resume)
+        sweep_halves(out)
+        sweep(out, fresh=0)
+        name = request.run_id or _begun(out) or secrets.token_hex(8)  # stays that of the run, whatever happens to it
+        request = replace(request, run_id=name)
         write_file(request_path(out), json.dumps(request.to_json()))
         job = OwnersJob(
             request,
@@ -55,7 +64,12 @@ def train(
         try:
             run_owners(job, out / "owners.log", progress)
         except PeerError as error:
-            way = "finished iterations are in history.csv, carry on with <<resume>>"
-            if not plan_path(out).exists():  # training had not begun, though a survey may be spent
-                way = "there is nothing to carry on with yet; start a new run, with <<overwrite>> or another <<out>>"
-            raise type(error)(f"{error.message}; {way}") from None
+            raise type(error)(f"{error.message}; what is finished is kept, carry on with <<resume>>") from None
+
+
+def _begun(out: Path) -> str | None:
+    """The name of the run that was begun in a folder, also where its request does not say it."""
+    for path in (plan_path(out), plan_path(out / SURVEY)):
+        if path.is_file():
+            return Plan.read(path).run_id.partition("+")[0]
+    return None

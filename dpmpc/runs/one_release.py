@@ -4,16 +4,16 @@ records in, one vector out; the opened sum, and the answers to every question, i
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from dpmpc.aggregation.owner.aggregator import Aggregator, Release
-from dpmpc.aggregation.plan.asked import AGREED, Presence, plan_path
+from dpmpc.aggregation.party.beside_owner import PartyHere
+from dpmpc.aggregation.plan.asked import Presence, plan_path
 from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost
-from dpmpc.aggregation.wire.transcript import Opened
-from dpmpc.errors import RecordError, SpentError, UsageError
+from dpmpc.errors import RecordError, UsageError
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import Table
@@ -23,9 +23,11 @@ from dpmpc.records.mapping import targets_of
 from dpmpc.records.ownership import fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.planned import OTHER_SIZES, other_sizes
-from dpmpc.runs.before_release import Emit, connected, forecast_of, own_ledger
+from dpmpc.run.engine import run
+from dpmpc.run.once import Once
+from dpmpc.run.resume import Since
 from dpmpc.runs.delivering import deliver
-from dpmpc.runs.job import OPENED, OwnersJob, StageJob
+from dpmpc.runs.job import Emit, OwnersJob, StageJob, says
 from dpmpc.runs.named_records import as_planned, fits_at_first
 from dpmpc.runs.own_records import own_records
 from dpmpc.runs.parting import rows_of
@@ -71,7 +73,6 @@ def run_once(job: OwnersJob, plan: Plan, log: Log, emit: Emit, text: str, keep: 
     they are known: before the parties hear that it is here, where they can be asked again."""
     for line in job.check(plan):
         log(line)
-    wait: list[Callable[[], object]] = []
     with contextlib.ExitStack() as outer:
         emit("stage", text="loading records", phase="loading records")
         vectors = _vectors(job, plan, outer, emit)
@@ -83,25 +84,13 @@ def run_once(job: OwnersJob, plan: Plan, log: Log, emit: Emit, text: str, keep: 
         plan.write(plan_path(job.out))
         emit("plan", releases=plan.releases, first=attempt.first_release)
         emit("begin", run=plan.run_id, releases=plan.releases, first=attempt.first_release)
-        kept = outer.enter_context(contextlib.closing(Opened(job.out / OPENED)))
-        ledger = own_ledger(job, plan, attempt, outer)
-        emit("stage", text="connecting", phase="connecting")
-        expected = forecast_of(plan, plan.releases, here=False)
-        with contextlib.ExitStack() as stack:
-            aggregator = connected(job, plan, attempt, None, stack, log, emit, ledger, wait)
-            emit("stage", text=f"making noise: {expected}" if expected else "meeting the others", phase="making noise")
-            aggregator.wait_for_noise()
-            emit("stage", text=text, phase="releasing")
-            release = _opened_before(plan, aggregator) or aggregator.open(vectors)
-            kept.append(release.number, release.total)
-            emit("release", done=1)
-            if attempt == AGREED:
-                keep(release.total, release.present, aggregator.costs())
-            costs = aggregator.finish()
-            for each in wait:
-                each()
-            if attempt != AGREED:
-                keep(release.total, release.present, costs)
+        seat = job.seat(says(log, emit))
+        if job.party is not None:
+            party = PartyHere(job.party, log, emit)
+            outer.callback(party.end)
+            seat = replace(seat, parties=party)
+        keeps = lambda ended: keep(ended.last.total, ended.last.present, ended.costs)  # noqa: E731
+        run(plan, Once(lambda: vectors, text, keeps), seat, Since(attempt), emit=emit)
 
 
 def _vectors(job: OwnersJob, plan: Plan, outer: contextlib.ExitStack, emit: Emit) -> Iterator[Floats]:
@@ -153,15 +142,3 @@ def _kept(plan: Plan, table: Table) -> Table:
 def _parted(job: OwnersJob, plan: Plan) -> Parted | None:
     """The parts that the records of a stage's plan are one of."""
     return None if job.stage is None or not plan.part else job.stage.whole.source.parted(plan.data_id)
-
-
-def _opened_before(plan: Plan, aggregator: Aggregator) -> Release | None:
-    """The release, where it was opened before this process came. Errors: it is spent, and nobody has it."""
-    for missed in aggregator.catch_up():
-        return missed
-    if aggregator.session.next >= plan.releases:
-        raise SpentError(
-            "a run goes on within its budget; its release is spent and was not opened; start a new run, with a budget "
-            "of its own"
-        )
-    return None

@@ -3,24 +3,25 @@
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
 from dpmpc.aggregation.owner.local_parties import work_out
+from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import number_of
 from dpmpc.intake.database import filtered_by
 from dpmpc.intake.table import some
+from dpmpc.learning.survey_columns import SURVEY
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.privacy.whole import WholeRun
 from dpmpc.processes.worker import Log
 from dpmpc.records import Dataset
 from dpmpc.records.loading import OpenTable
 from dpmpc.records.mapping import one_value
 from dpmpc.records.persons import kept, said_of
+from dpmpc.run.reserve import Reserve
+from dpmpc.run.resume import spent_anywhere
 from dpmpc.runs.adviser import Advice
-from dpmpc.runs.before_release import Emit, budget_of
-from dpmpc.runs.evaluating import all_of, training_part
-from dpmpc.runs.job import OwnersJob
+from dpmpc.runs.evaluating import all_of, evaluation_of, training_part
+from dpmpc.runs.job import Emit, OwnersJob
 from dpmpc.runs.named_records import (
     as_planned,
     check_shape,
@@ -35,11 +36,10 @@ from dpmpc.runs.parting import unplaced
 from dpmpc.runs.planning import expectation, facts_of, plan_of, settled
 from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.surveying import earlier, survey, wanted
-from dpmpc.runs.whole_run import keep_both
 
 
 def surveyed(
-    job: OwnersJob, emit: Emit, while_read: contextlib.ExitStack, whole: WholeRun
+    job: OwnersJob, emit: Emit, while_read: contextlib.ExitStack, reserve: Reserve
 ) -> tuple[OwnersJob, tuple[Mechanism, ...], OpenTable | None]:
     """The job with the schema of its survey, what that released, and the records as it has read them, open as long as
     `while_read`, at whose end its parties are gone too; the job as it was, if it has none."""
@@ -47,12 +47,17 @@ def surveyed(
     if job.addresses is not None or job.plan is not None or job.owner is not None or not wanted(request):
         return job, (), None
     found = earlier(request, job.out) if job.resume else None
-    if found is None and not job.resume:
+    if found is None and not plan_path(job.out).exists():
         request.require_owners()
         emit("stage", text="surveying the records")
         records = while_read.enter_context(open_records(request, job.out, request.kept))
-        check, tell = partial(keep_both, whole, job), lambda text: emit("stage", text=text)
-        found = survey(request, records, job.out, job.wait, check, budget_of(job), tell, while_read)
+        seat = job.seat(tell := lambda text: emit("stage", text=text)).inside(SURVEY)
+
+        def check(first: Plan, training: Plan) -> None:
+            spent = lambda plan: spent_anywhere(job.out / SURVEY, plan) if plan is first else 0  # noqa: E731
+            reserve.keep(training, [first], evaluation_of(training), spent)
+
+        found = survey(request, records, seat, check, tell, while_read)
     if found is None:
         while_read.close()
         return job, (), None

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import RecordError, UsageError, number_of
 from dpmpc.intake.files import files_digest
@@ -54,7 +53,7 @@ def rows_of(request: Request, whole: Plan, parted: Parted, label: str, owner: in
     if (table.n,) != planned:
         raise RecordError(other_sizes(planned, (table.n,)), OTHER_SIZES)
     known = _identified(request, whole, table)
-    account = account_of(whole, request.account, callers=request.source is not None)
+    account = request.books().account(whole)
     assert account is not None  # records of the caller's own count somewhere
     _, second = parted.assignment.names
     held = _drawn(_Place(account, whole.data_id, parted, owner), known, table.n, parted.sizes[second][owner])
@@ -114,7 +113,7 @@ def _ids_of_places(
     check_named(request, whole)
     assert request.ids is not None
     ids, parts = ids_of(table, request.ids), dict(drawn.parts)
-    account = account_of(whole, request.account, callers=request.source is not None)
+    account = request.books().account(whole)
     assert account is not None  # records of the caller's own count somewhere
     place = _Place(account, whole.data_id, parted, owner)
     with account.writing(whole.data_id) as file:
@@ -204,7 +203,7 @@ def check_parts(request: Request, plan: Plan, owner: int, table: Table) -> None:
     parted = plan.source.parted(plan.data_id)
     if parted is None or plan.persons is not None:
         return
-    account = account_of(plan, request.account, callers=request.source is not None)
+    account = request.books().account(plan)
     assert account is not None  # records of the caller's own count somewhere
     place, names = _Place(account, plan.data_id, parted, owner), account.assignments(plan.data_id)
     if parted.places:

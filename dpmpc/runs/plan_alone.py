@@ -13,8 +13,8 @@ from dpmpc.errors import UsageError, number_of
 from dpmpc.learning.task import modelled
 from dpmpc.records.origins import assumption
 from dpmpc.records.schema import Schema
+from dpmpc.run.forecast import forecast_of
 from dpmpc.runs.adviser import Advice
-from dpmpc.runs.before_release import forecast_of
 from dpmpc.runs.folder import prepare
 from dpmpc.runs.named_records import load, open_records
 from dpmpc.runs.placement import Placement

@@ -21,8 +21,7 @@ from dpmpc.records import Dataset
 from dpmpc.records.blocks import Floats
 from dpmpc.records.mapping import one_value
 from dpmpc.records.memory import parse_memory
-from dpmpc.runs.before_release import Emit
-from dpmpc.runs.job import OwnersJob
+from dpmpc.runs.job import Emit, OwnersJob
 from dpmpc.runs.named_records import as_planned, check_shape, check_sizes, fits_at_first, misfits_said, planned_schema
 from dpmpc.runs.parting import rows_of
 from dpmpc.runs.request import Request

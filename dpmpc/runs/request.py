@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.settings import Accounting, Attendance, Choosing, Computing, Ledgers, Noise, Promise
 from dpmpc.codec import of_json, to_json
@@ -11,6 +12,7 @@ from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.lazy import dataclass
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Method
 from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import LAWS, PURE_LAW, Law, law_of_sampler
 from dpmpc.records.memory import parse_memory
@@ -62,6 +64,10 @@ class Request(
         """The columns that are no features because somebody said so; ids are none."""
         known = [name for name in dict.fromkeys((self.ids, self.person)) if name and name not in self.drop]
         return (*self.drop, *known)
+
+    def books(self, budget: Budget | None = None) -> Books:
+        """Where the releases of the run count, within a budget."""
+        return Books.kept(self.account, budget, callers=self.source is not None)
 
     @property
     def among_others(self) -> "Request":

@@ -18,10 +18,11 @@ from dpmpc.aggregation.owner.aggregator import Aggregator, Release
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.owner.imports import PRELOAD
 from dpmpc.aggregation.owner.local_parties import PartiesHere
+from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.party.beside_owner import PartyHere, named
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.plan.asked import Attempt, plan_path
-from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
@@ -32,6 +33,10 @@ from dpmpc.processes.closing import Closing
 from dpmpc.processes.supervisor import Event, Process
 from dpmpc.processes.worker import Emit, Log
 from dpmpc.records.blocks import Records, in_memory
+from dpmpc.run.engine import Ended, Made, nobody, run
+from dpmpc.run.opening import connected
+from dpmpc.run.resume import Since
+from dpmpc.run.seat import Seat
 
 ROLE = "dpmpc.runs.sites:serve"
 _TELLS = 0  # the site whose owner tells the command what was opened: all owners see the same
@@ -43,70 +48,61 @@ def serve(
     """The role of one site's process: owner and party with the number of `job`. `known`: what was opened before, by
     release. Returns the parties' costs at the site that tells, as `PartyCost.pack` has them."""
     mine = PartyJob.from_json(job)
-    tell: Emit = emit if mine.index == _TELLS else _nobody
-    party = PartyHere(mine, log, _nobody)
-    with contextlib.closing(_Owner(mine, party, in_memory(X, y), log, tell)) as owner:
-        for release in sorted(known, key=int):
-            owner.learner.apply(decode(mine.plan, known[release]))
-        with owner.speaks(), owner.aggregator:
-            owner.aggregator.wait_for_noise()
-            tell("ready", sent=owner.aggregator.session.bytes_before)
-            for _ in range(mine.attempt.first_release, mine.plan.releases):
-                opened = owner.step()
-                present = None if opened.present is None else list(opened.present)
-                tell("opened", release=opened.number, total=opened.total, sent=opened.bytes_sent, present=present)
-            costs = owner.aggregator.finish()
-            party.wait()
-    return [cost.pack() for cost in costs] if mine.index == _TELLS else None
+    tell: Emit = emit if mine.index == _TELLS else nobody
+    party = PartyHere(mine, log, nobody)
+    def say(text: str) -> None:
+        log(f"owner: {text}")
+        tell("waiting", text=text)
 
+    seat = Seat(
+        mine.here.but(out=None), parties=party, addresses=mine.owner_addresses, owners=(mine.index, mine.index + 1),
+        say=say,
+    )  # fmt: skip
+    opened = {int(release): total for release, total in known.items()}
 
-def _nobody(event: str, **fields: Any) -> None:
-    """Hears an event and does nothing."""
+    def opens(attempt: Attempt, ledger: OwnLedger | None) -> Aggregator:
+        aggregator = connected(mine.plan, seat, attempt, ledger)
+        log("owner: connected with all parties")
+        return aggregator
+
+    def heard(event: str, **fields: Any) -> None:
+        if event == "ready":
+            tell(event, **fields)
+
+    with contextlib.ExitStack() as stack:  # failures are said to be the owner's, unless they are the party's
+        stack.callback(party.end)
+        try:
+            owner = _Owner(mine, in_memory(X, y), tell)
+            ended = run(mine.plan, owner, seat, Since(mine.attempt, opened), opens=opens, emit=heard)
+        except DpmpcError as error:
+            raise named(f"owner {mine.index}", error) from None
+    return [cost.pack() for cost in ended.costs] if mine.index == _TELLS else None
 
 
 class _Owner:
-    """The owner of a site whose records are here."""
+    """The owner of a site whose records are here (`run.engine.Sends`)."""
 
-    def __init__(self, job: PartyJob, party: PartyHere, records: Records, log: Log, tell: Emit) -> None:
-        self._name, self._party = f"owner {job.index}", party
+    doing = "training"
 
-        def say(text: str) -> None:
-            log(f"owner: {text}")
-            tell("waiting", text=text)
+    def __init__(self, job: PartyJob, records: Records, tell: Emit) -> None:
+        self._plan, self._tell = job.plan, tell
+        self._learner = Learner(
+            job.plan.learning, job.plan.releases, records, job.plan.sizes[job.index : job.index + 1]
+        )
 
-        plan, k = job.plan, job.index
-        with self.speaks():
-            self.learner = Learner(plan.learning, plan.releases, records, plan.sizes[k : k + 1])
-            self.aggregator = Aggregator.of_plan(
-                plan,
-                job.here,
-                parties=party,
-                addresses=job.owner_addresses,
-                owners=(k, k + 1),
-                attempt=job.attempt,
-                say=say,
+    def vectors(self) -> Iterator[Floats]:
+        return self._learner.vectors(rows_of_block(self._plan.dimension))
+
+    def takes(self, release: Release, made: Made | None) -> None:
+        self._learner.apply(decode(self._plan, release.total))
+        if made is not None:
+            present = None if release.present is None else list(release.present)
+            self._tell(
+                "opened", release=release.number, total=release.total, sent=release.bytes_sent, present=present
             )
-        log("owner: connected with all parties")
 
-    def step(self) -> Release:
-        """One release: this owner's vector at the present iterate, and the next iterate."""
-        plan = self.aggregator.plan
-        opened = self.aggregator.open(self.learner.vectors(rows_of_block(plan.dimension)))
-        self.learner.apply(decode(plan, opened.total))
-        return opened
-
-    @contextlib.contextmanager
-    def speaks(self) -> Iterator[None]:
-        """Failures inside are said to be the owner's, unless they are the party's."""
-        try:
-            yield
-        except DpmpcError as error:
-            raise named(self._name, error) from None
-
-    def close(self) -> None:
-        """End both roles."""
-        self.aggregator.abandon()
-        self._party.end()
+    def keeps(self, ended: Ended) -> None:
+        """The command writes down what comes of them."""
 
 
 class SitesHere:
@@ -193,7 +189,7 @@ class _Followed:
 
 
 class SitesRun(Closing):
-    """What the sites open, as it comes (`OpensSums`)."""
+    """What the sites open, as it comes (`OpensSums`), as a context."""
 
     def __init__(self, attempt: Attempt, sites: SitesHere) -> None:
         self.session, self._sites = _Followed(attempt, attempt.first_release), sites

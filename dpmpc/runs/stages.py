@@ -13,40 +13,31 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.party.resume import spent_releases
 from dpmpc.aggregation.plan.asked import Presence
-from dpmpc.aggregation.plan.grid import Floats, Ints
+from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.spending import held_against, stages_of
 from dpmpc.aggregation.plan.stages import after_first, stage_plan, sum_of
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.codec import loads
 from dpmpc.errors import PeerError, UsageError
-from dpmpc.folders import replaced, write_file
+from dpmpc.folders import write_file
 from dpmpc.learning.source import Sum
-from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.ledgers import read_ledgers
-from dpmpc.privacy.whole import WholeRun, path_of
+from dpmpc.run.engine import OPENED as OWNERS
+from dpmpc.run.once import OPENED, keep_sum
+from dpmpc.run.reserve import Reserve
+from dpmpc.run.resume import opened_anywhere, presence_anywhere
 from dpmpc.runs.folder import make_private
-from dpmpc.runs.job import OPENED as OWNERS
 from dpmpc.runs.job import OWN_LEDGER, WHOLE, StageJob
 from dpmpc.runs.placement import Placement
-from dpmpc.runs.resume import opened_anywhere, presence_anywhere
 
-MINE, SETTLED, OPENED = "stage.json", "stage.after.json", "opened.npy"
+MINE, SETTLED = "stage.json", "stage.after.json"
 PRESENT = "present.json"
 RunStage = Callable[[Plan, Placement, StageJob], None]
 KeepStage = Callable[[Plan, Ints, Path], None]
-
-
-def keep_sum(folder: Path, total: Floats) -> None:
-    """Writes what a stage opened, (d,), into its folder, whole or not at all."""
-    with replaced(folder / OPENED) as beside, beside.open("wb") as file:
-        np.save(file, total, allow_pickle=False)
 
 
 def settled_plan(out: Path, name: str) -> Path:
@@ -216,10 +207,11 @@ def write_whole(plan: Plan, where: Placement) -> None:
 
 
 @contextlib.contextmanager
-def whole_of(plan: Plan, where: Placement, budget: Budget | None) -> Iterator[None]:
-    """Has all stages of a plan reserved by this process, if it has several. Errors: as `WholeRun.keep`."""
-    plans = [*coming(plan), plan]
-    if len(plans) == 1:
+def whole_of(plan: Plan, where: Placement, books: Books) -> Iterator[None]:
+    """Has all stages of a plan reserved by this process, if it has several. Errors: as `Reserve.keep`."""
+    schedule = plan.source.schedule
+    before, after = ([stage_plan(plan, stage) for stage in some] for some in (schedule.before, schedule.after))
+    if not before and not after:
         yield
         return
 
@@ -231,7 +223,6 @@ def whole_of(plan: Plan, where: Placement, budget: Budget | None) -> Iterator[No
     who = "_owners" if where.party is None else f"_{where.party}"
     if where.owner is not None and where.party is None:
         who = f"_owner{where.owner}"
-    with WholeRun(path_of(where.out, who), f"stages{who}") as whole:
-        account = account_of(plan, where.account, callers=where.own_records)
-        whole.keep(stages_of(plans, spent), held_against(budget, account), account)
+    with Reserve(books, where.out, who) as reserve:
+        reserve.keep(plan, before, after, spent)
         yield

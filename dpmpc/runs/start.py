@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.owner.accounts import account_of
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import check_index, run_party
 from dpmpc.aggregation.party.resume import check_attempt, check_new, spent_releases
@@ -26,15 +26,15 @@ from dpmpc.errors import DpmpcError, UsageError, public_message
 from dpmpc.learning.method import Learning
 from dpmpc.learning.source import Schedule
 from dpmpc.mpc.transport.addresses import owner_endpoints
-from dpmpc.privacy.budget import Budget
-from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
+from dpmpc.run.engine import OPENED
+from dpmpc.run.once import OPENED as STAGE_OPENED
+from dpmpc.run.reserve import budget_below, check_budget
 from dpmpc.runs.again import until_begun
-from dpmpc.runs.before_release import check_budget
 from dpmpc.runs.delivering import deliver_after, deliver_here, deliver_stage
 from dpmpc.runs.folder import make_private, opened_nothing, prepare, request_path
-from dpmpc.runs.job import OPENED, OWN_LEDGER, OwnersJob, StageJob, whole_plan
+from dpmpc.runs.job import OWN_LEDGER, OwnersJob, StageJob, whole_plan
 from dpmpc.runs.launcher import train
 from dpmpc.runs.owner_process import Progress, run_owners
 from dpmpc.runs.parting import check_alone, check_named
@@ -42,7 +42,6 @@ from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import check_preprocessing, named_request, planned
 from dpmpc.runs.refusing import check_data_id, next_meeting, told_by
 from dpmpc.runs.request import Request
-from dpmpc.runs.stages import OPENED as STAGE_OPENED
 from dpmpc.runs.stages import (
     SETTLED,
     begins,
@@ -108,7 +107,7 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
                 if staged:
                     check_behind(plan, where)
                     _check_limits(plan, where)
-                whole.enter_context(whole_of(plan, where, _budget(where, plan)))
+                whole.enter_context(whole_of(plan, where, _books(where)))
             plan, where = run_before(plan, where, part, say, deliver_stage)
             part(plan, where, None)
             if plan.source.schedule.after:
@@ -256,8 +255,8 @@ def _party_job(plan: Plan, where: Placement, index: int, stage: StageJob | None)
         *where.listening(index, addresses),
         where.but(threads=where.threads or threads_for(1 if where.addresses else plan.parties)),
         attempt=plan.attempt,
-        budget=_budget(where, plan),
-        account=account_of(plan, where.account, callers=where.own_records),
+        budget=_books(where).limit(plan),
+        account=_books(where).account(plan),
         tolerates_loss=True,
         says=marks(whole_plan(plan, stage)),
         followed=bool(plan.source.schedule.after if stage is None else stage.whole.source.schedule.before),
@@ -290,12 +289,11 @@ def _make_ready(plan: Plan, where: Placement, index: int) -> None:
         name.unlink(missing_ok=True)
 
 
-def _budget(where: Placement, plan: Plan | None) -> Budget | None:
-    """The budget of a process that is started alone, from --budget or the file of --accept, over the plan's account
-    too."""
-    budget = Limits(budget=where.budget).also(where.limits or NO_LIMITS).budget  # the stricter
-    account = None if plan is None else account_of(plan, where.account, callers=where.own_records)
-    return None if budget is None else Budget.below(parse_budget(budget), where.ledgers, where.out, account)
+def _books(where: Placement) -> Books:
+    """Where the releases of a process count that is started alone: within the budget of --budget or of the file of
+    --accept, the stricter of both."""
+    said = Limits(budget=where.budget).also(where.limits or NO_LIMITS).budget
+    return Books.kept(where.account, budget_below(said, where.ledgers, where.out), callers=where.own_records)
 
 
 def _owners(
@@ -312,7 +310,7 @@ def _owners(
         where.patience,
         time.time(),
         addresses=owner_endpoints(addresses),
-        budget=_budget(where, None),
+        budget=_books(where).budget,
         tls=where.tls,
         plan=plan,
         owner=where.owner,
@@ -343,7 +341,7 @@ def _part(
             "here has drawn; refuse to take part, or plan again for all records"
         )
     _check_limits(asked, where)
-    budget = _budget(where, plan)
+    budget = _books(where).limit(plan)
     if budget is not None:
         spent, held = spent_releases(ledger, mine.run_id), mine
         others = [each for each in coming(plan) if not spent or each.run_id != mine.run_id]
@@ -366,7 +364,7 @@ def _check_limits(asked: Plan, where: Placement) -> None:
     if where.plan_file is not None or where.limits is not None:
         limits, owner = where.limits or NO_LIMITS, where.party if where.role == "both" else where.owner
         limits.check(asked) if owner is None else limits.check_owner(asked, owner)
-    if _budget(where, None) is not None:
+    if _books(where).budget is not None:
         check_data_id(asked, where)
 
 

@@ -4,6 +4,7 @@ import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -11,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.aggregation.owner.accounts import Books
-from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.here import Here
@@ -20,7 +20,7 @@ from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, make_folder, said_path, write_file
+from dpmpc.folders import said_path, write_file
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.staging import held
@@ -38,9 +38,12 @@ from dpmpc.records.origins import PUBLIC, Origin
 from dpmpc.records.ownership import Kept, fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.schema import Schema
-from dpmpc.runs.answer_files import RELEASES
+from dpmpc.run.once import OPENED, once, unfinished
+from dpmpc.run.resume import begun_as
+from dpmpc.run.seat import Seat
+from dpmpc.runs.answer_files import ANSWERS, RELEASES
 from dpmpc.runs.questions import asked_of, check_read, tell_of, warn_of
-from dpmpc.runs.stages import MINE, OPENED
+from dpmpc.runs.stages import MINE
 from dpmpc.settings import declared, keywords, said
 from dpmpc.show.answers_page import as_html
 from dpmpc.show.files import write_outcome
@@ -203,8 +206,8 @@ def stats(
     """
     level = Level(confidence, about, 0 if at_once else 1)
     folder = None if out is None else said_path(out, "out")
-    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
+    if folder is not None:
+        unfinished(folder, ANSWERS)
     public = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
     tables = asked_of(queries, public, bounds, models)
     with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
@@ -217,16 +220,13 @@ def stats(
         warn_of(models, plan.data_id)
         if hopeless == "refuse":
             refuse_hopeless(foreseen(plan, level), plan.epsilon, plan.delta)
+        plan = plan if folder is None else begun_as(plan, folder)
         here = Here(out=folder, wait=wait, budget=budget, account=account)
-        with Aggregator.of_plan(plan, here, books=Books.of(here)) as aggregator:
-            release = aggregator.open(tables.means(own, number, sizes))
-            aggregator.finish()
-            guarantee = str(aggregator.guarantee)
-    found = Statistics(plan, decode(plan, release.total) * sum(sizes), level, guarantee)
+        seat = Seat(here, Books.of(here))
+        last = once(plan, partial(tables.means, own, number, sizes), seat, plan.source.DOES).last
+    guarantee = str(promise_of(plan))
+    found = Statistics(plan, decode(plan, last.total) * sum(sizes), level, guarantee)
     if folder is not None:
-        make_folder(folder, OUT)
-        if not (folder / "plan.json").exists():
-            plan.write(folder / "plan.json")
         found.write(folder)
     return found
 

@@ -19,24 +19,18 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from dpmpc.aggregation.owner.accounts import Books, Choose, account_of
-from dpmpc.aggregation.owner.aggregator import Aggregator
-from dpmpc.aggregation.owner.ending import Ending
 from dpmpc.aggregation.owner.local_parties import work_out
-from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import noise_of, sum_of
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, make_folder, write_file
+from dpmpc.folders import write_file
 from dpmpc.intake.profile import TableProfile
 from dpmpc.intake.table import Ints, Table
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import names_of, stated
 from dpmpc.learning.survey_columns import ANY, SURVEY
 from dpmpc.learning.task import TASKS, modelled
-from dpmpc.mpc.transport.heartbeat import WAIT
-from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records import Schema
 from dpmpc.records.blocks import check_room
@@ -57,6 +51,8 @@ from dpmpc.records.mapping import Mapping, one_value, owners_in
 from dpmpc.records.memory import parse_memory, usual_memory
 from dpmpc.records.persons import drawn_apart, persons_of
 from dpmpc.records.schema import Numeric, Range, Target, read_bounds
+from dpmpc.run.once import once
+from dpmpc.run.seat import Seat
 from dpmpc.runs.evaluating import counted as counted_of
 from dpmpc.runs.evaluating import inside, parting, splitting, training_part
 from dpmpc.runs.named_records import shared_out
@@ -96,15 +92,13 @@ def wanted(request: Request) -> bool:
 def survey(
     request: Request,
     records: OpenTable,
-    out: Path,
-    wait: float,
+    seat: Seat,
     check: Callable[[Plan, Plan], None] = lambda survey, training: None,
-    budget: Budget | None = None,
     tell: Callable[[str], None] = lambda text: None,
     until: contextlib.ExitStack | None = None,
 ) -> Surveyed | None:
-    """Surveys the records that the request names and writes out/survey/schema.json. `tell`: what is warned of, before
-    anything is spent. `until`: as of `release`.
+    """Surveys the records that the request names, in the folder of `seat`, and writes its schema.json. `tell`: what is
+    warned of, before anything is spent. `until`: as of `release`. A survey that was cut short goes on.
 
     None if the budget is too small for it or bounds leave nothing open, and none was asked for by name.
     `check` may refuse its plan and one of the training after it, of a usual number of features.
@@ -130,7 +124,6 @@ def survey(
     inside(request, held, draft.task, draft.classes)  # what was asked for is refused before the survey is spent
     part = training_part(request, counted_of(request, sum(map(len, rows)), persons), table.source)
     asking = Asking(table, draft, owner_of, sizes, part)
-    account = partial(account_of, said=request.account, callers=request.source is not None)
 
     def checked(plan: Plan, training: Plan) -> None:
         asks = training.learning.survey
@@ -140,11 +133,12 @@ def survey(
             check_room(sum(map(len, rows)), d, request.precision, memory, records.private)
         check(plan, training)
 
-    found = release(request, asking, out / SURVEY, wait, checked, budget, account, tell, until)
+    found = release(request, asking, seat, checked, tell, until)
     if found is None:
         return None
     plan, schema, request = found
-    surveyed = _with_schema(request, plan, schema, out / SURVEY)
+    assert seat.out is not None
+    surveyed = _with_schema(request, plan, schema, seat.out)
     return replace(surveyed, records=replace(records, table=table, rows=rows), intake=intake)
 
 
@@ -207,40 +201,32 @@ class Asking:
 def release(
     request: Request,
     asking: Asking,
-    folder: Path,
-    wait: float = WAIT,
+    seat: Seat,
     check: Callable[[Plan, Plan], None] = lambda survey, training: None,
-    budget: Budget | None = None,
-    account: Choose = lambda plan: None,
     tell: Callable[[str], None] = lambda text: None,
     until: contextlib.ExitStack | None = None,
 ) -> tuple[Plan, Schema, Request] | None:
     """The plan of the survey, the schema that its one release led to, and the request with the weights of classes that
-    it counted; `folder` has its files. `until`: its parties are gone at the end of this stack, by default at once. None
-    and errors: as `survey`."""
+    it counted; the folder of `seat` has its files. `until`: its parties are gone at the end of
+    this stack, by default at once. None and errors: as `survey`."""
     if not surveyed_first(request, asking.draft, asking.sizes, complete=False):
         return None
     draft = on_advised_basis(request, asking.draft, asking.sizes)
     if too_loud(request, draft, asking.sizes):
         raise UsageError(silence(draft, asking.sizes))
     # the parties of a run that is all here are processes of their own, and all its owners come
-    here = partial(replace, role="apart", min_owners=None)
-    name, part, ahead = asking.table.source, asking.part, lambda first: work_out(here(first))
+    apart = partial(replace, role="apart", min_owners=None)
+    name, part, ahead = asking.table.source, asking.part, lambda first: work_out(apart(first))
     whole, advice = advised_with_survey(request, draft, asking.sizes, name, part, ahead=ahead)
-    asked, plan = whole.learning.survey, here(whole.first)
+    asked, plan = whole.learning.survey, apart(whole.first)
     assert asked is not None
     work_out(plan)
     for warning in warned_of(request, whole, advice, draft, asking.sizes):
         tell(f"warning: {warning}")
     check(plan, whole)
-    with contextlib.ExitStack() as ending:
-        made = Aggregator.of_plan(plan, Here(out=folder, wait=wait), books=Books(budget, account))
-        aggregator = ending.enter_context(made)
-        release = aggregator.open(asked.questions.means(asking.table, asking.owner_of, asking.sizes))
-        ending.enter_context(Ending(aggregator))
-        if until is not None:
-            until.push(ending.pop_all())
-    opened = sum_of(plan, release.total, release.present)
+    means = partial(asked.questions.means, asking.table, asking.owner_of, asking.sizes)
+    last = once(plan, means, seat, "surveying the records", ends=until).last
+    opened = sum_of(plan, last.total, last.present)
     if asked.balanced:
         weights = asked.weights(opened)
         text = stated(dict(zip(names_of(draft.target), weights, strict=True))) if weights else None
@@ -249,31 +235,21 @@ def release(
 
 
 def earlier(request: Request, out: Path) -> Surveyed | None:
-    """What the survey of an interrupted run led to; None if it had none. Errors: it was cut short."""
+    """What the survey of an interrupted run led to; None where it is not over."""
     folder = out / SURVEY
-    if not folder.exists():
-        return None
     if not (folder / "schema.json").exists():
-        raise UsageError(
-            f"a resumed run needs what its survey found; {folder} was cut short; start a new run with a budget of its "
-            "own"
-        )
+        return None
     plan = Plan.read(folder / "plan.json")
     run_id = plan.run_id.removesuffix(f"+{SURVEY}")
-    weights = folder / WEIGHTS
-    if weights.exists():
-        request = replace(request, class_weight=loads(weights.read_text(encoding="utf-8")))
+    request = replace(request, class_weight=loads((folder / WEIGHTS).read_text(encoding="utf-8")))
     return _with_schema(replace(request, run_id=run_id), plan, Schema.read(folder / "schema.json"), folder)
 
 
 def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> Surveyed:
     path = folder / "schema.json"
-    if not path.exists():
-        make_folder(folder, OUT, private=True)
-        if not (folder / "plan.json").exists():
-            plan.write(folder / "plan.json")
-        schema.write(path)
+    if not path.exists():  # last: from now on the survey is over
         write_file(folder / WEIGHTS, json.dumps(request.class_weight) + "\n")
+        schema.write(path)
     mapped = replace(
         request, schema=str(path), target=None, drop=(), positive=None, classes=(), bounds=None, preprocessing=None,
         task=schema.task, without=request.dropped,

@@ -11,6 +11,8 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.aggregation.owner.accounts import Books
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder, replaced, said_path, write_file
@@ -22,11 +24,13 @@ from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.processes.room import free_memory
 from dpmpc.records.loading import Source, opened
 from dpmpc.records.schema import Schema
+from dpmpc.run.once import unfinished
+from dpmpc.run.seat import Seat
 from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.stats import OfTables, Statistics, kept_of
 from dpmpc.runs.synth_columns import public_columns, surveyed_columns, touched_at_most
-from dpmpc.runs.synth_releases import Kept, Releases
+from dpmpc.runs.synth_releases import Releases
 from dpmpc.settings import keywords
 from dpmpc.statistics.columns import Bucketed
 from dpmpc.synthesis import asking, pgm
@@ -35,6 +39,7 @@ from dpmpc.synthesis.constraints import Constraints, from_file
 from dpmpc.synthesis.files import write_csv, write_parquet
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.report import as_json, as_markdown
+from dpmpc.synthesis.source import SURVEY
 from dpmpc.synthesis.table import (
     Drawn,
     Fit,
@@ -47,6 +52,7 @@ from dpmpc.synthesis.table import (
 )
 from dpmpc.synthesis.values import written
 
+LAST = "synthetic.json"  # of the files of a run that is over
 _LEFT_OUT = "name their levels in <<bounds>>, or leave them out with <<drop>>"
 FITS: dict[str, Fit] = {"tree": lambda noisy, _, shape: model_of(noisy, shape), "mbi": pgm.fitted}
 _OF_A_VALUE = 36  # bytes of memory, while rows are drawn and written
@@ -101,12 +107,10 @@ class Synthetic:
 
     def write(self, out: Path) -> None:
         """Writes rows, columns, noisy tables and the report into a folder."""
-        self.write_rows(out)
         for name, release in zip(RELEASES, self.releases, strict=True):
             make_folder(out / name, OUT, private=True)
-            if not (out / name / "plan.json").exists():
-                release.plan.write(out / name / "plan.json")
             release.write(out / name)
+        self.write_rows(out)
 
     def write_rows(self, out: Path) -> None:
         """Writes rows, columns and what is said of them into a folder that has the noisy tables, or needs none."""
@@ -117,7 +121,7 @@ class Synthetic:
         columns = self.releases[-1].tables.to_json()["columns"]
         write_file(out / "columns.json", json.dumps({"about": self.lines, "columns": columns}, indent=1) + "\n")
         write_file(out / "synthetic.md", self.report())
-        write_file(out / "synthetic.json", as_json(self.lines, self.structure, self.errors))
+        write_file(out / LAST, as_json(self.lines, self.structure, self.errors))
 
 
 @keywords(OfTables)
@@ -162,8 +166,8 @@ def synth(
     Errors: UsageError for what cannot be; for noise that would drown the tables (`hopeless`); as of releases.
     """
     folder = None if out is None else said_path(out, "out")
-    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
+    if folder is not None:
+        unfinished(folder, LAST, SURVEY, *RELEASES)
     check_drawing(rows, model, seed, digits)
     if hopeless not in ("refuse", "allow"):
         raise UsageError(f"<<hopeless>> is refuse or allow; got {hopeless!r}; choose one")
@@ -176,8 +180,9 @@ def synth(
         check_room(rows, len(public.names))
         check_spelled(table, public.of_numbers, _LEFT_OUT)
         table = table if public.columns is None else keeping(table, public.columns.listed)
-        kept = Kept(folder, wait, budget, account)
-        with Releases.of(table, public, owners, data_id, kept, settings, capacity) as run:
+        here = Here(out=folder, wait=wait, budget=budget, account=account)
+        seat = Seat(here, Books.of(here))
+        with Releases.of(table, public, owners, data_id, seat, settings, capacity) as run:
             if public.survey is not None:
                 total, noise = run.survey(public.survey, hopeless == "refuse")
                 columns = surveyed_columns(public, total, noise)

@@ -13,10 +13,11 @@ from dpmpc.noise.forecast import forecast
 from dpmpc.processes.room import free_memory
 from dpmpc.records.loading import Source, opened
 from dpmpc.records.schema import Schema
+from dpmpc.run.seat import Seat
 from dpmpc.runs.stats import OfTables, kept_of
 from dpmpc.runs.synth import cuts_of, lines_of, named_columns
 from dpmpc.runs.synth_columns import public_columns
-from dpmpc.runs.synth_releases import SURVEY, Kept, Releases, moved
+from dpmpc.runs.synth_releases import SURVEY, Releases, moved
 from dpmpc.settings import keywords
 from dpmpc.statistics.tables import asked_by
 from dpmpc.synthesis import asking
@@ -38,7 +39,7 @@ def dry(
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits)
         public.check(target, lines_of(constraints), digits or {})
         table = table if public.columns is None else keeping(table, public.columns.listed)
-        run = Releases.of(table, public, owners, None, Kept(None, 0.0), settings, capacity)
+        run = Releases.of(table, public, owners, None, Seat(), settings, capacity)
         what = "records" if capacity is None else "places for records"
         said = [f"{sum(run.sizes):,} {what} of {len(run.sizes)} owners, {len(public.names)} columns"]
         if public.survey is not None:

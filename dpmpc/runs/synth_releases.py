@@ -1,36 +1,32 @@
 """The releases of a synthetic table, one after another, each with its part of one promise."""
 
-import contextlib
 import secrets
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.owner.accounts import Books, account_of
-from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
+from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.guarantee import promise_of
-from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.spending import stages_of
 from dpmpc.errors import UsageError
 from dpmpc.intake.table import Table
-from dpmpc.lazy import dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.outcome import Level
-from dpmpc.privacy.budget import Budget
-from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
-from dpmpc.privacy.whole import WholeRun, path_of
 from dpmpc.processes.closing import Closing
 from dpmpc.records.mapping import owners_of
 from dpmpc.records.origins import Origin
+from dpmpc.run.once import once
+from dpmpc.run.reserve import Reserve
+from dpmpc.run.resume import spent_anywhere
+from dpmpc.run.seat import Seat
+from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.stats import Statistics, noise_of, owned, plan_of_survey, plan_of_tables
 from dpmpc.runs.synth_columns import Public
 from dpmpc.statistics.tables import STEP, Tables
@@ -41,43 +37,33 @@ SURVEY = 0.05  # the part of mu^2 that a survey takes, where cells are not publi
 HOPELESS = 0.25  # the total variation of a single column's table by noise alone, above which nothing is to be had
 
 
-@dataclass(frozen=True)
-class Kept:
-    """Where a run's files go, how long it waits for parties, and what holds its spending."""
-
-    folder: Path | None
-    wait: float
-    budget: str | None = None
-    account: str | None = None
-
-
 class Releases(Closing):
     """The releases of one run, one after another, each with its part of one promise."""
 
     def __init__(
-        self, table: Table, owner: str, sizes: tuple[int, ...], data_id: str | None, kept: Kept,
+        self, table: Table, owner: str, sizes: tuple[int, ...], data_id: str | None, seat: Seat,
         settings: Mapping[str, Any], capacity: bool = False,
     ) -> None:  # fmt: skip
         self.capacity = capacity  # sizes are of places
         self.table, self.owner, self.sizes, self.data_id = table, owner, sizes, data_id
-        self.kept, self.settings = kept, dict(settings)
+        self._seat, self.settings = seat, dict(settings)
         self.epsilon, self.delta = float(settings.get("epsilon") or 1.0), float(settings.get("delta") or 0.0)
         self.before: tuple[Any, ...] = ()
         self.spent = 0.0  # of mu^2
         self.bytes = 0  # that the parties sent
-        self._run = secrets.token_hex(8)  # the name under which all of its releases count as one run
-        self._whole, self._folder = WholeRun(Path(), "stages"), contextlib.ExitStack()
+        self._run = self._begun() or secrets.token_hex(8)  # the name under which all of its releases count as one run
+        self._reserve = Reserve(seat.books, seat.out)
         self.origin = Origin()
 
     @staticmethod
     def of(
-        table: Table, public: Public, owners: str | None, data_id: str | None, kept: Kept, settings: Mapping[str, Any],
+        table: Table, public: Public, owners: str | None, data_id: str | None, seat: Seat, settings: Mapping[str, Any],
         capacity: Sequence[int] | None = None,
     ) -> "Releases":  # fmt: skip
         """A run over these records; `capacity`: of each owner, places for its records or persons. Errors: the owners
         are not known, or have more."""
         own, number, sizes = owned(table, public.names, owners, settings, capacity)
-        run = Releases(own, number, sizes, data_id, kept, settings, capacity is not None)
+        run = Releases(own, number, sizes, data_id, seat, settings, capacity is not None)
         run.origin = public.origin | Origin("survey" if public.survey is not None else "public")
         return run
 
@@ -93,22 +79,19 @@ class Releases(Closing):
         plan = self._named(planned(self.settings_of(SURVEY)), stages.SURVEY)
         if refuse:
             refuse_faint(questions, plan)
-        self.keep(self._named(planned(self.settings)))
-        self.keep(plan, self._named(planned(self._left())))
-        owner_of = owners_of(self.table, self.owner)
-        release = self._open(plan, questions.means(self.table, owner_of, sizes), "survey")
-        return decode(plan, release.total) * n, plan.derived.mechanism.scale * plan.grid.step
+        self._keep(self._named(planned(self.settings)), plan, self._named(planned(self._left())))
+        means = lambda: questions.means(self.table, owners_of(self.table, self.owner), sizes)  # noqa: E731
+        total = self._open(plan, means, stages.SURVEY)
+        return decode(plan, total) * n, plan.derived.mechanism.scale * plan.grid.step
 
     def release(self, tables: Tables, name: str, share: float, refuse: bool) -> Statistics:
         """One release of tables. share: of what is left of mu^2; 1: all that is left, by the promise of the whole."""
-        if not self.before:
-            self.keep(self._plan(tables, self.settings))
-        plan = self.plan(tables, share)
+        whole, plan = self._plan(tables, self.settings), self.plan(tables, share)
         if refuse:
             refuse_hopeless(tables, plan)
-        self.keep(plan, *([] if share == 1.0 else [self._plan(tables, self._left())]))
-        release = self._open(plan, tables.means(self.table, self.owner, self.sizes), name)
-        return Statistics(plan, decode(plan, release.total) * sum(self.sizes), Level(), str(promise_of(plan)))
+        self._keep(whole, plan, None if share == 1.0 else self._plan(tables, self._left()))
+        total = self._open(plan, lambda: tables.means(self.table, self.owner, self.sizes), name)
+        return Statistics(plan, decode(plan, total) * sum(self.sizes), Level(), str(promise_of(plan)))
 
     def plan(self, tables: Tables, share: float) -> Plan:
         """The plan of a release of tables, which is counted as spent."""
@@ -141,31 +124,36 @@ class Releases(Closing):
         left = mu_of_budget(self.epsilon, self.delta) ** 2 - self.spent
         return self.settings | {"epsilon": epsilon_of_mu(left**0.5, self.delta)}
 
-    def keep(self, *plans: Plan) -> None:
-        """Reserves what is still to come, the releases of these plans: at first one of the promise of the whole run,
-        then the next release and one of all that is left after it. Errors: UsageError where it is more than the budget
-        leaves; nothing of it is spent then."""
-        kept = self.kept
-        account = account_of(plans[0], kept.account, callers=True)
-        limit = None if kept.budget is None else Budget(*parse_budget(kept.budget), account=account)
-        if not self._whole.held:
-            folder = Path(self._folder.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-")))
-            self._whole = self._folder.enter_context(WholeRun(path_of(folder), "stages"))
-        self._whole.keep(stages_of(plans), limit, account)
+    def _keep(self, whole: Plan, plan: Plan, rest: Plan | None) -> None:
+        """Reserves what is still to come: before the first release one of the promise of the `whole` run, then the next
+        release and one of all that is left after it. Errors: as of `Reserve.keep`; nothing is spent then."""
+        spent = self._spent(plan)
+        if not self.before and not spent:
+            self._reserve.keep(whole)
+        self._reserve.keep(plan, after=() if rest is None else (rest,), spent=lambda each: spent if each is plan else 0)
+
+    def _stage(self, plan: Plan) -> str:
+        """The name of the folder of a release."""
+        return plan.run_id.partition("+")[2] or RELEASES[1]
+
+    def _spent(self, plan: Plan) -> int:
+        out = self._seat.out
+        return 0 if out is None else spent_anywhere(out / self._stage(plan), plan)
+
+    def _begun(self) -> str:
+        """The name of the run that was cut short in this folder; "" where there is none."""
+        folders = [] if self._seat.out is None else [self._seat.out / name for name in (stages.SURVEY, *RELEASES)]
+        found = [Plan.read(plan_path(folder)) for folder in folders if plan_path(folder).is_file()]
+        return found[0].run_id.partition("+")[0] if found else ""
 
     def close(self) -> None:
-        self._folder.close()
+        self._reserve.close()
 
-    def _open(self, plan: Plan, vectors: Any, name: str) -> Any:
-        kept = self.kept
-        out = None if kept.folder is None else kept.folder / name
-        here = Here(out=out, wait=kept.wait, budget=kept.budget, account=kept.account)
-        with Aggregator.of_plan(plan, here, books=Books.of(here)) as aggregator:
-            release = aggregator.open(vectors)
-            costs = aggregator.finish()
-        self.bytes += max((cost.bytes_to_parties + cost.bytes_to_owners for cost in costs), default=0)
+    def _open(self, plan: Plan, vectors: Callable[[], Any], name: str) -> Ints:
+        ended = once(plan, vectors, self._seat.inside(name))
+        self.bytes += max((cost.bytes_to_parties + cost.bytes_to_owners for cost in ended.costs), default=0)
         self.before = (*self.before, plan.derived.mechanism)
-        return release
+        return ended.last.total
 
 
 def refuse_faint(questions: Survey, plan: Plan) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.grid import Ints
@@ -21,6 +20,7 @@ from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.run.opening import joined
 from dpmpc.runs.folder import prepare
 from dpmpc.verify.audit import Trials
 from dpmpc.verify.canaries import CANARIES, Canaries, Known, processes_of
@@ -156,7 +156,7 @@ def by_parties(
         stack.callback(parties.end)
         parties.begin(plan, FIRST_ATTEMPT)
         aggregators = [
-            stack.enter_context(Aggregator.joining(plan, parties, owners, here))
+            stack.enter_context(joined(plan, parties, owners, here))
             for owners in processes_of(plan.owners)
         ]
         for release in range(plan.releases):

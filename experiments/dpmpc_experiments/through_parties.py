@@ -15,6 +15,8 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 from dpmpc.processes.closing import Closing
+from dpmpc.run.opening import connected
+from dpmpc.run.seat import Seat
 
 FINEST = 40  # bits of the grid without noise: rounding is below 2^-41
 _NOISE_STEPS = 1 << 24
@@ -56,18 +58,17 @@ class RealParties(Closing):
     def _start(self, shape: tuple[int, ...], law: str, scale: float, longest: float) -> Aggregator:
         m, d = shape
         bits = FINEST if scale == 0 else min(FINEST, math.floor(math.log2(_NOISE_STEPS / (scale * m))))
-        return Aggregator.of_plan(
-            Plan.create(
-                owners=m,
-                dimension=d,
-                clip=max(_ROOM * longest, 1e-9),
-                delta=_DELTA,
-                releases=_RELEASES,
-                law=law,
-                scale=scale,
-                grid_bits=bits,
-                parties=self.parties,
-                threshold=self.threshold,
-                pool=False,
-            )
+        plan = Plan.create(
+            owners=m,
+            dimension=d,
+            clip=max(_ROOM * longest, 1e-9),
+            delta=_DELTA,
+            releases=_RELEASES,
+            law=law,
+            scale=scale,
+            grid_bits=bits,
+            parties=self.parties,
+            threshold=self.threshold,
+            pool=False,
         )
+        return connected(plan, Seat())

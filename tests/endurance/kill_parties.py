@@ -44,9 +44,9 @@ from dpmpc.privacy.budget import Budget, check_fits
 from dpmpc.privacy.composition import spending_of, total
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import Reservation, merge
+from dpmpc.run.resume import opened_anywhere, resume
 from dpmpc.runs.launcher import train
 from dpmpc.runs.request import Request
-from dpmpc.runs.resume import opened_anywhere, resume
 from dpmpc.verify.structure import check_structure
 from tests.endurance.mortal import EVENT, POINTS, ROLE
 

@@ -46,7 +46,8 @@ from dpmpc.mpc.contract.backend import DEFAULT, FOR_MANY
 from dpmpc.mpc.transport.credentials import make_credentials
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
-from dpmpc.runs.job import OPENED, OWN_LEDGER
+from dpmpc.run.engine import OPENED
+from dpmpc.runs.job import OWN_LEDGER
 from dpmpc.runs.named_records import load_owner
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.plan_alone import plan_only

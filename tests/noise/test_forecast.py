@@ -19,7 +19,7 @@ from dpmpc.mpc.replicated.pace import bytes_of, hopeless, replicated_pace, secon
 from dpmpc.noise import forecast, sampling
 from dpmpc.processes.room import free_memory
 from dpmpc.processes.together import child_has_ended, signal_child
-from dpmpc.runs import before_release as owners
+from dpmpc.run import forecast as owners
 
 GB = 10**9
 

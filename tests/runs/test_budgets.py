@@ -14,7 +14,7 @@ from dpmpc.cli.budget import command
 from dpmpc.errors import UsageError
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
-from dpmpc.runs.before_release import budget_below
+from dpmpc.run.reserve import budget_below
 from dpmpc.runs.request import Request
 from tests.runs import dpmpc, errors_of, small, started
 

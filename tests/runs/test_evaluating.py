@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 from sklearn.metrics import r2_score, root_mean_squared_error
 
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import UsageError
+from dpmpc.errors import SpentError, UsageError
 from dpmpc.intake.table import Block, Table
 from dpmpc.learning.model import read_model
 from dpmpc.learning.predict import predict
@@ -21,6 +22,7 @@ from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.ledgers import ledgers_below, read_ledger
 from dpmpc.records.derive import looked
 from dpmpc.records.loading import opened
+from dpmpc.run.seat import Seat
 from dpmpc.runs.evaluating import parting, splitting
 from dpmpc.runs.forecast import LOUDEST, cells_of, off_by
 from dpmpc.runs.named_records import load
@@ -170,12 +172,19 @@ def test_a_run_ends_with_figures_from_inside_its_promise(tmp_path: Path) -> None
     before = (out / "evaluation" / "opened.npy").read_bytes()
     from dpmpc.runs.evaluating import evaluate
 
-    again, _ = evaluate(asked, Plan.read(out / "plan.json"), dataset, model.theta, out, 60.0)
+    seat = Seat(Here(out=out / "evaluation"), asked.books())
+    again, _ = evaluate(asked, Plan.read(out / "plan.json"), dataset, model.theta, seat)
     assert json.loads(json.dumps(again.to_json())) == report["figures"]
     assert (out / "evaluation" / "opened.npy").read_bytes() == before
+    # nor where the process died before it had kept the sum, as long as one has it
     (out / "evaluation" / "opened.npy").unlink()
-    with pytest.raises(UsageError, match="cut short"):
-        evaluate(asked, Plan.read(out / "plan.json"), dataset, model.theta, out, 60.0)
+    again, _ = evaluate(asked, Plan.read(out / "plan.json"), dataset, model.theta, seat)
+    assert json.loads(json.dumps(again.to_json())) == report["figures"]
+    (out / "evaluation" / "opened.npy").unlink()
+    for file in (out / "evaluation").glob("*.opened.bin"):
+        file.unlink()
+    with pytest.raises(SpentError, match="is spent and was not opened"):
+        evaluate(asked, Plan.read(out / "plan.json"), dataset, model.theta, seat)
 
 
 def test_too_few_records_are_said_before_anything_is_spent(tmp_path: Path) -> None:

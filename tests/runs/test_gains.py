@@ -17,7 +17,7 @@ from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
-from dpmpc.errors import RecordError, UsageError, owner_text
+from dpmpc.errors import RecordError, SpentError, UsageError, owner_text
 from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import read_model
@@ -331,8 +331,13 @@ def test_a_cut_short_survey_is_not_paid_twice(tmp_path: Path) -> None:
         run(request, out, resume=True)
     assert (out / "survey" / "ledger_0.jsonl").read_bytes() == before, owner_text(error.value)
     (out / "survey" / "schema.json").unlink()
-    with pytest.raises(UsageError, match="was cut short"):
+    for path in (out / "survey").glob("*.opened.bin"):
+        path.unlink()
+    for path in (out / "plan.json", out / "survey" / "opened.npy"):
+        path.unlink()
+    with pytest.raises(SpentError, match="is spent and was not opened"):
         run(request, out, resume=True)
+    assert (out / "survey" / "ledger_0.jsonl").read_bytes() == before
 
 
 @pytest.mark.parametrize(

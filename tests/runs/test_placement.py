@@ -14,7 +14,8 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.parties.session import Session
 from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of
 from dpmpc.mpc.transport.dial import TcpLink
-from dpmpc.runs.job import OPENED, SAID
+from dpmpc.run.engine import OPENED
+from dpmpc.runs.job import SAID
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.start import prepare_owners
 from tests.runs import HANG

@@ -32,8 +32,8 @@ from dpmpc.mpc.contract.backend import Holder
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
+from dpmpc.run.resume import last_attempt, note_attempt, opened_anywhere, resume
 from dpmpc.runs.planning import Facts, plan_of
-from dpmpc.runs.resume import last_attempt, note_attempt, opened_anywhere, resume
 from tests.runs import HANG, small
 
 STAGES = ("begin", "collect", "noise", "add", "stand", "ledger", "open", "publish")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import Limits
@@ -25,7 +26,8 @@ from dpmpc.privacy.composition import spent
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
-from dpmpc.runs.job import OPENED, StageJob
+from dpmpc.run.engine import OPENED
+from dpmpc.runs.job import StageJob
 from dpmpc.runs.placement import Placement
 from dpmpc.runs.stages import PRESENT, check_behind, run_after, run_before, settled_plan, whole_of
 from dpmpc.runs.stats import reopened
@@ -247,19 +249,19 @@ def test_two_runs_of_several_stages_beside_each_other_are_not_both_begun(tmp_pat
     does not ask for again."""
     plan = planned(Fullest(), parties=3)
     other = replace(plan, run_id="other")
-    budget = Budget(1.0, 1e-6, tmp_path)
+    books = Books.kept(None, Budget(1.0, 1e-6, tmp_path), callers=False)
     for index in ("0", "owner0"):
         (tmp_path / index).mkdir()
         plan.write(tmp_path / index / "plan.json")
     first, owner = (Placement(out=tmp_path / name, index=name, plan_file=tmp_path / name / "plan.json")
                     for name in ("0", "owner0"))  # fmt: skip
     second = replace(first, out=tmp_path / "other")
-    with whole_of(plan, first, budget), whole_of(plan, owner, budget):
+    with whole_of(plan, first, books), whole_of(plan, owner, books):
         assert [(e.run, e.release) for e in merge(read_ledgers(tmp_path))] == [("fullest+first", 0), ("fullest", 0)]
         with pytest.raises(UsageError, match=r"all stages of a run must fit .* 2 releases are spent or reserved"):
-            whole_of(other, second, budget).__enter__()
+            whole_of(other, second, books).__enter__()
         assert not (tmp_path / "other").exists()
-    with whole_of(other, second, budget):
+    with whole_of(other, second, books):
         assert len(merge(read_ledgers(tmp_path))) == 2
     assert not merge(read_ledgers(tmp_path))
 

@@ -340,5 +340,5 @@ def test_a_resume_of_nothing_is_refused(tmp_path: Path) -> None:
     from dpmpc.runs.placement import Placement
     from dpmpc.runs.start import carry_on
 
-    with pytest.raises(UsageError, match="no plan"):
+    with pytest.raises(UsageError, match=r"needs the request\.json"):
         carry_on(Placement(out=tmp_path), lambda event: None)

@@ -7,6 +7,7 @@ from typing import Self
 
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.spending import held_against
 from dpmpc.folders import said_path
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.account import Account, account_folder
@@ -50,7 +51,18 @@ class Books:
     def of(cls, here: Here, *, callers: bool = True) -> Self:
         """As the process says. `callers`: whether the records are the caller's, whatever their name."""
         budget = None if here.budget is None else Budget(*parse_budget(here.budget))
-        return cls(budget, partial(account_of, said=here.account, keeps=here.out is not None, callers=callers))
+        return cls.kept(here.account, budget, keeps=here.out is not None, callers=callers)
+
+    @classmethod
+    def kept(
+        cls, said: Path | str | None, budget: Budget | None = None, *, keeps: bool = True, callers: bool = True
+    ) -> Self:
+        """In the account of this folder, or the usual one. `keeps`, `callers`: as of `account_of`."""
+        return cls(budget, partial(account_of, said=said, keeps=keeps, callers=callers))
+
+    def limit(self, plan: Plan) -> Budget | None:
+        """The budget, with what the plan's account remembers."""
+        return held_against(self.budget, self.account(plan))
 
 
 NO_BOOKS = Books()  # nothing counts: for what dpmpc itself makes

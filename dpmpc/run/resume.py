@@ -1,7 +1,8 @@
 """Carrying on an interrupted run: what was spent, what was opened, which attempt is next and where it begins."""
 
 import json
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from dataclasses import asdict, field, replace
 from pathlib import Path
 
 from dpmpc.aggregation.party.resume import spent_releases
@@ -12,26 +13,56 @@ from dpmpc.aggregation.wire.transcript import read_opened, read_transcript
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.folders import write_file
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Since:
+    """What earlier attempts at a run left: the attempt that is made now, release -> what was opened, and the owners in
+    it, where some may be missing."""
+
+    attempt: Attempt = FIRST_ATTEMPT
+    known: Mapping[int, Ints] = field(default_factory=dict)
+    present: Mapping[int, Presence] = field(default_factory=dict)
 
 
 def resume(out: Path, fresh: Plan) -> tuple[Plan, Attempt, dict[int, Ints]]:
     """(the plan, the next attempt, release -> opened vector of the earlier ones) for the interrupted run in `out`.
+    Errors: as `begun_as` and `left`."""
+    plan = begun_as(fresh, out)
+    since = left(plan, out)
+    return plan, since.attempt, dict(since.known)
 
-    A release that any party's ledger has a line for is spent, opened or not; the next attempt goes on after it, so the
-    run never makes more releases than were planned. Errors: the request or records lead to another plan than the one in
-    `out`; nothing is left to do.
-    """
+
+def begun_as(fresh: Plan, out: Path) -> Plan:
+    """The plan under the name of the run that was begun in `out`; as it is, where none was. Errors: UsageError where
+    the request or the records lead to another plan than the one there."""
+    if not plan_path(out).is_file():
+        return fresh
     plan = Plan.read(plan_path(out))
     if replace(fresh, run_id=plan.run_id) != plan:
         raise UsageError(
             f"a resumed run must have the records and options it began with; {out} has another plan; start a new run"
         )
-    if (out / "report.json").exists():
-        raise UsageError(f"<<resume>> is for interrupted runs; {out} is finished; see its report.json")
-    known = opened_anywhere(out, plan)
-    spent = max((spent_releases(path, plan.run_id) for path in sorted(out.glob("ledger_*.jsonl"))), default=0)
-    return plan, Attempt(last_attempt(out).number + 1, max(spent, max(known, default=-1) + 1)), known
+    return plan
+
+
+def left(plan: Plan, out: Path) -> Since:
+    """What earlier attempts at this plan left in `out`, on one machine: the first of its attempts where none was made.
+
+    A release that any ledger there has a line for is spent, opened or not; the next attempt goes on after it, so the
+    run never makes more releases than were planned."""
+    if not plan_path(out).is_file():
+        return Since()
+    known, spent = opened_anywhere(out, plan), spent_anywhere(out, plan)
+    attempt = Attempt(last_attempt(out).number + 1, max(spent, max(known, default=-1) + 1))
+    return Since(attempt, known, presence_anywhere(out, plan) if plan.names_owners else {})
+
+
+def spent_anywhere(out: Path, plan: Plan) -> int:
+    """How many releases of this plan are spent, by the ledgers of all processes in `out`."""
+    return max((spent_releases(path, plan.run_id) for path in sorted(out.glob("ledger_*.jsonl"))), default=0)
 
 
 def attempt_path(out: Path) -> Path:

@@ -1,0 +1,301 @@
+"""Kills a run's command at every point between two writes of every stage, carries it on, and compares what was spent,
+what was opened and what the run delivers.
+
+    python -m tests.endurance.kill_writes                 # every point of every kind of run
+    python -m tests.endurance.kill_writes --every 10 --kind train
+
+The whole product runs on one machine, with parties in processes of their own or in the clear. The command dies by
+itself in place of its K-th write below the run's folder: a file that is opened to be written (once before, and once
+after, when it is empty), a file that takes another's place, a file that goes, a line of a ledger (before, and half of
+it), an opened sum. Then the same run is carried on, and from the files alone:
+
+- what was opened before is what was opened afterwards, and what the results are made of;
+- every release has one line in a ledger, and there are no more of them than were planned: nothing is spent twice;
+- where nothing was spent without being opened, the run ends as one that was never killed, with all its figures; where
+  something was, an error or a warning says that it is lost;
+- nothing stays in the folder that is of nobody's use: no scratch folder, no half of a file, no reservation.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+
+Engine = Literal["clear", "mpc"]
+KILLED, FAILED, FINISHED = 9, 1, 0
+_WRITING = os.O_WRONLY | os.O_RDWR
+
+
+def records(path: Path, n: int = 1200) -> Path:
+    """A file of made-up records of three owners."""
+    rng = np.random.default_rng(5)
+    age, sex = rng.normal(50, 12, n).round(1), rng.integers(0, 2, n)
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(n),
+            "site": np.arange(n) % 3,
+            "age": age,
+            "sex": np.array(["f", "m"])[sex],
+            "ill": (age + 8 * sex + rng.normal(0, 8, n) > 54).astype(int),
+        }
+    )
+    frame.to_csv(path, index=False)
+    return path
+
+
+def train(folder: Path, out: Path, engine: Engine) -> None:
+    """A run of training with a survey before and an evaluation after it: begun, or carried on."""
+    from dpmpc.runs.launcher import train as start
+    from dpmpc.runs.placement import Placement
+    from dpmpc.runs.request import Request
+    from dpmpc.runs.start import carry_on
+
+    if (out / "request.json").exists():
+        carry_on(Placement(out=out), lambda event: None)
+        return
+    asked: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-5, "iterations": 3, "data_id": "kills", "seed": 1}
+    asked |= {"target": "ill", "owners_column": "site", "ids": "id", "preprocessing": "survey", "figures": "inside"}
+    request = Request(
+        **asked, csv=str(folder / "records.csv"), engine=engine,
+        account=str(folder / "account"),
+    )  # fmt: skip
+    start(request, out)
+
+
+def stats(folder: Path, out: Path, engine: Engine) -> None:
+    """Questions: the same call again carries them on."""
+    from dpmpc.runs.stats import stats as ask
+
+    ask(
+        folder / "records.csv", ["count", "mean(age) by sex"], owners="site", out=out, epsilon=2.0, delta=1e-5,
+        bounds={"age": [0, 100], "sex": ["f", "m"]}, engine=engine, data_id="kills", account=str(folder / "account"),
+    )  # fmt: skip
+
+
+def synth(folder: Path, out: Path, engine: Engine) -> None:
+    """A synthetic table with a survey before it: the same call again carries it on."""
+    from dpmpc.runs.synth import synth as draw
+
+    draw(
+        folder / "records.csv", owners="site", out=out, epsilon=20.0, delta=1e-5, seed=3, drop=("id",),
+        hopeless="allow", engine=engine, data_id="kills", account=str(folder / "account"),
+    )  # fmt: skip
+
+
+KINDS: dict[str, Callable[[Path, Path, Engine], None]] = {"train": train, "stats": stats, "synth": synth}
+LAST = {"train": "report.json", "stats": "answers.html", "synth": "synthetic.json"}  # of the files of a run
+STAGES = {"train": ("survey", "", "evaluation"), "stats": ("",), "synth": ("survey", "first", "second")}
+
+
+def dies_at(number: int, out: Path) -> Callable[[], int]:
+    """Makes this process die in place of its write of this number below `out`; how many it has made. Of the heartbeat
+    of the status, which comes by the clock, none is counted."""
+    made, mine = 0, os.getpid()
+
+    def die() -> NoReturn:
+        os._exit(KILLED)
+
+    def counted() -> bool:
+        nonlocal made
+        if os.getpid() != mine:
+            return False
+        made += 1
+        return made == number
+
+    def below(path: Any) -> bool:
+        with contextlib.suppress(TypeError, ValueError):
+            found = Path(os.fsdecode(path))
+            return found.is_relative_to(out) and not found.name.startswith("status_") and found.suffix != ".log"
+        return False
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(arguments[0], str | bytes | os.PathLike) and below(arguments[0]):
+            path, mode, flags = arguments
+            if not (flags & _WRITING if isinstance(flags, int) else any(c in str(mode) for c in "wax+")):
+                return
+            if counted():
+                die()
+            if counted():
+                if flags & os.O_TRUNC:
+                    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+                die()
+        elif event in ("os.rename", "os.remove", "os.mkdir") and below(arguments[0]) and counted():
+            die()
+
+    from dpmpc.aggregation.wire import transcript
+    from dpmpc.processes import durable
+
+    write_all, write = durable.write_all, transcript._write
+
+    def half(descriptor: int, payload: bytes) -> None:
+        if counted():
+            die()
+        if counted():
+            os.write(descriptor, payload[: len(payload) // 2])
+            die()
+        write_all(descriptor, payload)
+
+    def record(*arguments: Any) -> None:
+        if counted():
+            die()
+        write(*arguments)
+
+    patch.object(durable, "write_all", half).start()
+    patch.object(transcript, "_write", record).start()
+    sys.addaudithook(hook)
+    return lambda: made
+
+
+def _played(kind: str, folder: Path, out: Path, engine: Engine, number: int, said: Any) -> None:
+    """A process: the command, which dies at that write. `said`: told how many writes it made, or its error."""
+    from dpmpc.errors import DpmpcError
+
+    os.environ["DPMPC_ACCOUNT"] = str(folder / "account")
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere), contextlib.redirect_stdout(nowhere):
+        made = dies_at(number, out) if number >= 0 else lambda: 0
+        try:
+            KINDS[kind](folder, out, engine)
+        except DpmpcError as error:
+            said.send(f"{type(error).__name__}: {error}")
+            said.close()
+            os._exit(FAILED)
+    said.send(made())
+    said.close()
+    os._exit(FINISHED)
+
+
+def played(kind: str, folder: Path, out: Path, engine: Engine, number: int = -1) -> tuple[int, Any]:
+    """(how the command ended, its count of writes or its error)."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.endurance.kill_writes_preload"])
+    heard, said = context.Pipe(duplex=False)
+    process = context.Process(target=_played, args=(kind, folder, out, engine, number, said))
+    process.start()
+    said.close()
+    result: Any = None
+    with contextlib.suppress(EOFError):
+        result = heard.recv()
+    process.join()
+    for ledger in out.rglob("ledger*.jsonl"):  # the parties are gone when none of them holds its ledger
+        with ledger.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+    assert process.exitcode is not None
+    return process.exitcode, result
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is in the folder of a stage: by release, what was opened, and how many releases are spent."""
+
+    opened: dict[int, bytes]
+    spent: int
+    releases: int
+
+
+def found(out: Path, kind: str) -> dict[str, Found]:
+    """The stages that were begun. Errors: AssertionError for two vectors of one release, or two lines of it."""
+    from dpmpc.aggregation.plan.plan import Plan
+    from dpmpc.privacy.ledger import Ledger
+    from dpmpc.run.resume import opened_anywhere, spent_anywhere
+
+    result = {}
+    for stage in STAGES[kind]:
+        folder = out / stage
+        if not (folder / "plan.json").is_file():
+            continue
+        plan = Plan.read(folder / "plan.json")
+        for path in folder.glob("ledger_*.jsonl"):
+            lines = [entry.release for entry in Ledger.read(path).entries if entry.run == plan.run_id]
+            assert len(lines) == len(set(lines)) <= plan.releases, f"{path} has a release twice"
+        opened = {number: total.tobytes() for number, total in opened_anywhere(folder, plan).items()}
+        spent = min(spent_anywhere(folder, plan), plan.releases)
+        assert len(opened) <= spent, "a release was opened before a ledger had it"
+        result[stage] = Found(opened, spent, plan.releases)
+    return result
+
+
+def check(kind: str, out: Path, before: dict[str, Found], ended: int, said: Any) -> str:
+    """Asserts what must hold after a run that was carried on; what became of it."""
+    after = found(out, kind)
+    for stage, known in before.items():
+        assert after[stage].opened.items() >= known.opened.items(), f"what {stage or 'training'} opened has changed"
+        assert after[stage].spent >= known.spent
+    lost = [stage for stage, known in before.items() if known.spent > len(known.opened)]
+    if ended == FAILED and ("is finished; see" in said or "must be a new or empty directory" in said):
+        assert (out / LAST[kind]).is_file() and not lost  # all that stays was there
+        return "was over"
+    if ended == FAILED:
+        assert lost and "SpentError" in said, (said, lost)
+        return "lost, and said so"
+    assert ended == FINISHED, ended
+    nobodys = ("dpmpc-", "ledger.stages")
+    left = [path.name for path in out.rglob("*") if path.suffix == ".tmp" or path.name.startswith(nobodys)]
+    assert not left, f"left behind: {left}"
+    if kind == "train":
+        report = json.loads((out / "report.json").read_text())
+        with np.load(out / "model.npz") as model:
+            assert ("figures" in model.files) == (report["figures"] is not None)
+        if report["figures"] is None:
+            assert "evaluation" in lost and any("is spent and was not opened" in text for text in report["warnings"])
+        missed = after[""].releases - len(after[""].opened)
+        assert missed == (0 if "" not in lost else before[""].spent - len(before[""].opened))
+        return "figures lost, and said so" if report["figures"] is None else "finished"
+    assert (out / LAST[kind]).is_file() and all(len(each.opened) == each.releases for each in after.values())
+    return "finished"
+
+
+def kill_at(kind: str, engine: Engine, number: int, folder: Path) -> str | None:
+    """What became of a run that was killed at its write of this number and carried on; None: it had fewer."""
+    out = folder / f"{kind}-{engine}-{number}"
+    ended, said = played(kind, folder, out, engine, number)
+    if ended == FINISHED:
+        return None
+    assert ended == KILLED, said
+    before = found(out, kind)
+    return check(kind, out, before, *played(kind, folder, out, engine))
+
+
+def kill(
+    kind: str, engine: Engine, numbers: Sequence[int], folder: Path, tell: Callable[[str], None]
+) -> dict[str, int]:
+    """How many kills ended how."""
+    records(folder / "records.csv")
+    result: dict[str, int] = {}
+    for number in numbers:
+        became = kill_at(kind, engine, number, folder)
+        if became is None:
+            break
+        tell(f"{kind} ({engine}), write {number}: {became}")
+        result[became] = result.get(became, 0) + 1
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--every", type=int, default=1, help="Of so many points one.")
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--kind", choices=KINDS, action="append")
+    parser.add_argument("--engine", choices=("clear", "mpc"), action="append")
+    given = parser.parse_args()
+    for kind in given.kind or KINDS:
+        for engine in given.engine or ("clear", "mpc"):
+            with tempfile.TemporaryDirectory() as folder:
+                numbers = range(given.first, 100_000, given.every)
+                counts = kill(kind, engine, numbers, Path(folder), lambda line: print(line, flush=True))
+                print(f"{kind} ({engine}): {sum(counts.values())} kills: {counts}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
