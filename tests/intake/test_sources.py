@@ -315,7 +315,7 @@ def test_sqlite_refusals(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "b.db") as database:
         database.execute("CREATE TABLE t (b, y)")
         database.executemany("INSERT INTO t VALUES (?, ?)", [(b"\0\xff", k % 2) for k in range(4)])
-    with pytest.raises(UsageError, match=r"can be one \(b: other\)"):
+    with pytest.raises(UsageError, match=r"can be one \(b: empty\)"):
         load(Query(f"sqlite:///{tmp_path / 'b.db'}", "SELECT * FROM t"), target="y")
 
 
