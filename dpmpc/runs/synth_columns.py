@@ -13,6 +13,7 @@ from dpmpc.intake.table import Table, some
 from dpmpc.lazy import dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_numbers import CELLS, NUMBER
+from dpmpc.privacy.margins import decided
 from dpmpc.records.mapping import owner_numbers
 from dpmpc.records.origins import Origin
 from dpmpc.records.ownership import Kept
@@ -87,7 +88,7 @@ def public_columns(
     for name in drop:
         table[name]
     if schema is None and bounds is None:
-        found = _all_surveyed(table, owners, drop, cuts)
+        found = _all_surveyed(table, owners, drop, cuts, touched)
         assert found.survey is not None
         return replace(found, places=decimals_of(table, found.survey.names, stated or {}, touched))
     origin = Origin()
@@ -151,7 +152,9 @@ def most_levels(columns: int) -> int:
     return min(BUCKETS, max(1, math.isqrt(MOST_CELLS // pairs) - 2))
 
 
-def _all_surveyed(table: Table, owners: str | None, drop: Sequence[str], cuts: Mapping[str, Any]) -> Public:
+def _all_surveyed(
+    table: Table, owners: str | None, drop: Sequence[str], cuts: Mapping[str, Any], touched: int = 1
+) -> Public:
     if cuts:
         raise UsageError("<<cuts>> go with <<schema>> or <<bounds>>; neither was given; a survey finds its own cells")
     names = [name for name in table.names if name not in {*drop, owners}]
@@ -162,12 +165,12 @@ def _all_surveyed(table: Table, owners: str | None, drop: Sequence[str], cuts: M
             raise UsageError(table.refusal(table[name]))
     texts = tuple(name for name in names if table[name].kind == "text")  # whatever they hold
     survey = Survey(tuple(name for name in names if name not in texts), texts)
-    return Public(None, survey, tuple(names), dates=_with_dates(table, names, texts))
+    return Public(None, survey, tuple(names), dates=_with_dates(table, names, texts, touched))
 
 
-def _with_dates(table: Table, names: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
+def _with_dates(table: Table, names: Sequence[str], texts: Sequence[str], touched: int) -> tuple[str, ...]:
     """Those of the columns that hold dates: typed ones, and texts of which more than half are dates and no numbers. An
-    odd value decides nothing: with one record changed the answer is the same, or this refuses, for one record moves
+    odd value decides nothing: with `touched` records changed the answer is the same, or this refuses, for each moves
     twice the dates less all that is there by 2 at most. Errors: a column where it might change."""
     found = [name for name in names if table[name].kind == "date"]
     parts = []
@@ -176,12 +179,13 @@ def _with_dates(table: Table, names: Sequence[str], texts: Sequence[str]) -> tup
         parts += [f"count(*) FILTER (WHERE {dates})", f"count(*) FILTER (WHERE NOT {there})"]
     counts = table.one(*parts) if parts else ()
     for name, dates, there in zip(texts, counts[::2], counts[1::2], strict=True):
-        if 0 < 2 * dates - there <= 2:
+        mostly = decided(2 * dates - there, 2 * touched, 2 * touched)
+        if mostly is None:
             raise RecordError(
                 f"a column holds dates or none; of '{name}' {dates} of {there} values are dates; correct it, or leave "
                 "the column out with <<drop>>"
             )
-        if 2 * dates > there:
+        if mostly:
             found.append(name)
     return tuple(found)
 
@@ -207,14 +211,20 @@ def decimals_of(
     for name in asked:
         there, *finer_ones = (int(counts.pop(0)) for _ in range(_MOST_FOUND + 2))
         sure = (_FEW + 1) * touched  # how far a person's records move the difference below
-        for places, finer_than in enumerate(finer_ones):
-            more = _FEW * finer_than - there
-            if there > 2 * sure and abs(more) <= sure:
+        enough = decided(there, 2 * sure, touched)
+        if enough is None:
+            raise RecordError(
+                f"a column of {2 * sure} numbers or more says with how many decimals they are written; '{name}' has "
+                f"about so many, {there}; state <<digits>> of it"
+            )
+        for places, finer_than in enumerate(finer_ones if enough else ()):
+            do = decided(there - _FEW * finer_than, sure, sure)
+            if do is None:
                 raise RecordError(
                     f"all but a twentieth of a column's numbers have so many decimals, or a finer spelling is stated; "
                     f"of '{name}' just about a twentieth have more than {places}; state <<digits>> of it"
                 )
-            if there > 2 * sure and more < 0:
+            if do:
                 found[name] = places
                 break
     return found

@@ -12,6 +12,7 @@ from dpmpc.aggregation.plan.of_vectors import OfVectors, chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.data_names import data_digest
+from dpmpc.records.origins import PUBLIC
 from dpmpc.records.schema import Categorical, Labels, Numeric, Range, Schema
 from dpmpc.runs.planning import facts_of_schema, plan_of
 from dpmpc.runs.request import Request
@@ -72,7 +73,7 @@ def synthesis(cut: bool = True, target: str | None = "c", never: str = "", **set
     capacity = bool(given.pop("capacity", False))
     lines = [never] if never else []
     return plan_of_synthesis(
-        columns, target, lines, SIZES, "ward", None, given, "public", hopeless=True, capacity=capacity, by_person=True
+        columns, target, lines, SIZES, "ward", None, given, PUBLIC, hopeless=True, capacity=capacity, by_person=True
     )
 
 

@@ -16,6 +16,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first
 from dpmpc.errors import DpmpcError, PeerError, UsageError, owner_text
 from dpmpc.privacy.ledgers import merge, read_ledgers
+from dpmpc.records.origins import PUBLIC
 from dpmpc.run.resume import opened_anywhere
 from dpmpc.runs import start as starting
 from dpmpc.runs.job import WHOLE
@@ -43,7 +44,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with plan.json, records, and what three sites have that were killed after their first release."""
     folder, rng = tmp_path_factory.mktemp("killed"), np.random.default_rng(4)
     settings: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "role": "both", "parties": 3}
-    plan_of_synthesis(COLUMNS, "c", (), (RECORDS,) * 3, "ward", None, settings, "public", hopeless=True).write(
+    plan_of_synthesis(COLUMNS, "c", (), (RECORDS,) * 3, "ward", None, settings, PUBLIC, hopeless=True).write(
         folder / "plan.json"
     )
     for site in SITES:

@@ -19,6 +19,7 @@ from dpmpc.cli.main import group
 from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.ledgers import read_ledgers
+from dpmpc.records.origins import PUBLIC
 from dpmpc.records.schema import checked_bounds
 from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.stages import settled_plan
@@ -313,7 +314,7 @@ def test_over_several_machines_every_process_makes_the_same_second_release(role:
     columns = stated(Columns.of_bounds(checked_bounds(BOUNDS, "test")), {} if surveyed else CUTS, None)
     settings = PROMISE | {"neighbours": "record", "role": role, "parties": 3}
     never = ["ward = c and age in 18..40"] * (not surveyed)
-    plan = plan_of_synthesis(columns, "died", never, sizes, "people", None, settings, "public", capacity=not surveyed,
+    plan = plan_of_synthesis(columns, "died", never, sizes, "people", None, settings, PUBLIC, capacity=not surveyed,
                              digits=digits)  # fmt: skip
     path = tmp_path / "plan.json"
     plan.write(path)
@@ -367,14 +368,14 @@ def test_what_a_plan_of_a_synthetic_table_cannot_be() -> None:
         with pytest.raises(UsageError, match="such numbers or a survey, not both"):
             Synthesis(wrong, survey=survey)
     with pytest.raises(UsageError, match="noise alone would move"):
-        plan_of_synthesis(known, None, [], (40, 40, 40), "p", None, PROMISE | {"parties": 3}, "public")
+        plan_of_synthesis(known, None, [], (40, 40, 40), "p", None, PROMISE | {"parties": 3}, PUBLIC)
     for digits in ({"ward": 1}, {"age": 13}, {"age": True}, {"eag": 1}):
         with pytest.raises(UsageError, match="decimals of a column of numbers"):
             plan_of_synthesis(
-                known, None, [], (4000,) * 3, "p", None, PROMISE | {"parties": 3}, "public", digits=digits
+                known, None, [], (4000,) * 3, "p", None, PROMISE | {"parties": 3}, PUBLIC, digits=digits
             )
     with pytest.raises(UsageError, match="dyed"):
-        plan_of_synthesis(known, "dyed", [], (4000,) * 3, "p", None, PROMISE | {"parties": 3}, "public")
+        plan_of_synthesis(known, "dyed", [], (4000,) * 3, "p", None, PROMISE | {"parties": 3}, PUBLIC)
 
 
 def test_a_table_of_persons_promises_all_records_of_one(tmp_path: Path) -> None:

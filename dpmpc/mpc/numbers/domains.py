@@ -210,7 +210,7 @@ BLOCKS = (
 ELSEWHERE = {
     "mpyc/holder.py": "what parties must have alike, and shares in a party's own transcript; MPyC's backend computes "
     "with MPyC alone",
-    "transport/credentials.py": "the fingerprint of a certificate's key; it is for people",
+    "transport/site_keys.py": "fingerprints of sites' keys, and the number of their list; they are for people",
     "native/speed.py": "how quick the kernels are here",
     "shamir/pair_keys.py": "HKDF of the secret that two parties have in common, whose `info` is *pair key*",
 }

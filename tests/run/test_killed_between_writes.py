@@ -1,0 +1,27 @@
+"""A run that is killed between two of its writes goes on: some points here, all by `tests.endurance.kill_writes`.
+
+What was opened stays as it was, nothing is spent twice, and what was paid for is delivered, or said to be lost."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.endurance.kill_writes import FINISHED, check, found, kill_at, played, records
+
+
+@pytest.mark.parametrize(("kind", "number"), [("train", 40), ("train", 90), ("stats", 9), ("stats", 14), ("synth", 30)])
+def test_a_killed_run_goes_on(kind: str, number: int, tmp_path: Path) -> None:
+    records(tmp_path / "records.csv")
+    assert kill_at(kind, "clear", number, tmp_path) is not None
+
+
+def test_another_sum_would_be_seen(tmp_path: Path) -> None:
+    records(tmp_path / "records.csv")
+    out = tmp_path / "run"
+    assert played("stats", tmp_path, out, "clear")[0] == FINISHED
+    before = found(out, "stats")
+    assert check("stats", out, before, FINISHED, None) == "finished"
+    other = {"": replace(before[""], opened={0: b"another"})}
+    with pytest.raises(AssertionError, match="has changed"):
+        check("stats", out, other, FINISHED, None)
