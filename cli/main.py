@@ -163,7 +163,8 @@ def _speak_anywhere() -> None:
     """What a terminal or a pipe cannot show is escaped: what was paid for is printed whatever its encoding."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            with contextlib.suppress(OSError):  # a terminal that was opened to be read too cannot be asked where it is
+                stream.reconfigure(errors="backslashreplace")
 
 
 def program() -> None:

@@ -4,7 +4,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.neighbours.test_sources import held_against, pairs
+from tests.neighbours.test_neighbours_of_sources import held_against, pairs
 
 
 def main() -> int:

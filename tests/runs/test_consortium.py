@@ -24,7 +24,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli import main as cli
 from dpmpc.cli.check import command as check_command
 from dpmpc.cli.train_options import OPTIONS
-from dpmpc.errors import UsageError, owner_text
+from dpmpc.errors import NotYetError, UsageError, owner_text
 from dpmpc.intake.written import known_keys
 from dpmpc.mpc.transport import credentials
 from dpmpc.mpc.transport.credentials import make_request, sign_request
@@ -498,7 +498,7 @@ def test_a_taken_port_is_told_by_its_place_in_the_file(tmp_path: Path) -> None:
         taken.listen()
         file = folder / "site.toml"
         file.write_text(file.read_text().replace(f":{port}", f":{taken.getsockname()[1]}"))
-        with pytest.raises(UsageError, match=r"consortium\.toml") as caught:
+        with pytest.raises(NotYetError, match=r"consortium\.toml") as caught:
             join(folder, Joining(wait=0.1), lambda event: None)
     assert "under [[parties]] of consortium.toml" in owner_text(caught.value) and not re.search(
         r"-[BPI]\b", owner_text(caught.value)
