@@ -11,7 +11,6 @@ from dpmpc.errors import CheatError, DpmpcError, PeerError, SpentError, UsageErr
 MOST_REASON = 500  # bytes of UTF-8
 _REFUSAL = "stopped, for it was not used as it must be"
 _STAYS_AWAY = "refuses to take part"
-_STOPPED = "was stopped on its machine"
 _WITHOUT_A_WORD = "left the run without a word"
 UNHEARD = "nothing was heard of it for"
 _LATER = "not yet: "
@@ -44,7 +43,7 @@ def public_reason(me: str, error: BaseException) -> str:
         return f"{me} stopped; its own log says why"
     if isinstance(error, Exception):
         return f"{me} failed by a fault of its own; its own log says more"
-    return f"{me} {_STOPPED}"
+    return f"{me} was stopped on its machine"
 
 
 def refuses(error: PeerError) -> bool:
@@ -53,9 +52,9 @@ def refuses(error: PeerError) -> bool:
 
 
 def is_loss(error: DpmpcError) -> bool:
-    """Whether a process has gone that has decided nothing: it was killed or stopped, or its machine or the network
-    failed. It may come again, whoever noticed it first."""
-    gone = any(said in error.message for said in (_STOPPED, _WITHOUT_A_WORD, UNHEARD))
+    """Whether a process has gone without a word: it was killed, or its machine or the network failed. It may come
+    again, whoever noticed it first. One that its people stopped says so, which ends the meeting."""
+    gone = any(said in error.message for said in (_WITHOUT_A_WORD, UNHEARD))
     return isinstance(error, PeerError) and type(error) in (PeerError, Told) and gone and not refuses(error)
 
 
