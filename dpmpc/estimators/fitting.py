@@ -242,7 +242,7 @@ def _learned(
     records, sizes = sorted_by_owner(X, y, given.split, given.weights), given.sizes
     facts = facts_of_schema(str(request.data_id), schema, sizes, before)
     request, advice = settled(request, facts)
-    plan = plan_of(request, facts, work_out)
+    plan = plan_of(request, facts, work_out, chosen=True)
     for text in () if before else foretold(plan, advice):  # those of a survey were told before it
         expect(text)
     survey.close()

@@ -33,7 +33,7 @@ from dpmpc.runs.named_records import (
     open_records,
 )
 from dpmpc.runs.parting import unplaced
-from dpmpc.runs.planning import expectation, facts_of, plan_of, settled
+from dpmpc.runs.planning import Ahead, expectation, facts_of, plan_of, settled
 from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.surveying import earlier, survey, wanted
 
@@ -92,7 +92,8 @@ def records_and_plan(
     if plan is None:
         facts = replace(facts, part=training_part(job.request, all_of(job.request, dataset), dataset.name))
         request, advice = settled(job.request, facts)
-        plan = plan_of(request, facts, work_out) if job.addresses is None else plan_of(request, facts)
+        ahead: Ahead = work_out if job.addresses is None else lambda plan: None
+        plan = plan_of(request, facts, ahead, chosen=True)
         return dataset, plan, advice or expectation(request, facts)
     check_shape(plan, dataset)
     check_sizes(facts.sizes, plan.sizes)

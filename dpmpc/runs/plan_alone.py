@@ -63,7 +63,7 @@ def planned(request: Request, survey: bool = False) -> tuple[Advice | None, Plan
         return None, found
     facts = _facts(request)
     request, advice = settled(request, facts)
-    return advice or expectation(request, facts), plan_of(request, facts)
+    return advice or expectation(request, facts), plan_of(request, facts, chosen=True)
 
 
 def _facts(request: Request) -> Facts:

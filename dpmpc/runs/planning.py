@@ -173,10 +173,10 @@ def _circumstances(request: Request, facts: Facts) -> "Circumstances":
     )
 
 
-def plan_of(request: Request, facts: Facts, ahead: Ahead = _nothing) -> Plan:
+def plan_of(request: Request, facts: Facts, ahead: Ahead = _nothing, *, chosen: bool = False) -> Plan:
     """The plan. Errors: as `Plan`, and where its promise cannot be kept. `ahead`: gets the plan before anything is
-    derived from it."""
-    plan, _ = _stated(request, facts)
+    derived from it. `chosen`: whether the request is `settled` already, which rehearses."""
+    plan, _ = _stated(request, facts, advised=not chosen)
     ahead(plan)
     _ = plan.derived
     return plan

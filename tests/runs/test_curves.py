@@ -25,7 +25,8 @@ from dpmpc.learning.predict import predict
 from dpmpc.learning.survey_columns import ANY
 from dpmpc.privacy import gaussian
 from dpmpc.records.schema import Labels, Numeric, Schema
-from dpmpc.runs import adviser, own_records, owner_process
+from dpmpc.run.reserve import Reserve
+from dpmpc.runs import adviser, own_records
 from dpmpc.runs.planning import advised_with_survey, plan_with_survey
 from dpmpc.runs.request import Request
 from dpmpc.runs.trained import Trained
@@ -161,10 +162,10 @@ def test_records_are_loaded_while_the_parties_of_the_survey_end(
     monkeypatch.setattr(Ending, "__enter__", told("parties part", begin))
     monkeypatch.setattr(Ending, "__exit__", told("parties are gone", end))
     monkeypatch.setattr(own_records, "load", told("records", own_records.load))
-    monkeypatch.setattr(owner_process, "keep_whole", told("reserved", owner_process.keep_whole))
+    monkeypatch.setattr(Reserve, "keep", told("reserved", Reserve.keep))
     train(tmp_path / "run", csv=str(records(tmp_path / "r.csv")), target="sick", owners=3, epsilon=1.0, delta=1e-5,
           iterations=2, positive="yes", preprocessing="survey", evaluate=False)  # fmt: skip
-    assert said == ["parties part", "records", "parties are gone", "reserved"]
+    assert said == ["reserved", "parties part", "records", "parties are gone", "reserved"]  # the survey's, first
 
 
 def test_a_plan_for_sites_fixes_the_most_coordinates_before_its_survey() -> None:
