@@ -38,8 +38,8 @@ def test_experiments_exist(name: str) -> None:
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:experiments/)?(?:methods|experiments)/[\w/]+)`", TEXT))))
 def test_methods_exist(path: str) -> None:
     parts = path.removeprefix("experiments/")
-    assert (ROOT / "dpmpc" / "experiments" / f"{parts}.py").is_file() or (
-        ROOT / "dpmpc" / "experiments" / parts
+    assert (ROOT / "experiments" / "dpmpc_experiments" / f"{parts}.py").is_file() or (
+        ROOT / "experiments" / "dpmpc_experiments" / parts
     ).is_dir(), path
 
 

@@ -30,7 +30,7 @@ REACH = 10.0  # a public guess of |theta*|, for choosing it
 
 @dataclass(frozen=True)
 class Source:
-    """Which records: a set of dpmpc.data by name, how many of its rows, the test part, and the loss.
+    """Which records: a set of `dpmpc.records` by name, how many of its rows, the test part, and the loss.
 
     fold k >= 0 tests on the k-th of five parts of a shuffled set; fold -1 on a random test_fraction. label "attack":
     KDDCup99's connections are attacks or normal, instead of denial of service or not. The papers' vectors have no
