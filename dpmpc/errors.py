@@ -258,7 +258,7 @@ def machine_text(error: OSError | MemoryError) -> str | None:
             f"accounts, ledgers and runs are locked while they are in use; {error.strerror}{place}: this file system "
             "has no locks; name a folder on another with <<out>> and <<account>>"
         )
-    if error.errno is not None:
+    if error.errno is not None and not isinstance(error, ConnectionError | TimeoutError):  # of those a stack is of use
         return f"this machine must do what is asked of it; {error.strerror}{place}; mend that and try again"
     return None
 

@@ -40,11 +40,11 @@ from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.law import law_for
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.derive import check_spelled, check_useful, spelled_otherwise
-from dpmpc.records.loading import NOTHING_STOOD_OUT, OFF_THE_RECORDS, opened
+from dpmpc.records.loading import opened
 from dpmpc.records.mapping import zeroed
 from dpmpc.records.origins import Element
 from dpmpc.records.ownership import Partition, shares
-from dpmpc.records.schema import Labels, Range, Schema, Surveyed, Target
+from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, Labels, Range, Schema, Surveyed, Target
 from dpmpc.run.engine import Ended, Made, run
 from dpmpc.run.reserve import Reserve, budget_alone, budget_below
 from dpmpc.run.seat import Seat

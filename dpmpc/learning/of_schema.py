@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from dpmpc.errors import UsageError
 from dpmpc.learning.source import Invented
-from dpmpc.records.loading import NOTHING_STOOD_OUT
-from dpmpc.records.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
+from dpmpc.records.schema import NOTHING_STOOD_OUT, Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed
 
 _TEXTS = ("made up", "so too")
 _DATES = ("2001-02-03", "2011-12-13", "2024-05-06")

@@ -30,11 +30,7 @@ from dpmpc.records.mapping import Mapping, complete, owners_in
 from dpmpc.records.memory import parse_memory, usual_memory
 from dpmpc.records.ownership import EMPTY, Kept
 from dpmpc.records.persons import drawn_apart, kept, persons_of
-from dpmpc.records.schema import USUAL_GOALS, Basis, Goal, Schema, read_bounds
-
-# Public reasons why a column is not used; what its records look like is for its owner's eyes.
-OFF_THE_RECORDS = "as its owner's look at the records had it, outside the guarantee"
-NOTHING_STOOD_OUT = "nothing that tells its records apart stood out of the survey's noise"
+from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, USUAL_GOALS, Basis, Goal, Schema, read_bounds
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,9 @@ from dpmpc.records.columns import Categorical, Column, Date, Numeric, Scale, Sur
 from dpmpc.records.origins import Bounds, Element, Origin, in_order, origin_of
 from dpmpc.records.targets import Classes, Labels, Range, Scalar, SchemaError, Target
 
+# Public reasons why a column is not used; what its records look like is for its owner's eyes.
+OFF_THE_RECORDS = "as its owner's look at the records had it, outside the guarantee"
+NOTHING_STOOD_OUT = "nothing that tells its records apart stood out of the survey's noise"
 Kind = Literal["two", "several", "number"]  # of a target: two classes, more, or a quantity
 Missing = Literal["fill", "drop"]
 Basis = Literal["linear", "additive"]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 from click.testing import CliRunner
 
@@ -159,8 +160,10 @@ def test_the_options_are_options(tmp_path: Path) -> None:
 
 def test_columns_of_types_that_no_model_reads_are_named_at_once_and_times_of_day_are_read() -> None:
     times = [pd.Timestamp("2024-01-01 13:45") + pd.Timedelta(minutes=7 * k) for k in range(N)]
-    frame = pd.DataFrame({"a": [{"k": k} for k in range(N)], "b": [[k] for k in range(N)], "n": range(N)})
-    frame["t"], frame["y"] = [each.time() for each in times], some("a", "b")
+    frame = pyarrow.table({
+        "a": [{"k": k} for k in range(N)], "b": [[k] for k in range(N)], "n": range(N),
+        "t": [each.time() for each in times], "y": list(some("a", "b")),
+    })  # fmt: skip
     with opened(frame) as (table, _):
         found = look(table, target="y")[0]
         assert found["t"].kind == "time" and found["a"].kind == found["b"].kind == "other"

@@ -19,9 +19,9 @@ from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import Spelling
 from dpmpc.records import CsvFile, Schema
 from dpmpc.records.derive import Asked, looked
-from dpmpc.records.loading import NOTHING_STOOD_OUT, opened
+from dpmpc.records.loading import opened
 from dpmpc.records.mapping import Mapping
-from dpmpc.records.schema import VERSION
+from dpmpc.records.schema import NOTHING_STOOD_OUT, VERSION
 from tests.tables import write
 
 pytestmark = pytest.mark.usefixtures("small_tables")

@@ -94,7 +94,9 @@ def test_surveys_and_clipped_means() -> None:
     for _ in range(50):
         row = survey.encode({name: np.array([[10.0 ** rng.uniform(-6, 9), -1.0]]) for name in ("a", "b")})
         assert 0.8 * survey.clip < np.linalg.norm(row) <= survey.clip and np.abs(row).sum() <= survey.sensitivity.l1 / 2
-    plan = Plan.create(owners=2, dimension=4, clip=3.0, records=(5, 9), neighbours="presence", delta=1e-5)
+    plan = Plan.create(
+        owners=2, dimension=4, clip=3.0, records=(5, 9), weights="equal", neighbours="presence", delta=1e-5
+    )
     rows = rng.standard_normal((5, 4)) * 50
     gone = rows.copy()
     gone[0] = 0.0

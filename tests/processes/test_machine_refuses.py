@@ -35,7 +35,7 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="a device that is alwa
 def test_a_child_on_a_full_disk_says_so_in_one_line() -> None:
     events: list[tuple[str, dict[str, Any]]] = []
     code = run_role(f"{__name__}:role", {}, lambda event, **rest: events.append((event, rest)), lambda text: None)
-    said = {"message": "files need room on the disk; none is left; free some, or name another folder", "code": 1}
+    said = {"message": "files need room on the disk; none is left; free some, or name another folder", "exit_code": 1}
     assert code == 1 and events == [("error", said)]
 
 

@@ -63,7 +63,9 @@ def test_the_search_sees_one(name: str, content: bytes | None, tmp_path: Path) -
 
 def test_every_command_has_a_scenario() -> None:
     """A new command fails here until records with canaries have gone through it."""
-    assert {name for scenario in canaries.SCENARIOS.values() for name in scenario.commands} == set(COMMANDS)
+    assert {name for scenario in canaries.SCENARIOS.values() for name in scenario.commands} - {"experiment"} == set(
+        COMMANDS
+    )
 
 
 SENDS = """
