@@ -29,6 +29,7 @@ NOT_RUN = {  # page: of which block, why
     "docs/howto/tasks.md": ("pip install", "installs; tests/test_extensions.py runs the same on every surface"),
     "docs/project/install.md": ("pip install numpy", "installs; tests/runs/test_light_party.py runs such a party"),
     "docs/project/releases.md": ("make release", "makes a release"),
+    "docs/statistics.md": ("--of runs/table2", "tests/statistics/test_effects.py asks such models of such tables"),
     "docs/verify.md": ("verify --fresh", "takes a minute each; tests/verify/test_verify_faults.py runs both"),
 }
 COMMAND = re.compile(r"^(?:\$ )?(?:dpmpc|pip|make|python -m) ", re.MULTILINE)

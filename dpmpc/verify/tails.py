@@ -72,10 +72,11 @@ def _chernoff(tables: Sequence[tuple[Reals, Reals]], h: Sequence[Reals], t: floa
     """The least of sum n log E[exp(lam h)] - lam t over lam: a convex function of lam."""
 
     def at(lam: float) -> float:
-        return sum(
-            float(c.sum()) * math.log(float((p + 2 * _CDF) @ np.exp(lam * each)))
-            for (c, p), each in zip(tables, h, strict=True)
-        ) - lam * t  # fmt: skip
+        total = -lam * t
+        for (c, p), each in zip(tables, h, strict=True):
+            most = float(np.max(lam * each))  # so that no exponential is larger than a computer holds
+            total += float(c.sum()) * (most + math.log(float((p + 2 * _CDF) @ np.exp(lam * each - most))))
+        return total
 
     low, high = 0.0, _LARGEST * max(t, deviation) / deviation**2
     for _ in range(_STEPS):

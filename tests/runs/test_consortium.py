@@ -212,12 +212,12 @@ def test_the_plan_says_what_the_file_says(tmp_path: Path) -> None:
         "# min_owners = 2             #",
         "min_owners = 2 #",
         "# grid_bits = 20             #",
-        "grid_bits = 25 #",
+        "grid_bits = 15 #",
     )
     plan = read_consortium(path).plan
     assert (plan.epsilon, plan.delta, plan.releases, plan.sizes) == (0.5, 1e-5, 3, (400, 250, 900))
     assert (plan.learning.lam, plan.learning.spread, plan.neighbours) == (0.25, "fixed", "owner")
-    assert (plan.min_owners, plan.grid_bits, plan.parties, plan.threshold) == (2, 25, 3, 1)
+    assert (plan.min_owners, plan.grid_bits, plan.parties, plan.threshold) == (2, 15, 3, 1)
     assert plan.schema is not None and [column["name"] for column in plan.schema["columns"]] == ["age", "sex"]
     again = read_consortium(path).plan
     assert again == plan  # the run id follows from the file

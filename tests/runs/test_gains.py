@@ -181,7 +181,7 @@ def test_the_promise_of_a_surveyed_run_is_of_both_releases(tmp_path: Path) -> No
     assert promise_of(plan).assumptions == (classes,) and report["privacy"]["assumptions"] == [classes]
     assert report["privacy"]["statement"].startswith("guarantee, if the list of classes is public")
     assert not any("classes" in text for text in report["warnings"])  # once is enough
-    with pytest.raises(UsageError, match="its classes were read off records"):
+    with pytest.raises(UsageError, match="was read off records: classes"):
         Limits().check(plan)
     Limits(assumptions=True).check(plan)
     assert report["privacy"]["epsilon"] == 3.0 and report["privacy"]["epsilon_accounted"] <= 3.0
