@@ -58,8 +58,8 @@ def fitted(task: str, frame: pd.DataFrame, epsilon: float, name: Path, **more: A
     """The plan of a fit's training."""
     plans = list[Plan]()
 
-    def noted(*asked: Any) -> Plan:
-        plans.append(plan_of(*asked))
+    def noted(*asked: Any, **more: Any) -> Plan:
+        plans.append(plan_of(*asked, **more))
         return plans[-1]
 
     kind = PrivateRidge if task == "ridge" else PrivateLogisticRegression

@@ -51,8 +51,8 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     """The plans of fits, as they are made."""
     made: list[Plan] = []
 
-    def plan_of(*args: Any) -> Plan:
-        made.append(fitting_plan_of(*args))
+    def plan_of(*args: Any, **more: Any) -> Plan:
+        made.append(fitting_plan_of(*args, **more))
         return made[-1]
 
     fitting_plan_of = planning.plan_of
