@@ -68,7 +68,8 @@ def plans_of(way: str, schema: Schema, folder: Path) -> list[Plan]:
     if way.startswith("train"):
         more = {"train": {"preprocessing": "records", "evaluate": False},
                 "train, survey": {"preprocessing": "survey", "evaluate": False},
-                "train, figures": {"preprocessing": "records", "figures": "inside"}}[way]  # fmt: skip
+                "train, figures": {"preprocessing": "records", "figures": "inside", "test_fraction": 0.4},
+                }[way]  # fmt: skip
         dpmpc.train(out, records=frame(), schema=str(path), owners_column="site", iterations=2, **asked, **more)
     elif way == "stats":
         return [dpmpc.stats(frame(), ["mean(a)"], owners="site", schema=path, out=out, **asked).plan]
