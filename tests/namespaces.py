@@ -91,6 +91,7 @@ def main(kits: Path) -> None:
     processes = []
     for i in range(3):
         words = [sys.executable, "-m", "dpmpc.cli.main", "join", f"{kits}/site{i}", "--csv", f"{kits.parent}/{i}.csv"]
+        words += ["--account", f"{kits.parent}/account{i}"]  # each site has its own
         processes.append(start(i, words))
     output = [process.communicate()[0] for process in processes]
     codes = [process.returncode for process in processes]

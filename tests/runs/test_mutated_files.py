@@ -144,6 +144,6 @@ def test_a_file_that_is_another_keeps_its_cause_and_takes_no_error_of_ours() -> 
 
 
 def test_a_last_line_is_harmless_and_has_its_way_out(capsys: pytest.CaptureFixture[str]) -> None:
-    cli._last_line(f"error: a rule; got {'x' * 10**6} \x1b[2J; choose one of them")
+    cli._last_line((), f"error: a rule; got {'x' * 10**6} \x1b[2J; choose one of them")
     said = capsys.readouterr().err
     assert len(said) < 4000 and "\x1b" not in said and said.endswith("; choose one of them\n")

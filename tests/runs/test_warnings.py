@@ -16,7 +16,7 @@ def test_uneven_owners_are_told_what_weights_by_size_would_save(tmp_path: Path, 
     assert outcome.returncode == 0, outcome.stderr
     found = [text for text in json.loads((tmp_path / "run/report.json").read_text())["warnings"] if "weights" in text]
     assert bool(found) == warned
-    assert all("3 times less" in text for text in found)  # (2/8) / (2 * 2/48)
+    assert all("3 times as large" in text for text in found)  # (2/8) / (2 * 2/48)
 
 
 @pytest.mark.parametrize(
