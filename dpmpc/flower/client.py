@@ -28,7 +28,7 @@ from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import TOKEN_BYTES
-from dpmpc.errors import DpmpcError, UsageError, owner_text
+from dpmpc.errors import DpmpcError, UsageError, public_text
 from dpmpc.flower.client_ledger import spending
 from dpmpc.flower.heads import check_names, names_of
 from dpmpc.flower.prepared import Prepared
@@ -202,7 +202,7 @@ class Sealer:
             LOG.error(
                 "release %d is spent, and zeros are sealed as owner %d: no vector was had: %s: %s",
                 asked.purpose.release, asked.purpose.owner, type(error).__name__,
-                owner_text(error) if isinstance(error, DpmpcError) else error,
+                public_text(error) if isinstance(error, DpmpcError) else error,
             )  # fmt: skip
             return self._encoded(np.zeros(self._prepared.model_dimension), asked)
 
