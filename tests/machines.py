@@ -45,7 +45,7 @@ def process(
 ) -> Callable[[], None]:
     """A process of the run."""
     request = None if record is None else Request(csv=str(record), planned=True, evaluate=False, spelling=spelling)
-    where = Placement(out=out / index, index=index, plan_file=plan, addresses=addresses[1::2], wait=wait, **more)
+    where = Placement(out=out / index, index=index, plan_file=plan, addresses=tuple(addresses[1::2]), wait=wait, **more)
     return lambda: start(request, where, lambda event: None)
 
 
