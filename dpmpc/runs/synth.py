@@ -23,13 +23,14 @@ from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.processes.room import free_memory
 from dpmpc.records.loading import Source, opened
+from dpmpc.records.persons import touched_at_most
 from dpmpc.records.schema import Schema
 from dpmpc.run.once import unfinished
 from dpmpc.run.seat import Seat
 from dpmpc.runs.answer_files import RELEASES
 from dpmpc.runs.questions import check_spelled
 from dpmpc.runs.stats import OfTables, Statistics, kept_of
-from dpmpc.runs.synth_columns import public_columns, surveyed_columns, touched_at_most
+from dpmpc.runs.synth_columns import names_read, public_columns, surveyed_columns
 from dpmpc.runs.synth_releases import Releases
 from dpmpc.settings import keywords
 from dpmpc.statistics.columns import Bucketed
@@ -172,9 +173,10 @@ def synth(
     if hopeless not in ("refuse", "allow"):
         raise UsageError(f"<<hopeless>> is refuse or allow; got {hopeless!r}; choose one")
     lines = lines_of(constraints)
-    with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
-        drop = (*drop, *named_columns(settings))
-        touched = touched_at_most(table, kept_of(settings, owners))
+    drop = (*drop, *named_columns(settings))
+    named, of = names_read(schema, bounds, owners, drop), kept_of(settings, owners)
+    with opened(records, memory=memory, spelling=spelling, person=of, names=named) as (table, _):
+        touched = touched_at_most(table, of)
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, touched)
         public.check(target, lines, digits or {})
         check_room(rows, len(public.names))
