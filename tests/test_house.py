@@ -81,8 +81,8 @@ def test_the_contracts_hold(copy: Path) -> None:
 BREAKING = [
     (
         {LAYERS},
-        ("dpmpc/mpc/numbers/field.py", "from dpmpc.runs import report", "mpc.numbers.field -> dpmpc.runs.report"),
-        ("dpmpc/runs/launcher.py", "import dpmpc.cli.main", "runs.launcher -> dpmpc.cli.main"),
+        ("dpmpc/mpc/numbers/field.py", "from dpmpc.local import report", "mpc.numbers.field -> dpmpc.local.report"),
+        ("dpmpc/local/launcher.py", "import dpmpc.cli.main", "local.launcher -> dpmpc.cli.main"),
         ("dpmpc/privacy/laplace.py", "from dpmpc.learning.losses import ridge", "laplace -> dpmpc.learning.losses"),
         (
             "dpmpc/noise/pool.py",
@@ -120,7 +120,7 @@ BREAKING = [
     ),
     (
         {LAYERS, INTAKE, RECORDS, PUBLISHED, EXPERIMENTS},
-        ("dpmpc/runs/plain.py", "import dpmpc_experiments.task", "runs.plain -> dpmpc_experiments.task"),
+        ("dpmpc/local/plain.py", "import dpmpc_experiments.task", "local.plain -> dpmpc_experiments.task"),
         ("dpmpc/intake/spelling.py", "import dpmpc.intake.table", "intake.spelling -> dpmpc.intake.table"),
         ("dpmpc/intake/files.py", "import dpmpc.records.schema", "intake.files -> dpmpc.records.schema"),
         ("dpmpc/records/schema.py", "import dpmpc.records.mapping", "records.schema -> dpmpc.records.mapping"),
@@ -129,7 +129,7 @@ BREAKING = [
     (
         {LAYERS, SHOW},
         ("dpmpc/show/forms.py", "import dpmpc.statistics.tables", "show.forms -> dpmpc.statistics.tables"),
-        ("dpmpc/show/pictures.py", "def late():\n    import dpmpc.runs.report", "show.pictures -> dpmpc.runs.report"),
+        ("dpmpc/show/pictures.py", "def late():\n    import dpmpc.local.report", "show.pictures -> dpmpc.local.report"),
     ),
     (
         {LAYERS, CIRCUITS, ALONE},
