@@ -13,7 +13,7 @@ from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.limits import limit_of, limited
 from dpmpc.aggregation.plan.of_vectors import VectorSettings
 from dpmpc.cli.settings import flags_of
-from dpmpc.runs.request import Request
+from dpmpc.planning.request import Request
 from dpmpc.settings import declared, groups
 
 _ABOUT_LIMITS = (

@@ -11,10 +11,10 @@ than `moved`, so that no neighbour lacks it, and none has another one.
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from dpmpc.errors import RecordError
+from dpmpc.errors import RecordError, some
 from dpmpc.intake.dictionary import TIMES, different
 from dpmpc.intake.spelling import canonical, is_number, stating
-from dpmpc.intake.table import Table, some
+from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
 from dpmpc.records.derive import Asked
 from dpmpc.records.draft import MOST_CLASSES, label_of, one_or_none

@@ -6,12 +6,12 @@ A schema read off the records is not covered by the privacy guarantee, and says 
 from collections.abc import Mapping as Given
 from collections.abc import Sequence
 
-from dpmpc.errors import RecordError, UsageError, number_of, sayable
+from dpmpc.errors import RecordError, UsageError, number_of, sayable, some
 from dpmpc.intake.column_profile import HOLLOW, ColumnProfile, dropping
 from dpmpc.intake.objects import FRAMES
 from dpmpc.intake.profile import TableProfile, look
 from dpmpc.intake.spelling import canonical, composed, stating
-from dpmpc.intake.table import Table, some
+from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
 from dpmpc.records.draft import MOST_CLASSES, check_features, label_of, schema_of
 from dpmpc.records.schema import Classes, Goal, Kind, Missing, Range, Schema, Target, column_of_bounds

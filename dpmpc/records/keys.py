@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from dpmpc.errors import RecordError, UsageError, sayable
+from dpmpc.errors import RecordError, UsageError, sayable, some
 from dpmpc.intake.spelling import composed, stating
-from dpmpc.intake.table import check_width, some
+from dpmpc.intake.table import check_width
 from dpmpc.lazy import dataclass
 from dpmpc.records.margins import decided
 
