@@ -91,7 +91,7 @@ def run_command(**given: Any) -> None:
 def show(run: Path, spelling: Callable[[str, str | None], str] = as_options) -> None:
     """Prints the summary of a finished run; `spelling`: how settings are written where it was started."""
     from dpmpc.local.report import read_report
-    from dpmpc.local.summary import summary
+    from dpmpc.show.summary import summary
     from dpmpc.statistics.figures import BALANCING
 
     columns = [Column(right=True, long="whole", style="bold"), Column()]

@@ -33,6 +33,13 @@ MPYC = "one module imports mpyc"
 INTAKE, RECORDS = "intake: texts, tables, sources, looks", "records: schema, mapping, rows, data sets"
 PUBLISHED = "intake could be published alone"
 SHOW = "show renders values, and knows nothing that makes them"
+RUN = "run executes a plan, and knows nothing of who asks for it or shows it"
+RUN_ROOM, SHOW_ROOM = (
+    "run: a stage over the engine, the engine over what it needs",
+    "show: files and summaries over pages over forms",
+)
+PLANNING, TABLES = "planning: a request, and its plan", "tables: questions, statistics, synthetic tables"
+LOCAL, CONSORTIUM = "local: records, survey, releases, results", "consortium: a file, its kits, each process's part"
 EXPERIMENTS = "experiments are a distribution of their own"
 ALONE = "the backend mpyc computes with MPyC alone"
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
@@ -130,6 +137,21 @@ BREAKING = [
         {LAYERS, SHOW},
         ("dpmpc/show/forms.py", "import dpmpc.statistics.tables", "show.forms -> dpmpc.statistics.tables"),
         ("dpmpc/show/pictures.py", "def late():\n    import dpmpc.local.report", "show.pictures -> dpmpc.local.report"),
+    ),
+    (
+        {LAYERS, RUN, RUN_ROOM, SHOW_ROOM},
+        ("dpmpc/run/engine.py", "import dpmpc.local.job", "run.engine -> dpmpc.local.job"),
+        ("dpmpc/run/opening.py", "def late():\n    import dpmpc.show.files", "run.opening -> dpmpc.show.files"),
+        ("dpmpc/run/resume.py", "import dpmpc.run.once", "run.resume -> dpmpc.run.once"),
+        ("dpmpc/show/html.py", "import dpmpc.show.figures", "show.html -> dpmpc.show.figures"),
+    ),
+    (
+        {PLANNING, TABLES, LOCAL, CONSORTIUM},
+        ("dpmpc/planning/request.py", "import dpmpc.planning.training", "planning.request -> dpmpc.planning.training"),
+        ("dpmpc/tables/questions.py", "import dpmpc.tables.stats", "tables.questions -> dpmpc.tables.stats"),
+        ("dpmpc/local/job.py", "import dpmpc.local.trained", "local.job -> dpmpc.local.trained"),
+        ("dpmpc/local/odd.py", "", "- dpmpc.local.odd\n"),
+        ("dpmpc/consortium/status.py", "import dpmpc.consortium.kit", "consortium.status -> dpmpc.consortium.kit"),
     ),
     (
         {LAYERS, CIRCUITS, ALONE},

@@ -19,9 +19,10 @@ from dpmpc.errors import UsageError, as_written
 from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
 from dpmpc.learning.model import read_model
-from dpmpc.local.history import Row, read_history
+from dpmpc.local.history import read_history
 from dpmpc.local.report import read_report
 from dpmpc.mpc.transport.site_keys import list_in
+from dpmpc.outcome import Iteration
 from dpmpc.planning.request import Request
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.book import Book
@@ -73,7 +74,7 @@ class Facts:
     run: Path
     report: dict[str, Any]
     plan: Plan
-    history: Sequence[Row]
+    history: Sequence[Iteration]
     evidence: dict[str, dict[str, Any]]
     written: bool
     seen: Sequence[int]

@@ -10,15 +10,16 @@ from dpmpc.dossier.facts import KINDS, ROWS, Facts
 from dpmpc.errors import as_written
 from dpmpc.folders import write_file
 from dpmpc.learning.model import read_model
-from dpmpc.local.chart import averaging_begins, costs_of, curves_of
-from dpmpc.local.curve_charts import charts
-from dpmpc.local.summary import features_of
+from dpmpc.local.report import averaging_begins
 from dpmpc.privacy.composition import Spent
 from dpmpc.privacy.seen import UNITS
 from dpmpc.records.schema import Categorical, Classes, Date, Numeric, Range, Schema, Surveyed
 from dpmpc.show import html
 from dpmpc.show.answers_page import as_part
+from dpmpc.show.chart import costs_of, curves_of
+from dpmpc.show.curve_charts import charts
 from dpmpc.show.figures import figures_part
+from dpmpc.show.summary import features_of
 from dpmpc.show.svg import bars, duration
 from dpmpc.tables.answer_files import ANSWERS, ASKED_FIRST
 
@@ -290,7 +291,7 @@ def _utility(facts: Facts) -> str:
             "Training", ("Figure", "Private", "Without privacy"), values
         )
         mark = averaging_begins(report)
-        figures = [html.figure(label, curve) for label, curve in curves_of(rows, report)]
+        figures = [html.figure(label, curve) for label, curve in curves_of(rows, report, mark)]
         if mark is not None and figures:
             text += (
                 f"<p>Until iteration {mark - 1} the curves show the iterate; from {mark} on the average of the "

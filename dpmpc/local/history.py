@@ -9,31 +9,9 @@ from pathlib import Path
 
 from dpmpc.aggregation.wire.transcript import whole_lines
 from dpmpc.errors import as_written
-from dpmpc.lazy import dataclass
 from dpmpc.learning.method import Learning
 from dpmpc.learning.task import TASKS
-
-
-@dataclass(frozen=True)
-class Row:
-    """One iteration. Utility is None with --no-evaluate; seconds and bytes are None where an interrupted run did not
-    note them.
-
-    `seconds`: the iteration without its evaluation. `bytes`: what all processes sent in it, headers included.
-    `owners`: how many were in it, where some may be missing or fail their checks; None: all. `failed`: the numbers of
-    those that failed, with spaces between; empty for none. `figure`: what does not flatter (`figure_name`).
-    """
-
-    iteration: int
-    release: int
-    loss: float | None
-    gap: float | None
-    score: float | None
-    seconds: float | None
-    bytes: int | None
-    owners: int | None = None
-    failed: str = ""
-    figure: float | None = None
+from dpmpc.outcome import Iteration
 
 
 def figure_name(learning: Learning) -> str:
@@ -78,7 +56,7 @@ class History:
             self._writer.writerow(columns(learning))
             self._file.flush()
 
-    def append(self, row: Row) -> None:
+    def append(self, row: Iteration) -> None:
         """Write one row, and flush it."""
         self._writer.writerow(
             ["" if value is None else f"{value:.9g}" if isinstance(value, float) else value for value in astuple(row)]
@@ -90,7 +68,7 @@ class History:
 
 
 @as_written("history.csv", "restore it, or take it away")
-def read_history(path: Path) -> list[Row]:
+def read_history(path: Path) -> list[Iteration]:
     """The rows of a history file; a torn last row is left out."""
     if not path.exists():
         return []
@@ -104,7 +82,7 @@ def read_history(path: Path) -> list[Row]:
         return int(cell) if cell else None
 
     return [
-        Row(
+        Iteration(
             int(c[0]),
             int(c[1]),
             number(c[2]),

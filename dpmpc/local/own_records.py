@@ -7,9 +7,8 @@ from dataclasses import replace
 from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import number_of
+from dpmpc.errors import number_of, some
 from dpmpc.intake.database import filtered_by
-from dpmpc.intake.table import some
 from dpmpc.learning.survey_columns import SURVEY
 from dpmpc.local.evaluating import all_of, evaluation_of, training_part
 from dpmpc.local.holdout import unplaced

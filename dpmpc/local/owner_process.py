@@ -23,15 +23,15 @@ from dpmpc.errors import DpmpcError, SpentError, UsageError, public_message
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import with_figures, write_model
-from dpmpc.local.chart import draw
 from dpmpc.local.evaluating import FOLDER, evaluate, evaluation_of, held_sizes, inside, plainly
-from dpmpc.local.history import History, Row, figure_name, read_history
+from dpmpc.local.history import History, figure_name, read_history
 from dpmpc.local.job import Emit, OwnersJob, says, whole_plan
 from dpmpc.local.own_records import records_and_plan, surveyed, tell
 from dpmpc.local.plain import Evaluator, ordinary, unclipped
-from dpmpc.local.report import Costs, add_figures, build_report, write_report
+from dpmpc.local.report import Costs, add_figures, averaging_begins, build_report, write_report
 from dpmpc.local.sites import SitesHere, SitesRun
 from dpmpc.mpc.transport.site_keys import list_in
+from dpmpc.outcome import Iteration
 from dpmpc.planning.adviser import Advice
 from dpmpc.planning.forecast import forecast, too_few, why_not
 from dpmpc.planning.training import foretold
@@ -44,6 +44,7 @@ from dpmpc.run.forecast import check_possible
 from dpmpc.run.reserve import Reserve
 from dpmpc.run.resume import Since, begun_as, left, note_attempt
 from dpmpc.run.seat import Seat
+from dpmpc.show.chart import draw
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -135,7 +136,7 @@ class _Training:
     def keeps(self, ended: Ended) -> None:
         self.keep(self, ended)
 
-    def _note(self, release: Release, made: Made | None) -> Row:
+    def _note(self, release: Release, made: Made | None) -> Iteration:
         """Write the row of the iteration that a release gave."""
         loss = gap = score = figure = None
         if self.evaluator is not None:
@@ -147,7 +148,7 @@ class _Training:
         failed = "" if checked is None else " ".join(map(str, self.plan.missing(checked)))
         owners = None if present is None else len(present)
         seconds, sent = (None, None) if made is None else (made.seconds, made.sent)
-        row = Row(self.learner.iteration, release.number, loss, gap, score, seconds, sent, owners, failed, figure)
+        row = Iteration(self.learner.iteration, release.number, loss, gap, score, seconds, sent, owners, failed, figure)
         self.history.append(row)
         return row
 
@@ -233,7 +234,8 @@ def _keep(training: _Training, ended: Ended, advice: Advice | None, inside: bool
         report["baseline"] = None if beside is None else {"what": beside[0], "figures": beside[1].to_json()}
     if inside:
         _evaluate(training, report)
-    draw(job.out, report)
+    rows = read_history(job.out / "history.csv")
+    draw(job.out / "report.svg", rows, report, averaging_begins(report))
     write_report(job.out / "report.json", report)
 
 

@@ -16,7 +16,7 @@ from dpmpc.errors import UsageError, python_spelling
 from dpmpc.folders import carried_on, write_file
 from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
-from dpmpc.learning.method import Learning
+from dpmpc.learning.method import Learning, tail_begins
 from dpmpc.mpc.contract.levels import transfers_k
 from dpmpc.processes.logs import spoken
 from dpmpc.processes.provenance import software
@@ -119,6 +119,12 @@ def _learning(learning: Learning, clip: float) -> dict[str, Any]:
             **{name: getattr(learning, name) for name in how},
         },
     }
+
+
+def averaging_begins(report: dict[str, Any]) -> int | None:
+    """The iteration from which the model is an average of iterates; None if it never is, or always."""
+    releases = report["privacy"]["releases"]
+    return tail_begins(releases) if report["learning"]["average"] == "tail" and releases > 1 else None
 
 
 def add_figures(report: dict[str, Any], figures: dict[str, Any], warnings: Sequence[str]) -> None:

@@ -10,15 +10,15 @@ from dpmpc.folders import said_path
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.lazy import dataclass
 from dpmpc.learning.model import Model, read_model
-from dpmpc.local.curve_charts import plot
 from dpmpc.local.launcher import train as launch
 from dpmpc.local.owner_process import Progress
 from dpmpc.local.report import read_report
-from dpmpc.local.summary import summary
 from dpmpc.planning.keywords import TrainKeywords
 from dpmpc.planning.request import Request
 from dpmpc.settings import keywords, said
+from dpmpc.show.curve_charts import plot
 from dpmpc.show.figures import notebook_part
+from dpmpc.show.summary import summary
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError, UsageError, some
 from dpmpc.intake.hashing import BUCKETS
-from dpmpc.intake.table import Table, some
+from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_numbers import CELLS, NUMBER

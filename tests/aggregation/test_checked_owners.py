@@ -365,7 +365,7 @@ def test_training_names_who_failed_in_report_and_history(tmp_path: Path, monkeyp
     rows = (tmp_path / "run" / "history.csv").read_text().splitlines()
     found = [(row["owners"], row["failed"]) for row in csv.DictReader(rows)]
     assert found == [("6", ""), ("5", "2"), ("6", ""), ("6", "")]
-    from dpmpc.local.summary import summary
+    from dpmpc.show.summary import summary
 
     assert dict(summary(report, tmp_path))["owners checked"] == (
         "shares and norms in 4 releases; failed, and counted as zero: owner 2 in 1"

@@ -19,7 +19,6 @@ from dpmpc.learning.model import read_model
 from dpmpc.learning.predict import predict
 from dpmpc.local.evaluating import parting, splitting
 from dpmpc.local.named_records import load
-from dpmpc.local.summary import summary
 from dpmpc.local.surveying import asked_of, owners_of_records
 from dpmpc.planning.forecast import LOUDEST, cells_of, off_by
 from dpmpc.planning.request import Request
@@ -29,6 +28,7 @@ from dpmpc.privacy.ledgers import ledgers_below, read_ledger
 from dpmpc.records.derive import looked
 from dpmpc.records.loading import opened
 from dpmpc.run.seat import Seat
+from dpmpc.show.summary import summary
 from dpmpc.statistics.evaluated import CELLS, figures_of, tables_of, totals
 from dpmpc.statistics.figures import plain
 from tests.runs import run, small

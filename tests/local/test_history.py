@@ -6,17 +6,18 @@ from pathlib import Path
 import pytest
 
 from dpmpc.learning.method import Learning
-from dpmpc.local.history import History, Row, columns, read_history
+from dpmpc.local.history import History, columns, read_history
+from dpmpc.outcome import Iteration
 
 LEARNING = Learning(method="gradient", task="logistic", lam=0.001)
 ROWS = [
-    Row(1, 0, 0.693147181, 0.25, 0.5, 0.125, 12_345, figure=0.75),
-    Row(2, 1, 0.5, 1e-05, 0.875, 0.0625, 678),
-    Row(3, 3, None, None, None, None, None),
+    Iteration(1, 0, 0.693147181, 0.25, 0.5, 0.125, 12_345, figure=0.75),
+    Iteration(2, 1, 0.5, 1e-05, 0.875, 0.0625, 678),
+    Iteration(3, 3, None, None, None, None, None),
 ]
 
 
-def write(path: Path, *rows: Row) -> bytes:
+def write(path: Path, *rows: Iteration) -> bytes:
     """The file with these rows appended."""
     with contextlib.closing(History(path, LEARNING)) as history:
         for row in rows:
@@ -40,7 +41,7 @@ def test_rows_come_back_under_one_header(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [ROWS[1], ROWS[2]])
-def test_a_row_torn_anywhere_is_left_out_and_written_again_whole(tmp_path: Path, more: Row) -> None:
+def test_a_row_torn_anywhere_is_left_out_and_written_again_whole(tmp_path: Path, more: Iteration) -> None:
     path = tmp_path / "history.csv"
     kept = len(write(path, ROWS[0]))
     whole = write(path, more)

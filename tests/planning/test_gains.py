@@ -27,7 +27,6 @@ from dpmpc.learning.model import read_model
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_columns import ANY
 from dpmpc.local.named_records import load
-from dpmpc.local.summary import summary
 from dpmpc.planning.adviser import Circumstances, advise
 from dpmpc.planning.request import Request
 from dpmpc.planning.training import Facts, expectation, plan_of, plan_with_survey, settled
@@ -38,6 +37,7 @@ from dpmpc.privacy.ledgers import merge
 from dpmpc.privacy.spread import amplification
 from dpmpc.records import Schema
 from dpmpc.records.schema import Labels, Numeric
+from dpmpc.show.summary import summary
 from tests.runs import dpmpc, opened, run, small
 
 DELTA = 1e-4

@@ -14,7 +14,8 @@ def test_the_setting_is_said_once_and_in_the_readers_words(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dpmpc.cli import train
-    from dpmpc.local import report, summary
+    from dpmpc.local import report
+    from dpmpc.show import summary
 
     text = f"give the rarer class more weight with {BALANCING}"
     monkeypatch.setattr(report, "read_report", lambda run: {})

@@ -9,19 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.folders import write_file
-from dpmpc.learning.method import tail_begins
-from dpmpc.local.history import Row, read_history
+from dpmpc.outcome import Iteration
 from dpmpc.show.svg import HEIGHT, WIDTH, Curve, alone, bars, chart, duration, placed, text
 
 FIGURES = {"two": "AUC", "several": "balanced accuracy", "number": "R2"}  # that curves show
 _ABOVE, _NAME = 34, 24  # the heights of the heading, and of the name of a panel
 
 
-def draw(run: Path, report: dict[str, Any]) -> Path:
-    """The path of the picture of the run in `run`."""
-    rows = read_history(run / "history.csv")
+def draw(path: Path, rows: Sequence[Iteration], report: dict[str, Any], mark: int | None) -> None:
+    """Writes the picture of a run. `mark`: as of `curves_of`."""
     parts, beside = costs_of(rows, report["cost"])
-    panels = [*curves_of(rows, report), ("Seconds of noise and releases", bars("seconds", parts))]
+    panels = [*curves_of(rows, report, mark), ("Seconds of noise and releases", bars("seconds", parts))]
     privacy = report["privacy"]
     promise = "no noise" if privacy["epsilon"] is None else f"ε = {privacy['epsilon']:.4g}, δ = {privacy['delta']:.2g}"
     title = f"{report['data']}: {report['owners']} owners, method {report['method']}, {promise}"
@@ -32,17 +30,16 @@ def draw(run: Path, report: dict[str, Any]) -> Path:
         shapes.append(placed(panel, WIDTH * k, _ABOVE + _NAME))
     rest = f"Beside that, start, load, evaluate: {duration(beside)}"
     shapes.append(text(width - WIDTH / 2, height - 6, rest, kind="name"))
-    path = run / "report.svg"
     write_file(path, alone(title, shapes, width, height))
-    return path
 
 
-def curves_of(rows: Sequence[Row], report: dict[str, Any]) -> list[tuple[str, str]]:
-    """The curves of utility that the run has, each with its name."""
+def curves_of(rows: Sequence[Iteration], report: dict[str, Any], mark: int | None) -> list[tuple[str, str]]:
+    """The curves of utility that the run has, each with its name. `mark`: the iteration from which the model is an
+    average of iterates; None for none."""
     utility = report["utility"]
     if utility is None:
         return []
-    mark, curves = averaging_begins(report), []
+    curves = []
     gap = [(row.iteration, row.gap) for row in rows if row.gap is not None]
     score = [(row.iteration, row.figure) for row in rows if row.figure is not None]
     if len(gap) > 1:
@@ -56,13 +53,7 @@ def curves_of(rows: Sequence[Row], report: dict[str, Any]) -> list[tuple[str, st
     return curves
 
 
-def averaging_begins(report: dict[str, Any]) -> int | None:
-    """The iteration from which the model is an average of iterates; None if it never is, or always."""
-    releases = report["privacy"]["releases"]
-    return tail_begins(releases) if report["learning"]["average"] == "tail" and releases > 1 else None
-
-
-def costs_of(rows: Sequence[Row], cost: dict[str, Any]) -> tuple[list[tuple[str, float]], float]:
+def costs_of(rows: Sequence[Iteration], cost: dict[str, Any]) -> tuple[list[tuple[str, float]], float]:
     """Where the time of noise and releases went, in seconds, and what starting, loading and evaluating took beside."""
     online = sum(row.seconds for row in rows if row.seconds is not None)
     compute = min(cost["owners_compute_s"], online)

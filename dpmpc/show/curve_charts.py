@@ -1,20 +1,55 @@
 """Pictures of an additive model: what each column adds to the score. Public, as the model is."""
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmpc.folders import write_file
-from dpmpc.learning.additive import Additive, Curve, Floats
 from dpmpc.show.html import figure, page
 from dpmpc.show.svg import bars, profile
+
+Floats = NDArray[np.float64]
+Score = float | list[float]  # one, or one a class
+
+
+class Curve(Protocol):
+    """What a column adds to the score; `learning.additive.Curve` says of each what it is."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def scale(self) -> str: ...
+    @property
+    def points(self) -> Sequence[float]: ...
+    @property
+    def scores(self) -> Sequence[Score]: ...
+    @property
+    def table(self) -> Mapping[str, Score]: ...
+    @property
+    def buckets(self) -> int: ...
+    @property
+    def missing(self) -> Score: ...
+
+
+class Additive(Protocol):
+    """A model of such curves. `classes`: the names of its scores, where it has several."""
+
+    @property
+    def curves(self) -> Sequence[Curve]: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def classes(self) -> Sequence[str]: ...
 
 
 def charts(model: Additive) -> list[tuple[str, str]]:
     """(name, SVG) of each curve, those that move the score most first; all have one scale, so that they compare. Of a
     model with several scores there is a picture for each column and class."""
-    names = [""] if model.width == 1 else [f", {name}" for name in getattr(model.target, "names", ())]
+    names = [""] if model.width == 1 else [f", {name}" for name in model.classes]
     found = []
     for curve in model.curves:
         for k, suffix in enumerate(names):
@@ -39,7 +74,7 @@ def plot(model: Additive, path: Path | str, title: str) -> Path:
     return Path(path)
 
 
-def _column(scores: tuple[float | list[float], ...], k: int) -> Floats:
+def _column(scores: Sequence[Score], k: int) -> Floats:
     return np.array([np.atleast_1d(score)[k] for score in scores], dtype=np.float64)
 
 

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmpc.errors import number_of
-from dpmpc.intake.table import some
-from dpmpc.mpc.contract.security import any_of
+from dpmpc.errors import any_of, number_of, some
 from dpmpc.show.figures import figure_lines
 
 Line = tuple[str, str]  # what, value
