@@ -96,7 +96,8 @@ def test_a_run_by_the_drafted_schema_promises_both(tmp_path: Path) -> None:
     assert command("meet", "--csv", records, "--owners-column", "site", "--target", "died", "--epsilon", "0.5", *CLEAR,
                    "--out", tmp_path / "met").returncode == 0  # fmt: skip
     given = ("--csv", records, "--schema", tmp_path / "met" / "schema.toml", "--owners-column", "site")
-    trained = command("train", *given, "--epsilon", "2", "--delta", "1e-5", *CLEAR, "--no-evaluate", "--out", tmp_path / "run")
+    rest = ("--epsilon", "2", "--delta", "1e-5", *CLEAR, "--no-evaluate", "--out", tmp_path / "run")
+    trained = command("train", *given, *rest)
     assert trained.returncode == 0, trained.stderr
     said = json.loads((tmp_path / "run" / "report.json").read_text())["privacy"]["statement"]
     assert "epsilon = 2, delta = 1e-05" in said
