@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, python_spelling, spelt
 from dpmpc.learning.source import Opening
 from dpmpc.learning.survey_columns import ANY, surveyed_schema
 from dpmpc.learning.survey_numbers import CELLS, NUMBER
@@ -37,13 +37,13 @@ def drafted(meeting: "Meeting", counts: Floats, opened: Opening) -> tuple[str | 
     noise = opened.last.noise * math.sqrt(len(opened.owners))
     try:
         if not features:
-            raise UsageError("no column but the target was compared")
+            raise UsageError("a schema has columns beside the target; none was compared; name others")
         target = _target(meeting, counts[meeting.columns.index(meeting.target)], noise)
         draft = Schema((), target, unknown=features)
         found = meeting.asks.findings(_as_survey(meeting, counts), sum(opened.sizes), noise)
         made = surveyed_schema(found, draft)
     except UsageError as error:
-        return None, f"No schema was drafted: {error.message}"
+        return None, f"No schema was drafted: {spelt(error.message, python_spelling)}"
     epsilon, delta = opened.promised
     if math.isfinite(epsilon):
         made = made.found_by(Found(opened.run, epsilon, delta))
@@ -74,5 +74,5 @@ def _target(meeting: "Meeting", counts: Floats, noise: float) -> Target:
         if kept == set(pair):
             return Labels(name, codes[1:], codes[:1])
     if not kept or any(cell >= CELLS for cell in kept):
-        raise UsageError(f"what values '{name}' has does not stand out as numbers; state its <<classes>>")
+        raise UsageError(f"the target is numbers that stand out, or its classes are stated; '{name}' is not; name these")
     return Range(name, *ANY)
