@@ -74,5 +74,5 @@ def _target(meeting: "Meeting", counts: Floats, noise: float) -> Target:
         if kept == set(pair):
             return Labels(name, codes[1:], codes[:1])
     if not kept or any(cell >= CELLS for cell in kept):
-        raise UsageError(f"a target's numbers stand out, or its classes are stated; those of '{name}' do not; state them")
+        raise UsageError(f"a target's numbers stand out, or classes are stated; those of '{name}' do not; give them")
     return Range(name, *ANY)
