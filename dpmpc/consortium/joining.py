@@ -149,6 +149,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
 _PLACES = {  # where a site changes what is neither in the file nor an option of `join`
     "budget": "budget in limits.toml",
     "limits": "limits.toml",
+    "by_owner": "by_owner = true in limits.toml",
     "drop": "what the schema of consortium.toml does not list",
     "index": "which kit is started here",
     "plan_file": "plan.json of the kit",
