@@ -209,7 +209,7 @@ static inline double place_at(const void *held, int single, int64_t k) {
 
 /* The row below a place, or -1 where the place is none of its cell's. */
 static inline int64_t row_of(double place, const cell *c) {
-    return place >= 0.0 && place <= (double)(c->dense + c->singles) ? (int64_t)place : -1;
+    return place >= 0.0 && place <= (double)(c->dense + c->singles) ? (int32_t)place : -1;
 }
 
 /* A design that was handed over: 0, or -1 where a cell says of itself what is not so. */
@@ -274,6 +274,8 @@ static int written(const design *g, const void *held, int single, const double *
     return 0;
 }
 
+enum { ABREAST = 4, RUN = 16 /* rows that are added up by themselves, as `design.RUN` */ };
+
 /* What each row of each cell adds to K scores: the features of its row times theta (d, K), one after the other. */
 static void looked_up(const design *g, const double *theta, int64_t K, double *slots) {
     for (int64_t k = 0; k < g->many; k++) {
@@ -289,21 +291,30 @@ static void looked_up(const design *g, const double *theta, int64_t K, double *s
 
 static int scores_of(const design *g, const void *held, int single, const double *factors, const double *theta, int64_t K,
                      const double *slots, Py_ssize_t n, double *out) {
-    const double none[1] = {0.0}, *constant = g->intercept ? theta + (g->d - 1) * K : NULL;
-    for (Py_ssize_t i = 0; i < n; i++, out += K) {
-        if (K == 1) { /* the same, in a register */
-            double total = constant ? constant[0] : none[0];
-            for (int64_t k = 0; k < g->many; k++) {
-                double place = place_at(held, single, i * g->many + k);
-                int64_t row = row_of(place, g->cells + k);
-                if (row < 0) return -1;
-                double share = place - (double)row;
-                const double *at = slots + g->cells[k].slot + row;
-                total += at[0] * (1.0 - share) + at[1] * share;
+    const double *constant = g->intercept ? theta + (g->d - 1) * K : NULL;
+    Py_ssize_t i = 0;
+    if (K == 1) { /* the same, some rows at once: additions of one wait for each other */
+        const int64_t many = g->many;
+        for (; i + ABREAST <= n; i += ABREAST, out += ABREAST) {
+            double total[ABREAST];
+            int wrong = 0;
+            for (int r = 0; r < ABREAST; r++) total[r] = constant ? constant[0] : 0.0;
+            for (int64_t k = 0; k < many; k++) {
+                const double *own = slots + g->cells[k].slot, last = (double)(g->cells[k].dense + g->cells[k].singles);
+                for (int r = 0; r < ABREAST; r++) {
+                    double place = place_at(held, single, (i + r) * many + k);
+                    int good = place >= 0.0 && place <= last;
+                    int32_t row = good ? (int32_t)place : 0;
+                    double share = place - (double)row;
+                    total[r] += own[row] * (1.0 - share) + own[row + 1] * share;
+                    wrong |= !good;
+                }
             }
-            out[0] = total * factors[i];
-            continue;
+            if (wrong) return -1;
+            for (int r = 0; r < ABREAST; r++) out[r] = total[r] * factors[i + r];
         }
+    }
+    for (; i < n; i++, out += K) {
         for (int64_t o = 0; o < K; o++) out[o] = constant ? constant[o] : 0.0;
         for (int64_t k = 0; k < g->many; k++) {
             double place = place_at(held, single, i * g->many + k);
@@ -322,16 +333,17 @@ static int scores_of(const design *g, const void *held, int single, const double
 static int sums_of(const design *g, const void *held, int single, const double *factors, const double *coefficients, int64_t K,
                    Py_ssize_t begin, Py_ssize_t end, double *slots, double *constant) {
     for (Py_ssize_t i = begin; i < end; i++) {
-        for (int64_t o = 0; o < K; o++) {
-            double pull = coefficients[i * K + o] * factors[i];
-            constant[o] += pull;
-            for (int64_t k = 0; k < g->many; k++) {
-                double place = place_at(held, single, i * g->many + k);
-                int64_t row = row_of(place, g->cells + k);
-                if (row < 0) return -1;
-                double share = place - (double)row, *at = slots + 2 * ((g->cells[k].slot + row) * K + o);
-                at[0] += pull * (1.0 - share);
-                at[1] += pull * share;
+        const double *mine = coefficients + i * K, factor = factors[i];
+        for (int64_t o = 0; o < K; o++) constant[o] += mine[o] * factor;
+        for (int64_t k = 0; k < g->many; k++) {
+            double place = place_at(held, single, i * g->many + k);
+            int64_t row = row_of(place, g->cells + k);
+            if (row < 0) return -1;
+            double share = place - (double)row, rest = 1.0 - share, *at = slots + 2 * (g->cells[k].slot + row) * K;
+            for (int64_t o = 0; o < K; o++) {
+                double pull = mine[o] * factor;
+                at[2 * o] += pull * rest;
+                at[2 * o + 1] += pull * share;
             }
         }
     }
@@ -429,7 +441,7 @@ end:
 static int64_t scores_each(PyObject *number, const asked *a) {
     Py_ssize_t K = PyLong_AsSsize_t(number);
     if (PyErr_Occurred()) return 0;
-    if (K < 1 || K > 1 << 24 || a->n > PY_SSIZE_T_MAX / 8 / K || a->g.d > PY_SSIZE_T_MAX / 8 / K || a->g.slots > PY_SSIZE_T_MAX / 32 / K) {
+    if (K < 1 || K > 1 << 24 || a->n > PY_SSIZE_T_MAX / 8 / K || a->g.d > PY_SSIZE_T_MAX / 8 / K || a->g.slots > PY_SSIZE_T_MAX / 64 / K) {
         PyErr_SetString(PyExc_ValueError, "a record has one score at least");
         return 0;
     }
@@ -481,7 +493,7 @@ static PyObject *sums(PyObject *self, PyObject *args) {
     }
     if (taken(a.views + 6, PyTuple_GetItem(args, 11), 'd', 1, groups * (Py_ssize_t)(a.g.d * K))) goto end;
     size_t numbers = (size_t)((2 * a.g.slots + 1) * K);
-    slots = malloc(numbers * sizeof *slots);
+    slots = malloc(2 * numbers * sizeof *slots);
     if (!slots) {
         PyErr_NoMemory();
         goto end;
@@ -489,9 +501,14 @@ static PyObject *sums(PyObject *self, PyObject *args) {
     Py_BEGIN_ALLOW_THREADS;
     wrong = 0;
     for (Py_ssize_t k = 0; !wrong && k < groups; k++) {
-        double *constant = slots + 2 * a.g.slots * K;
+        double *constant = slots + 2 * a.g.slots * K, *part = slots + numbers;
         memset(slots, 0, numbers * sizeof *slots);
-        wrong = sums_of(&a.g, a.views[2].buf, a.single, a.views[3].buf, a.views[4].buf, K, cuts[k], cuts[k + 1], slots, constant);
+        for (Py_ssize_t at = cuts[k]; !wrong && at < cuts[k + 1]; at += RUN) {
+            memset(part, 0, numbers * sizeof *part);
+            wrong = sums_of(&a.g, a.views[2].buf, a.single, a.views[3].buf, a.views[4].buf, K, at,
+                            at + RUN < cuts[k + 1] ? at + RUN : cuts[k + 1], part, part + 2 * a.g.slots * K);
+            for (size_t q = 0; q < numbers; q++) slots[q] += part[q];
+        }
         if (!wrong) by_feature(&a.g, slots, constant, K, (double *)a.views[6].buf + k * a.g.d * K);
     }
     Py_END_ALLOW_THREADS;
