@@ -35,6 +35,9 @@ from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
 from dpmpc.learning.survey_columns import ANY, SURVEY
 from dpmpc.learning.task import modelled
+from dpmpc.local.surveying import Asking, draft_of, release, wanted
+from dpmpc.planning.request import Request
+from dpmpc.planning.training import facts_of_schema, foretold, plan_of, settled
 from dpmpc.privacy.composition import Spent
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.law import law_for
@@ -48,9 +51,6 @@ from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, Labels, Ran
 from dpmpc.run.engine import Ended, Made, run
 from dpmpc.run.reserve import Reserve, budget_alone, budget_below
 from dpmpc.run.seat import Seat
-from dpmpc.runs.planning import facts_of_schema, foretold, plan_of, settled
-from dpmpc.runs.request import Request
-from dpmpc.runs.surveying import Asking, draft_of, release, wanted
 from dpmpc.settings import declared, said
 
 

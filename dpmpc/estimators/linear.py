@@ -44,8 +44,8 @@ from dpmpc.learning.erm_blocks import scored
 from dpmpc.learning.softmax import predicted
 from dpmpc.privacy.unnamed import process_folder, share_process_folder
 from dpmpc.records.schema import Range
-from dpmpc.runs.curve_charts import plot
 from dpmpc.settings import keywords
+from dpmpc.show.curve_charts import plot
 
 F = TypeVar("F", bound=Callable[..., Any])
 _COUNTS = "_counts_in"  # of a pickled estimator

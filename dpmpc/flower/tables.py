@@ -22,12 +22,12 @@ from dpmpc.records.ownership import Kept, fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.planned import OTHER_SIZES, other_sizes
 from dpmpc.records.schema import Schema
-from dpmpc.runs.questions import asked_of, check_read
-from dpmpc.runs.stats import OfTables, foreseen, origin_of_questions, plan_of_tables
 from dpmpc.settings import keywords
 from dpmpc.statistics.expected import refuse_hopeless
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables, asked_by
+from dpmpc.tables.questions import asked_of, check_read
+from dpmpc.tables.stats import OfTables, foreseen, origin_of_questions, plan_of_tables
 
 LOG = logging.getLogger("flwr")
 

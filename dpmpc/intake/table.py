@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import RecordError, UsageError, sayable
+from dpmpc.errors import RecordError, UsageError, sayable, some
 from dpmpc.intake.engine import duckdb, explained, interrupted
 from dpmpc.intake.once import asked, once
 from dpmpc.intake.reading import clock_sql, days_sql, literal, number_sql
@@ -305,12 +305,6 @@ def check_width(columns: int, source: str) -> None:
             "columns that may "
             "matter to a file of their own"
         )
-
-
-def some(names: Sequence[str], most: int = 12) -> str:
-    """The first of the names, in words; one with a comma in it is quoted where it does not begin with a quote."""
-    shown = (f"'{name}'" if "," in name and name[0] not in "'\"" else name for name in names[:most])
-    return ", ".join(shown) + (", ..." if len(names) > most else "")
 
 
 def quoted(name: str) -> str:

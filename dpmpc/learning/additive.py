@@ -108,6 +108,11 @@ class Additive:
         return cls(schema.target, constant, tuple(curves), tuple(weights))
 
     @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of its scores, where it has several."""
+        return tuple(getattr(self.target, "names", ()))
+
+    @property
     def width(self) -> int:
         """How many scores a record has."""
         return len(_row(self.intercept))

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import number_of
+from dpmpc.errors import number_of, some
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import PLAIN, Spelling, composed
 from dpmpc.intake.staging import held_where_wide
-from dpmpc.intake.table import some
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.erm_blocks import scored

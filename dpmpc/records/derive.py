@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpmpc.errors import RecordError, UsageError, number_of, sayable
+from dpmpc.errors import RecordError, UsageError, number_of, sayable, some
 from dpmpc.intake.column_profile import HOLLOW, ColumnProfile, dropping
 from dpmpc.intake.dictionary import TIMES, different, few
 from dpmpc.intake.objects import FRAMES
 from dpmpc.intake.profile import TableProfile, look
 from dpmpc.intake.spelling import canonical, composed, is_number, stating
-from dpmpc.intake.table import Table, some
+from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
 from dpmpc.records.draft import MOST_CLASSES, check_features, label_of, one_or_none, schema_of
 from dpmpc.records.mapping import first_missing
