@@ -482,15 +482,17 @@ def _inverted(V: Floats) -> Floats:
     """The inverse of each matrix, of which V may be near to have none."""
     size = np.einsum("mpp->mp", V)
     scale = 1 / np.sqrt(np.maximum(size, 1e-300))
-    unit = V * scale[:, :, None] * scale[:, None, :] + 1e-12 * np.eye(V.shape[1])
-    return np.asarray(np.linalg.inv(unit) * scale[:, :, None] * scale[:, None, :])
+    with np.errstate(over="ignore", invalid="ignore"):  # far out; what comes is no number, and is kept in sets
+        unit = V * scale[:, :, None] * scale[:, None, :] + 1e-12 * np.eye(V.shape[1])
+        return np.asarray(np.linalg.inv(unit) * scale[:, :, None] * scale[:, None, :])
 
 
 def _solved(M: Floats, b: Floats) -> Floats:
     size = np.maximum(np.einsum("mpp->mp", M), 1e-300)
     scale = 1 / np.sqrt(size)
-    unit = M * scale[:, :, None] * scale[:, None, :] + 1e-12 * np.eye(M.shape[1])
-    return np.asarray(np.linalg.solve(unit, (b * scale)[..., None])[..., 0] * scale)
+    with np.errstate(over="ignore", invalid="ignore"):
+        unit = M * scale[:, :, None] * scale[:, None, :] + 1e-12 * np.eye(M.shape[1])
+        return np.asarray(np.linalg.solve(unit, (b * scale)[..., None])[..., 0] * scale)
 
 
 def _relative(A: Floats, G: Floats) -> Floats:
