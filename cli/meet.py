@@ -14,8 +14,9 @@ from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filt
 def run_command(
     csv: Path | None, records: str | None, database: str | None, sql: str | None, memory: str | None,
     owners_column: str, columns: tuple[str, ...], target: str, classes: tuple[str, ...], twice: tuple[str, ...],
-    drop: tuple[str, ...], epsilon: float, delta: float, dry: bool, out: Path | None, data_id: str | None,
-    budget: str | None, account: str | None, wait: float, spelling: Any, **settings: Any,
+    drop: tuple[str, ...], named: tuple[str, ...], word_list: Path | None, epsilon: float, delta: float, dry: bool,
+    out: Path | None, data_id: str | None, budget: str | None, account: str | None, wait: float, spelling: Any,
+    **settings: Any,
 ) -> None:  # fmt: skip
     """See where sites' records are coded otherwise than the others', before the day: months for years, exchanged
     labels, other words, other units.
@@ -30,11 +31,12 @@ def run_command(
       dpmpc meet --csv all.csv --owners-column hospital --target died --dry
       dpmpc meet --csv all.csv --owners-column hospital --target died --epsilon 0.5 --out runs/met
     """
+    from dpmpc.learning.survey_words import read_words
     from dpmpc.tables import meet as meeting
 
     os.umask(0o077)  # what a run writes is for this user alone
     given: dict[str, Any] = {
-        "owners": owners_column, "target": target, "classes": classes, "twice": twice, "drop": drop,
+        "owners": owners_column, "target": target, "classes": classes, "twice": twice, "drop": drop, "named": named,
         "epsilon": epsilon, "delta": delta, "memory": memory_of(memory), "spelling": spelling, **settings,
     }  # fmt: skip
     source = source_of(csv, records, database, sql)
@@ -43,7 +45,8 @@ def run_command(
         click.echo(meeting.dry(source, columns, **given).text(), nl=False)
         return
     found = meeting.meet(
-        source, columns, data_id=data_id, budget=budget, account=account, out=out, wait=wait,
+        source, columns, words=() if word_list is None else read_words(word_list), data_id=data_id, budget=budget,
+        account=account, out=out, wait=wait,
         tell=lambda line: click.echo(line, err=True), **given,
     )  # fmt: skip
     click.echo(found.text(), nl=False)
@@ -60,6 +63,10 @@ _OWN = [
                  "words that everybody knows; once for each, the positive one last."),
     click.Option(["--twice"], multiple=True, metavar="COLUMN", help="A column that counts twice: half the noise of the "
                  "others, such as the target; may be repeated."),
+    click.Option(["--name", "named"], multiple=True, metavar="COLUMN", help="A column whose words are named, where "
+                 "they are on public lists and enough records have them; may be repeated."),
+    click.Option(["--word-list"], type=click.Path(path_type=Path), help="A public list of words to try as names, one a "
+                 "line; never one that was read off records."),
     click.Option(["--drop"], multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated."),
     own_option("epsilon", default=0.1),
     own_option("delta", default=1e-5),

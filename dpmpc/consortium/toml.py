@@ -322,7 +322,8 @@ def _plan_of_meeting(file: ConsortiumFile, said: MeetPart) -> Plan:
             f"{'capacities' if _private(file) else 'min_owners'}; write records = N in each of [[owners]], and no "
             "min_owners"
         )
-    return _plan_of_sent(file, meeting_of(said.columns, len(file.owners), said.target, said.twice, said.classes))
+    made = meeting_of(said.columns, len(file.owners), said.target, said.twice, said.classes, said.named)
+    return _plan_of_sent(file, made)
 
 
 def _plan_of_synthesis(file: ConsortiumFile, synth: SynthPart, path: Path) -> Plan:

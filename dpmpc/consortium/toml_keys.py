@@ -92,12 +92,14 @@ class SynthPart(msgspec.Struct, forbid_unknown_fields=True):
 
 class MeetPart(msgspec.Struct, forbid_unknown_fields=True):
     """[meet]: a first meeting instead of training: `columns` are compared, by owner. `target` and its `classes`, the
-    positive one last: for a first schema; `twice`: columns with half the noise of the others."""
+    positive one last: for a first schema; `twice`: columns with half the noise of the others; `named`: those whose
+    words are named, where public lists have them."""
 
     columns: Annotated[list[str], msgspec.Meta(min_length=1)]
     target: str = ""
     classes: list[str] = msgspec.field(default_factory=list)
     twice: list[str] = msgspec.field(default_factory=list)
+    named: list[str] = msgspec.field(default_factory=list)
 
 
 if TYPE_CHECKING:

@@ -166,6 +166,7 @@ _STATS = """\
 # target = "outcome"         # with a first schema of what is found
 # classes = ["no", "yes"]    # of the target, where words that everybody knows; the positive one last
 # twice = ["outcome"]        # columns with half the noise of the others
+# named = ["sex"]            # columns whose words are named, where public lists have them
 
 """
 _MORE = """\

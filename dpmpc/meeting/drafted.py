@@ -6,6 +6,8 @@ joined to that of every run by this schema.
 """
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +17,10 @@ from dpmpc.errors import UsageError, python_spelling, spelt
 from dpmpc.learning.source import Opening
 from dpmpc.learning.survey_columns import ANY, surveyed_schema
 from dpmpc.learning.survey_numbers import CELLS, NUMBER
+from dpmpc.learning.survey_words import Name, stated_names
 from dpmpc.meeting.differences import ONE, ZERO
-from dpmpc.records.draft import toml_of
-from dpmpc.records.schema import Classes, Found, Labels, Range, Schema, Target
+from dpmpc.records.draft import label_of, toml_of
+from dpmpc.records.schema import Classes, Found, Labels, Range, Schema, Target, with_names
 
 if TYPE_CHECKING:
     from dpmpc.meeting.source import Meeting
@@ -29,8 +32,11 @@ _HEAD = (
 )
 
 
-def drafted(meeting: "Meeting", counts: Floats, opened: Opening) -> tuple[str | None, str]:
-    """The schema as TOML, None where there is none, and a line on it. counts (columns, cells): of all sites."""
+def drafted(
+    meeting: "Meeting", counts: Floats, opened: Opening, named: Mapping[str, Mapping[int, Name]]
+) -> tuple[str | None, str]:
+    """The schema as TOML, None where there is none, and a line on it. counts (columns, cells): of all sites; named:
+    words of buckets, by column."""
     if not meeting.target:
         return None, "A schema is drafted where the column to predict is named."
     features = tuple(name for name in meeting.columns if name != meeting.target)
@@ -38,10 +44,11 @@ def drafted(meeting: "Meeting", counts: Floats, opened: Opening) -> tuple[str | 
     try:
         if not features:
             raise UsageError("a schema has columns beside the target; none was compared; name others")
-        target = _target(meeting, counts[meeting.columns.index(meeting.target)], noise)
+        target = _target(meeting, counts[meeting.columns.index(meeting.target)], noise, named.get(meeting.target, {}))
         draft = Schema((), target, unknown=features)
-        found = meeting.asks.findings(_as_survey(meeting, counts), sum(opened.sizes), noise)
-        made = surveyed_schema(found, draft)
+        asked = replace(meeting.asks, words=())
+        found = asked.findings(_as_survey(meeting, counts), sum(opened.sizes), noise)
+        made = with_names(surveyed_schema(found, draft), {name: stated_names(of) for name, of in named.items()})
     except UsageError as error:
         return None, f"No schema was drafted: {spelt(error.message, python_spelling)}"
     epsilon, delta = opened.promised
@@ -60,9 +67,9 @@ def _as_survey(meeting: "Meeting", counts: Floats) -> Floats:
     return np.asarray((found * times[:, None]).reshape(-1))
 
 
-def _target(meeting: "Meeting", counts: Floats, noise: float) -> Target:
-    """What is predicted: the classes that are stated; 0 and 1, or 1 and 2, where these stand out alone; else a
-    quantity, whose range is then found. Errors: words, whose texts nobody knows here."""
+def _target(meeting: "Meeting", counts: Floats, noise: float, named: Mapping[int, Name]) -> Target:
+    """What is predicted: the classes that are stated; two words that have names; 0 and 1, or 1 and 2, where these stand
+    out alone; else a quantity, whose range is then found. Errors: words, whose texts nobody knows here."""
     name, stated = meeting.target, meeting.classes
     if len(stated) == 2:
         return Labels(name, stated[1:], stated[:1])
@@ -73,6 +80,9 @@ def _target(meeting: "Meeting", counts: Floats, noise: float) -> Target:
     for pair, codes in (((ZERO, ONE), ("0", "1")), ((ONE, ONE + 1), ("1", "2"))):
         if kept == set(pair):
             return Labels(name, codes[1:], codes[:1])
+    if len(kept) == 2 and kept == {CELLS + at for at in named}:
+        first, second = (name.word for name in named.values())
+        return label_of(name, [first, second], None)
     if not kept or any(cell >= CELLS for cell in kept):
         raise UsageError(f"a target's numbers stand out, or classes are stated; those of '{name}' do not; give them")
     return Range(name, *ANY)

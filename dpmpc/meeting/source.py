@@ -6,13 +6,15 @@ are in its own. So the opened sum has each owner's counts, each with the noise o
 
 Guarantees: a record of owner j changes one cell of each column in block j for another: with weights w of columns the
 vectors of two records are at most sqrt(2 sum w^2) apart in L2, 2 sum w in L1 and max w in Linf, and one is sqrt(sum
-w^2) from none. This is a survey's without its moments; a block for every owner costs no noise, but coordinates. What is
+w^2) from none. Of a column whose words are `named` w^2 is 1 + 4 WEIGHT^2 times as large, and w in L1 1 + 4 WEIGHT times
+(`learning.survey_words`). This is a survey's without its moments; a block for every owner costs no noise, but
+coordinates. What is
 opened tells of single organisations, which a sum over all does not: a site takes part only where its limits say so
 (`Source.tells_owners`).
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,6 +27,7 @@ from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.source import Floats, Ints, Invented, Opening, Source, of_means
 from dpmpc.learning.survey import TWICE, Survey
 from dpmpc.learning.survey_numbers import CELLS, NUMBER
+from dpmpc.learning.survey_words import LETTERS, WEIGHT, Name, names_of
 from dpmpc.outcome import Outcome
 from dpmpc.privacy.checks import check_count
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_weights
@@ -40,7 +43,8 @@ MOST = 1 << 20  # coordinates
 class Meeting(Source):
     """The columns that sites compare, and how many owners there are. `target`: which of them is to be predicted, ""
     for none; `twice`: those whose cells have half the noise of the others'; `buckets`: of each column; `classes`: the
-    target's, where they are known, for a first schema. All public.
+    target's, where they are known, for a first schema; `named`: columns whose words are looked for in public lists
+    (`learning.survey_words`), of all owners together. All public.
 
     `number`: of the owner that the first of `means` is, in the process that makes them; no part of a plan."""
 
@@ -56,10 +60,11 @@ class Meeting(Source):
     twice: tuple[str, ...] = ()
     buckets: int = BUCKETS
     classes: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
     number: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("columns", "twice", "classes"):
+        for name in ("columns", "twice", "classes", "named"):
             object.__setattr__(self, name, tuple(map(str, getattr(self, name))))
         check_count("the number of owners", self.owners)
         if self.owners < 2:
@@ -75,7 +80,7 @@ class Meeting(Source):
     @cached_property
     def asks(self) -> Survey:
         """The survey whose cells these are. Errors: as `Survey`."""
-        return Survey((), self.columns, self.buckets, twice=self.twice)
+        return Survey((), self.columns, self.buckets, twice=self.twice, words=self.named)
 
     @property
     def cells(self) -> int:
@@ -89,8 +94,7 @@ class Meeting(Source):
 
     @property
     def coordinates(self) -> int:
-        assert self.asks.coordinates
-        return self.owners * self.block
+        return self.owners * self.block + self.asks.coordinates - self.asks.counted
 
     @cached_property
     def _taken(self) -> Ints:
@@ -101,13 +105,22 @@ class Meeting(Source):
     @property
     def clip(self) -> float:
         """The L2 norm of one record's vector: what an owner clips its mean to, to be safe from its own errors."""
-        return math.sqrt(math.fsum(self.asks.times(name) ** 2 for name in self.columns))
+        return math.sqrt(math.fsum(self.asks.times(name) ** 2 * self._square(name) for name in self.columns))
+
+    def _square(self, name: str) -> float:
+        """The squared norm of what a record adds in a column that counts once, at most."""
+        return 1 + LETTERS * WEIGHT**2 * (name in self.named)
+
+    @property
+    def _length(self) -> float:
+        """The largest L1 norm of one record's vector."""
+        each = ((self.asks.times(name), name in self.named) for name in self.columns)
+        return math.fsum(times * (1 + LETTERS * WEIGHT * named) for times, named in each)
 
     @property
     def spread(self) -> Sensitivity:
         """How far two records' vectors lie apart."""
-        length = math.fsum(map(self.asks.times, self.columns))
-        return Sensitivity(2 * length, math.sqrt(2.0) * self.clip, TWICE if self.twice else 1.0)
+        return Sensitivity(2 * self._length, math.sqrt(2.0) * self.clip, TWICE if self.twice else 1.0)
 
     def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
         if len(sizes) != self.owners or weights != "size":
@@ -124,8 +137,7 @@ class Meeting(Source):
         return (self.spread * most).within(dimension) + doubles
 
     def by_presence(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
-        length = math.fsum(map(self.asks.times, self.columns))
-        absent = Sensitivity(length, self.clip, self.spread.linf)
+        absent = Sensitivity(self._length, self.clip, self.spread.linf)
         return of_means(absent, self.clip, sizes, weights, dimension)
 
     @property
@@ -151,13 +163,24 @@ class Meeting(Source):
         """(coordinates,) what a survey of an owner's records sums or means (`asks`), in the owner's block."""
         whole = np.zeros(self.coordinates)
         whole[owner * self.block : (owner + 1) * self.block] = mine[self._taken]
+        whole[self.owners * self.block :] = mine[self.asks.counted :]  # codes are of all owners together
         return whole
 
     def counts(self, total: Floats) -> Floats:
         """(owners, columns, cells) the counts of an opened sum over all records, (coordinates,)."""
         times = np.array([self.asks.times(name) for name in self.columns])
-        cells: Floats = np.asarray(total).reshape(self.owners, len(self.columns), self.cells)
-        return np.asarray(cells / times[:, None])
+        cells: Floats = np.asarray(total)[: self.owners * self.block]
+        return np.asarray(cells.reshape(self.owners, len(self.columns), self.cells) / times[:, None])
+
+    def names(self, total: Floats, noise: float, words: Iterable[str]) -> dict[str, dict[int, Name]]:
+        """Column -> bucket -> its name, of an opened sum with this noise; words: public candidates."""
+        counts = self.counts(total).sum(axis=0)
+        codes = np.concatenate([np.zeros(self.asks.counted), np.asarray(total)[self.owners * self.block :]])
+        found = {}
+        for name in self.named:
+            each, mine = counts[self.columns.index(name), CELLS:], noise / self.asks.times(name)
+            found[name] = names_of(name, each, self.asks.coded(codes, name), mine, words)
+        return found
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -202,3 +225,10 @@ class Meeting(Source):
         if "number" in value:
             raise UsageError("a meeting in a plan has no number; it is the same at every owner; leave it out")
         return super().from_json(dict(value))
+
+
+def meeting_in(source: Source) -> Meeting:
+    """A source that is a meeting, as one. Errors: UsageError for any other."""
+    if not isinstance(source, Meeting):
+        raise UsageError(f"sites are compared by what a meeting opened; this run is of {source.KIND}; name another")
+    return source

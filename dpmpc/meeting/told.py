@@ -2,6 +2,7 @@
 schema."""
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from dpmpc.errors import UsageError
 from dpmpc.learning.source import Opening
 from dpmpc.learning.survey_numbers import CELLS, LOWEST, OCTAVES
+from dpmpc.learning.survey_words import Name, known_words
 from dpmpc.meeting.differences import EXCHANGED, MISSING, ZERO, Difference, differences
 from dpmpc.meeting.drafted import drafted
 from dpmpc.outcome import Answer, Level, Line, Number, Outcome, spelled
@@ -23,8 +25,9 @@ SCHEMA = "schema.toml"
 _SHOWN = 4.0  # deviations of the noise of all sites together that a cell must exceed to be shown
 
 
-def told(meeting: "Meeting", opened: Opening) -> Outcome:
-    """The outcome. Errors: UsageError for owners whose numbers of records are not those of the counts."""
+def told(meeting: "Meeting", opened: Opening, words: Sequence[str] = ()) -> Outcome:
+    """The outcome; `words`: public candidates for names, beside those that everybody knows. Errors: UsageError for
+    owners whose numbers of records are not those of the counts."""
     if not opened.counted or opened.divisor != sum(opened.sizes):
         raise UsageError(
             "a meeting compares counts with public numbers of records, which weigh owners; this plan has capacities, or"
@@ -34,19 +37,22 @@ def told(meeting: "Meeting", opened: Opening) -> Outcome:
     present = list(opened.owners)
     here = [names[j] for j in present]
     counts = meeting.counts(opened.last.total)[present]
+    named = meeting.names(opened.last.total, opened.last.noise, (*known_words(), *meeting.classes, *words))
     answers, lines, found = [], [], []
     for k, column in enumerate(meeting.columns):
         noise = opened.last.noise / meeting.asks.times(column)
         each = differences(counts[:, k], opened.sizes, noise, meeting.owners * len(meeting.columns))
         lines += [said(column, here, difference) for difference in each]
         found += [section_of(column, here, difference) for difference in each]
-        answers.append(_answer(column, counts[:, k], here, opened, noise))
+        answers.append(_answer(column, counts[:, k], here, opened, noise, named.get(column, {})))
     if not found:
         lines = ["No site differs from the others in any column by more than noise and chance explain."]
-    schema, note = drafted(meeting, counts.sum(axis=0), opened)
+    schema, note = drafted(meeting, counts.sum(axis=0), opened, named)
     files = {} if schema is None else {SCHEMA: schema}
     lines.append(note)
     section: dict[str, Any] = {"sites": here, "differences": found, "noise": opened.last.noise}
+    if meeting.named:
+        section["names"] = {name: {str(at): vars(word) for at, word in each.items()} for name, each in named.items()}
     return Outcome(
         tuple(answers), title="Sites meet", level=Level(), about=(opened.guarantee,), section=section, files=files,
         lines=tuple(lines),
@@ -83,10 +89,11 @@ def section_of(column: str, names: list[str], found: Difference) -> dict[str, An
     }  # fmt: skip
 
 
-def cell_name(cell: int) -> str:
-    """What is in a cell."""
+def cell_name(cell: int, named: Mapping[int, Name] | None = None) -> str:
+    """What is in a cell; `named`: the words of buckets, of those that have a name."""
     if cell >= CELLS:
-        return f"bucket {cell - CELLS}"
+        at = cell - CELLS
+        return f"{named[at].word} [bucket {at}]" if named and at in named else f"bucket {at}"
     if cell in (MISSING, ZERO):
         return "missing" if cell == MISSING else "0"
     sign, octave = divmod(cell - 2, OCTAVES)
@@ -95,7 +102,9 @@ def cell_name(cell: int) -> str:
     return f"{spelled(low)} to {spelled(high)}"
 
 
-def _answer(column: str, counts: Floats, names: list[str], opened: Opening, noise: float) -> Answer:
+def _answer(
+    column: str, counts: Floats, names: list[str], opened: Opening, noise: float, named: Mapping[int, Name]
+) -> Answer:
     """A column's cells that stand out of all sites together, and the rest, in percent of each site's records."""
     total = counts.sum(axis=0)
     kept = np.flatnonzero(total > _SHOWN * noise * math.sqrt(len(counts)))
@@ -104,7 +113,7 @@ def _answer(column: str, counts: Floats, names: list[str], opened: Opening, nois
     half = opened.reach(Level().confidence)
     for site, name in enumerate(names):
         n = opened.sizes[site]
-        shown = [(cell_name(cell), float(counts[site, cell]), 1) for cell in _in_order(cells)]
+        shown = [(cell_name(cell, named), float(counts[site, cell]), 1) for cell in _in_order(cells)]
         shown.append(("anywhere else", n - math.fsum(count for _, count, _ in shown), len(cells)))
         for label, count, many in shown:
             deviation = noise * math.sqrt(many) / n

@@ -137,6 +137,11 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "two" if isinstance(self.target, Labels) else "number" if isinstance(self.target, Range) else "several"
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of records that it reads, the target last."""
+        return (*(column.name for column in self.columns), self.target.name)
+
+    @property
     def origin(self) -> Origin:
         """Where its constants come from."""
         return origin_of(self.bounds, self.rests_on)
@@ -251,6 +256,17 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return hashlib.sha256(b"dpmpc schema\0" + text.encode()).hexdigest()
 
 
+def with_names(schema: Schema, names: Mapping[str, tuple[tuple[int, str], ...]]) -> Schema:
+    """The same, whose kept buckets have these names, (bucket, word) by column."""
+    columns = tuple(
+        msgspec.structs.replace(c, names=tuple(each for each in names[c.name] if each[0] in c.kept))
+        if isinstance(c, Surveyed) and c.name in names
+        else c
+        for c in schema.columns
+    )
+    return msgspec.structs.replace(schema, columns=columns)
+
+
 def into_ball(
     X: NDArray[np.float64], norm: float, dtype: np.dtype[Any], *, evenly: bool = False
 ) -> NDArray[np.float64]:
@@ -323,5 +339,5 @@ __all__ = [
     "INTERCEPT", "USUAL", "USUAL_GOALS", "VERSION", "Basis", "Bounds", "Categorical", "Classes", "Column", "Date",
     "Found", "Goal", "Kind", "Labels", "Missing",
     "Numeric", "Range", "Scalar", "Scale", "Schema", "SchemaError", "Surveyed", "Target", "UsualGoal", "checked_bounds",
-    "column_of_bounds", "editor_schema", "read_bounds",
+    "column_of_bounds", "editor_schema", "read_bounds", "with_names",
 ]  # fmt: skip

@@ -24,7 +24,8 @@ from dpmpc.intake.table import Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.source import Sum
 from dpmpc.meeting.foresight import lines_of, needed
-from dpmpc.meeting.source import Meeting
+from dpmpc.meeting.source import Meeting, meeting_in
+from dpmpc.meeting.told import told
 from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.outcome import Outcome
 from dpmpc.privacy.law import DEFAULT_LAW
@@ -45,18 +46,19 @@ EPSILON, DELTA = 0.1, 1e-5
 
 @dataclass(frozen=True)
 class Met:
-    """A meeting whose release was opened, public: its plan, the noisy sum (dimension,) over all records, and the sites'
-    names."""
+    """A meeting whose release was opened, public: its plan, the noisy sum (dimension,) over all records, the sites'
+    names, and words that are tried as names of buckets."""
 
     plan: Plan
     total: NDArray[np.float64]
     sites: tuple[str, ...]
+    words: tuple[str, ...] = ()
 
     @cached_property
     def outcome(self) -> Outcome:
         """What differs, the cells of every column site by site, a first schema."""
         opening = opening_of_sums(self.plan, (Sum(self.total, self.plan.divisor, noise_of(self.plan)),))
-        return self.plan.source.outcome(replace(opening, names=self.sites))
+        return told(meeting_in(self.plan.source), replace(opening, names=self.sites), self.words)
 
     @property
     def differences(self) -> list[dict[str, Any]]:
@@ -79,11 +81,12 @@ class Met:
 
 
 def meeting_of(
-    columns: Sequence[str], owners: int, target: str = "", twice: Sequence[str] = (), classes: Sequence[str] = ()
-) -> Meeting:
+    columns: Sequence[str], owners: int, target: str = "", twice: Sequence[str] = (), classes: Sequence[str] = (),
+    named: Sequence[str] = (),
+) -> Meeting:  # fmt: skip
     """The meeting of so many owners over these columns, the target among them. Errors: what no meeting can be."""
-    named = dict.fromkeys((*columns, *([target] if target else ())))
-    return Meeting(tuple(named), owners, target, tuple(twice), classes=tuple(classes))
+    compared = dict.fromkeys((*columns, *([target] if target else ())))
+    return Meeting(tuple(compared), owners, target, tuple(twice), classes=tuple(classes), named=tuple(named))
 
 
 @keywords(OfTables, epsilon=EPSILON, delta=DELTA)
@@ -96,6 +99,8 @@ def meet(
     classes: Sequence[str] = (),
     twice: Sequence[str] = (),
     drop: Sequence[str] = (),
+    named: Sequence[str] = (),
+    words: Sequence[str] = (),
     data_id: str | None = None,
     budget: str | None = None,
     account: str | None = None,
@@ -112,6 +117,7 @@ def meet(
 
     columns: what is compared; by default all but that of owners and `drop`. target, classes: the column to predict,
     and its classes where they are known, for a first schema. twice: columns with half the noise of the others.
+    named: columns whose words are looked for in public lists: those that everybody knows, and `words`.
     settings: epsilon (0.1), delta (1e-5) and so on, as of `dpmpc.stats`; the account counts this release before it is
     opened. tell: is called with how large a difference will be seen, and warnings. out: a new folder for plan, ledgers,
     transcripts and the page.
@@ -122,7 +128,7 @@ def meet(
         unfinished(folder, ANSWERS)
     with opened(records, memory=memory, spelling=spelling) as (table, _):
         meeting, plan, number, names = _planned(
-            table, columns, owners, target, classes, twice, drop, data_id, settings
+            table, columns, owners, target, classes, twice, drop, named, data_id, settings
         )
         for line in (*meeting.expects(plan.sizes, noise_of(plan)), *(f"warning: {w}" for w in warnings_of(plan))):
             tell(line)
@@ -130,7 +136,7 @@ def meet(
         here = Here(out=folder, wait=wait, budget=budget, account=account)
         seat = Seat(here, Books.of(here))
         last = once(plan, lambda: meeting.means(table, number, plan.sizes), seat, meeting.DOES).last
-    found = Met(plan, decode(plan, last.total) * plan.divisor, names)
+    found = Met(plan, decode(plan, last.total) * plan.divisor, names, tuple(words))
     if folder is not None:
         write_outcome(found.outcome, folder)
     return found
@@ -165,13 +171,13 @@ def _up(value: float) -> str:
 @keywords(OfTables, epsilon=EPSILON, delta=DELTA)
 def dry(
     records: Source, columns: Sequence[str] = (), *, owners: str, target: str = "", classes: Sequence[str] = (),
-    twice: Sequence[str] = (), drop: Sequence[str] = (),
+    twice: Sequence[str] = (), drop: Sequence[str] = (), named: Sequence[str] = (),
     memory: int | None = None, spelling: Spelling = PLAIN, **settings: Unpack[SourceKeywords],
 ) -> Foreseen:  # fmt: skip
     """What `meet` would see, from public numbers alone; nothing is spent. Of records only their owners are read."""
     with opened(records, memory=memory, spelling=spelling) as (table, _):
         meeting, plan, _, _ = _planned(
-            table, columns, owners, target, classes, twice, drop, None, settings
+            table, columns, owners, target, classes, twice, drop, named, None, settings
         )
     return foreseen(meeting, plan)
 
@@ -186,7 +192,7 @@ def foreseen(meeting: Meeting, plan: Plan) -> Foreseen:
 
 def _planned(
     table: Table, columns: Sequence[str], owners: str, target: str, classes: Sequence[str], twice: Sequence[str],
-    drop: Sequence[str], data_id: str | None, settings: Mapping[str, Any],
+    drop: Sequence[str], named: Sequence[str], data_id: str | None, settings: Mapping[str, Any],
 ) -> tuple[Meeting, Plan, NDArray[np.int64], tuple[str, ...]]:  # fmt: skip
     """The meeting, its plan, the number of each record's owner (n,), and the owners' names."""
     asked: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA}
@@ -201,13 +207,13 @@ def _planned(
             f"a meeting compares all owners' records, whose numbers are public; got <<{odd[0]}>>; leave it out"
         )
     left = {owners, *drop}
-    named = tuple(columns) or tuple(name for name in table.names if name not in left)
-    for name in (*named, *([target] if target else ())):
+    compared = tuple(columns) or tuple(name for name in table.names if name not in left)
+    for name in (*compared, *([target] if target else ())):
         table[name]
-    if owners in named:
+    if owners in compared:
         raise UsageError(f"owners are compared, not their names; '{owners}' says whose records are; leave it out")
     number, names = owners_in(table, owners)
     sizes = tuple(int(size) for size in np.bincount(number, minlength=len(names)))
-    meeting = meeting_of(named, len(names), target, twice, classes)
+    meeting = meeting_of(compared, len(names), target, twice, classes, named)
     plan = plan_of(meeting, sizes, data_id=data_id or table.source, **asked)
     return meeting, plan, number, names

@@ -13,6 +13,7 @@ from dpmpc.consortium.joining import Joining, join
 from dpmpc.consortium.kit import LIMITS, write_kits
 from dpmpc.consortium.toml import read_consortium
 from dpmpc.errors import UsageError
+from dpmpc.learning.model import read_model
 from dpmpc.meeting.differences import EXCHANGED
 from dpmpc.records.schema import Labels, Schema
 from tests.machines import together
@@ -192,3 +193,45 @@ def test_a_meeting_is_rehearsed_without_anybodys_permission(tmp_path: Path) -> N
 def test_a_coordinator_allows_nothing_for_others(limits: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=words):
         kits(tmp_path, limits)
+
+
+def test_words_are_named_on_the_page_in_the_schema_and_in_a_model_by_it(tmp_path: Path) -> None:
+    """Of 2,700 records 1,350 have each word: 30 deviations of its code at epsilon 1. A hostile word in a list of words
+    that is nobody's is passed over, and what would be markup is escaped."""
+    table = together_of("nobody")
+    table["ward"] = ["<b>east</b>" if k % 2 else "west-side" for k in range(len(table["age"]))]
+    records = written(tmp_path / "all.csv", table)
+    (tmp_path / "words.txt").write_text("<b>east</b>\nwest-side\n\u202egnipoh\n", encoding="utf-8")
+    given = ("--csv", records, "--owners-column", "site", "--target", "died", "--epsilon", "1", *CLEAR)
+    done = command("meet", *given, "--name", "sex", "--name", "ward", "--word-list", tmp_path / "words.txt", "--out",
+                   tmp_path / "met")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "f [bucket" in done.stdout and "west-side [bucket" in done.stdout and "\u202e" not in done.stdout
+    page = (tmp_path / "met" / "answers.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;east&lt;/b&gt; [bucket" in page and "<b>east" not in page
+    schema = Schema.read(tmp_path / "met" / "schema.toml")
+    features = [feature for feature in schema.feature_names if feature.startswith(("sex=", "ward="))]
+    assert {name.rpartition(" [#")[0] for name in features} == {"sex=f", "sex=m", "ward=<b>east</b>", "ward=west-side"}
+    given = ("--csv", records, "--schema", tmp_path / "met" / "schema.toml", "--owners-column", "site")
+    rest = ("--epsilon", "2", "--delta", "1e-5", *CLEAR, "--no-evaluate", "--out", tmp_path / "run")
+    trained = command("train", *given, *rest)
+    assert trained.returncode == 0, trained.stderr
+    assert any(name.startswith("sex=f [#") for name in read_model(tmp_path / "run").schema.feature_names)
+    unnamed = command("meet", "--csv", records, "--owners-column", "site", "--epsilon", "1", *CLEAR)
+    assert unnamed.returncode == 0 and "f [bucket" not in unnamed.stdout
+
+
+def test_a_target_of_two_words_is_drafted_where_they_are_named() -> None:
+    table = together_of("nobody")
+    table["died"] = ["yes" if died else "no" for died in table["died"]]
+    met = dpmpc.meet(table, owners="site", target="died", named=("died",), epsilon=1.0, engine="clear")
+    assert met.schema is not None and 'positive = ["yes"]' in met.schema and 'negative = ["no"]' in met.schema
+    assert dpmpc.meet(table, owners="site", target="died", epsilon=1.0, engine="clear").schema is None
+
+
+def test_named_columns_keep_their_bound() -> None:
+    from dpmpc.meeting.source import Meeting
+
+    plain, named = Meeting(("a", "b"), 3), Meeting(("a", "b"), 3, named=("b",))
+    assert plain.spread.l2 == 2.0 and 2.0 < named.spread.l2 < 2.0 * 1.0308
+    assert named.block == plain.block and named.coordinates > plain.coordinates
