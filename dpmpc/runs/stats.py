@@ -45,9 +45,12 @@ from dpmpc.runs.answer_files import ANSWERS, RELEASES
 from dpmpc.runs.questions import asked_of, check_read, tell_of, warn_of
 from dpmpc.runs.stages import MINE
 from dpmpc.settings import declared, keywords, said
+from dpmpc.show import papers
 from dpmpc.show.answers_page import as_html
 from dpmpc.show.files import write_outcome
 from dpmpc.show.forms import as_csv, as_json, as_markdown, as_text, frame
+from dpmpc.show.objects import Sheet, Shown
+from dpmpc.show.tables import Table as Printed
 from dpmpc.statistics.expected import expected, lines, refuse_hopeless
 from dpmpc.statistics.foresight import Expected
 from dpmpc.statistics.opened import Opened
@@ -64,7 +67,7 @@ class OfTables(Promise, Noise, Choosing, Computing, Attendance):
 
 
 @dataclass(frozen=True)
-class Statistics:
+class Statistics(Shown):
     """An opened release, public: its plan, the noisy sum (dimension,) over all records, and what intervals hold. Other
     answers to the same release are made by `again`, at no cost. `earlier`: releases of the same records whose tables
     answer with it; `questions`: others than were asked then; `present`: the owners whose records they are, where some
@@ -136,26 +139,39 @@ class Statistics:
         """One page with tables and pictures that needs nothing else."""
         return as_html(self.outcome, title)
 
-    def plot(self, path: Path | str) -> Path:
-        """Writes the page with the pictures, and returns where."""
-        write_file(Path(path), self.html())
-        return Path(path)
+    def printed(self, *, everything: bool = False) -> tuple[Printed, ...]:
+        """The answers as a paper prints them: Table 1, tables of effects. `everything`: with the levels that may be
+        nobody's."""
+        return papers.tables(self.outcome, everything=everything)
+
+    def sheet(self) -> Sheet:
+        """The answers as a paper prints them."""
+        shapes = lambda: [shape for answer in self.answers for shape in answer.shapes]  # noqa: E731
+        return Sheet("Statistics", tables=self.printed(), shapes=shapes, way="print(.text()) has every number")
+
+    def _page(self, path: Path) -> Path:
+        write_file(path, self.html())
+        return path
 
     def frame(self) -> Any:
         """A pandas data frame with one row a number."""
         return frame(self.outcome)
 
-    def write(self, out: Path) -> None:
+    def write(self, out: Path | str) -> None:
         """Writes what was opened, and the answers in every form, into a folder."""
-        write_outcome(self.outcome, out)
+        write_outcome(self.outcome, Path(out))
 
 
 @dataclass(frozen=True)
-class Dry:
+class Dry(Shown):
     """What a release would tell, before anything is spent: the plan, and how far each question's counts will be off."""
 
     plan: Plan
     expected: tuple[Expected, ...]
+
+    def sheet(self) -> Sheet:
+        """A line a question."""
+        return Sheet(f"Before anything is spent: {self.plan.source.KIND}", notes=tuple(lines(self.expected)))
 
     def text(self) -> str:
         """A line a question."""
