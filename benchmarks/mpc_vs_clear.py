@@ -16,9 +16,9 @@ from pathlib import Path
 from scipy.stats import t as student
 
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
+from dpmpc.local.launcher import train
+from dpmpc.planning.request import Request
 from dpmpc.privacy.law import LAWS
-from dpmpc.runs.launcher import train
-from dpmpc.runs.request import Request
 
 
 def accuracies(request: Request, runs: int, folder: Path) -> list[float]:

@@ -121,7 +121,7 @@ def _peak() -> int:
 def work(case: dict[str, Any], walker: bool) -> dict[str, float]:
     """One run of all parties as processes: the slowest one's time, the mean of the others' figures."""
     if walker:
-        from dpmpc.local import run_parties  # type: ignore[import-not-found]
+        from dpmpc.local import run_parties  # type: ignore[attr-defined]
 
         found = run_parties(draw_old, case["parties"], None, (case,))
     else:

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first, noise_of, stage_plan
 from dpmpc.benchmarks.stats_coverage import ABOUT, Tally, lines_of, records_of, report
+from dpmpc.consortium.toml import read_consortium
 from dpmpc.learning.learner import Learner
 from dpmpc.outcome import Level, Number
 from dpmpc.records.blocks import in_memory
 from dpmpc.records.schema import Schema
-from dpmpc.runs.consortium import read_consortium
 from dpmpc.statistics.cells import Ints, Records
 from dpmpc.statistics.evaluated import figures_of, tables_of, totals
 from dpmpc.statistics.figures import Figures

@@ -33,10 +33,10 @@ from dpmpc.benchmarks.stats_coverage import adult
 from dpmpc.outcome import Answer, Outcome
 from dpmpc.processes.memory import peak_memory
 from dpmpc.records.loading import opened
-from dpmpc.runs.questions import asked_of
-from dpmpc.runs.stats import noise_of, owned, plan_of_tables
 from dpmpc.show.forms import as_text
 from dpmpc.statistics.tables import STEP
+from dpmpc.tables.questions import asked_of
+from dpmpc.tables.stats import noise_of, owned, plan_of_tables
 
 OWNERS = (0.4, 0.25, 0.2, 0.1, 0.05)
 EPSILON, DELTA = 1.0, 1e-5

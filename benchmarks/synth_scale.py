@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=40)
     asked = parser.parse_args()
     import dpmpc
-    from dpmpc.runs.synth_dry import dry
+    from dpmpc.tables.synth_dry import dry
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "records.parquet"

@@ -53,7 +53,7 @@ def command(
     \b
     dpmpc advise --owners 1000 --total 100000 --dimension 123 --epsilon 0.5 --delta 1e-6
     """
-    from dpmpc.runs.adviser import BETTER, Circumstances, advise
+    from dpmpc.planning.adviser import BETTER, Circumstances, advise
 
     circumstances = Circumstances(
         owners=owners,

@@ -46,11 +46,11 @@ def command(
     Example: dpmpc check --plan plan.json --csv mine.csv
     """
     from dpmpc.aggregation.plan.plan import Plan
+    from dpmpc.consortium.kit import owner_of_kit
+    from dpmpc.local.named_records import held_against, with_ids, with_spelling
+    from dpmpc.planning.request import Request
     from dpmpc.records.check import check, schema_in
     from dpmpc.records.loading import opened
-    from dpmpc.runs.kit import owner_of_kit
-    from dpmpc.runs.named_records import held_against, with_ids, with_spelling
-    from dpmpc.runs.request import Request
 
     if (plan_file is None) == (schema_file is None):
         raise UsageError(
@@ -64,7 +64,10 @@ def command(
     source = source_of(csv, records, database, sql)
     spelling = spelling if plan_file is None else spelling.among_others  # as an owner's process of that run reads
     say = as_options if plan_file is None else _of_a_plan(plan_file)
-    with _saying(say), opened(source, memory=memory_of(memory), spelling=spelling) as (table, _):
+    read = schema or (None if plan is None else plan.mapped_by)
+    names = read.names if read is not None else () if plan is None else plan.source.reads
+    named = (*names, ids, None if plan is None else plan.person) if names else ()
+    with _saying(say), opened(source, memory=memory_of(memory), spelling=spelling, names=named) as (table, _):
         if plan is not None:
             result, of = held_against(plan, table, sizes), f"what run {plan.run_id} reads"
             if plan.source.parted(plan.data_id) is not None:
@@ -118,8 +121,8 @@ def _show(result: "Findings", title: str, say: Spelling) -> None:
 def _of_a_plan(plan_file: Path) -> Spelling:
     """How settings are spelled for who holds records against a plan: options of this command as such, others where the
     plan has them from."""
-    from dpmpc.runs.joining import kit_spelling
-    from dpmpc.runs.kit import is_kit
+    from dpmpc.consortium.joining import kit_spelling
+    from dpmpc.consortium.kit import is_kit
 
     flags = {flag for param in command.params for flag in param.opts}
     in_kit = is_kit(plan_file.absolute().parent)

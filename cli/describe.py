@@ -124,8 +124,8 @@ def command(
 
 
 def _show(found: "Description", target: str | None) -> None:
+    from dpmpc.errors import some
     from dpmpc.intake.column_profile import dropping
-    from dpmpc.intake.table import some
 
     terminal = Terminal(sys.stdout)
     intake = found.intake

@@ -45,8 +45,8 @@ def command(
 
     Example: dpmpc init -P a.example:11365 -P b.example:11365 -P c.example:11365 --owner-sizes 400,250,900
     """
-    from dpmpc.runs.consortium_file import editor_schema
-    from dpmpc.runs.consortium_text import Founding, text_of
+    from dpmpc.consortium.toml_keys import editor_schema
+    from dpmpc.consortium.toml_text import Founding, text_of
 
     if parties is not None and addresses and parties != len(addresses):
         raise UsageError(f"-P is given once for each party; got {len(addresses)} for -M {parties}; leave -M out")

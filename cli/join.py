@@ -51,7 +51,7 @@ def command(kit: Path, **own: Any) -> None:
       dpmpc join kit/ --dry-run           before the day: is everything there, is everybody reached?
     """
     from dpmpc.cli.progress import make_progress
-    from dpmpc.runs.joining import Joining, join, kit_spelling, try_out
+    from dpmpc.consortium.joining import Joining, join, kit_spelling, try_out
 
     logs.choose(own.pop("log_level"), own.pop("log_json"))
     os.umask(0o077)  # what a run writes is for this user alone
@@ -79,7 +79,7 @@ def command(kit: Path, **own: Any) -> None:
 
         show(out, kit_spelling)
     elif (out / "figures.json").exists():
-        from dpmpc.runs.figure_lines import read_lines
+        from dpmpc.consortium.status import read_lines
         from dpmpc.statistics.figures import BALANCING
 
         for what, value in read_lines(out):

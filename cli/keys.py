@@ -160,8 +160,8 @@ def accept(kits: tuple[Path, ...], listed: Path, number: str | None) -> None:
 
 def _site(kit: Path) -> tuple[str, Path, str, str]:
     """(the process of a kit, the folder of its keys, the site's name, its plan's digest). Errors: it is no kit."""
-    from dpmpc.runs.kit import read_kit
-    from dpmpc.runs.site_file import SITE
+    from dpmpc.consortium.kit import read_kit
+    from dpmpc.consortium.site_file import SITE
 
     if not (kit / SITE).is_file():
         raise UsageError(

@@ -17,8 +17,8 @@ def command(file: Path, out: Path, authority: Path | None) -> None:
     """Write a folder for every site of FILE, a consortium.toml: plan, schema, the authority's certificate, limits to be
     read and changed by the site, a systemd unit, a compose file, and ten lines that say what to do. Nothing in it is
     secret; the authority's folder is, and stays here."""
-    from dpmpc.runs.consortium import read_consortium
-    from dpmpc.runs.kit import write_kits
+    from dpmpc.consortium.kit import write_kits
+    from dpmpc.consortium.toml import read_consortium
 
     consortium = read_consortium(file)
     authority = file.with_name("authority") if authority is None else authority

@@ -16,8 +16,8 @@ def command(file: Path, out: Path | None) -> None:
     from dpmpc.aggregation.plan.guarantee import warnings_of
     from dpmpc.aggregation.plan.shown import taking_part
     from dpmpc.aggregation.plan.stages import noise_of
+    from dpmpc.consortium.toml import read_consortium
     from dpmpc.run.forecast import forecast_of
-    from dpmpc.runs.consortium import read_consortium
 
     consortium = read_consortium(file)
     plan = consortium.plan

@@ -46,7 +46,7 @@ def command(
     """
     from dpmpc.intake.writing import print_table, write_table
     from dpmpc.learning.predict import predict
-    from dpmpc.runs.folder import run_folder
+    from dpmpc.run.folder import run_folder
 
     source = source_of(csv, records, database, sql)
     result = predict(run_folder(run), source, memory=memory_of(memory), spelling=spelling)

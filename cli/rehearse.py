@@ -15,8 +15,8 @@ def command(kits: Path) -> None:
 
     Example: dpmpc rehearse kits
     """
-    from dpmpc.runs.rehearsing import rehearse
-    from dpmpc.runs.stages import coming
+    from dpmpc.consortium.rehearsing import rehearse
+    from dpmpc.consortium.stages import coming
 
     begin = time.monotonic()
     with TemporaryDirectory(prefix="dpmpc-rehearsal-") as folder:

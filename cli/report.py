@@ -40,15 +40,15 @@ def command(run: Path, out: Path | None, ledgers: Path | None, curves: Path | No
     from dpmpc.dossier.page import write_page
     from dpmpc.errors import UsageError
     from dpmpc.learning.model import read_model
-    from dpmpc.runs.answer_files import ANSWERS
-    from dpmpc.runs.folder import run_folder
+    from dpmpc.run.folder import run_folder
+    from dpmpc.tables.answer_files import ANSWERS
 
     run = run_folder(run)
     path = out or run / "report.html"
     try:
         if of_a_party(run) and (run / ANSWERS).exists():
             from dpmpc.folders import write_file
-            from dpmpc.runs.delivering import outcome_in
+            from dpmpc.local.delivering import outcome_in
             from dpmpc.show.answers_page import as_html
 
             write_file(path, as_html(outcome_in(run)))

@@ -139,14 +139,14 @@ def setting_option(name: str, /, *flags: str, **own: Any) -> Callable[[Any], Any
 def known_settings() -> dict[str, Declared]:
     """Every setting that a command may take, by name."""
     from dpmpc.aggregation.plan.of_vectors import OfVectors
-    from dpmpc.runs.request import Request
+    from dpmpc.planning.request import Request
 
     return {**declared(Here), **declared(OfVectors), **declared(Request)}
 
 
 def spelling(name: str, value: str | None) -> str:
     """A setting as the command line writes it: -M, or -M 5."""
-    from dpmpc.runs.request import Request
+    from dpmpc.planning.request import Request
 
     known = declared(Request).get(name) or declared(Here).get(name)
     if value is not None and (name == "spelling" or (name in _LISTED and value[:1] in ("[", "'", '"'))):

@@ -12,7 +12,7 @@ from dpmpc.cli.settings import options_of
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
 from dpmpc.errors import UsageError, spelt
-from dpmpc.runs.settings import OwnerSettings
+from dpmpc.planning.settings import OwnerSettings
 
 _FORMS = ("text", "markdown", "csv", "json", "html")
 
@@ -38,8 +38,8 @@ def run_command(
       dpmpc stats "table(race) by sex" --of runs/synthetic
     """
     from dpmpc.outcome import Level
-    from dpmpc.runs import stats as asking
-    from dpmpc.runs.questions import read_queries
+    from dpmpc.tables import stats as asking
+    from dpmpc.tables.questions import read_queries
 
     os.umask(0o077)  # what a run writes is for this user alone
     level = Level(confidence, about, 0 if at_once else 1)

@@ -10,8 +10,8 @@ import click
 from dpmpc.cli.settings import spelling
 
 if TYPE_CHECKING:
+    from dpmpc.consortium.status import Spent
     from dpmpc.processes.status import State
-    from dpmpc.runs.status import Spent
 
 
 @click.command("status")
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 def command(run: Path, as_json: bool) -> None:
     """How far the run in the folder RUN (or the kit RUN) is: phase, release, rate, who is connected, what is spent, the
     last event of every process here. Beside a running run or after its end; it changes nothing."""
-    from dpmpc.runs.figure_lines import read_lines
-    from dpmpc.runs.joining import kit_spelling
-    from dpmpc.runs.kit import is_kit
-    from dpmpc.runs.status import read_status
+    from dpmpc.consortium.joining import kit_spelling
+    from dpmpc.consortium.kit import is_kit
+    from dpmpc.consortium.status import read_lines, read_status
 
     of_kit = is_kit(run) or is_kit(run.absolute().parent)
     found = read_status(run, kit_spelling if of_kit else spelling)

@@ -13,7 +13,7 @@ from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.limits import limit_of, limited
 from dpmpc.aggregation.plan.of_vectors import VectorSettings
 from dpmpc.cli.settings import flags_of
-from dpmpc.runs.request import Request
+from dpmpc.planning.request import Request
 from dpmpc.settings import declared, groups
 
 _ABOUT_LIMITS = (
@@ -28,6 +28,7 @@ _UNSAID = {
     "person_rows": "kept by dpmpc where it reads records; needed where a program makes vectors of persons' records",
     "sampler": "one whose law is proved, or `assumptions`",
     "assumptions": "not allowed",
+    "by_owner": "not allowed; a kit never says it, only the site itself",
     "records": "counted by dpmpc where it reads them; needed where a program makes vectors of records",
 }
 ROOT = Path(__file__).resolve().parents[1]

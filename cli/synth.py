@@ -10,7 +10,7 @@ from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Pro
 from dpmpc.cli.settings import options_of
 from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
 from dpmpc.errors import UsageError
-from dpmpc.runs.settings import OwnerSettings
+from dpmpc.planning.settings import OwnerSettings
 
 _FILES = (".parquet", ".csv")
 
@@ -35,7 +35,7 @@ def run_command(
       dpmpc stats "table(sex) by outcome" --of synthetic
       dpmpc synth --of kits/site0/run --rows 1000 --out rows.csv
     """
-    from dpmpc.runs.synth import synth
+    from dpmpc.tables.synth import synth
 
     os.umask(0o077)  # what a run writes is for this user alone
     drawing: dict[str, Any] = {
@@ -51,7 +51,7 @@ def run_command(
         "target": target, "constraints": constraints, "memory": memory_of(memory), "spelling": spelling, **settings,
     }  # fmt: skip
     if dry:
-        from dpmpc.runs.synth_dry import dry as foreseen
+        from dpmpc.tables.synth_dry import dry as foreseen
 
         click.echo(foreseen(source, digits=drawing["digits"], **given), nl=False)
         return
@@ -70,7 +70,7 @@ def run_command(
 
 def _redrawn(of: Path, out: Path | None, drawing: dict[str, Any]) -> None:
     """Rows from a run over several machines, into a new folder, or a file and a folder beside it."""
-    from dpmpc.runs.synth_made import made_from
+    from dpmpc.tables.synth_made import made_from
 
     if out is None:
         raise UsageError("--out is a new folder, or a file .parquet or .csv; none was given; name one")

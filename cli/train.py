@@ -12,8 +12,8 @@ from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import spelling_of
 from dpmpc.cli.train_options import OPTIONS, SectionedCommand
 from dpmpc.errors import UsageError, spelt
+from dpmpc.planning.request import Request
 from dpmpc.processes.memory import importing
-from dpmpc.runs.request import Request
 from dpmpc.settings import said
 from dpmpc.show.terminal import Column, Row, Terminal
 
@@ -40,11 +40,11 @@ def run_command(**given: Any) -> None:
     """
     with importing():
         from dpmpc.cli.progress import make_progress
+        from dpmpc.consortium import start as starting
+        from dpmpc.consortium.placement import Placement
+        from dpmpc.consortium.plan_alone import plan_only
+        from dpmpc.planning import overrides as beside
         from dpmpc.processes import logs
-        from dpmpc.runs import plan_overrides as beside
-        from dpmpc.runs import start as starting
-        from dpmpc.runs.placement import Placement
-        from dpmpc.runs.plan_alone import plan_only
 
     logs.choose(given.pop("log_level"), given.pop("log_json"))
     os.umask(0o077)  # what a run writes is for this user alone
@@ -90,8 +90,8 @@ def run_command(**given: Any) -> None:
 
 def show(run: Path, spelling: Callable[[str, str | None], str] = as_options) -> None:
     """Prints the summary of a finished run; `spelling`: how settings are written where it was started."""
-    from dpmpc.runs.report import read_report
-    from dpmpc.runs.summary import summary
+    from dpmpc.local.report import read_report
+    from dpmpc.show.summary import summary
     from dpmpc.statistics.figures import BALANCING
 
     columns = [Column(right=True, long="whole", style="bold"), Column()]

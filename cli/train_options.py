@@ -17,8 +17,8 @@ from dpmpc.aggregation.plan.settings import (
 )
 from dpmpc.cli.settings import options_of, own_option
 from dpmpc.cli.sources import SPELLING
+from dpmpc.planning.settings import LearningSettings, Naming, OwnerSettings, RecordSettings
 from dpmpc.processes.logs import LEVELS
-from dpmpc.runs.settings import LearningSettings, Naming, OwnerSettings, RecordSettings
 from dpmpc.settings import declared
 
 

@@ -77,7 +77,7 @@ def command(
     dpmpc verify runs/demo                 that, and statistics and a privacy audit of fresh releases like its own
     dpmpc verify --fresh                   all three lines of evidence on fresh releases, no run needed
     """
-    from dpmpc.runs.folder import run_folder
+    from dpmpc.run.folder import run_folder
     from dpmpc.verify.verification import default_cases, verify_fresh, verify_run, verify_structure
 
     if (run is None) != fresh:

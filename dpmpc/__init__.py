@@ -41,11 +41,12 @@ if TYPE_CHECKING:
     from dpmpc.learning.clipped import clipped_mean
     from dpmpc.learning.method import METHODS, Method
     from dpmpc.learning.predict import predict
+    from dpmpc.local.trained import train
     from dpmpc.mpc.contract.backend import BACKENDS, Backend
     from dpmpc.privacy.law import LAWS, Law
-    from dpmpc.runs.stats import stats
-    from dpmpc.runs.synth import synth
-    from dpmpc.runs.trained import train
+    from dpmpc.tables.meet import meet
+    from dpmpc.tables.stats import stats
+    from dpmpc.tables.synth import synth
 
 __all__ = [
     "BACKENDS",
@@ -66,6 +67,7 @@ __all__ = [
     "UsageError",
     "account",
     "clipped_mean",
+    "meet",
     "predict",
     "private_mean",
     "stats",
@@ -92,11 +94,12 @@ _HOMES = {
     "UsageError": "errors",
     "account": "learning.account",
     "clipped_mean": "learning.clipped",
+    "meet": "tables.meet",
     "predict": "learning.predict",
     "private_mean": "aggregation.owner.mean",
-    "stats": "runs.stats",
-    "synth": "runs.synth",
-    "train": "runs.trained",
+    "stats": "tables.stats",
+    "synth": "tables.synth",
+    "train": "local.trained",
 }
 
 

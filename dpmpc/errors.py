@@ -41,6 +41,17 @@ def number_of(n: int, one: str, more: str = "") -> str:
     return f"{n} {one if n == 1 else more or one + 's'}"
 
 
+def any_of(threshold: int) -> str:
+    """How many parties may do as they like, in words."""
+    return "any one" if threshold == 1 else f"any {threshold}"
+
+
+def some(names: Sequence[str], most: int = 12) -> str:
+    """The first of the names, in words; one with a comma in it is quoted where it does not begin with a quote."""
+    shown = (f"'{name}'" if "," in name and name[0] not in "'\"" else name for name in names[:most])
+    return ", ".join(shown) + (", ..." if len(names) > most else "")
+
+
 CODES = {  # what an error's `code` says was broken
     "failed": "something could not be done",
     "usage": "what was asked for cannot be",

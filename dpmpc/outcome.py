@@ -173,6 +173,29 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Iteration:
+    """One iteration of training, as history.csv has it. Utility is None with --no-evaluate; seconds and bytes are None
+    where an interrupted run did not note them.
+
+    `seconds`: the iteration without its evaluation. `bytes`: what all processes sent in it, headers included.
+    `owners`: how many were in it, where some may be missing or fail their checks; None: all. `failed`: the numbers of
+    those that failed, with spaces between; empty for none. `figure`: what does not flatter
+    (`local.history.figure_name`).
+    """
+
+    iteration: int
+    release: int
+    loss: float | None
+    gap: float | None
+    score: float | None
+    seconds: float | None
+    bytes: int | None
+    owners: int | None = None
+    failed: str = ""
+    figure: float | None = None
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What the opened sums of a source mean. `answers`: numbers with intervals, under `title`; `level`: what they hold;
     `about`: lines that stand before them, such as the promise; `costs`: by question, its part of the promise.

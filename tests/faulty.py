@@ -19,6 +19,7 @@ from dpmpc.aggregation.party.party import run_party
 from dpmpc.aggregation.party.release import NoiseSource, ReleaseSteps, Step, release
 from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.local import sites
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.contract.backend import Share
 from dpmpc.mpc.numbers import field
@@ -26,7 +27,6 @@ from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.noise.pool import Pool
 from dpmpc.privacy.law import LAWS
 from dpmpc.processes.worker import Emit, Log
-from dpmpc.runs import sites
 from dpmpc.verify.canaries import Vectors, owners_vectors
 from dpmpc.verify.fresh import Send, as_they_are
 

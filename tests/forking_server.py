@@ -20,7 +20,12 @@ from dpmpc.cli.main import COMMANDS, program
 from dpmpc.processes import nursery, standing
 from dpmpc.processes.paths import keep_children_safe
 
-MODULES = (*(f"dpmpc.cli.{name}" for name in COMMANDS), *OF_PARTIES, "dpmpc.runs.start", "dpmpc.runs.joining")
+MODULES = (
+    *(f"dpmpc.cli.{name}" for name in COMMANDS),
+    *OF_PARTIES,
+    "dpmpc.consortium.start",
+    "dpmpc.consortium.joining",
+)
 
 
 def _serve(asked: socket.socket, door: socket.socket) -> dict[str, Any] | None:

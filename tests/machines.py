@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dpmpc.consortium.placement import Placement
+from dpmpc.consortium.start import start
 from dpmpc.errors import DpmpcError
 from dpmpc.intake.spelling import PLAIN, Spelling
-from dpmpc.runs.placement import Placement
-from dpmpc.runs.request import Request
-from dpmpc.runs.start import start
+from dpmpc.planning.request import Request
 from tests.forked_commands import HANG
 from tests.runs import own_addresses
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.consortium.placement import Placement
+from dpmpc.consortium.plan_alone import plan_only
+from dpmpc.planning.request import Request
 from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
-from dpmpc.runs.placement import Placement
-from dpmpc.runs.plan_alone import plan_only
-from dpmpc.runs.request import Request
 
 OWNERS, EACH = 3, 400
 TARGETS: dict[str, Target] = {

@@ -18,8 +18,8 @@ from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.transcript import read_opened
-from dpmpc.runs.launcher import train
-from dpmpc.runs.request import Request
+from dpmpc.local.launcher import train
+from dpmpc.planning.request import Request
 from tests import forked_commands
 from tests.forked_commands import HANG, Forked
 

@@ -18,10 +18,10 @@ from dpmpc.codec import MisfitError, of_json, to_json
 from dpmpc.errors import UsageError, owner_text
 from dpmpc.intake.spelling import Spelling
 from dpmpc.mpc.transport.addresses import Endpoint
+from dpmpc.planning.request import Request
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.ledgers import read_reservations, write_reservation
-from dpmpc.runs.request import Request
 
 PLAN = dpmpc.Plan.create(owners=2, dimension=2, clip=1.0, delta=1e-5)
 WHOLE = PartyJob(

@@ -16,12 +16,12 @@ import pytest
 import yaml
 
 import dpmpc as package
+from dpmpc.consortium.kit import write_kits
+from dpmpc.consortium.kit_texts import ACCOUNT
+from dpmpc.consortium.status import read_status
+from dpmpc.consortium.toml import read_consortium
 from dpmpc.dossier.facts import facts_of
 from dpmpc.errors import UsageError
-from dpmpc.runs.consortium import read_consortium
-from dpmpc.runs.kit import write_kits
-from dpmpc.runs.kit_texts import ACCOUNT
-from dpmpc.runs.status import read_status
 from dpmpc.verify.verification import verify_structure
 from tests import forked_commands
 from tests.commands import parsed

@@ -245,8 +245,8 @@ SURFACES_OF_OWNERS = {
     "estimators/errors.py",  # the same error as a ValueError
     "flower/tables.py",  # a client's own log of warnings
     "records/check.py",  # `dpmpc check`, of one's own records
-    "runs/named_records.py",
-    "runs/parting.py",  # another error, of records too
+    "local/named_records.py",
+    "local/holdout.py",  # another error, of records too
 }
 
 

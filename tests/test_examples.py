@@ -54,7 +54,7 @@ def test_the_pages_names_exist() -> None:
     text = (ROOT / "README.md").read_text()
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
         assert (ROOT / target).exists(), target
-    from dpmpc.runs.request import Request
+    from dpmpc.planning.request import Request
 
     known = {
         *Request.__dataclass_fields__,

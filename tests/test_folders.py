@@ -22,7 +22,7 @@ from dpmpc.privacy.account import Account
 from dpmpc.privacy.heads import Head, Memory
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.records.example import hospitals
-from dpmpc.runs.folder import make_private
+from dpmpc.run.folder import make_private
 from dpmpc.synthesis.files import write_csv, write_parquet
 
 PLAN = Plan.create(owners=3, dimension=2, clip=1.0, epsilon=1.0, delta=1e-5)

@@ -15,13 +15,13 @@ from runs import HANG, own_addresses
 from test_consortium_page import ROOT, shell
 
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.consortium.status import read_status
 from dpmpc.learning.model import read_model
+from dpmpc.local.holdout import rows_of
+from dpmpc.planning.request import Request
 from dpmpc.records import CsvFile
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Schema
-from dpmpc.runs.parting import rows_of
-from dpmpc.runs.request import Request
-from dpmpc.runs.status import read_status
 from dpmpc.statistics.held_out import HELD_OUT
 
 PAGE = (ROOT / "docs" / "hospitals.md").read_text(encoding="utf-8")

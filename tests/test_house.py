@@ -33,6 +33,13 @@ MPYC = "one module imports mpyc"
 INTAKE, RECORDS = "intake: texts, tables, sources, looks", "records: schema, mapping, rows, data sets"
 PUBLISHED = "intake could be published alone"
 SHOW = "show renders values, and knows nothing that makes them"
+RUN = "run executes a plan, and knows nothing of who asks for it or shows it"
+RUN_ROOM, SHOW_ROOM = (
+    "run: a stage over the engine, the engine over what it needs",
+    "show: files and summaries over pages over forms",
+)
+PLANNING, TABLES = "planning: a request, and its plan", "tables: questions, statistics, synthetic tables"
+LOCAL, CONSORTIUM = "local: records, survey, releases, results", "consortium: a file, its kits, each process's part"
 EXPERIMENTS = "experiments are a distribution of their own"
 ALONE = "the backend mpyc computes with MPyC alone"
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
@@ -81,8 +88,8 @@ def test_the_contracts_hold(copy: Path) -> None:
 BREAKING = [
     (
         {LAYERS},
-        ("dpmpc/mpc/numbers/field.py", "from dpmpc.runs import report", "mpc.numbers.field -> dpmpc.runs.report"),
-        ("dpmpc/runs/launcher.py", "import dpmpc.cli.main", "runs.launcher -> dpmpc.cli.main"),
+        ("dpmpc/mpc/numbers/field.py", "from dpmpc.local import report", "mpc.numbers.field -> dpmpc.local.report"),
+        ("dpmpc/local/launcher.py", "import dpmpc.cli.main", "local.launcher -> dpmpc.cli.main"),
         ("dpmpc/privacy/laplace.py", "from dpmpc.learning.losses import ridge", "laplace -> dpmpc.learning.losses"),
         (
             "dpmpc/noise/pool.py",
@@ -120,7 +127,7 @@ BREAKING = [
     ),
     (
         {LAYERS, INTAKE, RECORDS, PUBLISHED, EXPERIMENTS},
-        ("dpmpc/runs/plain.py", "import dpmpc_experiments.task", "runs.plain -> dpmpc_experiments.task"),
+        ("dpmpc/local/plain.py", "import dpmpc_experiments.task", "local.plain -> dpmpc_experiments.task"),
         ("dpmpc/intake/spelling.py", "import dpmpc.intake.table", "intake.spelling -> dpmpc.intake.table"),
         ("dpmpc/intake/files.py", "import dpmpc.records.schema", "intake.files -> dpmpc.records.schema"),
         ("dpmpc/records/schema.py", "import dpmpc.records.mapping", "records.schema -> dpmpc.records.mapping"),
@@ -129,7 +136,22 @@ BREAKING = [
     (
         {LAYERS, SHOW},
         ("dpmpc/show/forms.py", "import dpmpc.statistics.tables", "show.forms -> dpmpc.statistics.tables"),
-        ("dpmpc/show/pictures.py", "def late():\n    import dpmpc.runs.report", "show.pictures -> dpmpc.runs.report"),
+        ("dpmpc/show/pictures.py", "def late():\n    import dpmpc.local.report", "show.pictures -> dpmpc.local.report"),
+    ),
+    (
+        {LAYERS, RUN, RUN_ROOM, SHOW_ROOM},
+        ("dpmpc/run/engine.py", "import dpmpc.local.job", "run.engine -> dpmpc.local.job"),
+        ("dpmpc/run/opening.py", "def late():\n    import dpmpc.show.files", "run.opening -> dpmpc.show.files"),
+        ("dpmpc/run/resume.py", "import dpmpc.run.once", "run.resume -> dpmpc.run.once"),
+        ("dpmpc/show/html.py", "import dpmpc.show.figures", "show.html -> dpmpc.show.figures"),
+    ),
+    (
+        {PLANNING, TABLES, LOCAL, CONSORTIUM},
+        ("dpmpc/planning/request.py", "import dpmpc.planning.training", "planning.request -> dpmpc.planning.training"),
+        ("dpmpc/tables/questions.py", "import dpmpc.tables.stats", "tables.questions -> dpmpc.tables.stats"),
+        ("dpmpc/local/job.py", "import dpmpc.local.trained", "local.job -> dpmpc.local.trained"),
+        ("dpmpc/local/odd.py", "", "- dpmpc.local.odd\n"),
+        ("dpmpc/consortium/status.py", "import dpmpc.consortium.kit", "consortium.status -> dpmpc.consortium.kit"),
     ),
     (
         {LAYERS, CIRCUITS, ALONE},

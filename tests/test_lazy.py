@@ -131,7 +131,7 @@ def test_a_command_compiles_no_class_as_it_is_imported() -> None:
         "import sys; texts = [];"
         "sys.addaudithook(lambda event, said: event == 'compile' and said[1] == '<string>' and texts.append(said[0]));"
         "import click, msgspec, numpy, cryptography, threadpoolctl, dataclasses; before = len(texts);"
-        "import dpmpc.cli.train, dpmpc.runs.start, dpmpc.aggregation.party.party, dpmpc.mpc.replicated.backend;"
+        "import dpmpc.cli.train, dpmpc.consortium.start, dpmpc.aggregation.party.party, dpmpc.mpc.replicated.backend;"
         "count = lambda: sum('__eq__' in str(text) for text in texts[before:]);"
         "print(count()); dataclasses.dataclass(type('C', (), {'__annotations__': {'a': int}})); print(count())"
     )

@@ -28,20 +28,20 @@ from dpmpc.cli.settings import flags_of, known_settings, spelling
 from dpmpc.cli.status import command as status
 from dpmpc.cli.surfaces import stale
 from dpmpc.cli.train_options import OPTIONS
+from dpmpc.consortium.joining import kit_spelling
+from dpmpc.consortium.status import read_status
+from dpmpc.consortium.toml import read_consortium
+from dpmpc.consortium.toml_keys import _SECTIONS, ConsortiumFile
+from dpmpc.consortium.toml_text import Founding, text_of
 from dpmpc.errors import PeerError, UsageError, owner_text
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge
 from dpmpc.extend import plan_of
 from dpmpc.intake.written import known_keys
+from dpmpc.planning.request import Request
+from dpmpc.planning.settings import OwnerSettings, RecordSettings
 from dpmpc.processes.status import Status, status_path
-from dpmpc.runs.consortium import read_consortium
-from dpmpc.runs.consortium_file import _SECTIONS, ConsortiumFile
-from dpmpc.runs.consortium_text import Founding, text_of
-from dpmpc.runs.joining import kit_spelling
-from dpmpc.runs.request import Request
-from dpmpc.runs.settings import OwnerSettings, RecordSettings
-from dpmpc.runs.stats import OfTables
-from dpmpc.runs.status import read_status
 from dpmpc.settings import declared
+from dpmpc.tables.stats import OfTables
 
 ROOT = Path(__file__).parents[1]
 EVERYTHING = {**declared(Request), **declared(OfVectors)}
@@ -106,9 +106,7 @@ class Surface:
 
 
 SURFACES = {
-    "plan": Surface(
-        dpmpc.Plan.create, OfVectors, dict.fromkeys(("budget", "account"), _OWN) | {"person": _NO_COLUMN}
-    ),
+    "plan": Surface(dpmpc.Plan.create, OfVectors, dict.fromkeys(("budget", "account"), _OWN) | {"person": _NO_COLUMN}),
     "aggregator": Surface(dpmpc.Aggregator, OfVectors, {"role": _HERE, "person": _NO_COLUMN}),
     "mean": Surface(
         dpmpc.private_mean,
@@ -229,7 +227,7 @@ def test_every_setting_is_declared_once_and_helps() -> None:
 
 
 def test_limits_are_called_as_settings_are() -> None:
-    own = {"assumptions", "source"}
+    own = {"assumptions", "by_owner", "source"}
     assert set(known_keys(AcceptFile)) - own <= EVERYTHING.keys()
 
 

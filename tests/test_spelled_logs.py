@@ -17,16 +17,16 @@ import dpmpc.errors
 from dpmpc.cli.advise import command as advise_command
 from dpmpc.cli.join import command as join_command
 from dpmpc.cli.settings import spelling
+from dpmpc.consortium.joining import kit_spelling
 from dpmpc.errors import PeerError, UsageError, python_spelling, spelt
 from dpmpc.mpc.parties.loss_tolerance import LossTolerantMesh
 from dpmpc.mpc.transport.abort_reason import MOST_REASON, pack, unpack
+from dpmpc.planning.adviser import Circumstances, advise
+from dpmpc.planning.request import Request
 from dpmpc.processes import logs
 from dpmpc.processes.logs import log_to, speaking
 from dpmpc.processes.status import Status
 from dpmpc.processes.worker import run_role
-from dpmpc.runs.adviser import Circumstances, advise
-from dpmpc.runs.joining import kit_spelling
-from dpmpc.runs.request import Request
 from dpmpc.settings import declared
 
 ROOT = Path(dpmpc.errors.__file__).parent
@@ -108,7 +108,7 @@ def said_by(surfaces: list[str], text: str) -> str:
     return file.getvalue().partition(" ")[2].rstrip()
 
 
-CLI, KIT = "dpmpc.cli.settings:spelling", "dpmpc.runs.joining:kit_spelling"
+CLI, KIT = "dpmpc.cli.settings:spelling", "dpmpc.consortium.joining:kit_spelling"
 
 
 def test_a_log_spells_settings_as_the_surface_it_was_opened_under() -> None:

@@ -22,7 +22,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 ROOMS, STATES = ROOT / "docs" / "explain" / "rooms.svg", ROOT / "docs" / "explain" / "states.svg"
 LAYERS = "imports point down, and every module has its layer"
-WAY = ("intake", "records", "learning", "mpc", "noise", "aggregation", "runs")  # of an owner's vector
+WAY = ("intake", "records", "learning", "mpc", "noise", "aggregation", "run", "local")  # of an owner's vector
 TURNS = 1500  # of the search for a place for each
 WIDTH = 13  # half columns of the rooms
 TOPS = ("cli", "benchmarks", "circuits")  # folders beside the package, linked into it

@@ -9,7 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("dpmpc", "cli", "circuits")
 AREAS = {
-    "data": "Records",
+    "intake": "Records",
+    "records": "Records",
     "learning": "Learning",
     "privacy": "Privacy",
     "statistics": "Statistics",
@@ -17,7 +18,11 @@ AREAS = {
     "circuits": "Noise",
     "mpc": "Parties and connections",
     "aggregation": "Plans, owners, releases",
-    "runs": "Runs, consortia, kits",
+    "run": "Runs",
+    "planning": "Runs",
+    "local": "Runs",
+    "tables": "Statistics",
+    "consortium": "Consortia, kits",
     "estimators": "scikit-learn",
     "flower": "Flower",
     "verify": "Verification",

@@ -12,10 +12,10 @@ import dpmpc
 from dpmpc import errors as kinds
 from dpmpc.aggregation.plan.limits import limit_of, limited
 from dpmpc.cli import main as cli
+from dpmpc.consortium import toml_keys as consortia
+from dpmpc.consortium.toml_text import Founding, text_of
+from dpmpc.planning.request import Request
 from dpmpc.records import schema as schemas
-from dpmpc.runs import consortium_file as consortia
-from dpmpc.runs.consortium_text import Founding, text_of
-from dpmpc.runs.request import Request
 from dpmpc.settings import declared
 from website.raised import escaped, raised, table
 
@@ -83,7 +83,7 @@ def _prose(text: str) -> str:
 # -- Python ------------------------------------------------------------------------------------------------------------
 _GROUPS = {
     "Sums and means": ("private_mean", "Aggregator", "clipped_mean"),
-    "Training, predicting, asking": ("train", "predict", "stats", "account"),
+    "Training, predicting, asking": ("train", "predict", "stats", "meet", "account"),
     "Several machines": ("Plan", "Limits", "Owner", "Party", "Site"),
     "What is promised": ("Promise",),
     "Extensions": ("Law", "LAWS", "Method", "METHODS", "Backend", "BACKENDS"),

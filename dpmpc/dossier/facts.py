@@ -14,11 +14,16 @@ from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.paths import transcript_path
 from dpmpc.codec import loads
+from dpmpc.consortium.site_file import SITE, SiteFile
 from dpmpc.errors import UsageError, as_written
 from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
 from dpmpc.learning.model import read_model
+from dpmpc.local.history import read_history
+from dpmpc.local.report import read_report
 from dpmpc.mpc.transport.site_keys import list_in
+from dpmpc.outcome import Iteration
+from dpmpc.planning.request import Request
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.composition import PARTS, Spent, run_of, spent
@@ -26,13 +31,9 @@ from dpmpc.privacy.ledgers import read_ledger
 from dpmpc.privacy.seen import seen
 from dpmpc.processes.provenance import software
 from dpmpc.records.schema import Schema
-from dpmpc.runs.answer_files import RELEASES
-from dpmpc.runs.folder import request_path
-from dpmpc.runs.history import Row, read_history
-from dpmpc.runs.report import read_report
-from dpmpc.runs.request import Request
-from dpmpc.runs.site_file import SITE, SiteFile
+from dpmpc.run.folder import request_path
 from dpmpc.synthesis.source import SURVEY
+from dpmpc.tables.answer_files import RELEASES
 from dpmpc.verify.run_files import read_records
 from dpmpc.verify.shipped import SENT, Sent, sent_to
 from dpmpc.verify.structure import structure_of
@@ -73,7 +74,7 @@ class Facts:
     run: Path
     report: dict[str, Any]
     plan: Plan
-    history: Sequence[Row]
+    history: Sequence[Iteration]
     evidence: dict[str, dict[str, Any]]
     written: bool
     seen: Sequence[int]

@@ -10,17 +10,18 @@ from dpmpc.dossier.facts import KINDS, ROWS, Facts
 from dpmpc.errors import as_written
 from dpmpc.folders import write_file
 from dpmpc.learning.model import read_model
+from dpmpc.local.report import averaging_begins
 from dpmpc.privacy.composition import Spent
 from dpmpc.privacy.seen import UNITS
 from dpmpc.records.schema import Categorical, Classes, Date, Numeric, Range, Schema, Surveyed
-from dpmpc.runs.answer_files import ANSWERS, ASKED_FIRST
-from dpmpc.runs.chart import averaging_begins, costs_of, curves_of
-from dpmpc.runs.curve_charts import charts
-from dpmpc.runs.summary import features_of
 from dpmpc.show import html
 from dpmpc.show.answers_page import as_part
+from dpmpc.show.chart import costs_of, curves_of
+from dpmpc.show.curve_charts import charts
 from dpmpc.show.figures import figures_part
+from dpmpc.show.summary import features_of
 from dpmpc.show.svg import bars, duration
+from dpmpc.tables.answer_files import ANSWERS, ASKED_FIRST
 
 _BOUNDS = {
     "public": "public",
@@ -266,7 +267,7 @@ def _about(run: Path) -> list[str]:
 
 def _answers(facts: Facts) -> list[tuple[str, str]]:
     """What was opened of all records, alone or before training, as numbers with intervals."""
-    from dpmpc.runs.delivering import outcome_in  # which few pages need
+    from dpmpc.local.delivering import outcome_in  # which few pages need
 
     if facts.synthetic or not any((facts.run / name).exists() for name in (ASKED_FIRST, ANSWERS)):
         return []
@@ -290,7 +291,7 @@ def _utility(facts: Facts) -> str:
             "Training", ("Figure", "Private", "Without privacy"), values
         )
         mark = averaging_begins(report)
-        figures = [html.figure(label, curve) for label, curve in curves_of(rows, report)]
+        figures = [html.figure(label, curve) for label, curve in curves_of(rows, report, mark)]
         if mark is not None and figures:
             text += (
                 f"<p>Until iteration {mark - 1} the curves show the iterate; from {mark} on the average of the "

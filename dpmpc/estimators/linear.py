@@ -44,8 +44,8 @@ from dpmpc.learning.erm_blocks import scored
 from dpmpc.learning.softmax import predicted
 from dpmpc.privacy.unnamed import process_folder, share_process_folder
 from dpmpc.records.schema import Range
-from dpmpc.runs.curve_charts import plot
 from dpmpc.settings import keywords
+from dpmpc.show.curve_charts import plot
 
 F = TypeVar("F", bound=Callable[..., Any])
 _COUNTS = "_counts_in"  # of a pickled estimator
@@ -351,7 +351,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
             values,
             groups,
             target,
-            public or min(held) > 1,
+            None if public else min(held),
             lambda: (
                 schema or make_schema(columns, self.bounds, target, public, self.fit_intercept, self.spelling or PLAIN)
             ),

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import sayable
+from dpmpc.errors import sayable, some
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
 from dpmpc.estimators.frames import TARGET, Frame, column_of
 from dpmpc.intake.fields import field, gone, texts_of
 from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import Spelling, bare, composed, stating
-from dpmpc.intake.table import Floats, Ints, some, value_sql
+from dpmpc.intake.table import Floats, Ints, value_sql
 from dpmpc.records.derive import check_spelled
 from dpmpc.records.draft import MOST_CLASSES
 from dpmpc.records.loading import opened

@@ -5,8 +5,8 @@ from pathlib import Path
 from dpmpc.aggregation.owner.aggregator import Release
 from dpmpc.aggregation.plan.opening import opening_of
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.local.delivering import deliver_outcome
 from dpmpc.outcome import Outcome
-from dpmpc.runs.delivering import deliver_outcome
 
 
 def outcome_of(plan: Plan, release: Release, out: Path | str | None = None) -> Outcome:

@@ -26,8 +26,8 @@ from dpmpc.folders import said_path
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.outcome import Level
 from dpmpc.records.loading import Source
-from dpmpc.runs.stats import Statistics
 from dpmpc.settings import keywords
+from dpmpc.tables.stats import Statistics
 
 try:
     from flwr.app import Context, Message, RecordDict

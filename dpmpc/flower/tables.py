@@ -22,12 +22,12 @@ from dpmpc.records.ownership import Kept, fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.planned import OTHER_SIZES, other_sizes
 from dpmpc.records.schema import Schema
-from dpmpc.runs.questions import asked_of, check_read
-from dpmpc.runs.stats import OfTables, foreseen, origin_of_questions, plan_of_tables
 from dpmpc.settings import keywords
 from dpmpc.statistics.expected import refuse_hopeless
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables, asked_by
+from dpmpc.tables.questions import asked_of, check_read
+from dpmpc.tables.stats import OfTables, foreseen, origin_of_questions, plan_of_tables
 
 LOG = logging.getLogger("flwr")
 
@@ -90,7 +90,7 @@ def mean_of(plan: Plan, owner: int, records: Source, spelling: Spelling = PLAIN)
     tables = asked_by(plan.source)
     of = None if plan.person is None else Kept(plan.person, plan.person_rows)
     rows = 1 if of is None else of.rows
-    with opened(records, spelling=spelling, person=of) as (table, _):
+    with opened(records, spelling=spelling, person=of, names=tables.reads) as (table, _):
         for name in tables.reads:
             table[name]
         found = (table.n,) if of is None else persons_at(table, "0")

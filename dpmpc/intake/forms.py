@@ -9,13 +9,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from dpmpc.errors import number_of
+from dpmpc.errors import number_of, some
 from dpmpc.intake.calendars import TIME, WORD, YEAR_WORD, bare_date
 from dpmpc.intake.once import once
 from dpmpc.intake.reading import literal
 from dpmpc.intake.scripts import ENGLISH, IN_TWO, MONTHS, WIDE_MINUS, month_list, quick, small
 from dpmpc.intake.spelling import GAPS, NO_CENTS, Negative, Order, Spelling, composed, is_unit, stating
-from dpmpc.intake.table import some
 from dpmpc.lazy import dataclass
 
 _GAP = GAPS[" "]

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from dpmpc.errors import number_of
+from dpmpc.errors import number_of, some
 from dpmpc.intake.batched import asked_of
 from dpmpc.intake.calendars import Calendar
 from dpmpc.intake.column_profile import ColumnProfile, dropping, quoted
@@ -19,7 +19,7 @@ from dpmpc.intake.header_footer import TOTAL
 from dpmpc.intake.reading import literal
 from dpmpc.intake.scripts import small, western
 from dpmpc.intake.spelling import MISSING, Spelling, is_number, is_unit, stating
-from dpmpc.intake.table import Table, some
+from dpmpc.intake.table import Table
 from dpmpc.intake.text_facts import figures_of, points_of
 from dpmpc.lazy import regex
 

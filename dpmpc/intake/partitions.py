@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import UsageError, sayable
+from dpmpc.errors import UsageError, sayable, some
 from dpmpc.intake.engine import duckdb
 from dpmpc.intake.files import open_file, paths_of
 from dpmpc.intake.missing import as_stated
 from dpmpc.intake.reading import path_literal
 from dpmpc.intake.scratch import scratch_folder
 from dpmpc.intake.spelling import PLAIN, Spelling
-from dpmpc.intake.table import Column, Table, connect, quoted, some
+from dpmpc.intake.table import Column, Table, connect, quoted
 from dpmpc.intake.union import cast, joint
 from dpmpc.lazy import dataclass
 

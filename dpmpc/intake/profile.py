@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpmpc.errors import UsageError, sayable
+from dpmpc.errors import UsageError, sayable, some
 from dpmpc.intake.calendars import Calendar
 from dpmpc.intake.column_facts import EXACT, MOSTLY, TOP, Fact, facts_of
 from dpmpc.intake.column_profile import ALIKE, ColumnProfile, Kind, Role, dropping
@@ -18,7 +18,7 @@ from dpmpc.intake.lint import CODE, IDENTIFIER, LIKELY_YEARS, LIMIT_WORDS, fewer
 from dpmpc.intake.missing import as_stated
 from dpmpc.intake.spelling import PLAIN, Spelling, canonical, is_number, stating
 from dpmpc.intake.staging import held
-from dpmpc.intake.table import Table, some
+from dpmpc.intake.table import Table
 from dpmpc.intake.text_facts import plain_forms
 from dpmpc.lazy import dataclass
 

@@ -111,6 +111,11 @@ class Additive(Shown):
         return cls(schema.target, constant, tuple(curves), tuple(weights))
 
     @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of its scores, where it has several."""
+        return tuple(getattr(self.target, "names", ()))
+
+    @property
     def width(self) -> int:
         """How many scores a record has."""
         return len(_row(self.intercept))
@@ -166,12 +171,37 @@ class Additive(Shown):
         found = corrected(self.target, self.decision_function(columns), self.weights)
         return np.stack([1 - found, found], axis=1) if isinstance(self.target, Labels) else found
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """The least and the largest that any curve adds to a score."""
+        every = [_column((*c.scores, *c.table.values(), c.missing), k) for _, c, k, _ in by_reach(self)]
+        return float(min(v.min() for v in every)), float(max(v.max() for v in every))
+
+    @property
+    def profiles(self) -> tuple[Profile | Bars, ...]:
+        """The curves as pictures, those that move the score most first: a line over numbers, a bar a category, the
+        longest first."""
+        span, found = self.span, list[Profile | Bars]()
+        for _, curve, k, name in by_reach(self):
+            if curve.points:
+                found.append(Profile(name, _points(curve, k), span))
+            if curve.table:
+                title = f"{name}, texts" if curve.points else name
+                values = dict(zip(curve.table, _column(tuple(curve.table.values()), k).tolist(), strict=True))
+                named = [(f"bucket {label}" if curve.buckets else label, value) for label, value in values.items()]
+                lines = [
+                    Line((label,), "score", Number(value, None, None, None))
+                    for label, value in sorted(named, key=lambda pair: -pair[1])
+                ]
+                found.append(Bars(title, tuple(lines)))
+        return tuple(found)
+
     def sheet(self) -> Sheet:
         """Its curves, those that move the score most first."""
         rows = tuple((name, f"{reach:.4g}") for reach, _, _, name in by_reach(self))
         table = Table(("column", "moves the score by"), rows)
         title = f"Additive model of '{self.target.name}'"
-        return Sheet(title, (("intercept", str(self.intercept)),), (table,), lambda: profiles(self))
+        return Sheet(title, (("intercept", str(self.intercept)),), (table,), lambda: self.profiles)
 
     def explain_global(self) -> "Explanation":
         """The curves as the package `interpret` hands them out."""
@@ -247,30 +277,6 @@ def by_reach(model: Additive) -> list[tuple[float, Curve, int, str]]:
             parts = [_column(curve.scores, k), _column(tuple(curve.table.values()), k), _column((curve.missing,), k)]
             found.append((float(np.ptp(np.concatenate(parts))), curve, k, f"{curve.name}{suffix}"))
     return sorted(found, key=lambda each: -each[0])
-
-
-def span_of(model: Additive) -> tuple[float, float]:
-    """The least and the largest that any curve adds to a score."""
-    every = [_column((*c.scores, *c.table.values(), c.missing), k) for _, c, k, _ in by_reach(model)]
-    return float(min(v.min() for v in every)), float(max(v.max() for v in every))
-
-
-def profiles(model: Additive) -> tuple[Profile | Bars, ...]:
-    """The curves as pictures, in the same order: a line over numbers, a bar a category, the longest first."""
-    span, found = span_of(model), list[Profile | Bars]()
-    for _, curve, k, name in by_reach(model):
-        if curve.points:
-            found.append(Profile(name, _points(curve, k), span))
-        if curve.table:
-            title = f"{name}, texts" if curve.points else name
-            values = dict(zip(curve.table, _column(tuple(curve.table.values()), k).tolist(), strict=True))
-            named = [(f"bucket {label}" if curve.buckets else label, value) for label, value in values.items()]
-            lines = [
-                Line((label,), "score", Number(value, None, None, None))
-                for label, value in sorted(named, key=lambda pair: -pair[1])
-            ]
-            found.append(Bars(title, tuple(lines)))
-    return tuple(found)
 
 
 def _column(scores: tuple[Score, ...], k: int) -> Floats:

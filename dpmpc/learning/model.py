@@ -14,7 +14,7 @@ from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.folders import carried_on, replaced, write_file
 from dpmpc.lazy import dataclass
-from dpmpc.learning.additive import Additive, profiles
+from dpmpc.learning.additive import Additive
 from dpmpc.learning.method import Floats
 from dpmpc.outcome import Bars, Line, Number, Shape
 from dpmpc.records import Dataset
@@ -92,7 +92,7 @@ class Model(Shown):
     def _pictures(self, order: Sequence[int]) -> Sequence[Shape]:
         """Its curves where it is additive, else its largest coefficients."""
         if self.schema.basis == "additive":
-            return profiles(self.additive)
+            return self.additive.profiles
         found, kept = self.coefficients, order[:MOST_BARS]
         return [
             Bars(name, tuple(

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import number_of
+from dpmpc.errors import number_of, some
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import PLAIN, Spelling, composed
 from dpmpc.intake.staging import held_where_wide
-from dpmpc.intake.table import some
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.erm_blocks import scored
@@ -118,7 +117,7 @@ def predict(run: Path | str, source: Source, *, memory: int | None = None, spell
     model = read_model(Path(run))
     schema = model.schema
     target, task = schema.target, TASKS[schema.task]
-    with opened(source, memory=memory, spelling=spelling.among_others) as (table, _):
+    with opened(source, memory=memory, spelling=spelling.among_others, names=schema.names) as (table, _):
         read = {composed(name) for name in (*(column.name for column in schema.columns), target.name)}
         unused = tuple(name for name in table.names if composed(name) not in read)
         there = target.name in table

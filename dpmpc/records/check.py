@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from dpmpc.errors import UsageError, number_of
+from dpmpc.errors import UsageError, number_of, some
 from dpmpc.intake.batched import COLUMN, SMALL, alike
 from dpmpc.intake.hashing import bucket_sql
 from dpmpc.intake.once import selected
 from dpmpc.intake.reading import literal
 from dpmpc.intake.spelling import canonical, stating
 from dpmpc.intake.staging import as_they_stand
-from dpmpc.intake.table import Reads, Table, code_sql, some, value_sql
+from dpmpc.intake.table import Reads, Table, code_sql, value_sql
 from dpmpc.intake.written import checked, text_of, written
 from dpmpc.lazy import dataclass
 from dpmpc.records.mapping import Counts, complete

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import RecordError, UsageError, number_of, sayable
+from dpmpc.errors import RecordError, UsageError, number_of, sayable, some
 from dpmpc.intake.dictionary import different, lacks
 from dpmpc.intake.hashing import bucket_sql
 from dpmpc.intake.reading import literal
 from dpmpc.intake.spelling import canonical, stating
-from dpmpc.intake.table import Block, Floats, Ints, Table, code_sql, some, value_sql
+from dpmpc.intake.table import Block, Floats, Ints, Table, code_sql, value_sql
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.records.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed, Target
 from dpmpc.records.spelled import Reader

@@ -5,6 +5,7 @@ say the same. A cell is a text of a caller and is escaped by each form.
 """
 
 import csv
+import importlib
 import io
 import re
 from collections.abc import Mapping
@@ -99,12 +100,10 @@ class Table:
     def docx(self, path: Path | str) -> Path:
         """Writes a document of Word with the table; its path. Errors: UsageError where python-docx is not installed."""
         try:
-            import docx as _docx
-            from docx.enum.text import WD_ALIGN_PARAGRAPH
+            docx, align = map(importlib.import_module, ("docx", "docx.enum.text"))
         except ImportError:
             raise UsageError("Word needs python-docx; it is not installed; pip install python-docx") from None
-        docx: Any = _docx
-        made = docx.Document()
+        made: Any = docx.Document()
         if self.caption:
             made.add_paragraph(_xml(self.caption)).runs[0].bold = True
         grid = made.add_table(1 + len(self.rows), len(self.head))
@@ -114,7 +113,7 @@ class Table:
                 paragraph = grid.cell(k, j).paragraphs[0]
                 paragraph.add_run(("\u2003" if j == 0 and k - 1 in self.inner else "") + _xml(text)).bold = k == 0
                 if j >= self.labels:
-                    paragraph.alignment = WD_ALIGN_PARAGRAPH.RIGHT
+                    paragraph.alignment = align.WD_ALIGN_PARAGRAPH.RIGHT
         for note in self.notes:
             made.add_paragraph(_xml(note))
         with replaced(Path(path)) as beside, beside.open("wb") as file:

@@ -23,9 +23,9 @@ from dpmpc.lazy import dataclass
 from dpmpc.learning.learner import Learner
 from dpmpc.learning.method import DEFAULT_METHOD
 from dpmpc.mpc.contract.backend import DEFAULT
+from dpmpc.planning.request import Request
+from dpmpc.planning.training import Facts, plan_of
 from dpmpc.records.blocks import in_memory
-from dpmpc.runs.planning import Facts, plan_of
-from dpmpc.runs.request import Request
 
 CANARIES = "canaries"  # the name of the data
 TILT = 0.02  # s

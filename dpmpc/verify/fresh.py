@@ -20,8 +20,8 @@ from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.run.folder import prepare
 from dpmpc.run.opening import joined
-from dpmpc.runs.folder import prepare
 from dpmpc.verify.audit import Trials
 from dpmpc.verify.canaries import CANARIES, Canaries, Known, processes_of
 from dpmpc.verify.claim import claim_of, shift_of
@@ -155,10 +155,7 @@ def by_parties(
         parties = PartiesHere(plan.parties, here, **settings)
         stack.callback(parties.end)
         parties.begin(plan, FIRST_ATTEMPT)
-        aggregators = [
-            stack.enter_context(joined(plan, parties, owners, here))
-            for owners in processes_of(plan.owners)
-        ]
+        aggregators = [stack.enter_context(joined(plan, parties, owners, here)) for owners in processes_of(plan.owners)]
         for release in range(plan.releases):
             shares = [[send(plan, block) for block in blocks] for blocks in known[used[release]].halves]
             releases = [a.begin_steps(blocks) for a, blocks in zip(aggregators, shares, strict=True)]

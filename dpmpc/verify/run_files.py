@@ -12,7 +12,7 @@ from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.ledger import Ledger
-from dpmpc.runs.folder import run_folder
+from dpmpc.run.folder import run_folder
 
 Event = dict[str, Any]
 

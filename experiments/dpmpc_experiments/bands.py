@@ -34,11 +34,11 @@ from dpmpc.learning.erm_blocks import solve
 from dpmpc.learning.functional import SPREAD, coefficients, decode, minimiser, noise_floor
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.learning.method import tail_begins
+from dpmpc.planning.adviser import Choice, Circumstances, advise
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.spread import logistic_spread
 from dpmpc.records.blocks import in_memory
 from dpmpc.records.schema import Numeric, Surveyed
-from dpmpc.runs.adviser import Choice, Circumstances, advise
 from dpmpc_experiments import corpus
 from dpmpc_experiments.central import DELTA, Floats, Mapped, Split, cells_of, descended, split_of, surveyed
 from dpmpc_experiments.corpus import Raw

@@ -28,12 +28,12 @@ from dpmpc.learning.learner import Learner
 from dpmpc.learning.losses import LOGISTIC, ridge
 from dpmpc.learning.method import Learning, tail_begins
 from dpmpc.learning.survey_columns import ANY, survey_of, surveyed_schema
+from dpmpc.planning.adviser import Choice, Circumstances, advise, basis, survey_share
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.spread import logistic_spread
 from dpmpc.records.blocks import in_memory
 from dpmpc.records.schema import Basis, Categorical, Column, Labels, Numeric, Range, Schema
 from dpmpc.records.sets import DATA_DIR_VARIABLE
-from dpmpc.runs.adviser import Choice, Circumstances, advise, basis, survey_share
 from dpmpc_experiments import corpus
 from dpmpc_experiments.central_rivals import RIVALS
 from dpmpc_experiments.corpus import CHOSEN, FINAL, FRESH, LAST, LATER, LATEST, SETS, Raw

@@ -19,8 +19,8 @@ from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder
 from dpmpc.learning.lengths import factor, length_of, of_length, reach
 from dpmpc.learning.losses import ridge
+from dpmpc.planning.adviser import advise
 from dpmpc.records.schema import Basis
-from dpmpc.runs.adviser import advise
 from dpmpc_experiments import corpus
 from dpmpc_experiments.central import (
     EPSILONS,

@@ -18,8 +18,8 @@ import numpy as np
 
 from dpmpc.codec import loads
 from dpmpc.lazy import dataclass
-from dpmpc.runs.launcher import train
-from dpmpc.runs.request import Request
+from dpmpc.local.launcher import train
+from dpmpc.planning.request import Request
 from dpmpc_experiments.plan import Check, Plan
 from dpmpc_experiments.report import table
 from dpmpc_experiments.summary import interval

@@ -18,7 +18,7 @@ from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder
 from dpmpc.learning.lengths import Descent, of_length
 from dpmpc.learning.losses import LOGISTIC, ridge
-from dpmpc.runs.adviser import Choice, advise
+from dpmpc.planning.adviser import Choice, advise
 from dpmpc_experiments import corpus
 from dpmpc_experiments.central import (
     Scores,

@@ -22,6 +22,7 @@ from dpmpc.learning import erm
 from dpmpc.learning.method import DEFAULT_METHOD
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_columns import surveyed_columns
+from dpmpc.planning.adviser import Circumstances, advise, survey_share
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.records.mapping import Mapping as Mapped
 from dpmpc.records.mapping import complete
@@ -29,7 +30,6 @@ from dpmpc.records.memory import usual_memory
 from dpmpc.records.schema import Categorical, Numeric, Schema, Surveyed
 from dpmpc.records.schemas import FILE_SETS, WDBC_COLUMNS
 from dpmpc.records.sets import find_file
-from dpmpc.runs.adviser import Circumstances, advise, survey_share
 from dpmpc_experiments.central import descended
 from dpmpc_experiments.noise import generator
 

@@ -16,7 +16,6 @@ from dpmpc.lazy import dataclass
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
-from dpmpc.runs.stats import noise_of, plan_of_tables
 from dpmpc.statistics.cells import Ints, Records
 from dpmpc.statistics.columns import Columns, category
 from dpmpc.statistics.opened import Opened
@@ -25,6 +24,7 @@ from dpmpc.statistics.tables import STEP, Tables
 from dpmpc.synthesis import asking
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.table import draw, model_of, structure
+from dpmpc.tables.stats import noise_of, plan_of_tables
 from dpmpc.verify.audit import Trials, epsilon_bound
 
 DELTA = 1e-5

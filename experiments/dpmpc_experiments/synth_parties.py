@@ -28,7 +28,7 @@ def through(data: Set, epsilon: float = 1.0, seed: int = 1, **settings: Any) -> 
     rows: five unequal owners, public cells. seed: of drawing."""
     import pandas as pd
 
-    from dpmpc.runs.synth import synth
+    from dpmpc.tables.synth import synth
 
     whose = np.random.default_rng(1).choice(OWNERS, data.train.n, p=np.arange(1, OWNERS + 1) / 15)
     frame: dict[str, Any] = {"owner": whose}

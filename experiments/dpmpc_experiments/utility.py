@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from dpmpc.planning.adviser import Choice, Circumstances, advise
 from dpmpc.privacy.gaussian import mu_of_budget
-from dpmpc.runs.adviser import Choice, Circumstances, advise
 from dpmpc_experiments import defaults, not_worth, surveyed
 from dpmpc_experiments.figures import Dot, DotPanel, draw_dots
 from dpmpc_experiments.plan import Check, Experiment, Plan, Section

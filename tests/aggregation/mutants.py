@@ -11,17 +11,17 @@ import dpmpc
 from dpmpc.aggregation.plan.of_vectors import OfVectors, chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.learning.survey import Survey
+from dpmpc.planning.request import Request
+from dpmpc.planning.training import facts_of_schema, plan_of
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.records.origins import PUBLIC
 from dpmpc.records.schema import Categorical, Labels, Numeric, Range, Schema
-from dpmpc.runs.planning import facts_of_schema, plan_of
-from dpmpc.runs.request import Request
-from dpmpc.runs.stats import plan_of_tables
-from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.settings import said
 from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.cuts import stated
+from dpmpc.tables.stats import plan_of_tables
+from dpmpc.tables.synth_plan import plan_of_synthesis
 
 RECORDS = 100  # of owner 0, who is asked to take part
 SIZES = (RECORDS, RECORDS + 1, RECORDS)

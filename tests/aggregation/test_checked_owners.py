@@ -26,15 +26,15 @@ from dpmpc.aggregation.plan.owner_bounds import squares_of as bounds_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.circuits.sampler import discrete_gaussian
+from dpmpc.consortium.kit import limits_for
+from dpmpc.consortium.toml import read_consortium
+from dpmpc.consortium.toml_text import Founding, text_of
 from dpmpc.errors import PeerError, UsageError, owner_text
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.numbers.field import P
+from dpmpc.planning.request import Request
+from dpmpc.planning.training import Facts, plan_of
 from dpmpc.privacy.ledger import Ledger
-from dpmpc.runs.consortium import read_consortium
-from dpmpc.runs.consortium_text import Founding, text_of
-from dpmpc.runs.kit import limits_for
-from dpmpc.runs.planning import Facts, plan_of
-from dpmpc.runs.request import Request
 from dpmpc.verify.structure import check_structure
 from tests.commands import parsed
 from tests.runs import run, small
@@ -365,7 +365,7 @@ def test_training_names_who_failed_in_report_and_history(tmp_path: Path, monkeyp
     rows = (tmp_path / "run" / "history.csv").read_text().splitlines()
     found = [(row["owners"], row["failed"]) for row in csv.DictReader(rows)]
     assert found == [("6", ""), ("5", "2"), ("6", ""), ("6", "")]
-    from dpmpc.runs.summary import summary
+    from dpmpc.show.summary import summary
 
     assert dict(summary(report, tmp_path))["owners checked"] == (
         "shares and norms in 4 releases; failed, and counted as zero: owner 2 in 1"

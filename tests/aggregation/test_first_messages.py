@@ -28,6 +28,7 @@ from dpmpc.aggregation.wire.frames import ASKING, HAVE, NOBODY, TELL
 from dpmpc.aggregation.wire.frames import HELLO as OWNERS_HELLO
 from dpmpc.aggregation.wire.paths import opened_path, transcript_path
 from dpmpc.aggregation.wire.transcript import Opened, Transcript
+from dpmpc.consortium.dry_run import Trial
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of, parse_endpoints
 from dpmpc.mpc.transport.channels import BEGIN, HELLO, REASON, block_label
@@ -35,7 +36,6 @@ from dpmpc.mpc.transport.credentials import make_credentials
 from dpmpc.mpc.transport.dial import GREETING, TcpLink
 from dpmpc.mpc.transport.tls import Tls
 from dpmpc.mpc.transport.wire import HEADER, MAGIC, VERSION, run_tag
-from dpmpc.runs.trying import Trial
 from tests.runs import HANG, own_addresses
 
 PLAN = Plan.create(owners=3, dimension=4, clip=1.0, epsilon=1.0, delta=1e-5, run_id="met", parties=3)

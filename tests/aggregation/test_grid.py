@@ -14,10 +14,10 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.learner import Learner
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.numbers.field import P
+from dpmpc.planning.request import Request
+from dpmpc.planning.training import Facts, plan_of
 from dpmpc.privacy.unit import NARROWEST, ROUNDING_SHARE
 from dpmpc.records.blocks import in_memory
-from dpmpc.runs.planning import Facts, plan_of
-from dpmpc.runs.request import Request
 
 FACTS = Facts("x", "logistic", 7, (10, 20), "public")
 

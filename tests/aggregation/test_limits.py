@@ -23,12 +23,12 @@ from dpmpc.aggregation.plan.settings import GROUPS, UNITS
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.wire.frames import OVER, RUNNING
 from dpmpc.errors import UsageError, owner_text
+from dpmpc.planning.request import Request
+from dpmpc.planning.training import facts_of_schema, plan_of
 from dpmpc.privacy import composition, ledgers
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.entry import Entry, bare
 from dpmpc.records.schema import Labels, Numeric, Schema
-from dpmpc.runs.planning import facts_of_schema, plan_of
-from dpmpc.runs.request import Request
 from tests.aggregation.histories import check_schema, drawn_history, drawn_schema, least_epsilon
 
 COLUMNS = tuple(Numeric(name, 0.0, 1.0) for name in "abcd")

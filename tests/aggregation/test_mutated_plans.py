@@ -25,11 +25,11 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError, owner_text
 from dpmpc.learning.survey_columns import ANY
 from dpmpc.learning.vectors import Vectors
+from dpmpc.planning.request import Request
+from dpmpc.planning.training import plan_with_survey
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.spread import logistic_spread
 from dpmpc.records.schema import Labels, Numeric, Schema
-from dpmpc.runs.planning import plan_with_survey
-from dpmpc.runs.request import Request
 from dpmpc.statistics.tables import Tables
 from tests.aggregation.histories import least_epsilon
 from tests.aggregation.mutants import (

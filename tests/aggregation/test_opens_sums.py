@@ -9,7 +9,7 @@ from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.opens_sums import OpensSums
 from dpmpc.aggregation.owner.session import Connected, InTheClear, Progress, Session
 from dpmpc.flower.courier import Courier
-from dpmpc.runs.sites import SitesRun
+from dpmpc.local.sites import SitesRun
 
 ASKED = {
     OpensSums: (Aggregator, SitesRun, Courier),

@@ -33,7 +33,7 @@ def test_a_party_loads_no_reader_of_records_and_no_package_of_statistics() -> No
 
 def test_a_party_that_joins_has_the_whole_library_and_loads_no_engine_of_records() -> None:
     code = (
-        "import sys, dpmpc.cli.join, dpmpc.runs.start, dpmpc.records.sets;"
+        "import sys, dpmpc.cli.join, dpmpc.consortium.start, dpmpc.records.sets;"
         "loaded = lambda: {'duckdb', '_duckdb', 'nanoarrow', 'mpmath', 'scipy', 'sklearn'} & set(sys.modules);"
         "print(*sorted(loaded())); from dpmpc.intake.engine import duckdb; duckdb.Error; print(*sorted(loaded()))"
     )
@@ -55,7 +55,7 @@ def test_a_small_file_is_read_without_what_the_engine_adds_in_python(tmp_path: P
 def test_a_report_is_made_without_what_runs_and_reads_records() -> None:
     code = (
         "import sys, dpmpc.cli.report, dpmpc.dossier.facts, dpmpc.dossier.page, dpmpc.learning.model;"
-        "unwanted = ['runs.owner_process', 'runs.consortium', 'runs.stats', 'aggregation.party.party'];"
+        "unwanted = ['local.owner_process', 'consortium.toml', 'tables.stats', 'aggregation.party.party'];"
         "unwanted += ['records.loading'];"
         "print(*sorted({f'dpmpc.{name}' for name in unwanted} & set(sys.modules)))"
     )

@@ -25,13 +25,13 @@ from dpmpc.errors import UsageError, owner_text
 from dpmpc.lazy import cached_property
 from dpmpc.learning.survey_columns import Draft
 from dpmpc.mpc.transport.channels import MOST_RELEASES, NOISE, OPENING, WARM_UP
+from dpmpc.planning.request import Request
+from dpmpc.planning.training import Facts, plan_of
 from dpmpc.privacy.composition import require_budget
 from dpmpc.privacy.gaussian import gaussian_delta
 from dpmpc.privacy.laplace_law import LaplaceLaw
 from dpmpc.privacy.law import LAWS, Law
 from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema
-from dpmpc.runs.planning import Facts, plan_of
-from dpmpc.runs.request import Request
 from tests.privacy.pure_releases import pure_delta
 
 SIZES = (40, 60, 50)

@@ -16,15 +16,15 @@ from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.plan.identities import greeting
 from dpmpc.aggregation.wire import refusal
 from dpmpc.aggregation.wire.frames import ASKING, HAVE, HELLO
+from dpmpc.consortium.placement import Placement
+from dpmpc.consortium.start import start
 from dpmpc.errors import PeerError, UsageError, owner_text
 from dpmpc.flower import ShareParty, prepare
 from dpmpc.flower.prepared import key_path
 from dpmpc.mpc.transport.addresses import owner_endpoints, parse_endpoints
 from dpmpc.mpc.transport.listener import Refused
+from dpmpc.planning.request import Request
 from dpmpc.privacy.ledger import Ledger
-from dpmpc.runs.placement import Placement
-from dpmpc.runs.request import Request
-from dpmpc.runs.start import start
 from tests.runs import HANG, own_addresses
 
 ANY, NONE = dpmpc.Limits(epsilon=math.inf), dpmpc.Limits(epsilon=1e-9, delta=1e-5)

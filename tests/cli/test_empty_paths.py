@@ -12,8 +12,8 @@ from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateRidge
+from dpmpc.planning.request import Request
 from dpmpc.privacy.budget import Budget
-from dpmpc.runs.request import Request
 from tests.runs import dpmpc as command
 
 X, Y = np.eye(30, 3), np.arange(30.0)

@@ -21,9 +21,9 @@ from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
 from dpmpc.dossier.words import caught
 from dpmpc.errors import UsageError
+from dpmpc.planning.request import Request
 from dpmpc.privacy.book import LedgerError
 from dpmpc.privacy.seen import ELSEWHERE
-from dpmpc.runs.request import Request
 from dpmpc.show.svg import Curve, bars, chart, duration
 from tests.runs import HANG, dpmpc, run, small
 

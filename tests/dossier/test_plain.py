@@ -14,12 +14,12 @@ from scipy.stats import norm
 
 import dpmpc
 from dpmpc.aggregation.plan.names import Names
+from dpmpc.consortium.site_file import SiteFile
 from dpmpc.dossier import plain
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
 from dpmpc.dossier.words import not_promised, who_sees
 from dpmpc.errors import UsageError
-from dpmpc.runs.site_file import SiteFile
 from dpmpc.verify.shipped import Sent
 from tests.runs import run, small
 

@@ -25,13 +25,13 @@ from dpmpc.aggregation.owner.encoding import decode, encode
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
+from dpmpc.consortium.placement import Placement
+from dpmpc.consortium.plan_alone import plan_only
 from dpmpc.learning.learner import Learner
+from dpmpc.local.named_records import load_owner
+from dpmpc.planning.overrides import settled
+from dpmpc.planning.request import Request
 from dpmpc.privacy.ledger import Ledger
-from dpmpc.runs.named_records import load_owner
-from dpmpc.runs.placement import Placement
-from dpmpc.runs.plan_alone import plan_only
-from dpmpc.runs.plan_overrides import settled
-from dpmpc.runs.request import Request
 from tests.endurance import forked
 
 PARTIES, RECORDS, DIMENSION = 3, 30, 4

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
-PRELOAD = ["dpmpc.runs.start", "dpmpc.aggregation.party.party", "dpmpc.cli.train", "dpmpc.mpc.replicated.backend",
+PRELOAD = ["dpmpc.consortium.start", "dpmpc.aggregation.party.party", "dpmpc.cli.train", "dpmpc.mpc.replicated.backend",
            "dpmpc.mpc.shamir.backend", "dpmpc.privacy.gaussian_law"]  # fmt: skip
 
 

@@ -213,9 +213,9 @@ def fuzz(
     folder: Path, *, tls: bool, frames_each: int, connections_each: int, seed: int, host: str
 ) -> dict[str, object]:
     """The figures of one run with strangers at its listeners. AssertionError where a party dies or takes too much."""
-    from dpmpc.runs.placement import Placement
-    from dpmpc.runs.plan_alone import plan_only
-    from dpmpc.runs.request import Request
+    from dpmpc.consortium.placement import Placement
+    from dpmpc.consortium.plan_alone import plan_only
+    from dpmpc.planning.request import Request
 
     request = Request(
         data="synthetic",

@@ -38,15 +38,15 @@ from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.aggregation.wire.transcript import digest
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.local.launcher import train
 from dpmpc.mpc.contract.backend import DEFAULT, FOR_TWO, GARBLED
+from dpmpc.planning.request import Request
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget, check_fits
 from dpmpc.privacy.composition import spending_of, total
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import Reservation, merge
 from dpmpc.run.resume import opened_anywhere, resume
-from dpmpc.runs.launcher import train
-from dpmpc.runs.request import Request
 from dpmpc.verify.structure import check_structure
 from tests.endurance.mortal import EVENT, POINTS, ROLE
 

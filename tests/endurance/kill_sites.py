@@ -41,18 +41,18 @@ from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
 from dpmpc.aggregation.wire.transcript import digest, read_opened
+from dpmpc.consortium.placement import Placement
+from dpmpc.consortium.plan_alone import plan_only
 from dpmpc.learning.learner import Learner
+from dpmpc.local.named_records import load_owner
 from dpmpc.mpc.contract.backend import DEFAULT, FOR_MANY
 from dpmpc.mpc.transport.credentials import make_credentials
+from dpmpc.planning.overrides import settled
+from dpmpc.planning.request import Request
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
 from dpmpc.run.engine import OPENED
-from dpmpc.runs.job import OWN_LEDGER
-from dpmpc.runs.named_records import load_owner
-from dpmpc.runs.placement import Placement
-from dpmpc.runs.plan_alone import plan_only
-from dpmpc.runs.plan_overrides import settled
-from dpmpc.runs.request import Request
+from dpmpc.run.files import OWN_LEDGER
 from dpmpc.verify.structure import check_structure
 from tests.endurance import forked
 from tests.endurance.mortal_sites import OWNER_POINTS, PARTY_POINTS, live

@@ -57,10 +57,10 @@ def records(path: Path, n: int = 1200) -> Path:
 
 def train(folder: Path, out: Path, engine: Engine) -> None:
     """A run of training with a survey before and an evaluation after it: begun, or carried on."""
-    from dpmpc.runs.launcher import train as start
-    from dpmpc.runs.placement import Placement
-    from dpmpc.runs.request import Request
-    from dpmpc.runs.start import carry_on
+    from dpmpc.consortium.placement import Placement
+    from dpmpc.consortium.start import carry_on
+    from dpmpc.local.launcher import train as start
+    from dpmpc.planning.request import Request
 
     if (out / "request.json").exists():
         carry_on(Placement(out=out), lambda event: None)
@@ -76,7 +76,7 @@ def train(folder: Path, out: Path, engine: Engine) -> None:
 
 def stats(folder: Path, out: Path, engine: Engine) -> None:
     """Questions: the same call again carries them on."""
-    from dpmpc.runs.stats import stats as ask
+    from dpmpc.tables.stats import stats as ask
 
     ask(
         folder / "records.csv", ["count", "mean(age) by sex"], owners="site", out=out, epsilon=2.0, delta=1e-5,
@@ -86,7 +86,7 @@ def stats(folder: Path, out: Path, engine: Engine) -> None:
 
 def synth(folder: Path, out: Path, engine: Engine) -> None:
     """A synthetic table with a survey before it: the same call again carries it on."""
-    from dpmpc.runs.synth import synth as draw
+    from dpmpc.tables.synth import synth as draw
 
     draw(
         folder / "records.csv", owners="site", out=out, epsilon=20.0, delta=1e-5, seed=3, drop=("id",),

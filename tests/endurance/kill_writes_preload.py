@@ -1,6 +1,6 @@
 """What the fork server of kill_writes imports once."""
 
-import dpmpc.runs.launcher
-import dpmpc.runs.start
-import dpmpc.runs.stats
-import dpmpc.runs.synth  # noqa: F401
+import dpmpc.consortium.start
+import dpmpc.local.launcher
+import dpmpc.tables.stats
+import dpmpc.tables.synth  # noqa: F401

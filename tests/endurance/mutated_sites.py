@@ -24,10 +24,10 @@ import msgspec
 
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.consortium.toml import read_consortium
+from dpmpc.consortium.toml_keys import ConsortiumFile
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.privacy.ledgers import merge, read_ledgers
-from dpmpc.runs.consortium import read_consortium
-from dpmpc.runs.consortium_file import ConsortiumFile
 from tests.machines import process, together
 from tests.made_up_sites import EACH, OWNERS, files
 from tests.runs import own_addresses

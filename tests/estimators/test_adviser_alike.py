@@ -11,8 +11,8 @@ import pytest
 import dpmpc
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRidge, fitting
+from dpmpc.planning.training import plan_of
 from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
-from dpmpc.runs.planning import plan_of
 from tests.runs import dpmpc as command
 
 COLUMNS = (Numeric("a", -4, 4), Numeric("b", -3, 3), Numeric("c", 0, 9))

@@ -20,7 +20,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import RecordError, owner_text
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge, fitting
 from dpmpc.learning.learner import Learner
-from dpmpc.runs import planning
+from dpmpc.planning import training as planning
 
 PLAIN: dict[str, Any] = {
     "engine": "clear", "iterations": 3, "step": 1.0, "lam": 0.01, "average": "none", "method": "gradient",

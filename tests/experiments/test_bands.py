@@ -11,8 +11,8 @@ from dpmpc_experiments.bands import Case, covered, descent_covariance, descents,
 from dpmpc.learning.erm_blocks import solve
 from dpmpc.learning.functional import coefficients, minimiser
 from dpmpc.learning.losses import LOGISTIC
+from dpmpc.planning.adviser import Choice
 from dpmpc.records.blocks import in_memory
-from dpmpc.runs.adviser import Choice
 
 RUNS = 400  # a trace over four numbers has a deviation of 4 % then, and 0.3 is more than seven of them
 

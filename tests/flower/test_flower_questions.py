@@ -26,7 +26,7 @@ from dpmpc.flower.prepared import read_prepared
 from dpmpc.flower.tables import mean_of
 from dpmpc.flower.words import REFUSED
 from dpmpc.privacy.ledgers import read_ledger
-from dpmpc.runs.stats import noise_of, reopened
+from dpmpc.tables.stats import noise_of, reopened
 from dpmpc.verify.verification import verify_structure
 
 SIZES = (700, 400, 300, 250)

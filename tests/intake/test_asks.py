@@ -11,12 +11,12 @@ from dpmpc.intake.describe import Described
 from dpmpc.intake.forms import FORMS, NAMED, NEGATIVE, Forms, proposed
 from dpmpc.intake.hashing import BUCKETS, bucket
 from dpmpc.intake.spelling import Spelling
+from dpmpc.local.named_records import with_spelling
 from dpmpc.records.check import check
 from dpmpc.records.draft import column_of
 from dpmpc.records.loading import load, opened
 from dpmpc.records.schema import Date, Numeric, Range, Schema, Surveyed
-from dpmpc.runs.named_records import with_spelling
-from dpmpc.runs.summary import _who
+from dpmpc.show.summary import _who
 
 
 def column(*, points: int = 0, units: dict[str, int] | None = None, **counts: int) -> Forms:

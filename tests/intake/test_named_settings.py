@@ -16,11 +16,11 @@ from dpmpc.cli.settings import spelling
 from dpmpc.cli.sources import spelling_of
 from dpmpc.cli.stats import command as stats
 from dpmpc.cli.train import command as train
+from dpmpc.consortium.joining import kit_spelling
 from dpmpc.errors import RecordError, number_of, owner_text, spelt
 from dpmpc.intake.spelling import Spelling, stating
 from dpmpc.records.derive import Asked, looked
 from dpmpc.records.loading import CsvFile, opened
-from dpmpc.runs.joining import kit_spelling
 
 ROOMS = [Path(__file__).parents[2] / "dpmpc" / name for name in ("intake", "records")]
 COMMANDS = (check, describe, example, join, predict, stats, train)
@@ -90,10 +90,10 @@ def _odd_file(folder: Path) -> Path:
 def test_a_note_offers_what_its_readers_command_has(command: object, tmp_path: Path) -> None:
     """Of a look's notes `describe` says what a run is told; those of `check` and `join` are of a plan's columns."""
     from dpmpc.intake.profile import look
+    from dpmpc.local.named_records import with_spelling
     from dpmpc.records import CsvFile
     from dpmpc.records.loading import opened
     from dpmpc.records.schema import Categorical, Labels, Schema
-    from dpmpc.runs.named_records import with_spelling
 
     path = _odd_file(tmp_path)
     with opened(CsvFile(path)) as (table, _):

@@ -10,12 +10,12 @@ import pytest
 
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.consortium.toml import read_consortium
 from dpmpc.errors import UsageError, owner_text
 from dpmpc.intake.written import known_keys
 from dpmpc.records.check import schema_in
 from dpmpc.records.columns import Categorical, Date
 from dpmpc.records.schema import Labels, Numeric, Schema, column_of_bounds, editor_schema, read_bounds
-from dpmpc.runs.consortium import read_consortium
 from tests.tables import write
 
 GOOD = """{

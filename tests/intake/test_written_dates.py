@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from dpmpc.cli.main import group
 from dpmpc.cli.settings import spelling as options
+from dpmpc.consortium.toml_keys import RecordsPart
 from dpmpc.errors import UsageError, spelt
 from dpmpc.intake.forms import missing_sql, months_in
 from dpmpc.intake.profile import explore, look
@@ -19,7 +20,6 @@ from dpmpc.intake.written import written
 from dpmpc.records.derive import spelled_otherwise
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Classes, Date, Range, Schema, column_of_bounds, read_bounds
-from dpmpc.runs.consortium_file import RecordsPart
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 

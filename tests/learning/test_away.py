@@ -27,12 +27,12 @@ from dpmpc.learning.erm_blocks import optima, owner_coefficients, owner_gradient
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.tiled import tiles
+from dpmpc.planning.request import Request
 from dpmpc.processes.elsewhere import TRIES, Workers
 from dpmpc.processes.executors import executor_maker
 from dpmpc.records import Schema, load
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Labels, Numeric
-from dpmpc.runs.request import Request
 from dpmpc.statistics.columns import Category, Columns, Quantity
 from dpmpc.statistics.tables import Tables
 from tests.endurance.canary_search import NUMBERS, WORDS

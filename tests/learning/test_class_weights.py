@@ -20,9 +20,9 @@ from dpmpc.learning.model import read_model
 from dpmpc.learning.predict import predict
 from dpmpc.learning.softmax import SOFTMAX
 from dpmpc.learning.survey import Survey
+from dpmpc.planning.request import Request
 from dpmpc.records.blocks import Records
 from dpmpc.records.schema import Classes, Labels, Range
-from dpmpc.runs.request import Request
 from tests.runs import run
 
 LABELS = Labels("y", ("yes",), ("no",))

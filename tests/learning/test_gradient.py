@@ -8,8 +8,8 @@ from dpmpc.learning.gradient import GRADIENT
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.learning.method import Learning
 from dpmpc.learning.settings import Spread
-from dpmpc.runs.planning import Facts, plan_of
-from dpmpc.runs.request import Request
+from dpmpc.planning.request import Request
+from dpmpc.planning.training import Facts, plan_of
 
 SPREADS: tuple[Spread, ...] = ("theta", "fixed")
 

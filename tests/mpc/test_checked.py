@@ -15,6 +15,7 @@ from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.transcript import ABORT, Transcript
 from dpmpc.circuits.sampler import discrete_gaussian
+from dpmpc.consortium import start
 from dpmpc.errors import CheatError, DpmpcError, PeerError, UsageError
 from dpmpc.mpc.checked import session as checked_session
 from dpmpc.mpc.checked.backend import AT_ONCE, CHECKED, MOST_ATTEMPTS, counted
@@ -25,7 +26,6 @@ from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.replicated.backend import SHARING, SharingHolder
 from dpmpc.mpc.replicated.executor import SharingBatch
 from dpmpc.mpc.transport.channels import KEYS_SHOWN
-from dpmpc.runs import start
 
 KINDS = kinds()
 ROLES = range(3)

@@ -9,13 +9,13 @@ from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.cli import main as cli
+from dpmpc.consortium.toml import read_consortium
+from dpmpc.consortium.toml_text import Founding, text_of
 from dpmpc.errors import UsageError
+from dpmpc.local.named_records import load
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.levels import BY_LEVEL, by_link, described, level, transfers_k
-from dpmpc.runs.consortium import read_consortium
-from dpmpc.runs.consortium_text import Founding, text_of
-from dpmpc.runs.named_records import load
-from dpmpc.runs.planning import facts_of, plan_of
+from dpmpc.planning.training import facts_of, plan_of
 from tests.runs import small
 
 

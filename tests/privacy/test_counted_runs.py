@@ -1,8 +1,8 @@
 """Runs are counted as people count: what a run surveys and evaluates is not a second run."""
 
 from dpmpc.learning.survey_columns import SURVEY
+from dpmpc.local import evaluating
 from dpmpc.privacy.composition import PARTS, run_of
-from dpmpc.runs import evaluating
 from dpmpc.statistics.study import QUESTIONS
 from dpmpc.synthesis.source import FIRST
 

@@ -16,11 +16,11 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.errors import UsageError
 from dpmpc.learning.method import METHODS, Learning
+from dpmpc.planning.request import Request
+from dpmpc.planning.training import Facts, plan_of
 from dpmpc.privacy.composition import mechanism_for
 from dpmpc.privacy.persons import Persons
 from dpmpc.records.blocks import in_memory
-from dpmpc.runs.planning import Facts, plan_of
-from dpmpc.runs.request import Request
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.statistics.tables import STEP, Tables
@@ -80,7 +80,7 @@ def test_no_person_moves_a_mean_further_than_is_claimed(
 
 
 def tables_plan(owners: int | None = None, **settings: Any) -> Plan:
-    from dpmpc.runs.stats import plan_of_tables
+    from dpmpc.tables.stats import plan_of_tables
 
     columns = Columns((Quantity("x", -1.0, 1.0), category("c", ("a", "b"))))
     asked = Tables.of(columns, ["count", "table(c)", "mean(x)"])

@@ -18,14 +18,14 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.functional import coordinates
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.learning.survey import Survey
+from dpmpc.planning.request import Request
+from dpmpc.planning.training import Facts, plan_of
 from dpmpc.privacy.composition import mechanism_for, spent
 from dpmpc.privacy.entry import RELEASE, Entry, Line, packed, parsed
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
 from dpmpc.privacy.spread import logistic_reach, logistic_spread
 from dpmpc.records.blocks import in_memory
-from dpmpc.runs.planning import Facts, plan_of
-from dpmpc.runs.request import Request
 
 N, D = 5, 3
 

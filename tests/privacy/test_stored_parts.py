@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from dpmpc.errors import UsageError
+from dpmpc.local import holdout as parting
 from dpmpc.privacy import stored_parts
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.assignment import Parted
-from dpmpc.runs import parting
 from tests.at_once import at_once
 
 DATA = "d" * 64

@@ -15,12 +15,12 @@ from dpmpc.aggregation.plan.guarantee import privacy_section, promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits.sampler import discrete_laplace
 from dpmpc.learning.account import account
+from dpmpc.planning.request import Request
+from dpmpc.planning.training import Facts, plan_of
 from dpmpc.privacy import exact
 from dpmpc.privacy.law import LAWS, Law, MakeSampler
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.spending import Spending
-from dpmpc.runs.planning import Facts, plan_of
-from dpmpc.runs.request import Request
 
 WIDTH, OWNERS, RECORDS, D = 3000.0, 4, 250, 6
 

@@ -14,7 +14,7 @@ _COUNTED = (
     "from dpmpc.cli import main, train as command; from dpmpc.processes.memory import importing;"
     "before = len(passes), len(sys.modules);"
 )
-_IMPORTS = "exec('import dpmpc.runs.start, dpmpc.aggregation.party.party')"
+_IMPORTS = "exec('import dpmpc.consortium.start, dpmpc.aggregation.party.party')"
 
 
 def counted(code: str) -> list[int]:
@@ -38,7 +38,7 @@ def test_what_was_imported_is_not_looked_through_later() -> None:
         "import gc, sys; from dpmpc.processes.memory import importing; first = gc.get_freeze_count();"
         "\nwith importing(): import sys"
         "\nprint(gc.get_freeze_count() - first)"
-        "\nwith importing(): import dpmpc.runs.start"
+        "\nwith importing(): import dpmpc.consortium.start"
         "\nprint(gc.get_freeze_count(), len(gc.get_objects()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -71,7 +71,7 @@ def test_a_command_that_is_only_named_loads_no_library_for_it() -> None:
 
 def test_a_run_imports_nothing_that_few_runs_need() -> None:
     code = (
-        "import sys, dpmpc.cli.train, dpmpc.runs.start, dpmpc.runs.owner_process;"
+        "import sys, dpmpc.cli.train, dpmpc.consortium.start, dpmpc.local.owner_process;"
         "print(*sorted({'multiprocessing', 'sqlite3', 'tomllib', 'scipy', 'pandas', 'duckdb'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

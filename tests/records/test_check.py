@@ -13,17 +13,17 @@ from click.testing import CliRunner, Result
 
 from dpmpc.cli.check import command as check_command
 from dpmpc.cli.describe import command as describe_command
+from dpmpc.consortium.placement import Placement
+from dpmpc.consortium.plan_alone import plan_only
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.intake.spelling import Spelling
 from dpmpc.intake.writing import write_table
+from dpmpc.local.named_records import with_spelling
+from dpmpc.planning.request import Request
 from dpmpc.records import CsvFile, Schema, load
 from dpmpc.records.check import check, schema_in
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Classes
-from dpmpc.runs.named_records import with_spelling
-from dpmpc.runs.placement import Placement
-from dpmpc.runs.plan_alone import plan_only
-from dpmpc.runs.request import Request
 from tests.tables import cells_of, write
 
 pytestmark = pytest.mark.usefixtures("small_tables")

@@ -107,8 +107,8 @@ def test_all_that_follows_rests_on_what_its_schema_does(way: str, origin: str, t
 
 def test_a_plan_cannot_leave_out_what_its_schema_rests_on() -> None:
     """A process derives it from the schema in the plan: whoever writes the plan may add, not take away."""
-    from dpmpc.runs.planning import facts_of_schema, plan_of
-    from dpmpc.runs.request import Request
+    from dpmpc.planning.request import Request
+    from dpmpc.planning.training import facts_of_schema, plan_of
 
     schema = schema_of("a survey, classes read")
     facts = facts_of_schema("d", schema, (200, 200))

@@ -8,13 +8,13 @@ import pytest
 
 from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.intake.staging import held
+from dpmpc.local.evaluating import held_sizes, splitting, training_part
+from dpmpc.local.named_records import load as load_run
+from dpmpc.planning.request import Request
 from dpmpc.records.dataset import Dataset
 from dpmpc.records.loading import OpenTable, load, opened
 from dpmpc.records.ownership import EMPTY, Kept, shares
 from dpmpc.records.persons import drawn_apart, kept, persons_at, persons_of, said_of
-from dpmpc.runs.evaluating import held_sizes, splitting, training_part
-from dpmpc.runs.named_records import load as load_run
-from dpmpc.runs.request import Request
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 LINES = ["who,site,x,y", "b,n,1,0", "a,n,2,1", "b,s,3,0", "b,n,4,1", "a,n,5,0", "b,n,6,1", "007,s,7,0", "7,s,8,1"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpmpc.cli.settings import spelling as options
-from dpmpc.runs.joining import kit_spelling
+from dpmpc.consortium.joining import kit_spelling
 from dpmpc.statistics.figures import BALANCING
 
 
@@ -14,7 +14,8 @@ def test_the_setting_is_said_once_and_in_the_readers_words(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dpmpc.cli import train
-    from dpmpc.runs import report, summary
+    from dpmpc.local import report
+    from dpmpc.show import summary
 
     text = f"give the rarer class more weight with {BALANCING}"
     monkeypatch.setattr(report, "read_report", lambda run: {})
@@ -29,10 +30,10 @@ def test_the_setting_is_said_once_and_in_the_readers_words(
 
 
 def test_a_report_has_the_words_of_the_surface_that_made_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpmpc.local.report import _warnings as advice_words
+    from dpmpc.local.report import add_figures
+    from dpmpc.planning.adviser import Circumstances, advise
     from dpmpc.processes.logs import SPELLING, speaking
-    from dpmpc.runs.adviser import Circumstances, advise
-    from dpmpc.runs.report import _warnings as advice_words
-    from dpmpc.runs.report import add_figures
     from dpmpc.statistics.figures import Figures
 
     class OneClass:
@@ -45,7 +46,10 @@ def test_a_report_has_the_words_of_the_surface_that_made_the_run(monkeypatch: py
     found: Figures = OneClass()  # type: ignore[assignment]
     for surface, words in (
         (("dpmpc.cli.settings:spelling",), "--class-weight balanced"),
-        (("dpmpc.cli.settings:spelling", "dpmpc.runs.joining:kit_spelling"), 'class_weight = "balanced" in [learning]'),
+        (
+            ("dpmpc.cli.settings:spelling", "dpmpc.consortium.joining:kit_spelling"),
+            'class_weight = "balanced" in [learning]',
+        ),
         ((), 'class_weight="balanced"'),
     ):
         advice = advise(Circumstances(4, 60, 300, 31, 0.5, 1e-5, columns=30))

@@ -25,11 +25,11 @@ from dpmpc.mpc.contract.owner_checks import MOST_WIDTH, Found, NormTest, OwnerTe
 from dpmpc.mpc.replicated.counts import CountingBatch
 from dpmpc.mpc.replicated.owner_counts import count_programs
 from dpmpc.mpc.replicated.owner_norms import NormCheck
-from dpmpc.runs.questions import asked_of
-from dpmpc.runs.stats import plan_of_tables
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.columns import Quantity
 from dpmpc.statistics.tables import STEP, Tables
+from dpmpc.tables.questions import asked_of
+from dpmpc.tables.stats import plan_of_tables
 from dpmpc.verify.structure import check_structure
 
 BOUNDS: dict[str, Any] = {

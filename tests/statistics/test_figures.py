@@ -18,10 +18,10 @@ from sklearn.metrics import (
 )  # fmt: skip
 
 from dpmpc.outcome import Number
+from dpmpc.planning.request import Request
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import Mapping
 from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema
-from dpmpc.runs.request import Request
 from dpmpc.show.figures import figure_lines
 from dpmpc.statistics import figures
 from dpmpc.statistics.columns import Columns
@@ -256,7 +256,7 @@ def test_a_run_is_compared_with_an_ordinary_pipeline_and_shown_in_a_notebook(tmp
     from sklearn.preprocessing import StandardScaler
 
     import dpmpc
-    from dpmpc.runs.named_records import load
+    from dpmpc.local.named_records import load
 
     asked = {"owners": 3, "engine": "clear", "delta": 1e-4, "iterations": 5, "baseline": True}
     made = dpmpc.train(tmp_path / "two", data="breast-cancer", **asked)
@@ -282,8 +282,8 @@ def test_the_ordinary_pipeline_has_columns_as_the_file_has_them(tmp_path: Path) 
     from sklearn.preprocessing import StandardScaler
 
     import dpmpc
+    from dpmpc.local.surveying import owners_of_records
     from dpmpc.records.loading import opened
-    from dpmpc.runs.surveying import owners_of_records
 
     rng = np.random.default_rng(4)
     x = rng.normal(size=(1500, 2)).round(6)

@@ -8,8 +8,8 @@ import pytest
 
 from dpmpc.intake.spelling import Spelling
 from dpmpc.records.schema import Categorical, Labels, Schema
-from dpmpc.runs.stats import stats
-from dpmpc.runs.synth import synth
+from dpmpc.tables.stats import stats
+from dpmpc.tables.synth import synth
 
 N = 600
 SCHEMA = Schema((Categorical("country", ("NA", "NL", "null")),), Labels("y", ("yes",), ("no",)))

@@ -14,7 +14,6 @@ from statistics_tests import AGE, ARM, DOSE, HEIGHT, SEX, SITE, farthest
 from dpmpc.errors import UsageError
 from dpmpc.records.loading import CsvFile, opened
 from dpmpc.records.schema import Categorical, Classes, Labels, Numeric, Schema, Surveyed
-from dpmpc.runs.stats import owned
 from dpmpc.statistics.blocks import Block, Counts, Moments, Products, Tree, width
 from dpmpc.statistics.cells import Axis, Bins, Levels, Records, even, logarithmic, octaves
 from dpmpc.statistics.columns import Bucketed, Category, Columns, Quantity, category
@@ -23,6 +22,7 @@ from dpmpc.statistics.scores import Feature, Model
 from dpmpc.statistics.tables import Tables
 from dpmpc.statistics.values import Scaled
 from dpmpc.statistics.where import Among, Between, Where
+from dpmpc.tables.stats import owned
 
 WOMEN = Where((Among(SEX, (0,)),))
 TREATED = Where((Among(ARM, (0,)),))

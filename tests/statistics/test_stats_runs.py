@@ -16,10 +16,10 @@ from dpmpc.errors import UsageError
 from dpmpc.intake.spelling import Spelling
 from dpmpc.outcome import Level
 from dpmpc.records.schema import Categorical, Labels, Numeric, Schema
-from dpmpc.runs.questions import asked_of, flattered, read_queries, warn_of
-from dpmpc.runs.stats import OPENED, dry, noise_of, plan_of_tables, reopened
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import STEP, Tables
+from dpmpc.tables.questions import asked_of, flattered, read_queries, warn_of
+from dpmpc.tables.stats import OPENED, dry, noise_of, plan_of_tables, reopened
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 

@@ -14,17 +14,17 @@ import pytest
 
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first
+from dpmpc.consortium import start as starting
+from dpmpc.consortium.placement import Placement
+from dpmpc.consortium.stages import check_behind, run_before
+from dpmpc.consortium.start import take_part
 from dpmpc.errors import DpmpcError, PeerError, UsageError, owner_text
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.records.origins import PUBLIC
+from dpmpc.run.files import MINE, SETTLED, WHOLE
 from dpmpc.run.resume import opened_anywhere
-from dpmpc.runs import start as starting
-from dpmpc.runs.job import WHOLE
-from dpmpc.runs.placement import Placement
-from dpmpc.runs.stages import MINE, SETTLED, check_behind, run_before
-from dpmpc.runs.start import take_part
-from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.statistics.columns import Columns, Quantity, category
+from dpmpc.tables.synth_plan import plan_of_synthesis
 from tests.aggregation.histories import least_epsilon
 from tests.aggregation.mutants import RECORDS, mutate, text_of, words_of
 from tests.aggregation.owners_losses import lost_by

@@ -17,11 +17,11 @@ from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.records.loading import opened
 from dpmpc.records.origins import PUBLIC
-from dpmpc.runs.synth_columns import decimals_of, most_levels, public_columns
-from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.statistics.columns import Bucketed, Columns
 from dpmpc.synthesis.asking import check_columns
 from dpmpc.synthesis.cuts import stated
+from dpmpc.tables.synth_columns import decimals_of, most_levels, public_columns
+from dpmpc.tables.synth_plan import plan_of_synthesis
 from tests.machines import process
 from tests.runs import own_addresses
 

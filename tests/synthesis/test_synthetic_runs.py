@@ -16,16 +16,12 @@ import dpmpc
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.main import group
+from dpmpc.consortium.stages import settled_plan
 from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.records.origins import PUBLIC
 from dpmpc.records.schema import checked_bounds
-from dpmpc.runs.answer_files import RELEASES
-from dpmpc.runs.stages import settled_plan
-from dpmpc.runs.stats import noise_of, reopened
-from dpmpc.runs.synth_made import made_from
-from dpmpc.runs.synth_plan import plan_of_synthesis
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.tables import STEP
@@ -34,6 +30,10 @@ from dpmpc.synthesis.caveats import CAVEATS
 from dpmpc.synthesis.cuts import stated
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.source import Synthesis
+from dpmpc.tables.answer_files import RELEASES
+from dpmpc.tables.stats import noise_of, reopened
+from dpmpc.tables.synth_made import made_from
+from dpmpc.tables.synth_plan import plan_of_synthesis
 from tests.machines import apart, sites
 from tests.runs import dpmpc as dpmpc_command
 
@@ -371,9 +371,7 @@ def test_what_a_plan_of_a_synthetic_table_cannot_be() -> None:
         plan_of_synthesis(known, None, [], (40, 40, 40), "p", None, PROMISE | {"parties": 3}, PUBLIC)
     for digits in ({"ward": 1}, {"age": 13}, {"age": True}, {"eag": 1}):
         with pytest.raises(UsageError, match="decimals of a column of numbers"):
-            plan_of_synthesis(
-                known, None, [], (4000,) * 3, "p", None, PROMISE | {"parties": 3}, PUBLIC, digits=digits
-            )
+            plan_of_synthesis(known, None, [], (4000,) * 3, "p", None, PROMISE | {"parties": 3}, PUBLIC, digits=digits)
     with pytest.raises(UsageError, match="dyed"):
         plan_of_synthesis(known, "dyed", [], (4000,) * 3, "p", None, PROMISE | {"parties": 3}, PUBLIC)
 

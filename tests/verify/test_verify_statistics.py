@@ -15,11 +15,11 @@ import pytest
 from scipy.stats import binom, norm
 
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.planning.training import Facts, plan_of
 from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.gaussian import delta_of_mu, gaussian_scale
 from dpmpc.privacy.law import LAWS, without_failures
 from dpmpc.privacy.tails import at_least, at_most
-from dpmpc.runs.planning import Facts, plan_of
 from dpmpc.verify import verification
 from dpmpc.verify.audit import Trials, check_audit, epsilon_bound, mu_bound
 from dpmpc.verify.canaries import Canaries, canary_plan, processes_of

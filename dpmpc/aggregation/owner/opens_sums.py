@@ -10,7 +10,7 @@ Given = TypeVar("Given", contravariant=True)
 
 class OpensSums(Protocol[Given]):
     """Whoever opens the sums of a run, one release after another: an `Aggregator` of vectors that are given here, sites
-    whose owners have them (`runs.sites.SitesRun`), a courier of sealed shares (`flower.courier.Courier`). They enter
+    whose owners have them (`local.sites.SitesRun`), a courier of sealed shares (`flower.courier.Courier`). They enter
     and leave as contexts."""
 
     @property

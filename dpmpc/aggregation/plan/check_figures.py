@@ -5,9 +5,10 @@ from typing import Any
 
 from dpmpc.aggregation.plan.owner_bounds import passing, what_is_checked
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.errors import any_of
 from dpmpc.mpc.contract.backend import BACKENDS, Counts
 from dpmpc.mpc.contract.owner_checks import NORMS, ChecksOwners
-from dpmpc.mpc.contract.security import any_of, security_of
+from dpmpc.mpc.contract.security import security_of
 
 
 def security_section(plan: Plan) -> dict[str, Any] | None:

@@ -105,11 +105,6 @@ def _too_many(parties: int, threshold: int | None) -> bool:
     return False
 
 
-def any_of(threshold: int) -> str:
-    """How many parties may do as they like, in words."""
-    return "any one" if threshold == 1 else f"any {threshold}"
-
-
 def security_of(backend: str) -> Security:
     """What the backend holds against."""
     return "active" if isinstance(BACKENDS[backend], Checks) else "semi-honest"

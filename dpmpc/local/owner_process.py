@@ -1,0 +1,291 @@
+"""The owners' process of a run: records in, one release after another through the one `Aggregator`, model and report
+out. With parties here it is the whole run; with parties elsewhere it plays all owners or one of them."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dpmpc.aggregation.owner.aggregator import Release
+from dpmpc.aggregation.owner.encoding import decode
+from dpmpc.aggregation.owner.local_parties import PartiesHere
+from dpmpc.aggregation.party.beside_owner import PartyHere, named
+from dpmpc.aggregation.plan.asked import AGREED, Attempt, Presence, plan_path
+from dpmpc.aggregation.plan.fields import differing
+from dpmpc.aggregation.plan.grid import Floats
+from dpmpc.aggregation.plan.names import named_errors, noted
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.frames import rows_of_block
+from dpmpc.errors import DpmpcError, SpentError, UsageError, public_message
+from dpmpc.lazy import dataclass
+from dpmpc.learning.learner import Learner
+from dpmpc.learning.model import with_figures, write_model
+from dpmpc.local.evaluating import FOLDER, evaluate, evaluation_of, held_sizes, inside, plainly
+from dpmpc.local.history import History, figure_name, read_history
+from dpmpc.local.job import Emit, OwnersJob, says, whole_plan
+from dpmpc.local.own_records import records_and_plan, surveyed, tell
+from dpmpc.local.plain import Evaluator, ordinary, unclipped
+from dpmpc.local.report import Costs, add_figures, averaging_begins, build_report, write_report
+from dpmpc.local.sites import SitesHere, SitesRun
+from dpmpc.mpc.transport.site_keys import list_in
+from dpmpc.outcome import Iteration
+from dpmpc.planning.adviser import Advice
+from dpmpc.planning.forecast import forecast, too_few, why_not
+from dpmpc.planning.training import foretold
+from dpmpc.processes.logs import log_to
+from dpmpc.processes.status import Status, status_path
+from dpmpc.processes.worker import Log
+from dpmpc.records import Dataset
+from dpmpc.run.engine import Ended, Made, run
+from dpmpc.run.forecast import check_possible
+from dpmpc.run.reserve import Reserve
+from dpmpc.run.resume import Since, begun_as, left, note_attempt
+from dpmpc.run.seat import Seat
+from dpmpc.show.chart import draw
+
+Progress = Callable[[dict[str, Any]], None]
+
+
+Part = Callable[[OwnersJob, Log, Emit], None]  # what owners do in a run
+
+
+def run_owners(job: OwnersJob, path: Path, progress: Progress, part: Part | None = None) -> None:
+    """Does the run, with its log at `path`; `part`: where it is no training. Errors: bad input
+    (before any connection), and PeerError when a party leaves."""
+    who = "owners" if job.owner is None else f"owner_{job.owner}"
+    if job.owner is not None:
+        job = replace(job, request=job.request.among_others)
+    called: Callable[[str], str] = str
+    if (plan := job.plan) is not None:
+        whole = whole_plan(plan, job.stage)
+        called = lambda text: plan.called(differing(text, whole))  # noqa: E731
+    with path.open("a", encoding="utf-8") as file:
+        write = log_to(file)
+        try:
+            with Status(status_path(job.out, who), called(who.replace("_", " "))) as status, named_errors(called):
+                tell: Emit = lambda event, **fields: progress({"event": event, **fields})  # noqa: E731
+                _any(job, part, *noted(status, write, tell, called))
+        except DpmpcError as error:
+            write(f"error: {public_message(error)}")
+            raise
+
+
+def _any(job: OwnersJob, part: Part | None, log: Log, emit: Emit) -> None:
+    """A run of training, or another part."""
+    if job.request.executor is not None and job.owner is None:
+        raise UsageError(
+            "an executor's workers read the records of one owner; this process plays all of them; start each owner "
+            "alone with <<index=owner0>> and so on, or leave <<executor>> out"
+        )
+    with contextlib.ExitStack() as stack:
+        opens, parties = None, None
+        if job.request.role == "both" and job.party is None:
+            sites = SitesHere(job.request.parties, job.here, job.books)
+            stack.callback(sites.end)
+            opens = partial(_by_sites, sites)
+        elif job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
+            role = {} if job.role is None else {"role": job.role}
+            parties = PartiesHere(job.request.parties, job.here, job.books, **role)
+            stack.callback(parties.end)
+        try:
+            if part is not None:
+                part(job, log, emit)
+                return
+            _run(job, parties, opens, log, emit, stack)
+        except DpmpcError as error:
+            if job.party is None:
+                raise
+            raise named(f"owner {job.owner}", error) from None
+
+
+@dataclass(frozen=True)
+class _Training:
+    """The owners of a training run that are played here (`run.engine.Sends`). `keep`: writes down what came of all."""
+
+    job: OwnersJob
+    plan: Plan
+    dataset: Dataset
+    learner: Learner
+    evaluator: Evaluator | None
+    history: History
+    emit: Emit
+    keep: Callable[["_Training", Ended], None]
+    noted: frozenset[int] = frozenset()  # the releases of earlier attempts that have their row
+    presence: dict[int, Presence] = field(default_factory=dict)  # by release, where owners may be missing
+    doing: str = "training"
+
+    def vectors(self) -> Iterator[Floats]:
+        return self.learner.vectors(rows_of_block(self.plan.dimension))
+
+    def takes(self, release: Release, made: Made | None) -> None:
+        self.learner.apply(decode(self.plan, release.total, release.present))
+        if release.present is not None:
+            self.presence[release.number] = release.present
+        if made is None and release.number in self.noted:
+            return
+        row = self._note(release, made)
+        if made is None:
+            return
+        name = None if row.figure is None else figure_name(self.plan.learning)
+        shown = {"loss": row.loss, "score": row.score, "figure": row.figure, "seconds": row.seconds}
+        self.emit("iteration", done=row.iteration, total=self.plan.releases, figure_name=name, **shown)
+
+    def keeps(self, ended: Ended) -> None:
+        self.keep(self, ended)
+
+    def _note(self, release: Release, made: Made | None) -> Iteration:
+        """Write the row of the iteration that a release gave."""
+        loss = gap = score = figure = None
+        if self.evaluator is not None:
+            model = self.learner.model
+            loss, score = self.evaluator.objective(model), self.evaluator.score(model)
+            gap, figure = loss - self.evaluator.best, self.evaluator.figure(model)
+        present = release.present
+        checked = present if self.plan.checks_owners else None
+        failed = "" if checked is None else " ".join(map(str, self.plan.missing(checked)))
+        owners = None if present is None else len(present)
+        seconds, sent = (None, None) if made is None else (made.seconds, made.sent)
+        row = Iteration(self.learner.iteration, release.number, loss, gap, score, seconds, sent, owners, failed, figure)
+        self.history.append(row)
+        return row
+
+
+# What opens the releases of these owners: sites of this machine.
+OpensFor = Callable[[_Training, Since, Seat, Attempt], SitesRun]
+
+
+def _run(
+    job: OwnersJob, parties: PartiesHere | None, opens: OpensFor | None, log: Log, emit: Emit,
+    until: contextlib.ExitStack,
+) -> None:  # fmt: skip
+    if job.plan is not None:  # before a record is read
+        for line in job.check(job.plan):
+            log(line)
+    reserve = until.enter_context(Reserve(job.books, job.out))
+    with contextlib.ExitStack() as while_read:
+        job, before, records = surveyed(job, emit, while_read, reserve)
+        emit("stage", text="loading records", phase="loading records")
+        dataset, plan, advice = records_and_plan(job, emit, before, records, until)
+    if job.plan is None:
+        for line in job.check(plan):
+            log(line)
+    tell(dataset, plan, job, log, emit)
+    for text in () if before else foretold(plan, advice):  # those of a survey were told before it
+        emit("stage", text=f"warning: {text}")
+    seat, since = job.seat(says(log, emit), parties), Since()
+    if job.resume:
+        plan = begun_as(plan, job.out)
+        since = left(plan, job.out)
+        log(f"carried on from release {since.attempt.first_release}; {len(since.known)} opened before")
+    if job.addresses is not None:
+        since = Since(plan.attempt)
+    within = _evaluated_inside(job, plan, dataset)
+    spent = lambda each: since.attempt.first_release if each is plan else 0  # noqa: E731
+    if job.addresses is None:  # else each process alone was checked, and what it reserves binds (`start`)
+        reserve.keep(plan, after=evaluation_of(plan) if within.inside else (), spent=spent)
+        check_possible(plan, plan.releases - since.attempt.first_release)
+    plan.write(plan_path(job.out))
+    if since.attempt != AGREED:
+        note_attempt(job.out, since.attempt)
+    evaluator = None
+    if within.reason:
+        emit("stage", text=within.reason)
+    if within.plainly:
+        emit("stage", text="finding the non-private optimum, for comparison")
+        evaluator = Evaluator(plan.learning, dataset, unclipped(job.request, dataset, job.out))
+    emit("plan", releases=plan.releases, first=since.attempt.first_release)
+    emit("begin", run=plan.run_id, releases=plan.releases, first=since.attempt.first_release)
+    noted = frozenset(row.release for row in read_history(job.out / "history.csv"))
+    first, end = seat.owners or (0, plan.owners)
+    noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
+    learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end], noise)
+    with contextlib.ExitStack() as stack:
+        history = stack.enter_context(contextlib.closing(History(job.out / "history.csv", plan.learning)))
+        keep = partial(_keep, advice=advice, inside=within.inside)
+        training = _Training(job, plan, dataset, learner, evaluator, history, emit, keep, noted)
+        if job.party is not None:
+            party = PartyHere(job.party, log, emit)
+            stack.callback(party.end)
+            seat = replace(seat, parties=party)
+        by = None if opens is None else lambda attempt, ledger: opens(training, since, seat, attempt)
+        run(plan, training, seat, since, emit=emit, opens=by)
+    log(f"{learner.iteration} iterations; report and model written")
+
+
+def _keep(training: _Training, ended: Ended, advice: Advice | None, inside: bool) -> None:
+    """Writes the model and, when nothing is left to open, the report: from then on the run is over."""
+    job, dataset, plan = training.job, training.dataset, training.plan
+    write_model(job.out / "model.npz", training.learner.model, dataset, plan.run_id, plan.learning.weights)
+    costs = Costs(
+        time.time() - job.started, ended.seconds, training.learner.compute_s, ended.costs, ended.replayed, ended.lost
+    )
+    report = build_report(
+        plan, ended.attempt, training.learner, training.evaluator, costs, advice, training.presence, _names(training),
+        dataset.columns,
+    )  # fmt: skip
+    report["tls"] = job.tls is not None  # between its processes; of one machine's none needs it
+    listed = None if job.tls is None else list_in(job.tls)
+    report["keys"] = None if listed is None else listed.number
+    if job.request.baseline and job.owner is None:
+        beside = ordinary(job.request, dataset, job.out)
+        report["baseline"] = None if beside is None else {"what": beside[0], "figures": beside[1].to_json()}
+    if inside:
+        _evaluate(training, report)
+    rows = read_history(job.out / "history.csv")
+    draw(job.out / "report.svg", rows, report, averaging_begins(report))
+    write_report(job.out / "report.json", report)
+
+
+@dataclass(frozen=True)
+class _Within:
+    """Whether figures come from inside the promise, whether plain ones are looked at, and what is said about it."""
+
+    inside: bool
+    plainly: bool
+    reason: str = ""
+
+
+def _evaluated_inside(job: OwnersJob, plan: Plan, dataset: Dataset) -> _Within:
+    """Which figures the run will have. Errors: those asked for cannot be had."""
+    request, here = job.request, job.owner is None and job.addresses is None and job.plan is None
+    if not here:
+        return _Within(False, request.evaluate and job.owner is None)
+    learning, held = plan.learning, sum(held_sizes(request, dataset, plan.owners)[1])
+    found = inside(request, held, learning.task, learning.classes) and bool(plan.part)
+    reason = ""
+    if request.evaluate and request.figures is None and request.source is not None and not found and held:
+        why = why_not(request) or too_few(request, held, learning.task, learning.classes)
+        reason = f"figures will be of plain records, outside the guarantee; inside, {why}"
+    elif found and request.source is not None:
+        reason = forecast(request, held, learning.task, learning.classes)
+    return _Within(found, plainly(request, found), reason)
+
+
+def _evaluate(training: _Training, report: dict[str, Any]) -> None:
+    """Makes the evaluation, and puts its figures into the report and the model. One that was spent and not opened by an
+    attempt that was cut short leaves a model without figures, which the report says."""
+    job, emit = training.job, training.emit
+    emit("stage", text="evaluating the model on held-out records, inside the guarantee", phase="evaluating")
+    seat = job.seat(lambda text: None).inside(FOLDER)
+    try:
+        figures, said = evaluate(job.request, training.plan, training.dataset, training.learner.model, seat)
+    except SpentError as error:
+        report["warnings"].append(f"no figures of the model: {error.message}")
+        return
+    with_figures(job.out / "model.npz", figures.to_json())
+    add_figures(report, figures.to_json(), figures.warnings)
+    report["evaluation"] = said
+
+
+def _names(training: _Training) -> tuple[str, ...]:
+    """What the owners are called: by the consortium, or in the records."""
+    return training.dataset.group_names if training.plan.names is None else training.plan.names.owners
+
+
+def _by_sites(sites: SitesHere, training: _Training, since: Since, seat: Seat, attempt: Attempt) -> SitesRun:
+    """The releases of a run in which every owner is a party, and all sites are here."""
+    records = training.dataset.train
+    return sites.of(training.plan, attempt, training.job.out, records, since.known, say=seat.say)

@@ -1,0 +1,289 @@
+"""The survey of a run: one release, before training, of what a schema needs to know of the owners' records.
+
+It has a plan, parties, ledgers and transcripts of its own, in the folder survey/ of the run, and a part of the run's
+budget that the adviser chooses from public numbers; the plan of training carries it (`Plan.before`), and promises both.
+Nothing but the names and types of columns decides what is asked: a column of texts, as all of a CSV file are, may hold
+numbers, dates, words or all of them, and is surveyed as all; so a field that is no number is a word like any other, and
+none ends a run. What is predicted, and the classes of a label, are read off the records by a rule that no neighbour
+decides (`records.classes`): with one record changed, or all of one person's, they are the same, or the run ends with an
+error before anything is released.
+"""
+
+import contextlib
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from dpmpc.aggregation.owner.local_parties import work_out
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.stages import noise_of, sum_of
+from dpmpc.codec import loads
+from dpmpc.errors import UsageError
+from dpmpc.folders import write_file
+from dpmpc.intake.profile import TableProfile
+from dpmpc.intake.table import Ints, Table
+from dpmpc.lazy import dataclass
+from dpmpc.learning.class_weights import names_of, stated
+from dpmpc.learning.survey_columns import ANY, SURVEY
+from dpmpc.learning.task import TASKS, modelled
+from dpmpc.local.evaluating import counted as counted_of
+from dpmpc.local.evaluating import inside, parting, splitting, training_part
+from dpmpc.local.named_records import shared_out
+from dpmpc.planning.request import Request
+from dpmpc.planning.training import (
+    advised_with_survey,
+    may_survey,
+    on_advised_basis,
+    silence,
+    surveyed_first,
+    too_loud,
+    warned_of,
+)
+from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.records import Schema
+from dpmpc.records.blocks import check_room
+from dpmpc.records.classes import target_read
+from dpmpc.records.dataset import Rows, split
+from dpmpc.records.derive import Asked, features_of, looked, schema_of_bounds
+from dpmpc.records.draft import target_of
+from dpmpc.records.loading import OpenTable
+from dpmpc.records.mapping import Mapping, one_value, owners_in
+from dpmpc.records.memory import parse_memory, usual_memory
+from dpmpc.records.persons import drawn_apart, persons_of, touched_at_most
+from dpmpc.records.schema import Numeric, Range, Target, read_bounds
+from dpmpc.run.once import once
+from dpmpc.run.seat import Seat
+
+WEIGHTS = "class_weight.json"  # of the classes, as the survey's counts have them
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """What a survey led to: the request that names its schema, what its release spent, and the records that it has read
+    already, and what a look at them found, where it was made just now."""
+
+    request: Request
+    before: tuple[Mechanism, ...]
+    records: OpenTable | None = None
+    intake: TableProfile | None = None
+
+
+def wanted(request: Request) -> bool:
+    """Whether a run that is all here may be surveyed first, as far as the request alone tells: its records have no
+    schema, and the budget can be shared. What the columns leave open decides it (`surveyed_first`)."""
+    if request.preprocessing is not None:
+        return request.preprocessing == "survey"
+    return request.source is not None and request.schema is None and not request.planned and may_survey(request)
+
+
+def survey(
+    request: Request,
+    records: OpenTable,
+    seat: Seat,
+    check: Callable[[Plan, Plan], None] = lambda survey, training: None,
+    tell: Callable[[str], None] = lambda text: None,
+    until: contextlib.ExitStack | None = None,
+) -> Surveyed | None:
+    """Surveys the records that the request names, in the folder of `seat`, and writes its schema.json. `tell`: what is
+    warned of, before anything is spent. `until`: as of `release`. A survey that was cut short goes on.
+
+    None if the budget is too small for it or bounds leave nothing open, and none was asked for by name.
+    `check` may refuse its plan and one of the training after it, of a usual number of features.
+    Errors: as for records; a target that does not suit the task; options that no run can do; as of releases.
+    """
+    request = replace(request, run_id=request.run_id or secrets.token_hex(8))
+    table = records.table
+    asked, intake, features = asked_of(request), None, list[str]()
+    if request.schema is None and request.bounds is None:
+        features = features_of(table, asked)
+        intake, table = looked(table, asked)
+        if asked.kind == "number":
+            target_of(intake[asked.target], "number", None)
+    draft = draft_for(request, records.table, table, asked, features)
+    if "classes" not in draft.origin.read:  # what training would refuse is refused before the survey is spent
+        mapping = Mapping(table, draft)
+        mapping.targets()
+        if alike := one_value(draft.target, mapping.ends, table.n - mapping.misfits):
+            tell(f"warning: {alike}")
+    rows, owner_of, sizes = owners_of_records(request, records.table, table)
+    persons = None if request.person is None else persons_of(records.table)
+    held = counted_of(request, len(rows[1]), None if persons is None else persons[rows[1]])
+    inside(request, held, draft.task, draft.classes)  # what was asked for is refused before the survey is spent
+    part = training_part(request, counted_of(request, sum(map(len, rows)), persons), table.source)
+    asking = Asking(table, draft, owner_of, sizes, part)
+
+    def checked(plan: Plan, training: Plan) -> None:
+        asks = training.learning.survey
+        if intake is not None and asks is not None:  # what comes after has room, or nothing is spent
+            d = asks.likely_most(intake, plan.divisor, noise_of(plan))
+            memory = usual_memory() if request.memory is None else parse_memory(request.memory)
+            check_room(sum(map(len, rows)), d, request.precision, memory, records.private)
+        check(plan, training)
+
+    found = release(request, asking, seat, checked, tell, until)
+    if found is None:
+        return None
+    plan, schema, request = found
+    assert seat.out is not None
+    surveyed = _with_schema(request, plan, schema, seat.out)
+    return replace(surveyed, records=replace(records, table=table, rows=rows), intake=intake)
+
+
+def asked_of(request: Request) -> Asked:
+    """What the request says of the columns."""
+    goal = None if request.task is None else TASKS[request.task]
+    target = request.target or (Schema.read(Path(request.schema)).target.name if request.schema else "")
+    return Asked(
+        target, request.owners_column, request.dropped, goal, request.positive, request.intercept is not False,
+        classes=request.classes,
+    )  # fmt: skip
+
+
+def draft_for(request: Request, source: Table, table: Table, asked: Asked, features: Sequence[str] = ()) -> Schema:
+    """`_draft_for` on the basis that the request asks for."""
+    return _draft_for(request, source, table, asked, features).on(request.basis)
+
+
+def _draft_for(request: Request, source: Table, table: Table, asked: Asked, features: Sequence[str]) -> Schema:
+    """What is public of the columns: the schema or the bounds that are given, which a survey then restricts itself to;
+    else the types that the features have in their source, and the classes, read off `table`, the same as it is held."""
+    if request.schema is not None:
+        return modelled(Schema.read(Path(request.schema)), request.task)
+    if request.bounds is not None:
+        return schema_of_bounds(table, asked, read_bounds(Path(request.bounds)))
+    names = features or features_of(source, asked)
+    target = _target_of(table, asked, touched_at_most(source, request.kept))
+    draft = draft_of(source, names, target, asked.intercept, asked.task)
+    read = () if isinstance(target, Range) or asked.classes else ("classes",)
+    return msgspec.structs.replace(draft, rests_on=(*draft.rests_on, *read))
+
+
+def _target_of(table: Table, asked: Asked, moved: int) -> Target:
+    """What is predicted: as stated, or read off the records in a way that no neighbour decides, of which `moved`
+    records may differ."""
+    return asked.stated or target_read(table, asked, moved, Range(asked.target, *ANY))
+
+
+def draft_of(source: Table, features: Sequence[str], target: Target, intercept: bool, task: str = "") -> Schema:
+    """What of the columns is known where no bounds are: their types. Of one of texts nothing is known."""
+    texts = tuple(name for name in features if source[name].kind == "text")
+    columns = tuple(Numeric(name, *ANY) for name in features if name not in texts)
+    return Schema(columns, target, intercept, unknown=texts, task=task)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What a survey is about: a table, what is public of its columns, the owner of each record (n,), -1 for none, and
+    how many each has."""
+
+    table: Table
+    draft: Schema
+    owner_of: Ints
+    sizes: tuple[int, ...]
+    part: str = ""
+
+
+def release(
+    request: Request,
+    asking: Asking,
+    seat: Seat,
+    check: Callable[[Plan, Plan], None] = lambda survey, training: None,
+    tell: Callable[[str], None] = lambda text: None,
+    until: contextlib.ExitStack | None = None,
+) -> tuple[Plan, Schema, Request] | None:
+    """The plan of the survey, the schema that its one release led to, and the request with the weights of classes that
+    it counted; the folder of `seat` has its files. `until`: its parties are gone at the end of
+    this stack, by default at once. None and errors: as `survey`."""
+    if not surveyed_first(request, asking.draft, asking.sizes, complete=False):
+        return None
+    draft = on_advised_basis(request, asking.draft, asking.sizes)
+    if too_loud(request, draft, asking.sizes):
+        raise UsageError(silence(draft, asking.sizes))
+    # the parties of a run that is all here are processes of their own, and all its owners come
+    apart = partial(replace, role="apart", min_owners=None)
+    name, part, ahead = asking.table.source, asking.part, lambda first: work_out(apart(first))
+    whole, advice = advised_with_survey(request, draft, asking.sizes, name, part, ahead=ahead)
+    asked, plan = whole.learning.survey, apart(whole.first)
+    assert asked is not None
+    work_out(plan)
+    for warning in warned_of(request, whole, advice, draft, asking.sizes):
+        tell(f"warning: {warning}")
+    check(plan, whole)
+    means = partial(asked.questions.means, asking.table, asking.owner_of, asking.sizes)
+    last = once(plan, means, seat, "surveying the records", ends=until).last
+    opened = sum_of(plan, last.total, last.present)
+    if asked.balanced:
+        weights = asked.weights(opened)
+        text = stated(dict(zip(names_of(draft.target), weights, strict=True))) if weights else None
+        request = replace(request, class_weight=text)
+    return plan, asked.after(opened), request
+
+
+def earlier(request: Request, out: Path) -> Surveyed | None:
+    """What the survey of an interrupted run led to; None where it is not over."""
+    folder = out / SURVEY
+    if not (folder / "schema.json").exists():
+        return None
+    plan = Plan.read(folder / "plan.json")
+    run_id = plan.run_id.removesuffix(f"+{SURVEY}")
+    request = replace(request, class_weight=loads((folder / WEIGHTS).read_text(encoding="utf-8")))
+    return _with_schema(replace(request, run_id=run_id), plan, Schema.read(folder / "schema.json"), folder)
+
+
+def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> Surveyed:
+    path = folder / "schema.json"
+    if not path.exists():  # last: from now on the survey is over
+        write_file(folder / WEIGHTS, json.dumps(request.class_weight) + "\n")
+        schema.write(path)
+    mapped = replace(
+        request, schema=str(path), target=None, drop=(), positive=None, classes=(), bounds=None, preprocessing=None,
+        task=schema.task, without=request.dropped,
+    )  # fmt: skip
+    return Surveyed(mapped, (plan.derived.mechanism,))
+
+
+def owners_of_records(request: Request, table: Table, plain: Table | None = None) -> tuple[Rows, Ints, tuple[int, ...]]:
+    """The rows for training and for the test; (n,) the owner of each record, -1 for those that are held out; and how
+    many each owner has for training. The same split as training's. `plain`: the same records with their texts parsed,
+    of which some columns may be left out, that of the ids among them."""
+    groups, name = None, request.owners_column
+    if name is not None:
+        # a number is held as what it means, and an owner's name is a text
+        named = plain if plain is not None and name in plain and plain[name].kind == "text" else table
+        groups = owners_in(named, name)[0]
+    else:
+        request.require_owners()
+    fraction = 0.2 if request.test_fraction is None else request.test_fraction
+    persons = None if request.person is None else persons_of(table)
+    if plain is not None and persons is None and request.ids is None:
+        table = plain
+    if persons is None and _assigned(request, table, fraction):
+        by_seed = np.arange(table.n), np.zeros(0, dtype=np.int64)
+    elif persons is None:
+        by_seed = split(table.n, test_fraction=fraction, max_rows=request.max_rows, seed=request.seed, groups=groups)
+    else:
+        by_seed = drawn_apart(persons, fraction, request.seed)
+    rows = splitting(request)(table, groups, by_seed)
+    train = rows[0]
+    of = shared_out(
+        request,
+        len(train),
+        None if persons is None else persons[train],
+        None if groups is None else groups[train],
+    )
+    owner_of, filled = np.full(table.n, -1, dtype=np.int64), of.order[: of.n] >= 0
+    owner_of[train[of.order[: of.n][filled]]] = np.repeat(np.arange(of.m), of.sizes)[filled]
+    return rows, owner_of, tuple(int(size) for size in of.sizes)
+
+
+def _assigned(request: Request, table: Table, fraction: float) -> bool:
+    """Whether the stored assignment alone says which records are held out, of all of them; then nobody draws."""
+    if request.max_rows is not None or not 0 <= fraction < 1:
+        return False
+    return parting(request, table.n, table.source) is not None

@@ -1,1 +1,0 @@
-"""A training run: what was asked, its processes, its folder, its report."""
