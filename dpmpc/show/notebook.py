@@ -33,13 +33,21 @@ def progress(name: str, noun: str = "release") -> Iterator[Told]:
         made.close()
 
 
+@contextlib.contextmanager
+def releases(name: str, total: int) -> Iterator[Callable[..., Any]]:
+    """The same for the engine of runs: what it emits of so many releases."""
+    with progress(name) as told:
+        told({"event": "plan", "releases": total, "first": 0})
+        yield lambda event, **fields: told({"event": event, **fields})
+
+
 class _Told:
     """Moves a bar of tqdm."""
 
     def __init__(self, bar: Any) -> None:
         self._bar = bar
 
-    def __call__(self, event: dict[str, Any]) -> None:
+    def __call__(self, event: dict[str, Any]) -> object:
         kind = event["event"]
         if kind == "plan":
             self._bar.reset(total=event["releases"])
@@ -50,6 +58,7 @@ class _Told:
             if event.get("total"):
                 self._bar.total = event["total"]
             self._bar.update(max(0, event["done"] - self._bar.n))
+        return None
 
 
 def _bar(name: str, noun: str) -> Any:

@@ -8,7 +8,7 @@ import csv
 import importlib
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from dpmpc.show.terminal import Column, Row, Terminal, harmless
 
 SCREEN = 24  # lines
 _INNER = "\u00a0\u00a0"  # before what is moved in, where lines are broken at spaces
+_FILES = (".txt", ".md", ".html", ".tex", ".csv", ".docx")
 _ROWS = 60  # of a table in a notebook
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -99,10 +100,7 @@ class Table:
 
     def docx(self, path: Path | str) -> Path:
         """Writes a document of Word with the table; its path. Errors: UsageError where python-docx is not installed."""
-        try:
-            docx, align = map(importlib.import_module, ("docx", "docx.enum.text"))
-        except ImportError:
-            raise UsageError("Word needs python-docx; it is not installed; pip install python-docx") from None
+        docx, align = _word()
         made: Any = docx.Document()
         if self.caption:
             made.add_paragraph(_xml(self.caption)).runs[0].bold = True
@@ -127,15 +125,13 @@ class Table:
     def write(self, path: Path | str) -> Path:
         """Writes the table in the form that the file's name ends in; its path. Errors: UsageError for another."""
         path = Path(path)
-        forms = {
+        check_file(path)
+        if path.suffix == ".docx":
+            return self.docx(path)
+        forms: dict[str, Callable[[], str]] = {
             ".txt": lambda: self.text(120), ".md": self.markdown, ".tex": self.latex, ".csv": self.csv,
             ".html": lambda: html.page(self.caption or "Table", self.html()),
         }  # fmt: skip
-        if path.suffix == ".docx":
-            return self.docx(path)
-        if path.suffix not in forms:
-            known = ", ".join([*forms, ".docx"])
-            raise UsageError(f"a table's file ends in one of {known}; got {path.name!r}; name such a one")
         write_file(path, forms[path.suffix]())
         return path
 
@@ -154,6 +150,24 @@ class Table:
             return self
         more = f"{len(self.rows) - rows:,} more rows"
         return Table(self.head, self.rows[:rows], self.caption, self.labels, (more, *self.notes), self.inner)
+
+
+def check_file(path: Path) -> None:
+    """Errors: UsageError for a file that no table can be written to, to be had before anything is spent."""
+    if path.suffix not in _FILES:
+        raise UsageError(
+            f"a table's file ends in one of {', '.join(_FILES)}; got {path.name!r}; name such a one", code="choice"
+        )
+    if path.suffix == ".docx":
+        _word()
+
+
+def _word() -> tuple[Any, Any]:
+    """python-docx. Errors: UsageError where it is not installed."""
+    try:
+        return importlib.import_module("docx"), importlib.import_module("docx.enum.text")
+    except ImportError:
+        raise UsageError("a file of Word needs python-docx; it is not installed; pip install python-docx") from None
 
 
 def of_columns(columns: Mapping[str, Any], most: int, **more: Any) -> Table:

@@ -43,7 +43,7 @@ from dpmpc.run.once import OPENED, once, unfinished
 from dpmpc.run.resume import begun_as
 from dpmpc.run.seat import Seat
 from dpmpc.settings import declared, keywords, said
-from dpmpc.show import papers
+from dpmpc.show import notebook, papers
 from dpmpc.show.answers_page import as_html
 from dpmpc.show.files import write_outcome
 from dpmpc.show.forms import as_csv, as_json, as_markdown, as_text, frame
@@ -171,7 +171,11 @@ class Dry(Shown):
 
     def sheet(self) -> Sheet:
         """A line a question."""
-        return Sheet(f"Before anything is spent: {self.plan.source.KIND}", notes=tuple(lines(self.expected)))
+        head = ("question", "part of the promise", "off by")
+        said = (line.split("; off by: ") for line in lines(self.expected))
+        parts = zip(self.expected, said, strict=True)
+        rows = tuple((each.question, f"{100 * each.share:.0f} %", off) for each, (_, off) in parts)
+        return Sheet("What a release would tell; nothing is spent", tables=(Printed(head, rows, labels=3),))
 
     def text(self) -> str:
         """A line a question."""
@@ -240,7 +244,8 @@ def stats(
         plan = plan if folder is None else begun_as(plan, folder)
         here = Here(out=folder, wait=wait, budget=budget, account=account)
         seat = Seat(here, Books.of(here))
-        last = once(plan, partial(tables.means, own, number, sizes), seat, plan.source.DOES).last
+        with notebook.releases("stats", plan.releases) as emit:
+            last = once(plan, partial(tables.means, own, number, sizes), seat, plan.source.DOES, emit=emit).last
     guarantee = str(promise_of(plan))
     found = Statistics(plan, decode(plan, last.total) * sum(sizes), level, guarantee)
     if folder is not None:
