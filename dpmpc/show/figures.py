@@ -8,9 +8,8 @@ from typing import Any
 
 from dpmpc.outcome import Calibration, hidden
 from dpmpc.outcome import Line as NumberLine
-from dpmpc.show.html import facts, figure, table
+from dpmpc.show.html import facts, figure, part, table
 from dpmpc.show.numbers import number_of_json, shown
-from dpmpc.show.style import PART
 from dpmpc.show.svg import calibration
 from dpmpc.show.tables import Table
 
@@ -139,7 +138,7 @@ def brief(figures: dict[str, Any]) -> str:
 
 def notebook_part(report: dict[str, Any], lines: Sequence[tuple[str, str]]) -> str:
     """HTML for a notebook: the summary's lines, and the figures with their picture."""
-    return f'<div class="dpmpc"><style>{PART}</style>{facts("", lines)}{figures_part(report)}</div>'
+    return part(f'{facts("", lines)}{figures_part(report)}')
 
 
 def figures_part(report: dict[str, Any]) -> str:

@@ -135,7 +135,6 @@ def as_html(sheet: Sheet) -> str:
     """All of a sheet for a notebook."""
     from dpmpc.show import html
     from dpmpc.show.svg import picture
-    from dpmpc.show.tables import part
 
     parts = [html.lines([sheet.title], "name")]
     if sheet.facts:
@@ -143,7 +142,7 @@ def as_html(sheet: Sheet) -> str:
     parts += [table.short().html() for table in sheet.tables]
     parts += sheet.parts
     parts += [html.scrolling(picture(shape)) for shape in sheet.shapes() if shape.lines]
-    return part("".join([*parts, html.lines(sheet.notes, "dim")]))
+    return html.part("".join([*parts, html.lines(sheet.notes, "dim")]))
 
 
 class Report(dict[str, Any], Shown):

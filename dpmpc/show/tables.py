@@ -17,7 +17,6 @@ from dpmpc.errors import UsageError
 from dpmpc.folders import replaced, write_file
 from dpmpc.lazy import dataclass
 from dpmpc.show import html, markdown
-from dpmpc.show.style import PART
 from dpmpc.show.terminal import Column, Row, Terminal, harmless
 
 SCREEN = 24  # lines
@@ -142,7 +141,7 @@ class Table:
         return screen(self.text(), "print() it for all")
 
     def _repr_html_(self) -> str:
-        return part(self.short().html())
+        return html.part(self.short().html())
 
     def short(self, rows: int = _ROWS) -> "Table":
         """The first rows, and a note how many there are."""
@@ -188,11 +187,6 @@ def screen(text: str, way: str) -> str:
     if len(lines) <= SCREEN:
         return "\n".join(lines)
     return "\n".join([*lines[: SCREEN - 1], f"... {len(lines) - SCREEN + 1} more lines; {way}"])
-
-
-def part(body: str) -> str:
-    """HTML for a notebook, in the style of pages."""
-    return f'<div class="dpmpc"><style>{PART}</style>{body}</div>'
 
 
 def terminal_width() -> int:
