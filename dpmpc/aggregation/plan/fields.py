@@ -10,14 +10,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
-from dpmpc import __version__
 from dpmpc.aggregation.plan.asked import Asked
 from dpmpc.aggregation.plan.derivation import derivation
 
 _MARKED = re.compile(r" \[marks ([\w-]*)(?:\]|$)")  # a long reason is cut
-SOURCES = f"the sources that derive, here those of dpmpc {__version__}"
 _FOLLOW = ("run_id", "stage_of", "dimension", "part")  # from others: named where nothing else differs
 _MOST = 4  # that are named
 _WIDE = 3  # characters of a mark
@@ -45,7 +44,7 @@ def differing(text: str, plan: Asked) -> str:
 
 def _fields(plan: Asked) -> Iterator[tuple[str, str]]:
     """The name and the mark of every field, and of the sources that derive: dpmpc's own, where plans are alike."""
-    yield SOURCES, _mark(derivation(plan))
+    yield f"the sources that derive, here those of dpmpc {version('dpmpc')}", _mark(derivation(plan))
     whole: dict[str, Any] = json.loads(plan.to_text())
     ((kind, source),) = whole.pop("source").items()
     parts = {**{name: each for name, each in whole.items() if isinstance(each, dict)}, kind: source}

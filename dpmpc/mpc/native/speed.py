@@ -5,10 +5,10 @@ import functools
 import struct
 import time
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 
 import numpy as np
 
-from dpmpc import __version__
 from dpmpc.circuits.program import Layer
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.native import choice
@@ -59,12 +59,12 @@ class Kernels:
         if not _PACES.size < len(payload) <= MOST_SAID:
             return None
         paces = _PACES.unpack(payload[: _PACES.size])
-        version, between, names = bytes(payload[_PACES.size :]).decode(errors="replace").partition(_BETWEEN)
+        said, between, names = bytes(payload[_PACES.size :]).decode(errors="replace").partition(_BETWEEN)
         if not between:
             return None
         if not all(0 < pace < float("inf") for pace in paces):
             return None
-        return Kernels(_plain(names), dict(zip(_KINDS, paces, strict=True)), _plain(version)[:_MOST_VERSION])
+        return Kernels(_plain(names), dict(zip(_KINDS, paces, strict=True)), _plain(said)[:_MOST_VERSION])
 
 
 def _plain(text: str) -> str:
@@ -80,7 +80,7 @@ def versions_line(found: Mapping[str, str]) -> str:
     """One line on the versions of all processes."""
     if len(set(found.values())) == 1:
         return f"versions: all {len(found)} processes run dpmpc {next(iter(found.values()))}"
-    each = ", ".join(f"{name} runs dpmpc {version}" for name, version in found.items())
+    each = ", ".join(f"{name} runs dpmpc {said}" for name, said in found.items())
     return f"versions: {each}; the sources that derive are alike"
 
 
@@ -127,7 +127,7 @@ def kernels_in_use() -> Kernels:
         (x[0].size, lambda: GF64.sums(x, x, _VARIABLES, weights)),
     ]
     paces = (1e9 * _best(job) / words for words, job in work)
-    return Kernels(choice.describe(), dict(zip(_KINDS, paces, strict=True)), __version__)
+    return Kernels(choice.describe(), dict(zip(_KINDS, paces, strict=True)), version("dpmpc"))
 
 
 def _best(job: Callable[[], object]) -> float:
