@@ -103,6 +103,9 @@ _SPELLED = {
         "WORD=N",
         "What your dates call a month, and its number, where the word is not known or means two: listopada=11",
     ),
+    "names": _some(
+        "--names", "KEY", "A key of your JSON records that is a column; others then are none.  [default: keys of many]"
+    ),
     "misfits": _one(
         "--misfits",
         ["ask", "zero"],

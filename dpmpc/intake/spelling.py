@@ -39,7 +39,7 @@ Misfits = Literal["", "ask", "zero"]
 # What a person types as a space or an apostrophe is one of several characters.
 GAPS = {"": "", ",": ",", ".": ".", " ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 _EPOCH = datetime.date(1970, 1, 1)
-COLUMNS = ("other_decimal", "words", "yyyymmdd", "pairs")  # of `Spelling`: names of columns
+COLUMNS = ("names", "other_decimal", "words", "yyyymmdd", "pairs")  # of `Spelling`: names of columns
 
 
 _POWERS = r"(?<=m)[23](?!\d)|(?<=/)1[.,]73 ?(?=m)|(?<=[x×*])10[*^eE]?\d{1,2}(?=/)|(?<=[^\W\d_])-[123]$"  # in a unit
@@ -93,7 +93,7 @@ class Spelling:
     (001, 0123). `yyyymmdd`: columns of dates that are written as one number (20240131, with a time 202401311259).
     `pairs`: columns with two numbers in a field, such as blood pressure (120/80, 120x80): two columns, `bp (1)` and
     `bp (2)`. `months`: names of months that are not known, or mean two in two languages, with their numbers
-    (listopada=11).
+    (listopada=11). `names`: the keys of JSON objects that are columns; where none are stated, those that many have.
     """
 
     decimal: Decimal = "."
@@ -115,6 +115,7 @@ class Spelling:
     yyyymmdd: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
     months: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         kinds = {

@@ -137,6 +137,11 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "two" if isinstance(self.target, Labels) else "number" if isinstance(self.target, Range) else "several"
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of records that it reads, the target last."""
+        return (*(column.name for column in self.columns), self.target.name)
+
+    @property
     def origin(self) -> Origin:
         """Where its constants come from."""
         return origin_of(self.bounds, self.rests_on)
