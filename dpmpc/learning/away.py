@@ -282,7 +282,7 @@ class Away(Records):
         return len(self._schema.feature_names)
 
     @property
-    def X(self) -> NoReturn:
+    def held(self) -> NoReturn:
         _held_elsewhere()
 
     @property

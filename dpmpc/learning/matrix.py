@@ -26,8 +26,8 @@ class Matrix(Protocol):
         """(n,) the scores x . theta, or (n, K) for theta with d K numbers."""
 
     def sums(self, coefficients: Floats, cuts: Ints) -> Floats:
-        """(m, d) row k: the sum of coefficients[i] x_i over rows cuts[k] : cuts[k + 1]; (m, d K) for coefficients
-        (n, K)."""
+        """(m, d) row k: the sum of coefficients[i] x_i over rows cuts[k] : cuts[k + 1], from 0 to n; (m, d K) for
+        coefficients (n, K)."""
 
     def rows(self) -> Floats:
         """(n, d), written out."""

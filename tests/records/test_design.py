@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmpc.learning.matrix import Kept, Written
 from dpmpc.records import Schema, kernel
 from dpmpc.records.blocks import allocate, arranged
 from dpmpc.records.columns import Categorical, Column, Date, Numeric, Surveyed
-from dpmpc.records.design import Compact, Design
+from dpmpc.records.design import RUN, Compact, Design
 from dpmpc.records.schema import Labels
 from tests.records.test_rows import MIXED, ODD, PLAIN
 
@@ -252,3 +253,44 @@ def test_records_are_as_wide_as_their_columns_and_arranged_as_they_are() -> None
     moved = arranged(records, order, None)
     assert (moved.X == np.where(order[:, None] < 0, 0.0, records.X[np.maximum(order, 0)])).all()
     assert moved.y.tolist() == [1, 0, 1, 1]
+
+
+def test_parts_of_a_vector_are_no_longer_than_few_says() -> None:
+    """rho, of which `Design.few` is made, by trying records: what is added up is longer than the vector."""
+    for schema in SCHEMAS[:4]:
+        design = schema.design
+        matrix, _ = compact(schema, 4000, 11)
+        sized = np.full(matrix.shape[0], float(design.intercept))
+        for k, cell in enumerate(design.cells):
+            row = matrix.places[:, k].astype(int)
+            share = (matrix.places[:, k] - row)[:, None]
+            dense = np.abs(np.vstack([cell.dense, np.zeros((2, cell.dense.shape[1]))]))
+            held = np.minimum(row, len(cell.dense))
+            parts = dense[held] * (1 - share) + dense[held + 1] * share
+            sized += np.square(parts).sum(axis=1) + ((row >= len(cell.dense)) & (row < cell.nothing))
+        rho = np.sqrt(sized) * matrix.factors
+        longest = [np.square(cell.dense).sum(axis=1).max() for cell in design.cells if len(cell.dense)]
+        most = np.sqrt(1 + sum(longest) / design.norm**2)
+        assert 1.0 < rho.max() <= most
+        rows = max(len(cell.dense) for cell in design.cells)
+        n = design.few
+        assert n == 1 << 62 or most * (RUN + n / RUN + rows + 8) <= n < most * (RUN + (n - 2) / RUN + rows + 8) + 2
+    wide = Schema(tuple(Numeric(f"x{k}", -1.0, 1.0) for k in range(300)), TARGET, True).design
+    assert wide.few == 1 << 62  # so many numbers may point against each other: rows are written out
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_sums_of_few_rows_are_those_of_written_ones(classes: int) -> None:
+    """To the last bit where all groups are small; the others are summed by places."""
+    schema, n, rng = SCHEMAS[0], 3000, np.random.default_rng(4)
+    matrix, _ = compact(schema, n, 6)
+    few = schema.design.few
+    assert 20 < few < 1000
+    pulls = rng.normal(size=n if classes == 1 else (n, classes))
+    X = matrix.rows()
+    for sizes in ([3, 0, few - 2], [few - 1, 5, n - few - 5], [few, few], [few]):
+        cuts, end = np.concatenate([[0], np.cumsum(sizes)]), sum(sizes)
+        part = Compact(matrix.design, matrix.places[:end], matrix.factors[:end])
+        found, written = Kept(part).sums(pulls[:end], cuts), Written(X[:end]).sums(pulls[:end], cuts)
+        assert np.abs(found - written).max() < 1e-11
+        assert (found.tobytes() == written.tobytes()) == (max(sizes) < few)  # else another order of additions shows
