@@ -1,5 +1,6 @@
 """The options that name records and say how they are spelled, shared by the commands that read them."""
 
+import csv
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,18 @@ _SPELLED = {
         int,
         "The line of your text files that names the columns; those above are not read.  [default: the first]",
         "LINE",
+    ),
+    "names": _one(
+        "--names",
+        str,
+        "The names of your text files' columns, with commas between, where their first line is a record.",
+        "A,B,C",
+    ),
+    "no_header": click.Option(
+        ["--no-header"],
+        is_flag=True,
+        default=None,
+        help="The first line of your text files is a record: the columns are numbered.",
     ),
     "below": _one(
         "--below",
@@ -142,6 +155,8 @@ def spelling_of(given: dict[str, Any]) -> Any:
     from dpmpc.intake.spelling import Spelling
 
     stated = {field: given.pop(str(option.name)) for field, option in _SPELLED.items()}
+    if stated["names"] is not None:
+        stated["names"] = tuple(next(csv.reader([stated["names"]], skipinitialspace=True), ()))
     stated["thousands"] = _NAMES.get(stated["thousands"], stated["thousands"])
     return Spelling(**{field: value for field, value in stated.items() if value is not None})
 

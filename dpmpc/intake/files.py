@@ -115,13 +115,15 @@ def open_file(
             name,
             connection,
             folder,
-            names=names,
+            names=names or spelling.names or None,
             separator=separator or _CSV.get(suffix),
             comment=comment,
             loose=seen.loose,
             header=spelling.header,
             footer=spelling.footer,
             below=spelling.below,
+            headless=spelling.no_header,
+            ended=seen.ended,
         )
     table = replace(table, loose=seen.loose, spelling=spelling)
     return table if unchanged is None else replace(table, unchanged=unchanged)

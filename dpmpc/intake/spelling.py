@@ -83,7 +83,8 @@ class Spelling:
     column of numbers too. `units`: words before or after a number that do not belong to it. `negative`: how numbers
     below zero are marked besides a sign before them: "trailing" is 12-, "parentheses" is (12). `encoding`: of text
     files ("" is UTF-8, or UTF-16 with its mark). `header`: the line of a text file that names its columns (0: the first
-    that is not empty); what stands above is not read. `below`: how many lines below it are no records, such as one of
+    that is not empty); what stands above is not read. `names`: those of the columns, where the first line is a record;
+    `no_header`: the same, with columns that are numbered. `below`: how many lines below it are no records, such as one of
     units; `footer`: how many of the last lines that are not blank. `misfits`: what becomes of records whose target is
     missing or fits no class: "ask" refuses them before anything is spent, "zero" lets each count as the zero vector,
     which none of its values moves; "" is "zero" for an owner among others, "ask" where one process has all records.
@@ -115,6 +116,8 @@ class Spelling:
     yyyymmdd: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
     months: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    no_header: bool = False
 
     def __post_init__(self) -> None:
         kinds = {
@@ -147,6 +150,11 @@ class Spelling:
         for name in ("header", "below", "footer"):
             if (lines := getattr(self, name)) < 0:
                 raise UsageError(f"<<{sayable(name)}>> counts lines, none or more; got {sayable(lines)}; correct it")
+        if self.header and (self.names or self.no_header):
+            raise UsageError(
+                f"a line names the columns, or <<names>> or <<no_header>> say that none does; got <<header>> "
+                f"{sayable(self.header)} too; leave one out"
+            )
         for name in ("missing", "kept"):
             words = (composed(word if "=" in word else bare(word)) for word in getattr(self, name))
             words = (word if "=" in word else small(word) for word in words)
@@ -165,6 +173,7 @@ class Spelling:
             raise UsageError(
                 f"<<months>> has words with numbers of months, such as listopada=11; got {sayable(odd)!r}; mend it"
             )
+        object.__setattr__(self, "names", tuple(composed(bare(each)) for each in self.names))
         for name in COLUMNS:
             object.__setattr__(self, name, tuple(dict.fromkeys(map(composed, getattr(self, name)))))
         if self.encoding:
