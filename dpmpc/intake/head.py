@@ -6,7 +6,6 @@ records below it, or where somebody said so.
 """
 
 import csv
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice

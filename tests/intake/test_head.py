@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.tables import write
 
 from dpmpc.errors import RecordError, owner_text
 from dpmpc.intake.head import HeaderError
 from dpmpc.intake.spelling import Spelling
 from dpmpc.records import CsvFile
 from dpmpc.records.loading import opened
+from tests.tables import write
 
 N = 60
 RECORDS = [f"{20 + k % 50}.3{k % 7},{k % 9},{'fm'[k % 2]},{k % 2}" for k in range(N)]
