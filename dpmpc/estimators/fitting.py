@@ -45,6 +45,7 @@ from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.derive import check_spelled, check_useful, spelled_otherwise
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import zeroed
+from dpmpc.records.margins import decided
 from dpmpc.records.origins import Element
 from dpmpc.records.ownership import Partition, shares
 from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, Labels, Range, Schema, Surveyed, Target
@@ -80,9 +81,9 @@ _OWN = ("bounds", "schema", "ledgers", "budget", "account", "task", "person", "s
 class Given:
     """What a fit is given: columns by name, their targets y (n,), numbers, the owner of each record (n,).
 
-    `target`: how targets become numbers; None: a quantity whose range is not public. `robust`: whether its constants
-    are public, or such that no single record decides them. `read_off`: makes the schema of bounds, or of the records
-    where there are none.
+    `target`: how targets become numbers; None: a quantity whose range is not public. `rarest`: how many records
+    have the rarest of its classes; None where its constants are public. `read_off`: makes the schema of bounds, or of
+    the records where there are none.
     """
 
     task: str
@@ -90,7 +91,7 @@ class Given:
     y: Floats
     groups: Ints
     target: Target | None
-    robust: bool
+    rarest: int | None
     read_off: Callable[[], Schema]
     scaled: Callable[[Schema], Floats]
     read: tuple[Element, ...] = ()  # off y
@@ -193,7 +194,10 @@ def _preprocessing(
 
             found = release(request, asking, seat.inside(SURVEY), check, expect, until)
     schema = modelled(given.read_off().on(request.basis), given.task) if found is None else found[1]
-    if found is not None and not given.robust:
+    # all records of a person that are kept, where the promise is of persons
+    owners = estimator.person_owners or len(given.sizes)
+    touched = 1 if given.persons is None else given.persons.rows * owners
+    if found is not None and given.rarest is not None and not decided(given.rarest, touched, touched):
         schema = msgspec.structs.replace(schema, bounds="data")
     if set(given.read) - set(schema.origin.read):
         schema = msgspec.structs.replace(schema, rests_on=(*schema.rests_on, *given.read))

@@ -90,7 +90,7 @@ def predict(run: Path | str, source: Source, *, memory: int | None = None, spell
     model = read_model(Path(run))
     schema = model.schema
     target, task = schema.target, TASKS[schema.task]
-    with opened(source, memory=memory, spelling=spelling.among_others) as (table, _):
+    with opened(source, memory=memory, spelling=spelling.among_others, names=schema.names) as (table, _):
         read = {composed(name) for name in (*(column.name for column in schema.columns), target.name)}
         unused = tuple(name for name in table.names if composed(name) not in read)
         there = target.name in table

@@ -210,7 +210,8 @@ def stats(
         unfinished(folder, ANSWERS)
     public = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
     tables = asked_of(queries, public, bounds, models)
-    with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
+    of, named = kept_of(settings, owners), (*tables.reads, owners)
+    with opened(records, memory=memory, spelling=spelling, person=of, names=named) as (table, _):
         own, number, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
         tell_of(own, tables, tell)
         plan = plan_of_tables(
@@ -240,7 +241,8 @@ def dry(
 ) -> Dry:  # fmt: skip
     """What `stats` would tell, from public numbers alone; nothing is spent. Of records only their owners are read."""
     tables = asked_of(queries, schema, bounds, models)
-    with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
+    of, named = kept_of(settings, owners), (*tables.reads, owners)
+    with opened(records, memory=memory, spelling=spelling, person=of, names=named) as (table, _):
         own, _, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
         check_read(own, tables)
         plan = plan_of_tables(tables, sizes, own.source, None, settings, capacity=capacity is not None, by_person=True)

@@ -23,6 +23,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.processes.room import free_memory
 from dpmpc.records.loading import Source, opened
+from dpmpc.records.persons import touched_at_most
 from dpmpc.records.schema import Schema
 from dpmpc.run.once import unfinished
 from dpmpc.run.seat import Seat
@@ -49,7 +50,7 @@ from dpmpc.synthesis.values import written
 from dpmpc.tables.answer_files import RELEASES
 from dpmpc.tables.questions import check_spelled
 from dpmpc.tables.stats import OfTables, Statistics, kept_of
-from dpmpc.tables.synth_columns import public_columns, surveyed_columns, touched_at_most
+from dpmpc.tables.synth_columns import names_read, public_columns, surveyed_columns
 from dpmpc.tables.synth_releases import Releases
 
 LAST = "synthetic.json"  # of the files of a run that is over
@@ -172,9 +173,10 @@ def synth(
     if hopeless not in ("refuse", "allow"):
         raise UsageError(f"<<hopeless>> is refuse or allow; got {hopeless!r}; choose one")
     lines = lines_of(constraints)
-    with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
-        drop = (*drop, *named_columns(settings))
-        touched = touched_at_most(table, kept_of(settings, owners))
+    drop = (*drop, *named_columns(settings))
+    named, of = names_read(schema, bounds, owners, drop), kept_of(settings, owners)
+    with opened(records, memory=memory, spelling=spelling, person=of, names=named) as (table, _):
+        touched = touched_at_most(table, of)
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, touched)
         public.check(target, lines, digits or {})
         check_room(rows, len(public.names))

@@ -33,7 +33,9 @@ class Promise:
     """(epsilon, delta) of everything that a run opens; inf and 1 promise nothing.
 
     `accounted`: the epsilon that this noise comes to; `epsilon` is the one asked for where that is kept. `parts`: what
-    delta is the sum of. `assumptions`: what the promise holds under, beyond the honesty of parties.
+    delta is the sum of. `assumptions`: what the promise holds under, beyond the honesty of parties. `joined`: what the
+    run and the earlier release that found its schema come to together, by adding up both: where one is (e, d) and the
+    other (e', d'), both are (e + e', d + d').
     """
 
     epsilon: float
@@ -42,6 +44,7 @@ class Promise:
     neighbours: str
     parts: dict[str, float] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
+    joined: tuple[float, float] | None = None
 
     def __str__(self) -> str:
         if math.isinf(self.epsilon):
@@ -49,6 +52,9 @@ class Promise:
                 "no promise: no noise was added" if self.delta == 1 else "no promise: there is too little noise for any"
             )
         text = f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.3g}; neighbours: {self.neighbours}"
+        if self.joined is not None:
+            epsilon, delta = self.joined
+            text += f"; with the release that found the schema: epsilon = {epsilon:.6g}, delta = {delta:.3g}"
         return f"if {' and '.join(self.assumptions)}: {text}" if self.assumptions else text
 
     @property
@@ -120,7 +126,9 @@ def promise_of(plan: Plan, releases: int | None = None) -> Promise:
         failures = failure_factor(true) * total.failure
         parts = {"mechanism": delta - failures, "sampler_and_mpc": failures}
     kept = releases is None and plan.scale is None and plan.calibration != "paper" and true <= plan.epsilon * _ROUNDED
-    return Promise(plan.epsilon if kept else true, delta, true, neighbours, parts, tuple(assumptions))
+    epsilon, found = plan.epsilon if kept else true, None if plan.mapped_by is None else plan.mapped_by.found
+    joined = None if found is None else (epsilon + found.epsilon, delta + found.delta)
+    return Promise(epsilon, delta, true, neighbours, parts, tuple(assumptions), joined)
 
 
 def privacy_section(plan: Plan) -> dict[str, Any]:
