@@ -306,7 +306,7 @@ class _Desk:
             raise PeerError(
                 f"all parties must run with the same parameters; party {party} has n = {parties}, parameters "
                 f"{digest.hex()[:8]}, party {hello.party} has n = {hello.parties}, parameters "
-                f"{hello.digest.hex()[:8]}{self._says}; copy plan.json again"
+                f"{hello.digest.hex()[:8]}{self._says}; copy plan.json again, and have one dpmpc"
             )
         if peer.other_run:
             raise PeerError(f"party {party} belongs to another run; give every process the same run id")
