@@ -113,8 +113,8 @@ _SPELLED = {
     "names": _some(
         "--names",
         "A,B,C",
-        "The columns of your text files that no line names, or the keys of your JSON records that are columns (else the "
-        "keys of many are)",
+        "The columns of your text files that no line names, or the keys of your JSON records that are columns "
+        "(else the keys of many are)",
     ),
     "misfits": _one(
         "--misfits",
