@@ -22,7 +22,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.privacy.gaussian import gaussian_scale
-from dpmpc.statistics.chi_square import chi_square_tail
+from dpmpc.statistics.chi_square import mixed_tail
 from dpmpc.statistics.families import Family, Hazard, Logit, Ordinal, Poisson, expit
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.layout import FINEST
@@ -216,7 +216,7 @@ def measured(setting: Setting, n: int, epsilon: float, repeat: int, seed: int = 
             for j in [*tests, *([0] if len(tests) > 1 else [])]:  # 0: all of them together
                 Q, m = tables[1].at_zero(tests if j == 0 else [j])
                 q = len(tests) if j == 0 else 1
-                low = np.array([chi_square_tail(float(a), q + int(b)) <= 0.05 for a, b in zip(Q, m, strict=True)])
+                low = np.array([mixed_tail(float(a), q, int(b)) <= 0.05 for a, b in zip(Q, m, strict=True)])
                 sums["rejected"][j] += low.sum()
                 sums["clear"][j] += np.sum(m == 0)
                 sums["rejected_m0"][j] += np.sum(low & (m == 0))
@@ -234,7 +234,7 @@ def measured(setting: Setting, n: int, epsilon: float, repeat: int, seed: int = 
             sums[name][which] += (ends[0] | ends[1]).reshape(T, -1).sum(axis=0)
         for j in which.tolist():
             Q, m = tables[1].at_zero([j])
-            tail = np.array([chi_square_tail(float(a), 1 + int(b)) for a, b in zip(Q, m, strict=True)])
+            tail = np.array([mixed_tail(float(a), 1, int(b)) for a, b in zip(Q, m, strict=True)])
             sums["power"][j] += np.sum(tail <= 0.05)
             sums["hidden"][j] += np.sum(m > 0)
         some = max(0, min(T, _DRAWN - first))

@@ -10,10 +10,16 @@ V(theta) = sum v_j s_j s_j'. At the true theta g' V^-1 g is chi-square with as m
            G = mean of x_o x_o'       of the design, public: with it m does not depend on the coding
            B = sigma^2 sum D_o' V^-1 D_o   what noise alone makes of A
            m = max(#eigenvalues of A by G below LITTLE, #eigenvalues of A by B below ALONE)
-    b is in the set iff Q(b) is at most the chi-square quantile of 1 + m degrees
+    b is in the set iff Q(b) is at most the quantile of chi-square with 1 degree and, for each of the m, another one
+    with chance 1/2
 
-With the others known m is 0 and the statistic has one degree; each direction that is hidden adds at most one, as no
-more than that can be lost by minimising over it. The set shown is the hull of all b that are not rejected; one that
+With the others known m is 0 and the statistic has one degree. Minimising over a hidden direction takes a whole degree
+away only where it reaches 0. Of a level that noise hides the score is, at the ends of the level's range, K1 and -K0,
+the sums of its noisy counts with the outcome and without. Between them it is 0 somewhere if both have one sign; if not,
+what is left is at most the lesser square. With s deviations of noise for its root that has the chance P(K1 > s)
+P(K0 < -s) + P(K1 < -s) P(K0 > s), which for counts that are not negative is at most P(z < -s): that of half a
+chi-square of one degree (the other half is 0). Of directions that are no level this is measured, and not proved
+(`dpmpc.benchmarks.stats_effects`). The set shown is the hull of all b that are not rejected; one that
 reaches the end of the grid is open there. Nothing is left out by looking at what came.
 
 Minimising is by Levenberg and Marquardt's steps on Q itself, of many problems at once. Each is started from a fit with
@@ -27,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.lazy import cached_property, dataclass
-from dpmpc.statistics.chi_square import chi_square_quantile, chi_square_tail
+from dpmpc.statistics.chi_square import mixed_quantile, mixed_tail
 from dpmpc.statistics.families import Family
 from dpmpc.statistics.intervals import Floats
 
@@ -317,7 +323,7 @@ class Table:
     def _kept(self, Q: Floats, theta: Floats, which: Ints, error: float, of: Ints) -> tuple[Mask, Ints]:
         """(not rejected, m) at these minima; what is no number is kept."""
         m = self.hidden(theta, self._holding(which), of)
-        limits = np.array([chi_square_quantile(error, 1 + int(each)) for each in m])
+        limits = np.array([mixed_quantile(error, 1, int(each)) for each in m])
         return ~(Q > limits), m
 
     def keeps(self, which: Sequence[int], at: Sequence[float], error: float, of: Ints | None = None) -> Mask:
@@ -416,7 +422,7 @@ class Table:
     def p_of(self, tested: Sequence[int]) -> tuple[float, int]:
         """(p, m) of these coefficients all being 0."""
         Q, m = self.at_zero(tested)
-        return chi_square_tail(float(Q[0]), len(tested) + int(m[0])), int(m[0])
+        return mixed_tail(float(Q[0]), len(tested), int(m[0])), int(m[0])
 
     def at_zero(self, tested: Sequence[int]) -> tuple[Floats, Ints]:
         """(Q (T,), m (T,)) of every table with all of these coefficients at 0."""
