@@ -53,6 +53,7 @@ from dpmpc.run.engine import Ended, Made, run
 from dpmpc.run.reserve import Reserve, budget_alone, budget_below
 from dpmpc.run.seat import Seat
 from dpmpc.settings import declared, said
+from dpmpc.show import notebook
 
 
 @dataclass(frozen=True)
@@ -253,7 +254,8 @@ def _learned(
     reserve.keep(plan)
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
     learner = Learner(plan.learning, plan.releases, records, sizes, noise)
-    ended = run(plan, _Fit(plan, learner), seat)
+    with notebook.releases("fit", plan.releases) as emit:
+        ended = run(plan, _Fit(plan, learner), seat, emit=emit)
     assert seat.out is not None
     entries, report = ledger_of(seat.out), report_of(plan, None, plan.releases, list(ended.lost))
     return Fitted(

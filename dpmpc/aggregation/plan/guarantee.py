@@ -20,6 +20,7 @@ from dpmpc.privacy.guarantee import failure_factor
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.origins import assumption
+from dpmpc.show.objects import Report, Sheet, Shown
 
 _ROUNDED = 1 + 1e-9  # what the arithmetic of an accounting may be off by
 _COMPARED = 60  # sums of an owner that a check of norms compares, about
@@ -29,7 +30,7 @@ _BITS = 180  # random bits of a sample of noise that is shared as numbers, about
 
 
 @dataclass(frozen=True)
-class Promise:
+class Promise(Shown):
     """(epsilon, delta) of everything that a run opens; inf and 1 promise nothing.
 
     `accounted`: the epsilon that this noise comes to; `epsilon` is the one asked for where that is kept. `parts`: what
@@ -56,6 +57,14 @@ class Promise:
             epsilon, delta = self.joined
             text += f"; with the release that found the schema: epsilon = {epsilon:.6g}, delta = {delta:.3g}"
         return f"if {' and '.join(self.assumptions)}: {text}" if self.assumptions else text
+
+    def sheet(self) -> Sheet:
+        """The promise, what it compares and rests on, and what its delta is the sum of."""
+        facts = [("epsilon", f"{self.epsilon:.6g}"), ("delta", f"{self.delta:.3g}")]
+        facts += [("accounted", f"this noise comes to epsilon {self.accounted:.6g}")]
+        facts += [("neighbours", self.neighbours), *(("holds if", text) for text in self.assumptions)]
+        facts += [(f"delta of {name.replace('_', ' ')}", f"{part:.3g}") for name, part in self.parts.items()]
+        return Sheet("Promise", tuple(facts))
 
     @property
     def sentence(self) -> str:
@@ -264,10 +273,10 @@ def _noise_of(plan: Plan) -> float:
     return plan.derived.mechanism.scale * plan.grid.step / plan.divisor
 
 
-def report_of(plan: Plan, bound: ClippingBound | None, made: int, lost: Sequence[int]) -> dict[str, Any]:
+def report_of(plan: Plan, bound: ClippingBound | None, made: int, lost: Sequence[int]) -> Report:
     """The promise of a plan and everything it rests on, how many releases were `made`, which parties were lost,
     warnings: JSON values. `bound`: of clipping, if it follows the vectors."""
-    return {
+    return Report({
         "run": plan.run_id,
         "backend": plan.backend if plan.parties else "clear",
         "owners": plan.owners,
@@ -279,4 +288,4 @@ def report_of(plan: Plan, bound: ClippingBound | None, made: int, lost: Sequence
         "parties_lost": list(lost),
         "privacy": privacy_section(plan),
         "warnings": warnings_of(plan),
-    }
+    })  # fmt: skip
