@@ -1,5 +1,6 @@
 """The options that name records and say how they are spelled, shared by the commands that read them."""
 
+import csv
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,12 @@ _SPELLED = {
         "The line of your text files that names the columns; those above are not read.  [default: the first]",
         "LINE",
     ),
+    "no_header": click.Option(
+        ["--no-header"],
+        is_flag=True,
+        default=None,
+        help="The first line of your text files is a record: the columns are numbered.",
+    ),
     "below": _one(
         "--below",
         int,
@@ -104,7 +111,10 @@ _SPELLED = {
         "What your dates call a month, and its number, where the word is not known or means two: listopada=11",
     ),
     "names": _some(
-        "--names", "KEY", "A key of your JSON records that is a column; others then are none.  [default: keys of many]"
+        "--names",
+        "A,B,C",
+        "The columns of your text files that no line names, or the keys of your JSON records that are columns "
+        "(else the keys of many are)",
     ),
     "misfits": _one(
         "--misfits",
@@ -145,6 +155,8 @@ def spelling_of(given: dict[str, Any]) -> Any:
     from dpmpc.intake.spelling import Spelling
 
     stated = {field: given.pop(str(option.name)) for field, option in _SPELLED.items()}
+    lines = csv.reader(stated["names"] or (), skipinitialspace=True)
+    stated["names"] = tuple(name for line in lines for name in line)
     stated["thousands"] = _NAMES.get(stated["thousands"], stated["thousands"])
     return Spelling(**{field: value for field, value in stated.items() if value is not None})
 

@@ -15,7 +15,7 @@ from dpmpc.intake.batched import asked_of
 from dpmpc.intake.calendars import Calendar
 from dpmpc.intake.column_profile import ColumnProfile, dropping, quoted
 from dpmpc.intake.dictionary import listed
-from dpmpc.intake.header_footer import TOTAL
+from dpmpc.intake.footer import TOTAL
 from dpmpc.intake.reading import literal
 from dpmpc.intake.scripts import small, western
 from dpmpc.intake.spelling import MISSING, Spelling, is_number, is_unit, stating

@@ -14,7 +14,7 @@ from dpmpc.cli.settings import spelling
 from dpmpc.errors import RecordError, UsageError, python_spelling, spelt
 from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.intake.column_profile import dropping
-from dpmpc.intake.header_footer import TOTALS
+from dpmpc.intake.footer import TOTALS
 from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import Spelling
 from dpmpc.records import CsvFile, Schema

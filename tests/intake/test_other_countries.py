@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from dpmpc.cli.describe import command as describe_command
 from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.estimators import PrivateLogisticRegression
-from dpmpc.intake.header_footer import FooterError, HeaderError
+from dpmpc.intake.footer import FooterError
+from dpmpc.intake.head import HeaderError
 from dpmpc.intake.profile import TableProfile, explore
 from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.rehearsal import Stage
@@ -188,7 +189,7 @@ def test_names_are_found_above_records_of_several_lines_with_empty_fields(tmp_pa
     path = write(tmp_path, "sep=;\nReport;;;\n;;;\nClient;;Amounts;\nid;text;sum;left\n" + BODY)
     with pytest.raises(HeaderError) as error, opened(CsvFile(path), spelling=Spelling(",")):
         pass
-    assert error.value.likely == 5
+    assert error.value.likely == {"header": 5}
     with opened(CsvFile(path), spelling=Spelling(header=5)) as (found, _):
         assert found.names == ("id", "text", "sum", "left") and found.n == N
 
@@ -201,11 +202,11 @@ def test_a_row_of_totals_at_the_end_is_proposed_as_no_record(tmp_path: Path) -> 
     above = write(tmp_path, "id;text;sum;left\n" + BODY + "Total;;4711,5;\nmade by hand\nthe end\n")
     with pytest.raises(FooterError) as error, opened(CsvFile(above), spelling=Spelling(",")):
         pass
-    assert error.value.likely == 3
+    assert error.value.likely == {"footer": 3}
     kinds = write(tmp_path, "id;text;sum;left\n" + BODY + "total;hip;4711,5;x\nend\n")  # a full row is a record
     with pytest.raises(FooterError) as error, opened(CsvFile(kinds), spelling=Spelling(",")):
         pass
-    assert error.value.likely == 1
+    assert error.value.likely == {"footer": 1}
 
 
 def test_a_target_of_one_value_or_none_is_told_how_to_state_its_classes(tmp_path: Path) -> None:
