@@ -128,9 +128,8 @@ def test_processes_of_the_command_line(tmp_path: Path) -> None:
 
     def train(index: int, limits: dpmpc.Limits) -> None:
         where = Placement(
-            out=tmp_path / f"party {index}", addresses=tuple(meeting.addresses), index=str(index), limits=limits, wait=HANG,
-            plan_file=tmp_path / "plan.json",
-            account=str(tmp_path / f"account {index}"),
+            out=tmp_path / f"party {index}", addresses=tuple(meeting.addresses), index=str(index), limits=limits,
+            wait=HANG, plan_file=tmp_path / "plan.json", account=str(tmp_path / f"account {index}"),
         )  # fmt: skip
         start(None, where, lambda event: None)
 
