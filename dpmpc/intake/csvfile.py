@@ -197,7 +197,8 @@ def open_csv(
     they are numbered; every value is text.
 
     Lines that start with `comment` do not count, nor do those above line `header`, `below` ones under it and the last
-    `footer` ones. The separator is found from the first lines unless given. `ended`: whether a line may end with one. `folder` may get a clean copy. Columns
+    `footer` ones. The separator is found from the first lines unless given (`ended`: a
+    line may end with one). `folder` may get a clean copy. Columns
     without a name, or with one that others have, get one that says so; a line break in a name, as spreadsheets have it,
     is a space. Errors: rows of unequal length (with the line), but for empty fields at the ends of all; quotes that
     do not pair up; no rows; a first row that does not plainly name the columns, where nothing was stated of it; last
@@ -276,8 +277,8 @@ def _relation(
     columns = ", ".join(f"'c{k}': '{'DOUBLE' if f'c{k}' in numbers else 'VARCHAR'}'" for k in range(width))
     return (
         f"read_csv({path_literal(path)}, auto_detect=false, header=false, skip={skip}, delim={literal(separator)},"
-        f" quote='\"', escape='\"', strict_mode=true, null_padding={str(padded).lower()}, max_line_size={max(_LONGEST_LINE, longest)},"
-        f" compression='none'{most}, columns={{{columns}}})"
+        f" quote='\"', escape='\"', strict_mode=true, null_padding={padded},"
+        f" max_line_size={max(_LONGEST_LINE, longest)}, compression='none'{most}, columns={{{columns}}})"
     )
 
 

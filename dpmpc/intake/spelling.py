@@ -84,10 +84,10 @@ class Spelling:
     below zero are marked besides a sign before them: "trailing" is 12-, "parentheses" is (12). `encoding`: of text
     files ("" is UTF-8, or UTF-16 with its mark). `header`: the line of a text file that names its columns (0: the first
     that is not empty); what stands above is not read. `names`: those of the columns, where the first line is a record;
-    `no_header`: the same, with columns that are numbered. `below`: how many lines below it are no records, such as one of
-    units; `footer`: how many of the last lines that are not blank. `misfits`: what becomes of records whose target is
-    missing or fits no class: "ask" refuses them before anything is spent, "zero" lets each count as the zero vector,
-    which none of its values moves; "" is "zero" for an owner among others, "ask" where one process has all records.
+    `no_header`: the same, with columns that are numbered. `below`: how many lines below it are no records, such as
+    one of units; `footer`: how many of the last lines that are not blank. `misfits`: what becomes of records whose
+    target is missing or fits no class: "ask" refuses them before anything is spent, "zero" lets each count as the zero
+    vector, which none of its values moves; "" is "zero" for an owner among others, "ask" where one process has all.
     `other_decimal`: columns whose numbers have the other decimal sign, and the other one of point and comma between
     thousands. `kept`: words that are values though they usually mean that there is none (NA for Namibia or Napoli);
     `country=NA` says so of one column. `words`: columns whose fields are words, though they look like numbers or dates

@@ -50,6 +50,12 @@ class Counts:
                 f"column '{self.name}': {self.unknown} of {self.rows} values are none of those that stood out of the "
                 "survey's noise, so the model does not tell them apart; check how they are spelled"
             )
+        if self.surveyed and 0 < self.unread >= _MOSTLY * (self.rows - self.missing):
+            return (
+                f"column '{self.name}': {self.unread} of {self.rows - self.missing} values that are there are words, "
+                "of which none stood out of the survey's noise, and count as missing; a public list of them, in a schema "
+                "or bounds, brings them"
+            )
         for count, what in (
             (self.unknown, "unknown"),
             (self.clipped, "clipped"),
