@@ -359,7 +359,7 @@ def _tried(
         return {}, merged
     if not units or base.worded or _levels(base, counts):
         return {}, ""
-    if percents(counts):
+    if any(percents(counts)):
         return {}, ""
     parts = tuple(unit for both in units for unit in both.split(BOTH) if is_unit(unit))
     now = table.spelling.of(base.name)

@@ -52,9 +52,9 @@ class Counts:
             )
         if self.surveyed and 0 < self.unread >= _MOSTLY * (self.rows - self.missing):
             return (
-                f"column '{self.name}': {self.unread} of {self.rows - self.missing} values that are there are words, "
-                "of which none stood out of the survey's noise, and count as missing; a public list of them, in a schema "
-                "or bounds, brings them"
+                f"column '{self.name}': {self.unread} of {self.rows - self.missing} values are no numbers, and no word "
+                "stood out of the survey's noise, so they count as missing; check how they are spelled; words that "
+                "are listed in a schema, or in bounds, are public and are read"
             )
         for count, what in (
             (self.unknown, "unknown"),
