@@ -36,6 +36,7 @@ GROUPS = {
     },
     "Before a run": {
         "example": "made-up tables to try the other commands on",
+        "meet": "what differs between sites, column by column, under a small promise",
         "describe": "look at your own records before a run, and draft a schema",
         "check": "hold your records against a schema or plan: what is missing, unknown, clipped",
         "advise": "what to run for a budget, from public numbers alone",
@@ -58,7 +59,7 @@ GROUPS = {
         "bench": "measure what an iteration costs",
     },
 }
-_START = ("train", "stats", "synth")  # parties, as a rule
+_START = ("train", "stats", "synth", "meet")  # parties, as a rule
 _ALONE = {"-h", "--help", "-I", "--index", "--engine", "--plan-only", "--dry", "--of"}  # without any
 _LONGEST, _END = 3000, 300  # characters of a last line, and of its end where it has more
 COMMANDS = {name: help for commands in GROUPS.values() for name, help in commands.items()}

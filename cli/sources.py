@@ -70,12 +70,6 @@ _SPELLED = {
         "The line of your text files that names the columns; those above are not read.  [default: the first]",
         "LINE",
     ),
-    "names": _one(
-        "--names",
-        str,
-        "The names of your text files' columns, with commas between, where their first line is a record.",
-        "A,B,C",
-    ),
     "no_header": click.Option(
         ["--no-header"],
         is_flag=True,
@@ -116,6 +110,12 @@ _SPELLED = {
         "WORD=N",
         "What your dates call a month, and its number, where the word is not known or means two: listopada=11",
     ),
+    "names": _some(
+        "--names",
+        "A,B,C",
+        "The columns of your text files that no line names, or the keys of your JSON records that are columns "
+        "(else the keys of many are)",
+    ),
     "misfits": _one(
         "--misfits",
         ["ask", "zero"],
@@ -155,8 +155,8 @@ def spelling_of(given: dict[str, Any]) -> Any:
     from dpmpc.intake.spelling import Spelling
 
     stated = {field: given.pop(str(option.name)) for field, option in _SPELLED.items()}
-    if stated["names"] is not None:
-        stated["names"] = tuple(next(csv.reader([stated["names"]], skipinitialspace=True), ()))
+    lines = csv.reader(stated["names"] or (), skipinitialspace=True)
+    stated["names"] = tuple(name for line in lines for name in line)
     stated["thousands"] = _NAMES.get(stated["thousands"], stated["thousands"])
     return Spelling(**{field: value for field, value in stated.items() if value is not None})
 

@@ -28,6 +28,7 @@ _UNSAID = {
     "person_rows": "kept by dpmpc where it reads records; needed where a program makes vectors of persons' records",
     "sampler": "one whose law is proved, or `assumptions`",
     "assumptions": "not allowed",
+    "by_owner": "not allowed; a kit never says it, only the site itself",
     "records": "counted by dpmpc where it reads them; needed where a program makes vectors of records",
 }
 ROOT = Path(__file__).resolve().parents[1]

@@ -120,7 +120,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         elif request is not None:
             assert owner is not None
             request = request.among_others
-            with TemporaryDirectory() as temporary, open_records(request, Path(temporary)) as records:
+            with TemporaryDirectory() as temporary, open_records(request, Path(temporary), plan=plan) as records:
                 found = looked_at(plan, request, records.table, (plan.all_sizes[owner],) if plan.counted else ())
                 check_parts(request, plan, owner, records.table)
             for line in found:
@@ -149,6 +149,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
 _PLACES = {  # where a site changes what is neither in the file nor an option of `join`
     "budget": "budget in limits.toml",
     "limits": "limits.toml",
+    "by_owner": "by_owner = true in limits.toml",
     "drop": "what the schema of consortium.toml does not list",
     "index": "which kit is started here",
     "plan_file": "plan.json of the kit",

@@ -319,6 +319,8 @@ def _digests(facts: Facts) -> str:
     else:
         versions = html.facts("Versions that ran", list((ran or {"dpmpc": "not noted"}).items()))
         versions += html.facts("Versions that made this page", facts.versions)
+    if facts.met:
+        versions += html.facts("Versions of dpmpc, as each process said; what they derive by was compared", facts.met)
     rows = [("plan, as the processes compared it", facts.plan_digest), *facts.digests]
     return versions + html.table(
         "SHA-256 of what this page rests on; signing the page signs these", ("File", "SHA-256"),

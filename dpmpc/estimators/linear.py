@@ -351,7 +351,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
             values,
             groups,
             target,
-            public or min(held) > 1,
+            None if public else min(held),
             lambda: (
                 schema or make_schema(columns, self.bounds, target, public, self.fit_intercept, self.spelling or PLAIN)
             ),

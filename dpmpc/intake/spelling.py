@@ -39,7 +39,7 @@ Misfits = Literal["", "ask", "zero"]
 # What a person types as a space or an apostrophe is one of several characters.
 GAPS = {"": "", ",": ",", ".": ".", " ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 _EPOCH = datetime.date(1970, 1, 1)
-COLUMNS = ("other_decimal", "words", "yyyymmdd", "pairs")  # of `Spelling`: names of columns
+COLUMNS = ("names", "other_decimal", "words", "yyyymmdd", "pairs")  # of `Spelling`: names of columns
 
 
 _POWERS = r"(?<=m)[23](?!\d)|(?<=/)1[.,]73 ?(?=m)|(?<=[x×*])10[*^eE]?\d{1,2}(?=/)|(?<=[^\W\d_])-[123]$"  # in a unit
@@ -83,8 +83,8 @@ class Spelling:
     column of numbers too. `units`: words before or after a number that do not belong to it. `negative`: how numbers
     below zero are marked besides a sign before them: "trailing" is 12-, "parentheses" is (12). `encoding`: of text
     files ("" is UTF-8, or UTF-16 with its mark). `header`: the line of a text file that names its columns (0: the first
-    that is not empty); what stands above is not read. `names`: those of the columns, where the first line is a record;
-    `no_header`: the same, with columns that are numbered. `below`: how many lines below it are no records, such as
+    that is not empty); what stands above is not read. `no_header`: the first line is a record, and columns are
+    numbered; `names` says the same, and what they are called. `below`: how many lines below it are no records, such as
     one of units; `footer`: how many of the last lines that are not blank. `misfits`: what becomes of records whose
     target is missing or fits no class: "ask" refuses them before anything is spent, "zero" lets each count as the zero
     vector, which none of its values moves; "" is "zero" for an owner among others, "ask" where one process has all.
@@ -94,7 +94,8 @@ class Spelling:
     (001, 0123). `yyyymmdd`: columns of dates that are written as one number (20240131, with a time 202401311259).
     `pairs`: columns with two numbers in a field, such as blood pressure (120/80, 120x80): two columns, `bp (1)` and
     `bp (2)`. `months`: names of months that are not known, or mean two in two languages, with their numbers
-    (listopada=11).
+    (listopada=11). `names`: the keys of JSON objects that are columns (else those that many have), or the columns
+    of a text file that does not name them.
     """
 
     decimal: Decimal = "."
@@ -173,7 +174,6 @@ class Spelling:
             raise UsageError(
                 f"<<months>> has words with numbers of months, such as listopada=11; got {sayable(odd)!r}; mend it"
             )
-        object.__setattr__(self, "names", tuple(composed(bare(each)) for each in self.names))
         for name in COLUMNS:
             object.__setattr__(self, name, tuple(dict.fromkeys(map(composed, getattr(self, name)))))
         if self.encoding:

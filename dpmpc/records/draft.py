@@ -240,13 +240,18 @@ def one_or_none(name: str, value: str) -> tuple[str, str]:
     )
 
 
-def toml_of(schema: Schema, intake: TableProfile | None = None) -> str:
-    """The schema as TOML that `Schema.read` reads, with a comment on each column that it leaves out."""
+_HEAD = ('# Replace ranges and lists by what is known without the records, then set bounds = "public".',)
+
+
+def toml_of(schema: Schema, intake: TableProfile | None = None, head: Sequence[str] = _HEAD) -> str:
+    """The schema as TOML that `Schema.read` reads, with a comment on each column that it leaves out. `head`: the
+    comments that it begins with."""
     value = schema.to_json()
-    target, columns = value.pop("target"), value.pop("columns")
+    target, columns, found = value.pop("target"), value.pop("columns"), value.pop("found", None)
     lines = [
-        '# Replace ranges and lists by what is known without the records, then set bounds = "public".',
+        *head,
         *_pairs(value),
+        *(["", "[found]", *_pairs(found)] if found else []),
         "",
         *(["# positive is +1; exchange the lists and names to turn it round"] if target["kind"] == "label" else []),
         "[target]",

@@ -166,7 +166,7 @@ def test_codes_of_surveys_are_said_and_numbers_near_others_are_not(tmp_path: Pat
     path = table(tmp_path, **{name: field for name, (field, _) in CODES.items()})
     (note,) = noted(path, "far from all their others")  # one line, however many columns have codes
     coded = {name: codes for name, (_, codes) in CODES.items() if codes}
-    assert note.startswith(f"{len(coded)} columns have numbers far from all their others ('income' -9, -8, -7, 'hours'")
+    assert note.startswith(f"{len(coded)} columns have values far from all their others ('income' -9, -8, -7, 'hours'")
     assert repr(tuple(f"{name}={code}" for name, codes in coded.items() for code in codes)) in note
 
 

@@ -1,5 +1,4 @@
-"""Made-up files, each with one habit that once was read wrong in silence or stopped a run for good; the values are known
-as the files are made."""
+"""Made-up files, each with one habit that once was read wrong in silence or stopped a run for good, of known values."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -46,13 +45,23 @@ def cases() -> list[Case]:
     add("no line of names", {}, {"column 2": numbers(flow)}, raw=text_of(rows), target="column 4")
     limit = [["<5", ">5", "none"][k] for k in g.integers(0, 3, N)]
     add("limits are levels", {"stay": limit, "age": age, "ill": ill}, {"stay": words(limit), **plain}, stops=0)
-    comma = "".join(f"{a},{1000 + a if k % 3 else f'1,{a:03d}'},{y},\n" for k, (a, y) in enumerate(zip(age, ill, strict=True)))
+    comma = "".join(
+        f"{a},{1000 + a if k % 3 else f'1,{a:03d}'},{y},\n" for k, (a, y) in enumerate(zip(age, ill, strict=True))
+    )
     add("a comma too many", {}, {}, raw="age,cost,ill,note\n" + comma, refused="as many fields as there are columns")
     days = [[int(d), 77, 88][int(d > 20) + int(d > 24)] if k > 3 else 99 for k, d in enumerate(g.integers(1, 31, N))]
-    add("codes of surveys", {"days": days, "ill": ill}, {"days": numbers([None if d > 70 else d for d in days])}, stops=0)
+    add(
+        "codes of surveys",
+        {"days": days, "ill": ill},
+        {"days": numbers([None if d > 70 else d for d in days])},
+        stops=0,
+    )
     smokes = [[1, 2, -99][k] for k in g.choice(3, N, p=[0.4, 0.5, 0.1])]
     sex = [[1, 2, 9][k] for k in g.choice(3, N, p=[0.45, 0.45, 0.1])]
-    few = {"smokes": numbers([None if v < 0 else v for v in smokes]), "sex": numbers([None if v > 2 else v for v in sex])}
+    few = {
+        "smokes": numbers([None if v < 0 else v for v in smokes]),
+        "sex": numbers([None if v > 2 else v for v in sex]),
+    }
     add("codes among few values", {"smokes": smokes, "sex": sex, "ill": ill}, few, stops=0)
     gas = {f"gas{k}": [-300 if g.random() < 0.07 else f for f in flow] for k in range(4)}
     lacks = {name: numbers([None if v == -300 else v for v in values]) for name, values in gas.items()}
@@ -73,7 +82,9 @@ def cases() -> list[Case]:
     body2 = [(k, a, y) for k, (a, y) in enumerate(zip(age, ill, strict=True))]
     add("a second line of names with digits", {}, {"V1": numbers(age)}, raw=text_of([*two, *body2]), target="V2")
     head = "Office;\nAll rights\n;\nNo;Place;Men;;Ill\n;;First;Second;\n"
-    merged = head + text_of([(k, f"Town {k}", a, f, y) for k, (a, f, y) in enumerate(zip(age, flow, ill, strict=True))], ";")
+    merged = head + text_of(
+        [(k, f"Town {k}", a, f, y) for k, (a, f, y) in enumerate(zip(age, flow, ill, strict=True))], ";"
+    )
     add("merged titles", {}, {"Men": numbers(age), "column 4": numbers(flow)}, raw=merged, target="Ill")
     names = {"X_NO2": [a * 3 for a in age], "number of calls": [a + k % 90 for k, a in enumerate(age)], "ill": ill}
     add("names that look like those of identifiers", names, {k: numbers(v) for k, v in names.items()}, stops=0)

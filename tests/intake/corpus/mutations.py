@@ -32,7 +32,12 @@ def _columns(g: Rng, n: int, habits: set[str]) -> tuple[dict[str, list[Any]], di
     gone = g.random(n) < 0.08
     written["visits"] = [code if code is not None and b else v for v, b in zip(visits, gone, strict=True)]
     truth["visits"] = numbers([None if code is not None and b else v for v, b in zip(visits, gone, strict=True)])
-    levels = [["low", "mid", "high"], ["<30", ">30", "none"], ["1. Yes", "2. No", "9. Unknown"], ["1Fam", "2Fam", "Twn"]]
+    levels = [
+        ["low", "mid", "high"],
+        ["<30", ">30", "none"],
+        ["1. Yes", "2. No", "9. Unknown"],
+        ["1Fam", "2Fam", "Twn"],
+    ]
     chosen = levels[0 if "levels" not in habits else int(g.integers(1, 4))]
     group = [chosen[k] for k in g.integers(0, 3, n)]
     written["group"], truth["group"] = group, words(group)
@@ -102,7 +107,17 @@ def mutation(seed: int) -> Case:
         raw = raw.replace("mid", "m\u00eame").replace("Twn", "for\u00eat \u2013 l\u2019autre")
         here = target if "no names" in habits else "group"
         place = f"column {names.index('group') + 1}" if "no names" in habits else "group"
-        turned: Callable[[str], str] = lambda t: t.replace("mid", "m\u00eame").replace("Twn", "for\u00eat \u2013 l\u2019autre")  # noqa: E731
+        turned: Callable[[str], str] = lambda t: t.replace("mid", "m\u00eame").replace(
+            "Twn", "for\u00eat \u2013 l\u2019autre"
+        )  # noqa: E731
         truth[place] = Truth("category", values={turned(v): k for v, k in truth[place].values.items()})
         assert here
-    return Case(f"{seed} {', '.join(sorted(habits)) or 'plain'}", raw.encode(encoding), target, truth, n, refused=refused)
+    return Case(
+        f"{seed} {', '.join(sorted(habits)) or 'plain'}",
+        raw.encode(encoding),
+        target,
+        truth,
+        n,
+        3 if refused else 1,
+        refused,
+    )
