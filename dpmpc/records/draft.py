@@ -212,7 +212,7 @@ def _is_usual(value: str, other: str) -> bool:
     words = re.findall(r"[^\W\d_]+", small)
     beside = "".join(re.findall(r"[^\W_]", other.lower()))
     negated = any(letters == f"{word}{beside}" for word in _WITHOUT)
-    return small in _NO or bool(words) and (words[0] in _NO | {*_WITHOUT} or words[0] in _USUAL) or negated
+    return small in _NO or (bool(words) and (words[0] in _NO | {*_WITHOUT} or words[0] in _USUAL)) or negated
 
 
 def label_of(name: str, classes: list[str], positive: str | None) -> Labels:

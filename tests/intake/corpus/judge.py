@@ -79,7 +79,7 @@ def judged(case: Case, folder: Path, spelling: Spelling = Spelling()) -> list[st
                 if (after := _follow(case, spelling, lines)) != spelling:
                     said += lines
                     with opened(CsvFile(path), spelling=after) as (again, _):
-                        found, plain = looked(again, Asked(case.target))
+                        found, _plain = looked(again, Asked(case.target))
                         return _held(case, found, [*said, *found.useless()])
                 return _held(case, found, [*said, *lines])
         except DpmpcError as error:

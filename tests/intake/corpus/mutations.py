@@ -1,6 +1,5 @@
 """Drawn tables in drawn habits: what is meant is known, for the file is made of it."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,15 @@ from tests.intake.corpus.judge import Case, Truth
 Rng = np.random.Generator
 
 
-def _columns(g: Rng, n: int, habits: set[str]) -> tuple[dict[str, list[Any]], dict[str, Truth], set[str]]:
-    """Columns of a drawn table as they are written, what they mean, and those that no option reads right."""
+def _columns(g: Rng, n: int, habits: set[str]) -> tuple[dict[str, list[Any]], dict[str, Truth]]:
+    """Columns of a drawn table as they are written, and what they mean."""
     comma = "decimal comma" in habits
 
     def figure(value: float, digits: int) -> str:
         text = f"{value:.{digits}f}"
         return text.replace(".", ",") if comma else text
 
-    written, truth, unread = dict[str, list[Any]](), dict[str, Truth](), set[str]()
+    written, truth = dict[str, list[Any]](), dict[str, Truth]()
     size = [round(float(v), 1) for v in g.normal(170, 9, n)]
     written["size"], truth["size"] = [figure(v, 1) for v in size], numbers(size)
     weight = [round(float(v), 2) for v in g.normal(75, 12, n)]
@@ -58,7 +57,7 @@ def _columns(g: Rng, n: int, habits: set[str]) -> tuple[dict[str, list[Any]], di
     ill = [int(v) for v in g.integers(0, 2, n)]
     written["ill"] = [["no", "yes"][v] for v in ill]
     truth["ill"] = words(written["ill"])
-    return written, truth, unread
+    return written, truth
 
 
 HABITS = (
@@ -68,12 +67,18 @@ HABITS = (
 )  # fmt: skip
 
 
+def _western(text: str) -> str:
+    return (
+        text.replace("mid", "m\u00eame").replace("Twn", "for\u00eat \u2013 l\u2019autre").replace("none", "n\u00e9ant")
+    )
+
+
 def mutation(seed: int) -> Case:
     """The file of a seed."""
     g = np.random.default_rng([41, seed])
     habits = {habit for habit in HABITS if g.random() < 0.18}
     n = int(g.integers(120, 320))
-    written, truth, _ = _columns(g, n, habits)
+    written, truth = _columns(g, n, habits)
     separator = "\t" if "tab" in habits else "|" if "bar" in habits else ";" if "decimal comma" in habits else ","
     names, target = list(written), "ill"
     rows = [list(row) for row in zip(*written.values(), strict=True)]
@@ -104,14 +109,9 @@ def mutation(seed: int) -> Case:
         raw = raw.replace(names[0], f'"{names[0]}"', 1)
     encoding = "utf-16" if "utf-16" in habits else "cp1252" if "cp1252" in habits else "utf-8"
     if encoding == "cp1252":
-        raw = raw.replace("mid", "m\u00eame").replace("Twn", "for\u00eat \u2013 l\u2019autre")
-        here = target if "no names" in habits else "group"
+        raw = _western(raw)
         place = f"column {names.index('group') + 1}" if "no names" in habits else "group"
-        turned: Callable[[str], str] = lambda t: t.replace("mid", "m\u00eame").replace(
-            "Twn", "for\u00eat \u2013 l\u2019autre"
-        )  # noqa: E731
-        truth[place] = Truth("category", values={turned(v): k for v, k in truth[place].values.items()})
-        assert here
+        truth[place] = Truth("category", values={_western(value): k for value, k in truth[place].values.items()})
     return Case(
         f"{seed} {', '.join(sorted(habits)) or 'plain'}",
         raw.encode(encoding),
