@@ -121,7 +121,7 @@ def schema_of_bounds(table: Table, asked: Asked, public: PublicBounds) -> Schema
 def schema_of_records(intake: TableProfile, asked: Asked, *, hashed: bool = True) -> Schema:
     """A schema whose kinds, ranges, buckets and classes are those of the records that were looked at.
 
-    A target with two values is a label (+1 is `positive`, by default the greater number or the later text); one with
+    A target with two values is a label (+1 is `positive`, by default the one that is no "no", see `label_of`); one with
     some more texts has classes; one with more numbers is for ridge regression. Nothing in it is one record's value:
     ranges are rounded, texts have numbered buckets (or are listed, if not `hashed`, where records share them).
     Errors: no column can be a feature, or the target suits no task.

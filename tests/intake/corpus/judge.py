@@ -74,7 +74,7 @@ def judged(case: Case, folder: Path, spelling: Spelling = Spelling()) -> list[st
     for stop in range(case.stops + 1):
         try:
             with opened(CsvFile(path), spelling=spelling, unsaid=case.target) as (table, _):
-                found, plain = looked(table, Asked(case.target))
+                found, _ = looked(table, Asked(case.target))
                 lines = found.useless()
                 if (after := _follow(case, spelling, lines)) != spelling:
                     said += lines
