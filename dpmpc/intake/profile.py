@@ -18,7 +18,7 @@ from dpmpc.intake.dictionary import few
 from dpmpc.intake.forms import BOTH, FORMS, NAMED, NEGATIVE, SOME, Forms, months_in, proposed
 from dpmpc.intake.lint import CODE, LIKELY_YEARS, LIMIT_WORDS, fewer, identifies, oddities, of_sexes, percents, years_of
 from dpmpc.intake.missing import as_stated
-from dpmpc.intake.spelling import PLAIN, Decimal, Spelling, Thousands, canonical, is_number, is_unit, stating
+from dpmpc.intake.spelling import PLAIN, Decimal, Negative, Spelling, Thousands, canonical, is_number, is_unit, stating
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import Table
 from dpmpc.intake.text_facts import plain_forms
@@ -364,7 +364,7 @@ def _tried(
     parts = tuple(unit for both in units for unit in both.split(BOTH) if is_unit(unit))
     now = table.spelling.of(base.name)
     read = sum(count for text, count in numeric.items() if now.number(text) is not None)
-    below = (now.negative,) if now.negative else ("", *NEGATIVE)
+    below: tuple[Negative, ...] = (now.negative,) if now.negative else ("", "trailing", "parentheses")
     for (decimal, thousands), negative in itertools.product(_NUMBERS, below):  # what else is proposed is tried with it
         tried = replace(now, units=(*now.units, *parts), decimal=decimal, thousands=thousands, negative=negative)
         if _merged(numeric, tried):
