@@ -11,6 +11,7 @@ from dpmpc.cli.main import program  # noqa: F401  the commands' options are as u
 from dpmpc.errors import UsageError
 from dpmpc.intake.spelling import Spelling
 from dpmpc.intake.spelling_file import read_spelling, write_spelling
+from tests.runs import dpmpc
 from tests.tables import write
 
 SPELLED = Spelling(
@@ -47,3 +48,22 @@ def test_describe_writes_what_it_then_needs_no_more(tmp_path: Path) -> None:
     assert read_spelling(file) == Spelling(decimal=",", units=("kg",), header=2)
     before = file.read_text()
     assert "needs too" not in shown() and file.read_text() == before
+
+
+@pytest.mark.slow
+def test_a_model_reads_new_records_as_its_own_were_spelled(tmp_path: Path) -> None:
+    rows = [f"{20 + k % 60},{k % 10};{'yes' if k % 60 > 25 else 'no'}\n" for k in range(600)]
+    path, file = write(tmp_path, "age;y\n" + "".join(rows)), tmp_path / "mine.toml"
+    write_spelling(file, Spelling(decimal=","))
+    run = ("train", "--csv", path, "--target", "y", "--owners", "3", "--epsilon", "3", "--delta", "1e-5")
+    dpmpc(*run, "--spelling", file, "--out", tmp_path / "run")
+    new = write(tmp_path, "age;ward\n21,5;x\n79,9;z\n", "new.csv")
+    own, plain = (
+        dpmpc("predict", tmp_path / "run", "--csv", new),
+        write(tmp_path, "age;ward\n21.5;x\n79.9;z\n", "plain.csv"),
+    )
+    assert own.returncode == 0, own.stderr
+    assert "read as this run's own records were: --decimal ," in own.stderr
+    assert (
+        own.stdout == dpmpc("predict", tmp_path / "run", "--csv", plain, "--decimal", ".", "--century", "1930").stdout
+    )
