@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     "-T", "threshold", type=int, help="parties that may collude.  [default: the most that the backend allows]"
 )
 @click.option(
-    "--backend", type=click.Choice(BACKENDS.names()), metavar="NAME",
+    "--backend",
+    type=click.Choice(BACKENDS.names()),
+    metavar="NAME",
     help="with --fresh.  [default: the one that computes less]",
 )
 @click.option("--security", type=click.Choice(MODES), help="with --fresh: active checks the parties.")
