@@ -100,9 +100,11 @@ def check_head(path: Path, name: str, separator: str) -> None:
         return
     width = _width(rows)
     kinds = _numeric(rows, width)
-    first = next((k for k, row in enumerate(rows[: _TOP + 1]) if _is_record(row.cells, kinds, rows, width)), 0)
-    names, first = _line_of_names(rows, first, kinds, width) if first else (0, 0)
-    below = rows[first].first - rows[names].last - 1 if first else 0
+    plain = next((k for k, row in enumerate(rows[: _TOP + 1]) if _is_record(row.cells, kinds, rows, width, True)), 0)
+    names = _line_of_names(rows[:plain], width)
+    between = range(names + 1, plain)
+    first = next((k for k in between if _is_record(rows[k].cells, kinds, rows, width)), plain)
+    below = rows[first].first - rows[names].last - 1 if plain else 0
     likely = ({"header": rows[names].first} if names else {}) | ({"below": below} if below else {})
     if likely:
         _refuse_lines(name, rows, names, below, likely)
@@ -148,26 +150,21 @@ def _numeric(rows: Sequence[Row], width: int) -> set[int]:
     return found
 
 
-def _is_record(cells: Sequence[str], numeric: set[int], rows: Sequence[Row], width: int) -> bool:
-    """Whether a row may be one of those below it: about as full, and not of several words where they have numbers."""
+def _is_record(cells: Sequence[str], numeric: set[int], rows: Sequence[Row], width: int, plain: bool = False) -> bool:
+    """Whether a row may be one of those below it: about as full, and not of several words where they have numbers;
+    `plain`: whether it is, for it has a number there."""
     fill = sorted(sum(map(bool, row.cells[:width])) for row in rows[len(rows) // 2 :])
     if len(cells) < width or 2 * sum(map(bool, cells[:width])) < fill[len(fill) // 2]:
         return False
     there = [cells[k] for k in numeric if cells[k].lower() not in _NONE]
-    return len(set(there)) < 2 or any(_FIGURE.match(cell) for cell in there)
+    return any(_FIGURE.match(cell) for cell in there) or (not plain and len(set(there)) < 2)
 
 
-def _line_of_names(rows: Sequence[Row], first: int, numeric: set[int], width: int) -> tuple[int, int]:
-    """(which row names the columns, which is the first record), where `first` is the first that may be a record: of
-    those above it the first that fills all columns, else half of them; else that one itself."""
-    filled = [sum(map(bool, row.cells[:width])) for row in rows[:first]]
-    full = [k for k, count in enumerate(filled) if count >= width]
-    names = next(iter([*full, *(k for k, count in enumerate(filled) if 2 * count > width)]), None)
-    if names is not None:
-        return names, first
-    cells = rows[first].cells
-    named = first + 1 < len(rows) and not any(_FIGURE.match(cell) for cell in cells) and all(cells[:width])
-    return (first, first + 1) if named else (0, first)
+def _line_of_names(head: Sequence[Row], width: int) -> int:
+    """Which of the rows above the records names the columns: the first that fills them all, else more than half."""
+    filled = [sum(map(bool, row.cells[:width])) for row in head]
+    full = (k for k, count in enumerate(filled) if count >= width)
+    return next(full, next((k for k, count in enumerate(filled) if 2 * count > width), 0))
 
 
 def _doubt(rows: Sequence[Row], numeric: set[int], width: int) -> str:
