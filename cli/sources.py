@@ -164,7 +164,8 @@ def spelling_of(given: dict[str, Any]) -> Any:
     from dpmpc.intake.spelling_file import read_spelling
 
     path = given.pop("spelling_file", None)
-    made = click.get_current_context().info_name == "describe" and path is not None and not path.exists()
+    context = click.get_current_context(silent=True)
+    made = context is not None and context.info_name == "describe" and path is not None and not path.exists()
     base = PLAIN if path is None or made else read_spelling(path)
     stated = {field: given.pop(str(option.name)) for field, option in _SPELLED.items()}
     lines = csv.reader(stated["names"] or (), skipinitialspace=True)
