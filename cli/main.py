@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpmpc.aggregation.owner.imports import PRELOAD
+from dpmpc.cli.help import on_one_screen
 from dpmpc.errors import DpmpcError, UsageError, machine_text, owner_text, spelt
 from dpmpc.processes import logs, standing
 from dpmpc.processes.memory import importing
@@ -60,7 +61,7 @@ GROUPS = {
     },
 }
 _START = ("train", "stats", "synth", "meet")  # parties, as a rule
-_ALONE = {"-h", "--help", "-I", "--index", "--engine", "--plan-only", "--dry", "--of"}  # without any
+_ALONE = {"-h", "--help", "--help-all", "-I", "--index", "--engine", "--plan-only", "--dry", "--of"}  # without any
 _LONGEST, _END = 3000, 300  # characters of a last line, and of its end where it has more
 COMMANDS = {name: help for commands in GROUPS.values() for name, help in commands.items()}
 
@@ -109,6 +110,7 @@ class _Lazy(click.Group):
             return None
         assert isinstance(command, click.Command)
         _name_paths(command)
+        on_one_screen(command)
         return command
 
     def resolve_command(

@@ -1,7 +1,7 @@
 """The page of all settings, docs/settings.md, as the declarations say it.
 
-    python -m dpmpc.cli.surfaces          says whether it is out of date
-    python -m dpmpc.cli.surfaces --write  writes it
+python -m dpmpc.cli.surfaces          says whether it is out of date
+python -m dpmpc.cli.surfaces --write  writes it
 """
 
 import re

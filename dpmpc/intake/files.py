@@ -186,13 +186,15 @@ def _opened(
             name,
             connection,
             folder,
-            names=names,
+            names=names or spelling.names or None,
             separator=separator or _CSV.get(suffix),
             comment=comment,
             loose=seen.loose,
             header=spelling.header,
             footer=spelling.footer,
             below=spelling.below,
+            headless=spelling.no_header,
+            ended=seen.ended,
         )
     )
 

@@ -30,6 +30,7 @@ from dpmpc.learning.survey_numbers import CELLS, NUMBER
 from dpmpc.learning.survey_words import LETTERS, WEIGHT, Name, names_of
 from dpmpc.outcome import Outcome
 from dpmpc.privacy.checks import check_count
+from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_weights
 
 if TYPE_CHECKING:
@@ -139,6 +140,19 @@ class Meeting(Source):
     def by_presence(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
         absent = Sensitivity(self._length, self.clip, self.spread.linf)
         return of_means(absent, self.clip, sizes, weights, dimension)
+
+    def levels(
+        self, neighbours: str, sizes: Sequence[int], weights: Weights, dimension: int, persons: Persons | None = None,
+        places: bool = False,
+    ) -> dict[str, Sensitivity]:  # fmt: skip
+        """As `Source.levels`. Errors: UsageError for places, of which nobody knows how many are filled: shares cannot
+        be compared, which is said before anything is spent."""
+        if places:
+            raise UsageError(
+                "a meeting compares shares of public numbers of records; owners here have capacities; give their "
+                "numbers of records"
+            )
+        return super().levels(neighbours, sizes, weights, dimension, persons, places)
 
     @property
     def tells_owners(self) -> bool:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import UsageError
 from dpmpc.learning.source import Opening
 from dpmpc.learning.survey_numbers import CELLS, LOWEST, OCTAVES
 from dpmpc.learning.survey_words import Name, known_words
@@ -26,13 +25,8 @@ _SHOWN = 4.0  # deviations of the noise of all sites together that a cell must e
 
 
 def told(meeting: "Meeting", opened: Opening, words: Sequence[str] = ()) -> Outcome:
-    """The outcome; `words`: public candidates for names, beside those that everybody knows. Errors: UsageError for
-    owners whose numbers of records are not those of the counts."""
-    if not opened.counted or opened.divisor != sum(opened.sizes):
-        raise UsageError(
-            "a meeting compares counts with public numbers of records, which weigh owners; this plan has capacities, or"
-            " other weights; plan again"
-        )
+    """The outcome, of the owners that are in the sum; `words`: public candidates for names, beside those that everybody
+    knows."""
     names = opened.names or tuple(f"owner {j}" for j in range(opened.everybody))
     present = list(opened.owners)
     here = [names[j] for j in present]

@@ -121,7 +121,7 @@ def schema_of_bounds(table: Table, asked: Asked, public: PublicBounds) -> Schema
 def schema_of_records(intake: TableProfile, asked: Asked, *, hashed: bool = True) -> Schema:
     """A schema whose kinds, ranges, buckets and classes are those of the records that were looked at.
 
-    A target with two values is a label (+1 is `positive`, by default the greater number or the later text); one with
+    A target with two values is a label (+1 is `positive`, by default the one that is no "no", see `label_of`); one with
     some more texts has classes; one with more numbers is for ridge regression. Nothing in it is one record's value:
     ranges are rounded, texts have numbered buckets (or are listed, if not `hashed`, where records share them).
     Errors: no column can be a feature, or the target suits no task.
@@ -172,12 +172,25 @@ def _check_classes(target: ColumnProfile) -> None:
 def check_spelled(intake: TableProfile, unsaid: str = "") -> None:
     """Errors: many fields are spelled otherwise than was stated, so that they would count as missing: which columns,
     and what to state. For the owner's eyes. `unsaid`: a target of which no task was stated."""
+    if merging := [c for c in intake.columns if c.merging and c.role != "dropped"]:
+        words = tuple(c.name for c in merging)
+        raise RecordError(
+            f"a unit leaves values that differ different; <<units>> makes one of {merging[0].merging} of "
+            f"'{merging[0].name}'; leave it out, or state {stating(words=words)} beside it",
+            "units that an owner stated make one of values that differ",
+        )
     if odd := spelled_otherwise(intake):
         shows = "" if intake.source in FRAMES else "; `dpmpc describe` shows all"
         raise RecordError(
-            f"{odd}{task_of(intake, unsaid)}, leave such columns out, or give a schema{shows}",
+            f"{odd}{task_of(intake, unsaid)}, leave such columns out, give a schema, or have them read as words: "
+            f"{stating(words=tuple(spelled_columns(intake)))}{shows}",
             "an owner's records are spelled otherwise than it stated",
         )
+
+
+def spelled_columns(intake: TableProfile) -> list[str]:
+    """The columns that are spelled otherwise than was stated."""
+    return [c.name for c in intake.columns if c.forms is not None and c.forms.otherwise and c.role != "dropped"]
 
 
 def spelled_otherwise(intake: TableProfile) -> str:
@@ -186,7 +199,7 @@ def spelled_otherwise(intake: TableProfile) -> str:
     proposed = intake.proposed.options()
     stated = intake.stated.options()
     more = {name: value for name, value in proposed.items() if value != stated.get(name) and name != "missing"}
-    odd = [c.name for c in intake.columns if c.forms is not None and c.forms.otherwise]
+    odd = spelled_columns(intake)
     if not odd or not (more or any(c.forms is not None and c.forms.unnamed for c in intake.columns)):
         return ""
     state = f"; state {stating(**more)}" if more else ""

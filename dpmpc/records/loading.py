@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.intake.csvfile import EncodingError
 from dpmpc.intake.database import open_database
 from dpmpc.intake.files import open_file, open_files
-from dpmpc.intake.header_footer import FooterError, HeaderError
+from dpmpc.intake.head import UnstatedError
 from dpmpc.intake.missing import as_stated, keeping
 from dpmpc.intake.objects import open_object
 from dpmpc.intake.profile import look
@@ -111,23 +110,15 @@ def _guessed(
 ) -> Table:
     """The table of a source, with the encoding and the lines around its records that it seems to have. `refused`:
     whether these must have been stated; then the error says all else that the fields need stated, too."""
-    first: EncodingError | HeaderError | FooterError | None = None
+    first: UnstatedError | None = None
     guessed = spelling
     while True:
         try:
             table = open_source(source, connection, private, guessed, keys)
             break
-        except (EncodingError, HeaderError, FooterError) as error:
+        except UnstatedError as error:
             first = first or error
-            if not error.likely:
-                raise first from None
-            before = guessed
-            if isinstance(error, EncodingError):
-                guessed = replace(guessed, encoding=error.likely)
-            elif isinstance(error, HeaderError):
-                guessed = replace(guessed, header=error.likely)
-            else:
-                guessed = replace(guessed, footer=error.likely)
+            before, guessed = guessed, replace(guessed, **error.likely)
             if guessed == before:
                 raise first from None
         except (RecordError, UsageError):  # what was guessed does not fit, and nobody stated it

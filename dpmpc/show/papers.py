@@ -193,7 +193,8 @@ class _Table1:
         if whole and "mean" in kinds:
             found.append("Overall means weigh groups by N.")
         if hidden:
-            found.append(f"Not shown, as they may be nobody: {', '.join(hidden)}.")
+            counted = ", but counted in Overall" if whole else ""
+            found.append(f"Not shown, as they may be nobody{counted}: {', '.join(hidden)}.")
         if thin:
             found.append(f"{DASH}: too few records for an estimate under the noise.")
         if tested:

@@ -71,7 +71,7 @@ class Table:
     def html(self) -> str:
         """A part of a page, which has a style of its own."""
         rows = [
-            (f"&emsp;{escape(row[0])}" if k in self.inner else escape(row[0]), *row[1:])
+            (f"&nbsp;&nbsp;&nbsp;{escape(row[0])}" if k in self.inner else escape(row[0]), *row[1:])
             for k, row in enumerate(self.rows)
         ]
         made = html.table(self.caption, self.head, rows, labels=self.labels, raw=(0,))

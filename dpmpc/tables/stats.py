@@ -117,7 +117,7 @@ class Statistics(Shown):
     def outcome(self) -> Outcome:
         """The answers with all that stands beside them, as a value."""
         about = [self.guarantee, *whose(self.present, self.plan.owners)]
-        return told(self.tables, self.answers, self.level, about, self.total, self.sizes, self.present)
+        return told(self.tables, self.answers, self.level, about, self.total, self.sizes, self.present, self.opened)
 
     def text(self) -> str:
         """Tables for a terminal."""

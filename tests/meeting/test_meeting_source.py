@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from dpmpc.aggregation.plan.limits import Limits, limits_of
 from dpmpc.aggregation.plan.of_source import plan_of
+from dpmpc.aggregation.plan.opening import opening_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.learning.survey_numbers import CELLS
@@ -116,3 +118,15 @@ def test_an_organisation_takes_part_only_where_its_own_limits_allow_it(tmp_path:
     assert not Limits(by_owner=True).also(Limits(by_owner=False)).by_owner
     (tmp_path / "limits.toml").write_text("by_owner = true\n")
     Limits.read(tmp_path / "limits.toml").check(plan)
+
+
+def test_nothing_is_spent_on_what_could_not_be_told() -> None:
+    """Places, whose filling is private, are refused by every derivation; an owner that is missing is left out."""
+    plan = plan_of(Meeting(("age",), 3), (90, 90, 90), data_id="d", epsilon=0.5, delta=1e-5)
+    with pytest.raises(UsageError, match="capacities"):
+        _ = replace(plan, capacity=True).derived
+    few = plan_of(Meeting(("age",), 3), (90, 90, 90), data_id="d", epsilon=0.5, delta=1e-5, min_owners=1)
+    total = np.zeros(few.dimension, dtype=np.int64)
+    for present in ((0, 2), (1,)):
+        found = few.source.outcome(opening_of(few, {0: total}, {0: present}))
+        assert found.section["sites"] == [f"owner {j}" for j in present] and found.section["differences"] == []

@@ -725,3 +725,14 @@ def test_every_way_to_ask_has_them(line: str) -> None:
     json.loads(as_json(outcome))
     for text in (as_text(outcome), as_csv(outcome), as_html(outcome)):
         assert line.split("(")[0] in text and "nan" not in text.lower().replace("finance", "")
+
+
+def test_counts_beyond_the_bounds_are_told() -> None:
+    records = people(20_000, 2)
+    few = Columns.of_bounds(BOUNDS | {"visits": [0, 3]})
+    (told,) = answers_of(["poisson(visits, sex)"], records, 1.0, columns=few)
+    (same,) = answers_of(["poisson(visits, sex)"], records, 1.0)
+    share = 100 * np.mean(records["visits"][records["sex"] >= 0] > 3)
+    said = next(note for note in told.notes if "left out" in note)
+    assert float(said.split(" are ")[1].split(" %")[0]) == pytest.approx(share, abs=0.3)
+    assert not any("left out" in note for note in same.notes)

@@ -16,7 +16,7 @@ from typing import Any
 from dpmpc.aggregation.plan.asked import Asked
 from dpmpc.aggregation.plan.derivation import derivation
 
-_MARKED = re.compile(r" \[marks ([\w-]*)(?:\]|$)")  # a long reason is cut
+_MARKED = re.compile(r" \[marks? ?([\w-]*)\]?")  # a long reason is cut, and who told it may stand behind
 _FOLLOW = ("run_id", "stage_of", "dimension", "part")  # from others: named where nothing else differs
 _MOST = 4  # that are named
 _WIDE = 3  # characters of a mark

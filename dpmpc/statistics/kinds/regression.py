@@ -39,6 +39,7 @@ from dpmpc.statistics.syntax import Token
 MOST_TERMS = 12
 USEFUL, HOPELESS = 0.25, 1.0  # predicted standard errors of a log ratio
 CONFOUNDED = 0.7  # a level's indicator may be explained by the others: then nothing is told of it
+ABOVE = 0.01  # of the records: so many counts beyond the bounds bend rate ratios
 NEAR = "approximate"  # of a point that is the least rejected value of the grid
 
 
@@ -499,6 +500,20 @@ class PoissonModel(Regression):
 
     def shaped(self, cells: Floats) -> Floats:
         return np.moveaxis(cells, 0, -1)[..., :-1]
+
+    def notes(self, asking: Asking, design: Design, outcome: Sequence[Coded]) -> tuple[str, ...]:
+        """Beside the others': that more than ABOVE of the records count higher than the column's bounds say."""
+        cells, _, variance, _ = counts(asking, (*outcome, *design.columns))
+        by_count = cells.sum(axis=0).reshape(len(outcome[0].labels), -1)
+        above, size = float(by_count[-1].sum()), float(by_count.sum())
+        least = above - asking.level.z * math.sqrt(variance * by_count.shape[1] * len(cells))
+        if size <= 0 or least <= ABOVE * size:
+            return super().notes(asking, design, outcome)
+        said = f"{outcome[0].labels[-1]} are {100 * above / size:.2g} % of the records and left out, so ratios are "
+        return (
+            *super().notes(asking, design, outcome),
+            f"{said}biased towards 1: widen the bounds of {outcome[0].name}",
+        )
 
     def events(self, flat: Floats, variance: float) -> list[tuple[str, float, float]]:
         y = np.arange(flat.shape[1])
