@@ -275,7 +275,7 @@ def test_parts_of_a_vector_are_no_longer_than_few_says() -> None:
         rows = max(len(cell.dense) for cell in design.cells)
         n = design.few
         assert n == 1 << 62 or most * (RUN + n / RUN + rows + 8) <= n < most * (RUN + (n - 2) / RUN + rows + 8) + 2
-    wide = Schema(tuple(Numeric(f"x{k}", -1.0, 1.0) for k in range(300)), TARGET, True).design
+    wide = Schema(tuple(Numeric(f"x{k}", -1.0, 1.0) for k in range(4000)), TARGET, True).design
     assert wide.few == 1 << 62  # so many numbers may point against each other: rows are written out
 
 
