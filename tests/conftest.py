@@ -54,7 +54,9 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-WHOLE_RUNS = ("dossier", "estimators", "consortium", "experiments", "local", "planning", "statistics", "synthesis")  # folders of tests
+WHOLE_RUNS = (  # folders of tests
+    "consortium", "dossier", "estimators", "experiments", "local", "planning", "statistics", "synthesis",
+)  # fmt: skip
 FOREVER = 1200.0  # seconds; no test takes a tenth of it, and one that waits for ever would keep all others waiting
 
 

@@ -34,6 +34,7 @@ from dpmpc.records.mapping import one_value
 from dpmpc.records.persons import kept, said_of
 from dpmpc.run.reserve import Reserve
 from dpmpc.run.resume import spent_anywhere
+from dpmpc.run.stages import whole_plan
 from dpmpc.tables.questions import check_spelled
 
 
@@ -109,7 +110,7 @@ def own_records(job: OwnersJob, plan: Plan, emit: Emit) -> Iterator[OpenTable]:
             yield records
         return
     with open_records(request, job.out) as records:
-        whole = plan if job.stage is None else job.stage.whole
+        whole = whole_plan(plan, job.stage)
         for line in looked_at(whole, request, records.table):
             emit("part", text=line)
         if whole.source.STRICT and request.spelling.misfits == "ask":

@@ -45,13 +45,14 @@ class WholeRun(Closing):
         they do not fit into the budget, with all that others have spent or reserved: nothing is changed then; the
         ledger is in use; the account cannot be written."""
         mine = tuple(replace(each, whole=True, by=self._name) for each in reservations if each.first < each.end)
+        data = sorted({digest for each in reservations for digest in each.entry.data})
         if not mine and self._ledger is None:
+            self._take_over(data, account)
             return
         account = None if account is None else replace(account, keeps=False)
         with alone_below(None if budget is None else budget.root), contextlib.ExitStack() as stack:
             files = {}
             if account is not None:
-                data = sorted({digest for each in reservations for digest in each.entry.data})
                 files = {digest: stack.enter_context(account.writing(digest)) for digest in data}
             if budget is not None and mine:
                 self._check(mine, replace(budget, account=account or budget.account))
@@ -66,6 +67,14 @@ class WholeRun(Closing):
                     file.end(key, self._book())
             self._account = account
             write_reservation(self._path, *mine)
+
+    def _take_over(self, data: Sequence[str], account: Account | None) -> None:
+        """Settles what a process reserved that died when all of it was spent, and removes its ledger at the end."""
+        if self._path.exists():
+            if account is not None:
+                for digest in data:
+                    account.settle(digest)
+            self._ledger = Ledger(self._path, self._name)
 
     def _check(self, mine: tuple[Reservation, ...], budget: Budget) -> None:
         books = [each for each in budget.books(mine[0].entry.data) if each.path is None or not self._is(each.path)]

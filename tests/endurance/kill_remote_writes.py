@@ -4,8 +4,9 @@ same command, and compares what was spent, what was opened and what every proces
     python -m tests.endurance.kill_remote_writes                        # every point of every process of every kind
     python -m tests.endurance.kill_remote_writes --every 10 --kind sites --victim 1
 
-The plan has all stages that there are: questions, a survey, training, an evaluation. Processes have folders and accounts
-of their own and are connected over loopback: three sites that are owner and party each, or three parties and three
+The plan has all stages that there are: questions, a survey, training, an evaluation. Processes have folders and
+accounts of their own and are connected over loopback: three sites that are owner and party each, or three parties and
+three
 owners. The victim dies by itself in place of its K-th write below its folder, as `tests.endurance.kill_writes` counts
 them. Whoever ends because another is away is started again, as a service manager would. Then, from the files alone:
 
@@ -158,10 +159,8 @@ def check(kind: str, out: Path) -> str:
     for stage, releases in STAGES.items():
         run = f"r+{stage}" if stage else "r"
         assert spent[run] <= releases, f"{run}: {spent[run]} of {releases} planned"
-        opened = [
-            {number: total.tobytes() for number, total in opened_anywhere(folder / stage, _plan(folder / stage)).items()}
-            for folder in folders
-        ]
+        found = [opened_anywhere(folder / stage, _plan(folder / stage)) for folder in folders]
+        opened = [{number: total.tobytes() for number, total in each.items()} for each in found]
         assert all(each == opened[0] for each in opened), f"{run}: not all have opened the same"
         assert len(opened[0]) <= spent[run] == releases, f"{run}: opened {len(opened[0])}, spent {spent[run]}"
         assert not stage or len(opened[0]) == releases, f"{run} is lost"
