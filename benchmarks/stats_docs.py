@@ -1,4 +1,4 @@
-"""The lines of docs/statistics.md on coverage, from the result files of `coverage` and `survival`.
+"""The lines of docs/statistics.md on coverage, from the result files of `coverage`, `survival` and `effects`.
 
 python -m dpmpc.benchmarks.stats lines docs/experiments/stats
 """
@@ -51,6 +51,27 @@ def lines(folder: Path) -> Iterator[str]:
     nulls = _read(folder / "survival.csv")
     for null in dict.fromkeys(row["null"] for row in nulls):
         yield _null(null, [row for row in nulls if row["null"] == null])
+    rows = _read(folder / "effects.csv")
+    for key in dict.fromkeys((row["setting"], row["n"], row["epsilon"]) for row in rows):
+        yield _effects(*key, [row for row in rows if (row["setting"], row["n"], row["epsilon"]) == key])
+
+
+def _effects(setting: str, n: str, epsilon: str, rows: Sequence[dict[str, str]]) -> str:
+    """A line of a design, or of a null."""
+    said = setting.removeprefix("null: "), rows[0]["cells"], f"{int(n):,}", f"{float(epsilon):g}", rows[0]["releases"]
+    first = f"| {' | '.join(said)} |"
+    if setting.startswith("null"):
+        alone = [row for row in rows if row["coefficient"] != "all"]
+        together = [row for row in rows if row["coefficient"] == "all"]
+        clear = [row for row in alone if row["rejected_m0"]]
+        shown = [_span(part, name, 3) if part else "-" for part, name in (
+            (alone, "rejected"), (clear, "rejected_m0"), (together, "rejected"))]  # fmt: skip
+        return f"{first} {' | '.join(shown)} |"
+    opened = f"{_span(rows, 'open_population')}"
+    told = [row for row in rows if row["width"]]
+    widths = [_span(told, name) if told else "-" for name in ("width", "over_predicted")]
+    shown = [_span(rows, "data", 3), _span(rows, "population", 3), opened, *widths, _span(rows, "power")]
+    return f"{first} {_span(rows, 'predicted')} | {' | '.join(shown)} |"
 
 
 def _answer(answer: str, rows: Sequence[dict[str, str]]) -> str:
@@ -81,6 +102,8 @@ def _span(rows: Sequence[dict[str, str]], name: str, digits: int = 2) -> str:
 
 
 def _spelt(share: float, digits: int) -> str:
+    if not math.isfinite(share):
+        return "open"
     text = f"{share:.{digits}f}"
     return f"{float(text):g}" if float(text) in (0, 1) else text.removeprefix("0")
 

@@ -64,7 +64,10 @@ def command(
     source = source_of(csv, records, database, sql)
     spelling = spelling if plan_file is None else spelling.among_others  # as an owner's process of that run reads
     say = as_options if plan_file is None else _of_a_plan(plan_file)
-    with _saying(say), opened(source, memory=memory_of(memory), spelling=spelling) as (table, _):
+    read = schema or (None if plan is None else plan.mapped_by)
+    names = read.names if read is not None else () if plan is None else plan.source.reads
+    named = (*names, ids, None if plan is None else plan.person) if names else ()
+    with _saying(say), opened(source, memory=memory_of(memory), spelling=spelling, names=named) as (table, _):
         if plan is not None:
             result, of = held_against(plan, table, sizes), f"what run {plan.run_id} reads"
             if plan.source.parted(plan.data_id) is not None:

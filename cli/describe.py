@@ -117,6 +117,11 @@ def command(
         as_text = json.dumps(schema.to_json(), indent=2) + "\n" if schema_out.suffix == ".json" else None
         _write(schema_out, as_text or toml_of(schema, found.intake))
         click.echo(f'{schema_out}: a first schema, bounds "data"; {NOT_PUBLIC}', err=True)
+    if (spelling_out := click.get_current_context().params.get("spelling_file")) is not None:
+        from dpmpc.intake.spelling_file import write_spelling
+
+        write_spelling(spelling_out, found.intake.proposed)
+        click.echo(f"{spelling_out}: how these records are spelled; a run takes it with --spelling", err=True)
     if as_json:
         click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
     else:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpmpc.aggregation.owner.imports import PRELOAD
+from dpmpc.cli.help import on_one_screen
 from dpmpc.errors import DpmpcError, UsageError, machine_text, owner_text, spelt
 from dpmpc.processes import logs, standing
 from dpmpc.processes.memory import importing
@@ -36,6 +37,7 @@ GROUPS = {
     },
     "Before a run": {
         "example": "made-up tables to try the other commands on",
+        "meet": "what differs between sites, column by column, under a small promise",
         "describe": "look at your own records before a run, and draft a schema",
         "check": "hold your records against a schema or plan: what is missing, unknown, clipped",
         "advise": "what to run for a budget, from public numbers alone",
@@ -58,8 +60,8 @@ GROUPS = {
         "bench": "measure what an iteration costs",
     },
 }
-_START = ("train", "stats", "synth")  # parties, as a rule
-_ALONE = {"-h", "--help", "-I", "--index", "--engine", "--plan-only", "--dry", "--of"}  # without any
+_START = ("train", "stats", "synth", "meet")  # parties, as a rule
+_ALONE = {"-h", "--help", "--help-all", "-I", "--index", "--engine", "--plan-only", "--dry", "--of"}  # without any
 _LONGEST, _END = 3000, 300  # characters of a last line, and of its end where it has more
 COMMANDS = {name: help for commands in GROUPS.values() for name, help in commands.items()}
 
@@ -108,6 +110,7 @@ class _Lazy(click.Group):
             return None
         assert isinstance(command, click.Command)
         _name_paths(command)
+        on_one_screen(command)
         return command
 
     def resolve_command(

@@ -1,16 +1,35 @@
 """`dpmpc predict`: a trained model applied to new records."""
 
+import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from dpmpc.cli.settings import options_stating
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.show.terminal import harmless
 
 if TYPE_CHECKING:
     from dpmpc.intake.spelling import Spelling
+
+
+_OF_FILES = ("header", "names", "no_header", "below", "footer", "encoding", "misfits")  # each file has its own
+
+
+def _own_spelling(folder: Path, stated: "Spelling") -> "Spelling":
+    """What was stated; else how the values of this run's own records were spelled, where it was started here."""
+    from dpmpc.planning.request import Request
+    from dpmpc.run.folder import request_path
+
+    if stated.options() or not request_path(folder).is_file():
+        return stated
+    own = Request.from_json(json.loads(request_path(folder).read_text(encoding="utf-8"))).spelling.options()
+    if said := {name: value for name, value in own.items() if name not in _OF_FILES}:
+        click.echo(f"read as this run's own records were: {options_stating(said)}", err=True)
+    return replace(stated, **said)
 
 
 @click.command("predict")
@@ -48,8 +67,9 @@ def command(
     from dpmpc.learning.predict import predict
     from dpmpc.run.folder import run_folder
 
-    source = source_of(csv, records, database, sql)
-    result = predict(run_folder(run), source, memory=memory_of(memory), spelling=spelling)
+    source, folder = source_of(csv, records, database, sql), run_folder(run)
+    spelling = _own_spelling(folder, spelling)
+    result = predict(folder, source, memory=memory_of(memory), spelling=spelling)
     if out is None:
         print_table(result.columns, sys.stdout)
     else:

@@ -1,6 +1,8 @@
 """Settings as options of the command line: one option a declaration, and how this surface spells a setting."""
 
 import ast
+import csv
+import io
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -176,6 +178,13 @@ def options_stating(settings: dict[str, Any]) -> str:
     """The options that state these settings of a source's spelling, as they are typed."""
     words: list[str] = []
     for name, value in settings.items():
+        if value is True:
+            words.append(f"--{name.replace('_', '-')}")
+            continue
+        if name == "names":
+            line = io.StringIO()
+            csv.writer(line, lineterminator="").writerow(value)
+            value = line.getvalue()
         for part in value if isinstance(value, tuple) else (value,):
             words += [_SOURCE.get(name, f"--{name}"), {" ": "space", "'": "apostrophe"}.get(part, str(part))]
     return shlex.join(words)

@@ -1,5 +1,6 @@
 """The options that name records and say how they are spelled, shared by the commands that read them."""
 
+import csv
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,12 @@ _SPELLED = {
         "The line of your text files that names the columns; those above are not read.  [default: the first]",
         "LINE",
     ),
+    "no_header": click.Option(
+        ["--no-header"],
+        is_flag=True,
+        default=None,
+        help="The first line of your text files is a record: the columns are numbered.",
+    ),
     "below": _one(
         "--below",
         int,
@@ -103,6 +110,12 @@ _SPELLED = {
         "WORD=N",
         "What your dates call a month, and its number, where the word is not known or means two: listopada=11",
     ),
+    "names": _some(
+        "--names",
+        "A,B,C",
+        "The columns of your text files that no line names, or the keys of your JSON records that are columns "
+        "(else the keys of many are)",
+    ),
     "misfits": _one(
         "--misfits",
         ["ask", "zero"],
@@ -110,7 +123,14 @@ _SPELLED = {
         " as the zero vector, of which nothing is learnt.  [default: zero for a site of a consortium, else ask]",
     ),
 }
-SPELLING = tuple(_SPELLED.values())
+_FILE = click.Option(
+    ["--spelling", "spelling_file"],
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A file with these options, TOML or JSON, as `dpmpc describe --spelling FILE` writes it; options said "
+    "beside it come on top.",
+)
+SPELLING = (_FILE, *_SPELLED.values())
 _NAMES = {"space": " ", "apostrophe": "'"}
 
 
@@ -138,12 +158,24 @@ def warn_of_filters(sql: str | None, settings: Mapping[str, Any]) -> None:
 
 
 def spelling_of(given: dict[str, Any]) -> Any:
-    """The `Spelling` that the options of spelling say, which are taken out of `given`."""
-    from dpmpc.intake.spelling import Spelling
+    """The `Spelling` that the options of spelling say, which are taken out of `given`: those of the file, and what is
+    said on top of it. `describe` writes the file, which need not be there."""
+    from dpmpc.intake.spelling import PLAIN, Spelling
+    from dpmpc.intake.spelling_file import read_spelling
 
+    path = given.pop("spelling_file", None)
+    context = click.get_current_context(silent=True)
+    made = context is not None and context.info_name == "describe" and path is not None and not path.exists()
+    base = PLAIN if path is None or made else read_spelling(path)
     stated = {field: given.pop(str(option.name)) for field, option in _SPELLED.items()}
+    lines = csv.reader(stated["names"] or (), skipinitialspace=True)
+    stated["names"] = tuple(name for line in lines for name in line)
     stated["thousands"] = _NAMES.get(stated["thousands"], stated["thousands"])
-    return Spelling(**{field: value for field, value in stated.items() if value is not None})
+    said: dict[str, Any] = {field: value for field, value in stated.items() if value is not None}
+    for field, value in said.items():
+        if isinstance(value, tuple):
+            said[field] = (*getattr(base, field), *value)
+    return Spelling(**{**base.options(), **said})
 
 
 def source_of(csv: Path | None, records: str | None, database: str | None, sql: str | None) -> Any:

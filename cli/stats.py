@@ -14,14 +14,15 @@ from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filt
 from dpmpc.errors import UsageError, spelt
 from dpmpc.planning.settings import OwnerSettings
 
-_FORMS = ("text", "markdown", "csv", "json", "html")
+_FORMS = ("text", "table", "markdown", "csv", "json", "html")
 
 
 def run_command(
     ask: tuple[str, ...], queries: Path | None, csv: Path | None, records: str | None, database: str | None,
     sql: str | None, memory: str | None, owners_column: str | None, schema: Path | None, bounds: Path | None,
     model: tuple[str, ...], about: str, confidence: float, at_once: bool, hopeless: bool, dry: bool, of: Path | None,
-    form: str, out: Path | None, data_id: str | None, budget: str | None, account: str | None, wait: float,
+    form: str, table_to: Path | None, everything: bool, out: Path | None, data_id: str | None, budget: str | None,
+    account: str | None, wait: float,
     spelling: Any, **settings: Any,
 ) -> None:  # fmt: skip
     """Answer questions about the records of several owners, with one copy of noise and intervals that know it.
@@ -34,21 +35,25 @@ def run_command(
       dpmpc stats "table1 by outcome" "median(age) by sex" --csv all.csv --owners-column site --bounds bounds.toml \\
         --epsilon 1 --delta 1e-5 --out runs/table1
       dpmpc stats --queries questions.toml --csv all.csv --owners-column site --schema schema.json --delta 1e-5 --dry
+      dpmpc stats --of runs/table1 --form table --table-to table1.docx
       dpmpc stats --of runs/table1 --about population --form html
       dpmpc stats "table(race) by sex" --of runs/synthetic
     """
     from dpmpc.outcome import Level
+    from dpmpc.show.tables import check_file
     from dpmpc.tables import stats as asking
     from dpmpc.tables.questions import read_queries
 
     os.umask(0o077)  # what a run writes is for this user alone
+    if table_to is not None:
+        check_file(table_to)
     level = Level(confidence, about, 0 if at_once else 1)
     questions: list[Any] = [*ask, *(read_queries(queries) if queries is not None else [])]
     if of is not None:
         if out:
             raise UsageError("--of is about what was opened; --out was given too; leave it out")
         found = asking.reopened(of, level)
-        click.echo(_in_form(found.asked(questions) if questions else found, form), nl=False)
+        _show(found.asked(questions) if questions else found, form, table_to, everything)
         return
     given = {
         "owners": owners_column, "schema": schema, "bounds": bounds,
@@ -69,12 +74,18 @@ def run_command(
         )  # fmt: skip
     for each in told:
         click.echo(f"warning: {each.message}", err=True)
-    click.echo(_in_form(found, form), nl=False)
+    _show(found, form, table_to, everything)
     click.echo(found.guarantee, err=True)
 
 
-def _in_form(found: Any, form: str) -> str:
-    return str(getattr(found, form)())
+def _show(found: Any, form: str, table_to: Path | None, everything: bool) -> None:
+    """Prints the answers in a form, and writes the first of their tables as a paper prints it."""
+    if table_to is not None:
+        found.printed(everything=everything)[0].write(table_to)
+    if form == "table":
+        click.echo("\n".join(map(str, found.printed(everything=everything))))
+        return
+    click.echo(str(getattr(found, form)()), nl=False)
 
 
 def _named(part: str) -> tuple[str, str]:
@@ -103,7 +114,15 @@ _OWN = [
         ["--of"], type=click.Path(path_type=Path),
         help="Answer from a release, or a synthetic table, that is there; spend nothing.",
     ),
-    click.Option(["--form"], type=click.Choice(_FORMS), default="text", help="Of what is printed.  [default: text]"),
+    click.Option(
+        ["--form"], type=click.Choice(_FORMS), default="text",
+        help="Of what is printed; table: as papers print it, no wider than the terminal.  [default: text]",
+    ),
+    click.Option(
+        ["--table-to"], type=click.Path(path_type=Path), metavar="FILE",
+        help="Write the first table as papers print it: .txt, .md, .html, .tex, .csv or .docx.",
+    ),
+    click.Option(["--everything"], is_flag=True, help="In tables of papers, the levels that may be nobody's too."),
     click.Option(["--out"], type=click.Path(path_type=Path), help="A new folder for the answers in every form."),
     click.Option(["--data-id"], metavar="TEXT", help="Name under which ledgers add up what is spent."),
     *options_of(Accounting),

@@ -1,7 +1,7 @@
 """The page of all settings, docs/settings.md, as the declarations say it.
 
-    python -m dpmpc.cli.surfaces          says whether it is out of date
-    python -m dpmpc.cli.surfaces --write  writes it
+python -m dpmpc.cli.surfaces          says whether it is out of date
+python -m dpmpc.cli.surfaces --write  writes it
 """
 
 import re
@@ -28,6 +28,7 @@ _UNSAID = {
     "person_rows": "kept by dpmpc where it reads records; needed where a program makes vectors of persons' records",
     "sampler": "one whose law is proved, or `assumptions`",
     "assumptions": "not allowed",
+    "by_owner": "not allowed; a kit never says it, only the site itself",
     "records": "counted by dpmpc where it reads them; needed where a program makes vectors of records",
 }
 ROOT = Path(__file__).resolve().parents[1]

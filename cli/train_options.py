@@ -71,8 +71,12 @@ OPTIONS: dict[str, list[click.Option]] = {
 class SectionedCommand(click.Command):
     """A command with these options, whose help lists them by section."""
 
+    sections = OPTIONS
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, options in OPTIONS.items():
+        known = {id(option) for options in OPTIONS.values() for option in options}
+        rest = [each for each in self.get_params(ctx) if id(each) not in known and isinstance(each, click.Option)]
+        for title, options in {**OPTIONS, "Help": rest}.items():
             with formatter.section(title):
                 records = [option.get_help_record(ctx) for option in options]
                 formatter.write_dl([record for record in records if record is not None])

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     "-T", "threshold", type=int, help="parties that may collude.  [default: the most that the backend allows]"
 )
 @click.option(
-    "--backend", type=click.Choice(BACKENDS.names()), help="with --fresh.  [default: the one that computes less]"
+    "--backend",
+    type=click.Choice(BACKENDS.names()),
+    metavar="NAME",
+    help="with --fresh.  [default: the one that computes less]",
 )
 @click.option("--security", type=click.Choice(MODES), help="with --fresh: active checks the parties.")
 @click.option(
@@ -73,9 +76,9 @@ def command(
     RUN may be a party's folder or kit, which shows that party's part, or a folder with all sites' folders or kits.
 
     \b
-    dpmpc verify runs/demo --structure     what the parties of this run did, from their transcripts
-    dpmpc verify runs/demo                 that, and statistics and a privacy audit of fresh releases like its own
-    dpmpc verify --fresh                   all three lines of evidence on fresh releases, no run needed
+    dpmpc verify runs/demo --structure  what the parties did, by their transcripts
+    dpmpc verify runs/demo              that, and fresh releases with an audit
+    dpmpc verify --fresh                all of it on fresh releases, without a run
     """
     from dpmpc.run.folder import run_folder
     from dpmpc.verify.verification import default_cases, verify_fresh, verify_run, verify_structure

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dpmpc.local.trained import train
     from dpmpc.mpc.contract.backend import BACKENDS, Backend
     from dpmpc.privacy.law import LAWS, Law
+    from dpmpc.tables.meet import meet
     from dpmpc.tables.stats import stats
     from dpmpc.tables.synth import synth
 
@@ -66,6 +67,7 @@ __all__ = [
     "UsageError",
     "account",
     "clipped_mean",
+    "meet",
     "predict",
     "private_mean",
     "stats",
@@ -92,6 +94,7 @@ _HOMES = {
     "UsageError": "errors",
     "account": "learning.account",
     "clipped_mean": "learning.clipped",
+    "meet": "tables.meet",
     "predict": "learning.predict",
     "private_mean": "aggregation.owner.mean",
     "stats": "tables.stats",

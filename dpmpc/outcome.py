@@ -138,13 +138,29 @@ class Heat:
     lines: tuple[Line, ...]
 
 
-Shape = Bars | Forest | Curves | Calibration | Heat
+@dataclass(frozen=True)
+class Profile:
+    """What a column adds to a score at each of its values, as a line through points. `span`: of all columns' scores,
+    so that pictures of one model compare."""
+
+    title: str
+    points: tuple[tuple[float, float], ...]
+    span: tuple[float, float]
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The points as numbers that no noise is known of."""
+        return tuple(Line((spelled(x),), "score", Number(y, None, None, None)) for x, y in self.points)
+
+
+Shape = Bars | Forest | Curves | Calibration | Heat | Profile
 
 
 @dataclass(frozen=True)
 class Answer:
     """All numbers of a question. `headers`: what each label of a line is; `grouped`: whether the first is its `by`.
-    `shapes`: its pictures, as values that whoever shows them renders."""
+    `shapes`: its pictures, as values that whoever shows them renders. `what`, `columns`: the kind of question and the
+    columns that it names, for whoever puts answers together in one table."""
 
     question: str
     headers: tuple[str, ...]
@@ -152,6 +168,8 @@ class Answer:
     grouped: bool = False
     notes: tuple[str, ...] = ()
     shapes: tuple[Shape, ...] = ()
+    what: str = ""
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from dpmpc.intake.files import open_file
 from dpmpc.intake.scratch import scratch_folder
+from dpmpc.intake.spelling import Spelling
 from dpmpc.intake.table import connect
 from dpmpc.records.loading import opened
 
@@ -29,7 +30,10 @@ def csv_cells(
     """The same of a CSV file."""
     with scratch_folder() as folder:
         connection = connect(folder, None)
-        table = open_file(path, connection, folder, kind=".csv", names=names, separator=separator, comment=comment)
+        said = Spelling(header=int(names is None and comment is None))
+        table = open_file(
+            path, connection, folder, kind=".csv", names=names, separator=separator, comment=comment, spelling=said
+        )
         rows = table.rows(", ".join(table.text(name) for name in table.names))
         result = table.names, [["" if cell is None else str(cell) for cell in row] for row in rows]
         connection.close()

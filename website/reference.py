@@ -83,7 +83,7 @@ def _prose(text: str) -> str:
 # -- Python ------------------------------------------------------------------------------------------------------------
 _GROUPS = {
     "Sums and means": ("private_mean", "Aggregator", "clipped_mean"),
-    "Training, predicting, asking": ("train", "predict", "stats", "account"),
+    "Training, predicting, asking": ("train", "predict", "stats", "meet", "account"),
     "Several machines": ("Plan", "Limits", "Owner", "Party", "Site"),
     "What is promised": ("Promise",),
     "Extensions": ("Law", "LAWS", "Method", "METHODS", "Backend", "BACKENDS"),

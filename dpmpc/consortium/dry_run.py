@@ -15,6 +15,7 @@ from dataclasses import field
 from functools import partial
 from pathlib import Path
 
+from dpmpc.aggregation.plan.derivation import derivation
 from dpmpc.aggregation.plan.fields import marks
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
@@ -64,7 +65,7 @@ class Trial:
     @property
     def _digest(self) -> bytes:
         sites = next((each.digest for each in self.loaded.values()), b"")
-        return hashlib.sha256(b"dpmpc trial\0" + sites + self.plan.to_text().encode()).digest()
+        return hashlib.sha256(b"dpmpc trial\0" + sites + derivation(self.plan) + self.plan.to_text().encode()).digest()
 
     @property
     def _wanted(self) -> set[str]:
@@ -151,7 +152,7 @@ class Trial:
             if digest != self._digest or bool(owns) != owners or name not in self._wanted:
                 raise PeerError(
                     f"all sites must try the same plan, by their own addresses{marks(self.plan)}, and with one list of "
-                    "keys; copy the kit again, or accept the list again"
+                    "keys; copy the kit again, accept the list again, or have one dpmpc"
                 )
             if self.tls is not None:
                 self.loaded[False].check(peer, (_certificate(bool(owns), number),))

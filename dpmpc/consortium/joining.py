@@ -109,8 +109,9 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         if (account := Books.kept(own.account, callers=request is not None).account(plan)) is not None:
             account.check()
             say(f"account: what is spent is counted in {account.folder}")
-        if check_room(plan, where, account):
-            say("budget: this run fits")
+        if (budget := check_room(plan, where, account)) is not None:
+            within = f"epsilon {budget.epsilon:g} at delta {budget.delta:g}"
+            say(f"budget: this run fits into {within}, for neighbours that differ by {_differ_by(plan.neighbours)}")
         party = None if kit.kind == "owner" else kit.number
         owner = None if kit.kind == "party" else kit.number
         if request is not None and request.executor is not None:
@@ -120,7 +121,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         elif request is not None:
             assert owner is not None
             request = request.among_others
-            with TemporaryDirectory() as temporary, open_records(request, Path(temporary)) as records:
+            with TemporaryDirectory() as temporary, open_records(request, Path(temporary), plan=plan) as records:
                 found = looked_at(plan, request, records.table, (plan.all_sizes[owner],) if plan.counted else ())
                 check_parts(request, plan, owner, records.table)
             for line in found:
@@ -149,6 +150,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
 _PLACES = {  # where a site changes what is neither in the file nor an option of `join`
     "budget": "budget in limits.toml",
     "limits": "limits.toml",
+    "by_owner": "by_owner = true in limits.toml",
     "drop": "what the schema of consortium.toml does not list",
     "index": "which kit is started here",
     "plan_file": "plan.json of the kit",
@@ -158,16 +160,21 @@ _SPELLED = {each.name for each in fields(Spelling)}
 _OWN = {each.name for each in fields(Joining)}
 
 
-def check_room(plan: Plan, where: Placement, account: Account | None) -> bool:
-    """Whether there is a budget that this run was held against: with all that is spent or reserved now it fits. One
+def _differ_by(neighbours: str) -> str:
+    """What tells neighbours apart, as the budget counts it."""
+    return {"record": "one record", "presence": "one record's presence"}.get(neighbours, f"one {neighbours}")
+
+
+def check_room(plan: Plan, where: Placement, account: Account | None) -> Budget | None:
+    """The budget that this run was held against, if there is one: with all that is spent or reserved now it fits. A run
     that has begun here is held against it when it goes on. Errors: it does not fit."""
     limits = (where.limits or NO_LIMITS).budget
     if limits is None or (where.out.is_dir() and any(where.out.iterdir())):
-        return False
+        return None
     budget = Budget.below(parse_budget(limits), where.ledgers, where.out, account)
     entries = tuple(entry_of(each, FIRST_ATTEMPT, 0) for each in coming(plan))
     check_budget(plan, FIRST_ATTEMPT, budget, ledger_path(where.out, 0), entries)
-    return True
+    return budget
 
 
 def kit_spelling(name: str, value: str | None) -> str:

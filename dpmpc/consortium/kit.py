@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from dpmpc.aggregation.plan.asked import plan_path
-from dpmpc.aggregation.plan.limits import AcceptFile, limits_of
+from dpmpc.aggregation.plan.limits import OWN_WORD, AcceptFile, limits_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium import kit_texts
 from dpmpc.consortium.site_file import SITE, SiteFile
@@ -114,6 +114,7 @@ def _write_kit(consortium: Consortium, site: Site, folder: Path, certificate: by
         version("dpmpc"),
         plan.source.comes_to,
         ids_wanted(plan),
+        plan.source.tells_owners,
     )
     for name, text in kit_texts.files(about).items():
         _text(folder / name, [text])
@@ -129,6 +130,11 @@ def rewrite_site(folder: Path, addresses: Sequence[str], wait: float) -> None:
 def limits_for(consortium: Consortium) -> AcceptFile:
     """What every site's limits.toml begins with: what the plan says of itself, and [limits] where that says more."""
     given = {key: value for key, value in msgspec.structs.asdict(consortium.file.limits).items() if value is not None}
+    if theirs := sorted(OWN_WORD & given.keys()):
+        raise UsageError(
+            f"some limits nobody writes for another organisation; [limits] has {theirs[0]}; take it out: a site that "
+            "agrees writes it into its own limits.toml"
+        )
     return AcceptFile(**{**limits_of(consortium.plan), **given})
 
 

@@ -15,7 +15,7 @@ ACCOUNT = "~/.local/share/dpmpc/account"  # of a user on Linux, unless it says o
 @dataclass(frozen=True)
 class About:
     """What the texts say. `port`: of a party, for parties; for owners it is `port` + `parties`. `ids`: as of
-    `parting.ids_wanted`."""
+    `parting.ids_wanted`. `by_owner`: whether what is opened tells of single organisations."""
 
     name: str
     role: str
@@ -27,6 +27,7 @@ class About:
     version: str
     result: str
     ids: str = ""
+    by_owner: bool = False
 
 
 def files(about: About) -> dict[str, str]:
@@ -48,6 +49,11 @@ def _readme(about: About) -> str:
     what = {"party": "a party: it computes on shares, and has no records", "owner": "an owner: it holds records"}
     kind = what.get(about.role.rstrip("0123456789"), "a party and an owner, in one process")
     steps = ["Read limits.toml: what your organisation takes part in. Change it where you accept less."]
+    if about.by_owner:
+        steps += [
+            "This run opens counts of every organisation by itself, each with the noise. If yours agrees, add "
+            "`by_owner = true` to limits.toml; without, it takes no part."
+        ]
     if about.tls:
         steps += [
             f"`dpmpc keys request .` makes a key, which stays here; send `keys/{about.role}.csr` to the authority.",

@@ -120,7 +120,7 @@ def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
         whole = whole_plan(plan, job.stage)
         mine = rows_of(request, whole, parted, plan.part, job.owner, table)
         table = held(_kept(plan, table), list(plan.source.reads)) if plan.source.reads else table
-        return plan.source.means(table, np.where(mine, 0, -1), (plan.sizes[job.owner],))
+        return plan.source.sited(job.owner).means(table, np.where(mine, 0, -1), (plan.sizes[job.owner],))
     else:
         planned = (plan.sizes[job.owner],)
         sizes = (table.n if request.kept is None else persons_at(table, "0")[0] * request.person_rows,)
@@ -133,7 +133,7 @@ def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
         owner = np.zeros(table.n, dtype=np.int64)
     if sizes != planned:
         raise RecordError(other_sizes(planned, sizes), OTHER_SIZES)
-    return plan.source.means(table, owner, sizes)
+    return plan.source.sited(job.owner or 0).means(table, owner, sizes)
 
 
 def _kept(plan: Plan, table: Table) -> Table:

@@ -82,7 +82,7 @@ def _with_survey(request: Request) -> Plan | None:
     else:
         if not wanted(request):
             return None
-        with open_records(request) as records:
+        with open_records(request, person=request.kept) as records:
             table, asked = records.table, asked_of(request)
             draft, sizes = draft_for(request, table, table, asked), owners_of_records(request, table)[2]
             name, complete = table.source, False

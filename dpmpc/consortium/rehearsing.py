@@ -14,7 +14,7 @@ from typing import Any
 from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium.joining import Joining, join
-from dpmpc.consortium.kit import KEYS, Kit, read_kit, rewrite_site
+from dpmpc.consortium.kit import KEYS, LIMITS, Kit, read_kit, rewrite_site
 from dpmpc.consortium.site_file import SITE
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder
@@ -68,6 +68,9 @@ def rehearse(folder: Path, out: Path, say: Callable[[str], None]) -> Rehearsed:
         mine = out / kit.site.name
         shutil.copytree(kit.folder, mine, ignore=shutil.ignore_patterns(KEYS, "run", "*.csv"))
         rewrite_site(mine, addresses, wait=_WAIT)
+        if plan.source.tells_owners:  # whether a site allows it is for the day
+            with (mine / LIMITS).open("a", encoding="utf-8") as file:
+                file.write("\nby_owner = true\n")
         if kit.site.tls:
             _take_keys(out / "keys", mine / KEYS, kit.site.role)
         records = None

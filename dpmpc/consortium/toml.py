@@ -19,7 +19,15 @@ from dpmpc.aggregation.plan.of_source import plan_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance
 from dpmpc.consortium.plan_of_machines import Beforehand, plan_of_machines
-from dpmpc.consortium.toml_keys import ConsortiumFile, LearningPart, RecordsPart, StatsPart, SynthPart, file_spelling
+from dpmpc.consortium.toml_keys import (
+    ConsortiumFile,
+    LearningPart,
+    MeetPart,
+    RecordsPart,
+    StatsPart,
+    SynthPart,
+    file_spelling,
+)
 from dpmpc.errors import UsageError, python_spelling, spelt
 from dpmpc.intake.written import checked, read_written
 from dpmpc.lazy import dataclass
@@ -45,6 +53,7 @@ from dpmpc.statistics.expected import refuse_hopeless
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.cuts import stated
+from dpmpc.tables.meet import meeting_of
 from dpmpc.tables.questions import flattered, model_of
 from dpmpc.tables.stats import foreseen, origin_of_questions, plan_of_tables
 from dpmpc.tables.synth_columns import columns_of_bounds
@@ -109,6 +118,8 @@ def _consortium(file: ConsortiumFile, path: Path) -> Consortium:
     Limits.of(file.limits)  # what every site will read
     if file.source is not None:
         return Consortium(file, None, addresses, sites, _plan_of_source(file, file.source))
+    if file.meet is not None:
+        return Consortium(file, None, addresses, sites, _plan_of_meeting(file, file.meet))
     if file.stats is not None and file.synth is not None:
         raise UsageError("[stats] asks and [synth] makes rows; a run does one of them; take the other out")
     if file.stats is not None and file.learning is None:
@@ -276,7 +287,7 @@ def _plan_of_tables(file: ConsortiumFile, stats: StatsPart, path: Path) -> Plan:
 def _plan_of_source(file: ConsortiumFile, said: dict[str, dict[str, Any]]) -> Plan:
     """The plan of one release of a source that is named by its kind. Errors: several, or what another section is for;
     what the source refuses; as `plan_of`."""
-    others = [name for name in ("learning", "stats", "synth") if getattr(file, name) is not None]
+    others = [name for name in ("learning", "stats", "synth", "meet") if getattr(file, name) is not None]
     if len(said) != 1 or others:
         got = " and ".join([*(f"[source.{kind}]" for kind in said), *(f"[{name}]" for name in others)]) or "none"
         raise UsageError(f"a run is of one [source.KIND], or of another section; got {got}; take the others out")
@@ -290,9 +301,29 @@ def _plan_of_source(file: ConsortiumFile, said: dict[str, dict[str, Any]]) -> Pl
             f"[source.KIND] is for one release of records; {kind} is something else; train with [learning], or plan "
             "vectors of your own with Plan.create"
         )
+    return _plan_of_sent(file, source)
+
+
+def _plan_of_sent(file: ConsortiumFile, source: Source) -> Plan:
+    """The plan of one release of a source. Errors: as `plan_of`."""
     data, settings = file.run.data_id, {k: v for k, v in _settings(file).items() if v is not None}
     made = plan_of(source, _sizes(file), data_id=data, **settings)
     return replace(made, run_id=file.run.run_id or _run_id(file, source), names=_called(file), capacity=_private(file))
+
+
+def _plan_of_meeting(file: ConsortiumFile, said: MeetPart) -> Plan:
+    """The plan of a meeting of sites. Errors: other sections; owners' numbers of records that are private, with which
+    shares cannot be compared; as `plan_of`."""
+    if others := [name for name in ("learning", "stats", "synth") if getattr(file, name) is not None]:
+        raise UsageError(f"[meet] comes before other runs; this file has [{others[0]}] too; take one of them out")
+    if _private(file) or file.run.min_owners is not None:
+        raise UsageError(
+            "a meeting compares shares of public numbers of records, of all owners; this file has "
+            f"{'capacities' if _private(file) else 'min_owners'}; write records = N in each of [[owners]], and no "
+            "min_owners"
+        )
+    made = meeting_of(said.columns, len(file.owners), said.target, said.twice, said.classes, said.named)
+    return _plan_of_sent(file, made)
 
 
 def _plan_of_synthesis(file: ConsortiumFile, synth: SynthPart, path: Path) -> Plan:

@@ -90,6 +90,18 @@ class SynthPart(msgspec.Struct, forbid_unknown_fields=True):
     hopeless: Literal["refuse", "allow"] = "refuse"
 
 
+class MeetPart(msgspec.Struct, forbid_unknown_fields=True):
+    """[meet]: a first meeting instead of training: `columns` are compared, by owner. `target` and its `classes`, the
+    positive one last: for a first schema; `twice`: columns with half the noise of the others; `named`: those whose
+    words are named, where public lists have them."""
+
+    columns: Annotated[list[str], msgspec.Meta(min_length=1)]
+    target: str = ""
+    classes: list[str] = msgspec.field(default_factory=list)
+    twice: list[str] = msgspec.field(default_factory=list)
+    named: list[str] = msgspec.field(default_factory=list)
+
+
 if TYPE_CHECKING:
     RunPart: TypeAlias = Any
     LearningPart: TypeAlias = Any
@@ -114,6 +126,7 @@ class ConsortiumFile(msgspec.Struct, forbid_unknown_fields=True):
     source: dict[str, dict[str, Any]] | None = None
     stats: StatsPart | None = None
     synth: SynthPart | None = None
+    meet: MeetPart | None = None
     learning: LearningPart | None = None
     mpc: MpcPart = msgspec.field(default_factory=MpcPart)
     limits: AcceptFile = msgspec.field(default_factory=AcceptFile)

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from dpmpc.aggregation.plan.limits import limit_of, limited
+from dpmpc.aggregation.plan.limits import OWN_WORD, limit_of, limited
 from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise, Role
 from dpmpc.lazy import dataclass
 from dpmpc.planning.settings import LearningSettings
@@ -72,7 +72,7 @@ def text_of(founding: Founding) -> str:
         _STATS,
         _section("mpc", "", _shown(Choosing, Computing)),
         "# What every site's limits.toml begins with, besides what the plan itself says. A site may change its own.\n",
-        "\n".join(["[limits]", *(_limit(each) for each in limited().values())]) + "\n",
+        "\n".join(["[limits]", *(_limit(each) for each in limited().values() if each.name not in OWN_WORD)]) + "\n",
     ]
     return re.sub(r" +$", "", "".join(parts), flags=re.MULTILINE)
 
@@ -160,6 +160,13 @@ _STATS = """\
 # digits = { weight = 1 }    # decimals of a column of numbers; without, as its cells are wide
 # constraints = ["sex = M and role = wife"]  # what cannot be
 # hopeless = "allow"         # to make even what the noise will drown
+
+# [meet]                     # a first meeting instead of training (docs/meet.md): columns compared, by owner, under a
+# columns = ["age", "sex"]   # small epsilon of its own; each site must allow it in its limits.toml
+# target = "outcome"         # with a first schema of what is found
+# classes = ["no", "yes"]    # of the target, where words that everybody knows; the positive one last
+# twice = ["outcome"]        # columns with half the noise of the others
+# named = ["sex"]            # columns whose words are named, where public lists have them
 
 """
 _MORE = """\

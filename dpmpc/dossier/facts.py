@@ -12,7 +12,7 @@ from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.check_figures import security_section
 from dpmpc.aggregation.plan.guarantee import privacy_section, warnings_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.wire.paths import transcript_path
+from dpmpc.aggregation.wire.paths import read_versions, transcript_path
 from dpmpc.codec import loads
 from dpmpc.consortium.site_file import SITE, SiteFile
 from dpmpc.errors import UsageError, as_written
@@ -69,7 +69,7 @@ class Facts:
     """A finished run. `evidence`: what verification found, by kind; `written`: whether `dpmpc verify` wrote it down
     (else only the structure was checked, for this page). `seen`: parties whose transcripts are here. `sent`: verdicts
     of others, who looked at files of their own. `site`: how a site of several machines was started. `digests`: (file,
-    SHA-256)."""
+    SHA-256). `met`: (process, version) of those that met, where a party's files are here."""
 
     run: Path
     report: dict[str, Any]
@@ -83,6 +83,7 @@ class Facts:
     schema: Schema | None
     digests: Sequence[tuple[str, str]]
     versions: Sequence[tuple[str, str]]
+    met: Sequence[tuple[str, str]]
     finished: datetime
     one_machine: bool
     site: SiteFile | None
@@ -155,6 +156,7 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
             for path in sorted(run.glob(pattern))
         ],
         versions=list(software().items()),
+        met=[(plan.called(name), version) for name, version in read_versions(run).items()],
         finished=datetime.fromtimestamp(last.stat().st_mtime, UTC),
         one_machine=flower["parties_here"] if flower else one,
         site=read_written(site, SiteFile, "a site") if site.is_file() else None,

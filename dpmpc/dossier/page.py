@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dpmpc.codec import loads
 from dpmpc.dossier import plain, words
+from dpmpc.dossier.effects import of_weights
 from dpmpc.dossier.facts import KINDS, ROWS, Facts
 from dpmpc.errors import as_written
 from dpmpc.folders import write_file
@@ -300,6 +301,10 @@ def _utility(facts: Facts) -> str:
     if facts.schema is not None and facts.schema.basis == "additive":
         pictures = "".join(html.figure(label, svg) for label, svg in charts(read_model(facts.run).additive))
         text += f'<h3>What each column adds to the score</h3><div class="pair">{pictures}</div>'
+    if facts.schema is not None:
+        promised = report["privacy"]
+        said = of_weights(facts.schema, tuple(facts.plan.sizes), promised["epsilon"], promised["delta"] or 0.0)
+        text += "".join(f"<p>{escape(each)}</p>" for each in said)
     parts, beside = costs_of(rows, report["cost"])
     figures.append(html.figure("Where the time went", bars("seconds", parts)))
     cost = report["cost"]
@@ -319,6 +324,8 @@ def _digests(facts: Facts) -> str:
     else:
         versions = html.facts("Versions that ran", list((ran or {"dpmpc": "not noted"}).items()))
         versions += html.facts("Versions that made this page", facts.versions)
+    if facts.met:
+        versions += html.facts("Versions of dpmpc, as each process said; what they derive by was compared", facts.met)
     rows = [("plan, as the processes compared it", facts.plan_digest), *facts.digests]
     return versions + html.table(
         "SHA-256 of what this page rests on; signing the page signs these", ("File", "SHA-256"),

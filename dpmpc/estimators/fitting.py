@@ -45,6 +45,7 @@ from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.derive import check_spelled, check_useful, spelled_otherwise
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import zeroed
+from dpmpc.records.margins import decided
 from dpmpc.records.origins import Element
 from dpmpc.records.ownership import Partition, shares
 from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, Labels, Range, Schema, Surveyed, Target
@@ -52,6 +53,7 @@ from dpmpc.run.engine import Ended, Made, run
 from dpmpc.run.reserve import Reserve, budget_alone, budget_below
 from dpmpc.run.seat import Seat
 from dpmpc.settings import declared, said
+from dpmpc.show import notebook
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,9 @@ _OWN = ("bounds", "schema", "ledgers", "budget", "account", "task", "person", "s
 class Given:
     """What a fit is given: columns by name, their targets y (n,), numbers, the owner of each record (n,).
 
-    `target`: how targets become numbers; None: a quantity whose range is not public. `robust`: whether its constants
-    are public, or such that no single record decides them. `read_off`: makes the schema of bounds, or of the records
-    where there are none.
+    `target`: how targets become numbers; None: a quantity whose range is not public. `rarest`: how many records
+    have the rarest of its classes; None where its constants are public. `read_off`: makes the schema of bounds, or of
+    the records where there are none.
     """
 
     task: str
@@ -90,7 +92,7 @@ class Given:
     y: Floats
     groups: Ints
     target: Target | None
-    robust: bool
+    rarest: int | None
     read_off: Callable[[], Schema]
     scaled: Callable[[Schema], Floats]
     read: tuple[Element, ...] = ()  # off y
@@ -193,7 +195,10 @@ def _preprocessing(
 
             found = release(request, asking, seat.inside(SURVEY), check, expect, until)
     schema = modelled(given.read_off().on(request.basis), given.task) if found is None else found[1]
-    if found is not None and not given.robust:
+    # all records of a person that are kept, where the promise is of persons
+    owners = estimator.person_owners or len(given.sizes)
+    touched = 1 if given.persons is None else given.persons.rows * owners
+    if found is not None and given.rarest is not None and not decided(given.rarest, touched, touched):
         schema = msgspec.structs.replace(schema, bounds="data")
     if set(given.read) - set(schema.origin.read):
         schema = msgspec.structs.replace(schema, rests_on=(*schema.rests_on, *given.read))
@@ -249,7 +254,8 @@ def _learned(
     reserve.keep(plan)
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
     learner = Learner(plan.learning, plan.releases, records, sizes, noise)
-    ended = run(plan, _Fit(plan, learner), seat)
+    with notebook.releases("fit", plan.releases) as emit:
+        ended = run(plan, _Fit(plan, learner), seat, emit=emit)
     assert seat.out is not None
     entries, report = ledger_of(seat.out), report_of(plan, None, plan.releases, list(ended.lost))
     return Fitted(

@@ -28,7 +28,9 @@ Frame = dict[str, Any]  # name -> column (n,)
 
 def table_of(X: Any) -> Any:
     """X; in place of a DuckDB relation, a lazy Polars table or a frame of Dask or Ray, whose rows are not here yet, the
-    table that it stands for."""
+    table that it stands for; of a sparse matrix or array, the dense one."""
+    if hasattr(X, "toarray") and type(X).__module__.partition(".")[0] == "scipy":
+        return X.toarray()
     if type(X).__name__ == "DuckDBPyRelation":
         return X.to_arrow_table()
     if is_spread(X):

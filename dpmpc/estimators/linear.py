@@ -34,7 +34,7 @@ from dpmpc.estimators.frames import (
     weights_of,
 )
 from dpmpc.estimators.persons import apart, first_of, ids_of
-from dpmpc.estimators.targets import check_read_off, classes_in, codes_of, labels
+from dpmpc.estimators.targets import check_read_off, classes_in, codes_of, labels, numbered
 from dpmpc.intake.missing import frame_without_codes
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import Floats, Ints
@@ -199,6 +199,7 @@ class PrivateLinear(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True  # noise is drawn anew by every fit, from no seed
+        tags.input_tags.sparse = True  # and is made dense, as its rows are scaled as a whole
         tags.input_tags.allow_nan = True  # missing values are filled by the schema's rule
         return tags
 
@@ -329,6 +330,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
                 f"a classifier needs at least 2 classes; got {len(self.classes_)} "
                 f"class{sayable('es' * (len(self.classes_) != 1))}; state them with classes="
             )
+        if self.classes is not None and schema is None and numbered(y[there], self.classes_):
+            self.classes_ = np.arange(len(self.classes_))  # as a meta-estimator numbered them, by their order
         there_codes, unknown = codes_of(y[there], self.classes_.tolist())
         if unknown is not None:
             raise EstimatorRecordError(
@@ -351,7 +354,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
             values,
             groups,
             target,
-            public or min(held) > 1,
+            None if public else min(held),
             lambda: (
                 schema or make_schema(columns, self.bounds, target, public, self.fit_intercept, self.spelling or PLAIN)
             ),

@@ -45,7 +45,7 @@ class _Regression(RegressorMixin, PrivateLinear):
             return made.target.values(values)
 
         target = task.taken(range_target(values, self.target_bounds)) if public else None
-        return Given(task.name, columns, values, groups, target, True, read_off, scaled)
+        return Given(task.name, columns, values, groups, target, None, read_off, scaled)
 
     def _targets(self, y: Any, name: Any, columns: Frame) -> Floats:
         said = self.schema is not None or self.bounds is not None  # which may mean texts as words

@@ -90,6 +90,14 @@ def codes_of(values: Any, classes: Sequence[Any]) -> tuple[Ints, Any]:
     return found, values[unknown[:1]].tolist()[0] if len(unknown) else None
 
 
+def numbered(values: Any, classes: Any) -> bool:
+    """Whether labels are numbers of classes that are texts, 0 to K - 1: `cross_val_predict(method="predict_proba")` and
+    `VotingClassifier` number the labels by themselves, and expect these numbers in `classes_` and predictions."""
+    texts = all(isinstance(each, str) for each in classes.tolist())
+    whole = values.dtype.kind in "iu" and len(values) > 0
+    return texts and whole and bool(values.min() >= 0) and bool(values.max() < len(classes))
+
+
 def _objects(values: Iterable[Any]) -> Any:
     """(n,) the values as they are, none read by the others."""
     given = list(values)

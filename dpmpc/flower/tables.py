@@ -90,7 +90,7 @@ def mean_of(plan: Plan, owner: int, records: Source, spelling: Spelling = PLAIN)
     tables = asked_by(plan.source)
     of = None if plan.person is None else Kept(plan.person, plan.person_rows)
     rows = 1 if of is None else of.rows
-    with opened(records, spelling=spelling, person=of) as (table, _):
+    with opened(records, spelling=spelling, person=of, names=tables.reads) as (table, _):
         for name in tables.reads:
             table[name]
         found = (table.n,) if of is None else persons_at(table, "0")

@@ -39,6 +39,7 @@ class ColumnProfile:
     digits: int = 0  # fields with digits that are read as neither a number nor a date
     worded: bool = False  # its owner stated that it has words, whatever they look like
     codes: bool = False  # numbers that seem to stand for something else, and are read as numbers
+    merging: str = ""  # two different values that what was stated of units makes one
     forms: Forms | None = field(default=None, repr=False)
 
     @property

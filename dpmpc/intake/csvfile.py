@@ -25,14 +25,14 @@ import numpy as np
 from dpmpc.errors import RecordError, UsageError, number_of, sayable
 from dpmpc.intake.encodings import likely, two_bytes
 from dpmpc.intake.engine import duckdb
-from dpmpc.intake.header_footer import SEPARATORS, check_first, check_last, declared, lines_of, surplus, without_last
+from dpmpc.intake.footer import check_last, without_last
+from dpmpc.intake.head import SEPARATORS, UnstatedError, check_head, declared, lines_of, separator_of, surplus
 from dpmpc.intake.reading import literal, path_literal
 from dpmpc.intake.spelling import bare, stating
 from dpmpc.intake.table import Column, Table, check_names, check_width, unused
 from dpmpc.intake.written import no_pipe
 from dpmpc.lazy import dataclass
 
-_HEAD = 1 << 16
 _CHUNK = 1 << 20
 _LINE_BREAK = re.compile(r"\s*[\r\n]+\s*")
 _LONGEST_LINE = 1 << 21  # DuckDB holds several times as much for each thread
@@ -44,13 +44,19 @@ class Scan:
 
     digest: str
     loose: bool
+    ended: bool  # some line ends with a separator
+
+
+_AT_ENDS = tuple(f"{separator}{end}".encode() for separator in SEPARATORS for end in "\n\r")
 
 
 def scan(path: Path, name: str) -> Scan:
-    """The digest of a text file, and whether it has signs that DuckDB takes for parts of numbers. Errors: it cannot be
+    """The digest of a text file, whether it has signs that DuckDB takes for parts of numbers, and whether a line ends
+    with a separator. Errors: it cannot be
     read, or is not text in UTF-8. Cost: one reading; of large files a second thread works out the digest."""
     ended = b""  # how the chunks before end
     digest, decoder, position, loose = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")(), 0, False
+    at_end = False
     with readable(path).open("rb") as file, ThreadPoolExecutor(1) as beside:
         hashed: Future[None] | None = None
         while chunk := file.read(_CHUNK):
@@ -67,6 +73,7 @@ def scan(path: Path, name: str) -> Scan:
                 way = way or "save it as CSV in UTF-8"
                 raise UsageError(f"a data file is text; {sayable(name)} holds binary bytes; {sayable(way)}")
             loose = loose or _is_loose(ended + chunk)
+            at_end = at_end or any(mark in chunk for mark in _AT_ENDS) or ended[-1:] + chunk[:1] in _AT_ENDS
             ended = (ended + chunk[-2:])[-2:]
             pending = len(decoder.getstate()[0])
             if pending or not chunk.isascii():
@@ -78,7 +85,7 @@ def scan(path: Path, name: str) -> Scan:
             position += len(chunk)
     if pending := len(decoder.getstate()[0]):
         raise _not_utf8(path, name, position - pending)
-    return Scan(digest.hexdigest(), loose)
+    return Scan(digest.hexdigest(), loose, at_end or ended[-1:].decode("latin-1") in SEPARATORS)
 
 
 def _is_loose(chunk: bytes) -> bool:
@@ -97,18 +104,15 @@ def _is_loose(chunk: bytes) -> bool:
 NOT_ENCODED = "a text file of an owner is not in the encoding that was stated"
 
 
-class EncodingError(RecordError):
-    """A file whose text is not in the encoding that it should be in. `likely`: the one that it seems to be in; `rule`:
-    what is said before the way out."""
-
-    likely, rule = "", ""
+class EncodingError(UnstatedError):
+    """A file whose text is not in the encoding that it should be in."""
 
 
 def _not_utf8(path: Path, name: str, at: int, seems: str = "") -> EncodingError:
     seems = seems or likely(path)
     rule = f"a data file is UTF-8; {name} is not at byte {at} (it seems to be {seems})"
     error = EncodingError(f"{rule}; state {stating(encoding=seems)}, or save it as UTF-8", NOT_ENCODED)
-    error.likely, error.rule = seems, rule
+    error.likely, error.rule = {"encoding": seems}, rule
     return error
 
 
@@ -186,23 +190,30 @@ def open_csv(
     header: int = 0,
     footer: int = 0,
     below: int = 0,
+    headless: bool = False,
+    ended: bool = True,
 ) -> Table:
-    """The table in a text file: its first row names the columns unless `names` does; every value is text.
+    """The table in a text file: its first row names the columns unless `names` does, or none does (`headless`), so that
+    they are numbered; every value is text.
 
     Lines that start with `comment` do not count, nor do those above line `header`, `below` ones under it and the last
-    `footer` ones. The separator is found from the first lines unless given. `folder` may get a clean copy. Columns
+    `footer` ones. The separator is found from the first lines unless given (`ended`: a
+    line may end with one). `folder` may get a clean copy. Columns
     without a name, or with one that others have, get one that says so; a line break in a name, as spreadsheets have it,
-    is a space. Errors: rows of unequal length (with the line), but for empty fields at their ends; quotes that do not
-    pair up; no rows; another row that seems to name the columns, where `header` is 0; last lines that are no rows,
-    where `footer` is 0.
+    is a space. Errors: rows of unequal length (with the line), but for empty fields at the ends of all; quotes that
+    do not pair up; no rows; a first row that does not plainly name the columns, where nothing was stated of it; last
+    lines that are no rows, where `footer` is 0.
     """
     if footer:
         path = without_last(path, name, footer, folder)
-    separator = declared(path) or separator or _sniff(path, header)
-    skip, notes, broken = 0, [""] * len(names or ()), False
+    separator = declared(path) or separator or separator_of(path, header)
+    broken = False
+    if headless and names is None:
+        names = [f"column {k}" for k in range(1, _fields(path, name, separator, comment, header, below) + 1)]
+    skip, notes = max(0, header - 1) + below, [""] * len(names or ())
     if names is None:
-        if not header and comment is None:
-            check_first(path, name, separator)
+        if not (header or below) and comment is None:
+            check_head(path, name, separator)
         found, skip = _header(path, name, separator, comment, header)
         skip += below
         check_width(len(found), name)
@@ -232,7 +243,7 @@ def open_csv(
     typed = view, lambda numbers: read(numbers)
     table = Table(name, columns, view, connection, loose, repair=repair, parsed=True, typed=typed)
     # in a file of one column DuckDB takes a blank line for a record; a header over several lines is one line to `skip`
-    if comment is not None or width == 1 or broken:
+    if comment is not None or width == 1 or broken or (ended and _moved(connection, path, width, separator, skip)):
         repair()
         table = replace(table, repair=None)
     if not table.rows("1", "LIMIT 1"):
@@ -257,37 +268,18 @@ def distinct_names(found: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _relation(
     path: Path, width: int, separator: str, skip: int, numbers: Collection[str] = (), *, longest: int = 0,
-    ends: bool = False,
+    ends: bool = False, padded: bool = False,
 ) -> str:  # fmt: skip
     """SQL for the records of a text file. `numbers`: columns c0, c1, ... that are read as numbers, not as texts.
-    `longest`: bytes that a row may have, where that is more than usual. `ends`: lines end in \\n."""
-    most = ", new_line='\\n'" * ends
+    `longest`: bytes that a row may have, where that is more than usual. `ends`: lines end in \\n. `padded`: a row may
+    have fewer fields, those that it lacks are NULL, and those that are empty are not."""
+    most = ", new_line='\\n'" * ends + ", parallel=false, nullstr='\x01\x02'" * padded
     columns = ", ".join(f"'c{k}': '{'DOUBLE' if f'c{k}' in numbers else 'VARCHAR'}'" for k in range(width))
     return (
         f"read_csv({path_literal(path)}, auto_detect=false, header=false, skip={skip}, delim={literal(separator)},"
-        f" quote='\"', escape='\"', strict_mode=true, null_padding=false, max_line_size={max(_LONGEST_LINE, longest)},"
-        f" compression='none'{most}, columns={{{columns}}})"
+        f" quote='\"', escape='\"', strict_mode=true, null_padding={padded},"
+        f" max_line_size={max(_LONGEST_LINE, longest)}, compression='none'{most}, columns={{{columns}}})"
     )
-
-
-def _sniff(path: Path, header: int = 0) -> str:
-    """The separator that cuts the first lines, from line `header` on, into most fields, all lines alike. Where none
-    cuts all alike, the one that cuts the names into most: what is said of other lines is then said of these columns."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD + 1)
-    text = head[:_HEAD].decode("utf-8-sig", errors="replace").splitlines()[max(0, header - 1) :]
-    lines = [line for line in text if line.strip()][:20]
-    if len(head) > _HEAD and len(lines) > 1:
-        lines = lines[: max(1, len(lines) - 1)]
-    best, most, names = "", 1, dict[str, int]()
-    for separator in SEPARATORS:
-        rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
-        rows = rows[:-1] or rows  # the last may be cut within quotes
-        names[separator] = width = len(rows[0]) if rows else 0
-        alike = all(len(row) == width or surplus(row, width) for row in rows)
-        if alike and (width > most or separator == ","):  # a comma will do for a file of one column
-            best, most = separator, max(width, 1)
-    return best or max(names, key=lambda each: names[each])
 
 
 def _header(path: Path, name: str, separator: str, comment: str | None, header: int) -> tuple[list[str], int]:
@@ -297,6 +289,25 @@ def _header(path: Path, name: str, separator: str, comment: str | None, header: 
         if not (said and line + above == 1):
             return [bare(cell) for cell in row], line + above
     raise UsageError(f"a CSV file starts with a row of column names; {sayable(name)} is empty; check the file")
+
+
+def _moved(connection: duckdb.DuckDBPyConnection, path: Path, width: int, separator: str, skip: int) -> bool:
+    """Whether some rows, and not all, have an empty field more than there are columns, which DuckDB takes for no field:
+    another separator in such a row moves its fields by a column."""
+    query = f"SELECT count(*), count(c{width}) FROM {_relation(path, width + 1, separator, skip, padded=True)}"
+    try:
+        ((rows, longer),) = connection.execute(query).fetchall()
+    except duckdb.Error:  # whoever reads the rows says what is wrong
+        return False
+    return bool(0 < longer < rows)
+
+
+def _fields(path: Path, name: str, separator: str, comment: str | None, header: int, below: int) -> int:
+    """How many fields the first record has, of a file that has no row of names."""
+    skip = max(0, header - 1) + below
+    for row, _ in _rows(islice(lines_of(path), skip, None), name, separator, comment):
+        return len(row)
+    raise UsageError(f"a table needs records; {sayable(name)} is empty; check the file")
 
 
 def _rows(lines: Iterable[str], name: str, separator: str, comment: str | None) -> Iterator[tuple[list[str], int]]:
@@ -333,13 +344,17 @@ def _clean(path: Path, clean: Path, name: str, separator: str, comment: str | No
     Errors: rows of another length than `width`, with the first one's line and how many there are; a full disk.
     """
     odd: list[int] = []  # the first one's line and fields, and the lines of others
+    longer: list[int] = []  # the same of those with separators at their end: a file's habit where all rows have them
+    rows = 0
     try:
         with clean.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
             for row, line in _rows(lines_of(path), name, separator, comment):
                 if line <= skip:
                     continue
+                rows += 1
                 if surplus(row, width):
+                    longer += [line] if longer else [line, len(row)]
                     row = row[:width]
                 if len(row) != width:
                     odd += [line] if odd else [line, len(row)]
@@ -348,6 +363,8 @@ def _clean(path: Path, clean: Path, name: str, separator: str, comment: str | No
         raise UsageError(
             f"records need room on the disk while they are read; {sayable(name)}: {error.strerror}; free some"
         ) from None
+    if longer and len(longer) - 1 < rows:  # a row of its own would be moved by a column
+        odd = [*min(longer[:2], odd[:2] or longer[:2]), *sorted([*longer[1:], *odd[1:]])[1:]]
     if odd:
         first, fields, *others = odd
         more = f", and {number_of(len(others), 'row more has', 'rows more have')} another number" if others else ""

@@ -72,6 +72,8 @@ def _pairs(text: bytes, name: str) -> float:
             continue
         pair = text[at : at + 2]
         good = len(pair) == 2 and low <= pair[0] <= high and least <= pair[1] <= most
+        around = text[at - 1 : at] + text[at + 2 : at + 3]
+        good = good and not (around.isascii() and around.isalpha() and pair[1:].isalpha())  # one among ASCII letters
         sign = len(pair) == 2 and (0xA1 <= pair[0] <= 0xA3 or 0x30 <= pair[1] <= 0x39)  # of four bytes: gb18030's
         fits, odd = fits + good, odd + (not good and not sign)
         at += 4 if 0x30 <= pair[-1] <= 0x39 else 2
@@ -139,7 +141,8 @@ def _letters(text: bytes, places: Mapping[_Place, int], name: str) -> float:
             fit = not turned and (beside > 0 or (latin and not any(ord(other) >= 0x80 for other in around)))
             own = [fit and (not latin or character.lower() in each) for each in languages]
         else:
-            fit = character in _SIGNS and (not all(other.isalpha() for other in around) or len(around) < 2)
+            between = len(around) == 2 and all(other.isalpha() for other in around)  # where an apostrophe alone stands
+            fit = character in _SIGNS and (character == "’" or not between)
             own = [fit] * len(languages)
         fits += count * fit
         of_language = [known + count * each for known, each in zip(of_language, own, strict=True)]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import itertools
 import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,10 +18,11 @@ from dpmpc.errors import RecordError, UsageError, sayable
 from dpmpc.intake.csvfile import encoding_of, open_csv, other_kind, readable, scan, transcoded
 from dpmpc.intake.engine import duckdb, explained, registered
 from dpmpc.intake.packed import packing, unpack
-from dpmpc.intake.reading import path_literal
+from dpmpc.intake.reading import literal, path_literal
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import Column, Table, check_width, quoted
 from dpmpc.intake.union import cast, joint, placed
+from dpmpc.lazy import dataclass
 
 _CSV = {".csv": None, ".tsv": "\t", ".txt": None, ".data": None}
 _JSON = (".jsonl", ".ndjson", ".json")
@@ -32,23 +32,33 @@ _PACKED = (".gz", ".zst")
 _KINDS = (*_CSV, *_JSON, *_PARQUET, *_ARROW)
 _SETTLED = 5 * 10**9  # nanoseconds: no file system keeps time less finely
 _DIGESTS: dict[Path, tuple[tuple[int, ...], str]] = {}  # how a file stood when it was read, and its digest
+# (how many records have each key, how many records there are, the source) -> the keys that are columns, in order
+Chosen = Callable[[Mapping[str, int], int, str], tuple[str, ...]]
 KINDS = "CSV, TSV, Parquet, Arrow or Feather, JSON lines; text also as .gz or .zst"
 
 
 def open_files(
-    source: str | Path, connection: duckdb.DuckDBPyConnection, folder: Path, spelling: Spelling = PLAIN
+    source: str | Path,
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    spelling: Spelling = PLAIN,
+    *,
+    chosen: Chosen | None = None,
 ) -> Table:
     """The records in a file, in all files of a folder, or in all files that a pattern names, in the order of the names.
+    `chosen`: which keys of JSON objects are columns.
 
     Errors: no such file, one that is no table, files whose columns differ in name or kind.
     """
     paths = paths_of(str(source))
-    tables = [open_file(path, connection, folder, spelling=spelling) for path in paths]
+    name = Path(source).name or str(source)
+    found = [_opened(path, connection, folder, spelling=spelling) for path in paths]
+    tables = _chosen(found, chosen, name)
     if len(tables) == 1:
         return tables[0]
     for table in tables:
         table.n  # noqa: B018  repairs what needs repair, file by file
-    return _joined(tables, Path(source).name or str(source), connection)
+    return _joined(tables, name, connection)
 
 
 def _named(path: Path, folder: Path) -> Path:
@@ -73,12 +83,68 @@ def open_file(
     comment: str | None = None,
     spelling: Spelling = PLAIN,
     whole: bool = True,
+    chosen: Chosen | None = None,
 ) -> Table:
     """The records in one file. `kind`: its suffix, if its name does not say; the others are for CSV. `whole`: False for
-    Parquet alone, of which no more is read than its footer.
+    Parquet alone, of which no more is read than its footer. `chosen`: which keys of JSON objects are columns.
 
     Errors: as for each kind; a file that changed while it was unpacked.
     """
+    found = _opened(
+        path, connection, folder, kind=kind, names=names, separator=separator, comment=comment, spelling=spelling,
+        whole=whole,
+    )  # fmt: skip
+    return _chosen([found], chosen, path.name)[0]
+
+
+@dataclass(frozen=True)
+class _Objects:
+    """A file of n JSON objects, of which `counts` have each key."""
+
+    place: str  # what `read_json` is told of it
+    source: str
+    connection: duckdb.DuckDBPyConnection
+    counts: Counter[str]
+    n: int
+    finished: Callable[[Table], Table]
+
+    def table(self, names: Sequence[str], others: frozenset[str]) -> Table:
+        """The objects as rows: every value of these keys as it is written, lists and objects too, so that no row
+        decides what the others are. Errors: a line that is no object."""
+        typed = ", ".join(f"{literal(name)}: 'JSON'" for name in names)
+        made = ", ".join(f"({quoted(name)} ->> '$') AS {quoted(name)}" for name in names)
+        relation = f"(SELECT {made} FROM read_json({self.place}, columns={{{typed}}}, records='true'))"
+        columns = tuple(Column(name, quoted(name), "VARCHAR") for name in names)
+        table = Table(self.source, columns, relation, self.connection, parsed=True, uncounted=others)
+        table.one(f"count({columns[0].sql})")
+        return self.finished(table)
+
+
+def _chosen(found: Sequence[Table | _Objects], chosen: Chosen | None, source: str) -> list[Table]:
+    """The tables, those of objects with the columns that follow from all of these together."""
+    objects = [each for each in found if isinstance(each, _Objects)]
+    if not objects:
+        return [each for each in found if isinstance(each, Table)]
+    if chosen is None:
+        raise TypeError(f"{source} is JSON: which keys are columns has to be said")
+    counts = sum((each.counts for each in objects), Counter[str]())
+    names = chosen(counts, sum(each.n for each in objects), source)
+    others = frozenset(counts) - set(names)
+    return [each if isinstance(each, Table) else each.table(names, others) for each in found]
+
+
+def _opened(
+    path: Path,
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    *,
+    kind: str | None = None,
+    names: Sequence[str] | None = None,
+    separator: str | None = None,
+    comment: str | None = None,
+    spelling: Spelling = PLAIN,
+    whole: bool = True,
+) -> Table | _Objects:
     path = _named(path, folder)
     name = path.name
     readable(path)
@@ -107,24 +173,30 @@ def open_file(
     if plain is path:
         _keep(path, stood, seen.digest)
         unchanged = partial(check_unchanged, path, seen.digest)
+
+    def finished(table: Table) -> Table:
+        table = replace(table, loose=seen.loose, spelling=spelling)
+        return table if unchanged is None else replace(table, unchanged=unchanged)
+
     if suffix in _JSON:
-        table = _json(plain, name, connection, lines=suffix != ".json")
-    else:
-        table = open_csv(
+        return _json(plain, name, connection, finished, lines=suffix != ".json")
+    return finished(
+        open_csv(
             plain,
             name,
             connection,
             folder,
-            names=names,
+            names=names or spelling.names or None,
             separator=separator or _CSV.get(suffix),
             comment=comment,
             loose=seen.loose,
             header=spelling.header,
             footer=spelling.footer,
             below=spelling.below,
+            headless=spelling.no_header,
+            ended=seen.ended,
         )
-    table = replace(table, loose=seen.loose, spelling=spelling)
-    return table if unchanged is None else replace(table, unchanged=unchanged)
+    )
 
 
 def check_unchanged(path: Path, digest: str) -> None:
@@ -256,33 +328,21 @@ def described(relation: str, source: str, named: list[str] | None, connection: d
     return table
 
 
-def _json(path: Path, source: str, connection: duckdb.DuckDBPyConnection, *, lines: bool) -> Table:
-    """JSON objects as text: every value as it is written, so that no row decides what the others are."""
-    kind = "newline_delimited" if lines else "auto"
-    relation = (
-        f"read_json({path_literal(path)}, format='{kind}', maximum_depth=1, sample_size=-1, compression='none',"
-        " records='true')"
-    )
+def _json(
+    path: Path, source: str, connection: duckdb.DuckDBPyConnection, finished: Callable[[Table], Table], *, lines: bool
+) -> _Objects:
+    """JSON objects with their keys counted. Errors: no JSON, no objects."""
+    place = f"{path_literal(path)}, format='{'newline_delimited' if lines else 'auto'}', compression='none'"
+    keys = "list_append(list_distinct(json_keys(json)), NULL)"  # a null a record: how many there are
+    whole = f"SELECT unnest({keys}) AS key FROM read_json({place}, columns={{json: 'JSON'}}, records='false')"
     try:
-        found = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-        columns = [Column(str(row[0]), f"({quoted(str(row[0]))} ->> '$')", "VARCHAR") for row in found]
-        table = Table(source, tuple(columns), relation, connection, parsed=True)
-        kinds = [f"json_type({quoted(column.name)})" for column in columns]
-        plain = (f"count(*) FILTER (WHERE {kind} NOT IN ('OBJECT', 'ARRAY', 'NULL'))" for kind in kinds)
-        nested = (f"count(*) FILTER (WHERE {kind} IN ('OBJECT', 'ARRAY'))" for kind in kinds)
-        rows, *counts = table.one("count(*)", *itertools.chain(*zip(plain, nested, strict=True)))
-        for k in range(len(columns)):  # a column that holds nothing else is no text, as in a Parquet file
-            if counts[2 * k + 1] and not counts[2 * k]:
-                columns[k] = replace(columns[k], sql=f"[{columns[k].sql}]", type="VARCHAR[]")
-        # columns by their names, as other files have them: what is selected of them goes by these
-        made = ", ".join(f"{column.sql} AS {quoted(column.name)}" for column in columns)
-        by_name = tuple(replace(column, sql=quoted(column.name)) for column in columns)
-        table = Table(source, by_name, f"(SELECT {made} FROM {relation})", connection, parsed=True)
+        found = connection.execute(f"SELECT key, count(*) FROM ({whole}) GROUP BY key").fetchall()
     except duckdb.Error as error:
         raise RecordError(explained(error, source), f"{source} cannot be read") from None
-    if not rows:
+    counts = Counter({key: int(count) for key, count in found})
+    if not (n := counts.pop(None, 0)):
         raise UsageError(f"a table needs records; {sayable(source)} has none; add rows")
-    return table
+    return _Objects(place, source, connection, counts, n, finished)
 
 
 def _arrow(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:
@@ -339,4 +399,5 @@ def _joined(tables: list[Table], source: str, connection: duckdb.DuckDBPyConnect
         unchanged,
         parsed=any(table.parsed for table in tables),
         spelling=tables[0].spelling,
+        uncounted=frozenset().union(*(table.uncounted for table in tables)),
     )

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dpmpc.errors import number_of, some
@@ -15,7 +15,7 @@ from dpmpc.intake.batched import asked_of
 from dpmpc.intake.calendars import Calendar
 from dpmpc.intake.column_profile import ColumnProfile, dropping, quoted
 from dpmpc.intake.dictionary import listed
-from dpmpc.intake.header_footer import TOTAL
+from dpmpc.intake.footer import TOTAL
 from dpmpc.intake.reading import literal
 from dpmpc.intake.scripts import small, western
 from dpmpc.intake.spelling import MISSING, Spelling, is_number, is_unit, stating
@@ -68,17 +68,39 @@ SMALLEST, LARGEST = 2.0**-24, 2.0**40  # sizes of numbers that a survey knows
 # The years in which dates of today's files lie, of each calendar; lunar years of Islamic countries are later ones.
 LIKELY_YEARS: dict[Calendar, tuple[int, int]] = {"buddhist": (2400, 2650), "persian": (1250, 1420)}
 MARK = "\ufeff"  # of byte order, between files that were put together
-IDENTIFIER = regex(
-    r"(^|[^a-z])(id|ids|nr|no|n[°º]|n\.º|num|number|nummer|n[uú]mero|num[eé]ro|key|code|mrn|ssn|uuid|guid|pid|case|fall"
-    r"|dossier|prontu[aá]rio|matr[ií]cula|registro|historia|expediente|folio|cpf|dni|nhc|ipp|nip|pesel|lp|bsn|codice"
-    r"|account|konto|conto|compte|cuenta|conta|rekening|iban"
-    r"|matricola|aadhaar|mpi|zeile|row|index|cpr|uhid|hn|amka|αμκα|№)([^a-z]|$)|^ת\.? ?ז"
-    r"|(?-i:[a-z]I[Dd])$"
+_IDENTIFIERS = frozenset(
+    "id ids nr no nº n° num number nummer numero número numéro key code mrn ssn uuid guid pid case fall dossier "
+    "prontuario prontuário matricula matrícula registro historia expediente folio cpf dni nhc ipp nip pesel lp bsn "
+    "codice account konto conto compte cuenta conta rekening iban matricola aadhaar mpi zeile row index cpr uhid hn "
+    "amka αμκα №".split()
+)  # words that call an identifier
+_OF_WHOM = frozenset(
+    "patient patients patienten paciente pacientes paziente pazienten person persona personne subject study record "
+    "visit encounter sample client kunde kunden cliente user member file chart card ticket order invoice bank clinical "
+    "processo proceso clinica clínica med medical medico médico anonymous pseudonym hash".split()
+)
+_JOINING = frozenset("of de des du von vom der die das di do da del della av van the la el le los las and e y".split())
+_CALLED = regex(
+    r"^ת\.? ?ז|(?-i:[a-z]I[Dd])$"
     r"|(pat|patient(en)?|pseudo|record|case|fall|person|subject|study|visit|encounter|sample|client|kunden|user|row)id$"
     r"|(nr|nummer|number|szám|číslo|tunnus|זהות|#|号|號|番号|编号|编码|번호|رقم الملف|رقم الهوية|شماره پرونده|شناسه"
     r"|کد ملی|दर्ता नं)\.?$",
     re.I,
-)  # in a column's name
+)  # how a column's name ends that calls an identifier
+
+
+def identifies(name: str) -> bool:
+    """Whether a column's name calls an identifier: a word for one, with nothing after it but whose it is. A number of
+    visits, the balance of an account and NO2 are none."""
+    if _CALLED.search(name):
+        return True
+    words = re.findall(r"n\.?[º°]|№|[^\W_]+", name.lower())
+    words = [word.replace("n.º", "nº") for word in words]
+    for k, word in enumerate(words):
+        rest = [each for each in words[k + 1 :] if each not in _JOINING]
+        if word in _IDENTIFIERS and all(each in _IDENTIFIERS | _OF_WHOM or each.isdigit() for each in rest):
+            return True
+    return False
 
 
 def signed(text: str) -> tuple[tuple[str, ...], bool]:
@@ -91,69 +113,128 @@ def signed(text: str) -> tuple[tuple[str, ...], bool]:
 
 
 def codes(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
-    """Numbers such as 999 and -8 that many records share and that are apart from all others. Cost: one query for the
-    columns of many values whose ends are such numbers."""
-    numbers = [c for c in columns if c.kind == "number" and c.role != "owners" and c.present >= _LEAST]
-    held = {c.name: {float(v): count for v, count in c.values if is_number(v)} for c in numbers if c.listed}
-    many = [c for c in numbers if not c.listed and (_is_code(c.least, below=True) or _is_code(c.greatest))]
-    known = ", ".join(repr(sign * code) for code in sorted(_BELOW) for sign in (1, -1))
-    asked = list[str]()
-    for value in (table.number(c.name) for c in many):
-        asked += [f"histogram({value}) FILTER (WHERE {value} IN ({known}))"]
-        asked += [f"{end}({value}) FILTER (WHERE {value} NOT IN ({known}))" for end in ("min", "max")]
-    answers = iter(table.one(*asked) if asked else ())
-    for c, codes, low, high in zip(many, answers, answers, answers, strict=True):
-        if low is not None:
-            held[c.name] = {float(v): int(count) for v, count in dict(codes or {}).items()} | {low: 0, high: 0}
-    lines, short = list[str](), list[str]()
-    missing = list[str]()
-    for c in numbers:
-        counts = held.get(c.name, {})
-        found = _apart(counts, listed=c.listed)
-        if found and all(counts[code] >= max(3, _SHARED * c.present) for code in found):
-            have = sum(counts[code] for code in found)
-            codes = ", ".join(f"{code:g}" for code in found)
-            say = "that it says" if len(found) == 1 else "that they say"
-            words = [f"{c.name}={code:g}" for code in found]
-            lines.append(
-                f"column '{c.name}': {have} records have {codes}, far from all other numbers; to state "
-                f"{say} that there is none: {stating(missing=tuple(words))}"
-            )
-            missing += words
-            short.append(f"'{c.name}' {codes}")
+    """Values that many records share, at an end of a column's numbers or dates and far from all others, such as 999, -8
+    and 9999-12-31. Cost: two queries of columns of many values."""
+    seen = [c for c in columns if c.kind in ("number", "date") and c.role != "owners" and c.present >= _LEAST]
+    counted = [c for c in seen if c.kind == "number" and c.listed]
+    counts = {c.name: {float(v): count for v, count in c.values if is_number(v)} for c in counted}
+    dates = [c for c in seen if c.kind == "date"]
+    counts |= _ends(table, [c for c in seen if c.kind == "number" and not c.listed], table.number)
+    counts |= _ends(table, dates, table.days)
+    alike = Counter(v for held in counts.values() for v in _lone(held))
+    lines, short, missing = list[str](), list[str](), list[str]()
+    for c in seen:
+        held = counts.get(c.name, {})
+        found = _apart(held, listed=c.listed) if c.kind == "number" else []
+        found = found or [v for v in _lone(held) if c.kind == "date" or v < 0 or alike[v] > 1]
+        have = sum(held[v] for v in found)
+        if not found or have < max(3, _SHARED * c.present) or have >= c.present - c.unread:
+            continue
+        words = [_written(table, c, v) for v in found]
+        they = "that it says" if len(found) == 1 else "that they say"
+        others = "numbers" if c.kind == "number" else "dates"
+        lines.append(
+            f"column '{c.name}': {have} records have {', '.join(words)}, far from all other {others}; to state {they} "
+            f"that there is none: {stating(missing=tuple(f'{c.name}={word}' for word in words))}"
+        )
+        missing += [f"{c.name}={word}" for word in words]
+        short.append(f"'{c.name}' {', '.join(words)}")
     if len(lines) <= _LINES:
         yield from lines
     else:
         yield (
-            f"{len(lines)} columns have numbers far from all their others ({some(short, 6)}); to state that they say "
+            f"{len(lines)} columns have values far from all their others ({some(short, 6)}); to state that they say "
             f"that there is none: {stating(missing=tuple(missing))}"
         )
 
 
-def _is_code(value: float | None, *, below: bool = False) -> bool:
-    return value is not None and (-value in _BELOW if below else value in _BESIDE)
+def _ends(table: Table, columns: Sequence[ColumnProfile], value: Callable[[str], str]) -> dict[str, dict[float, int]]:
+    """What is known of columns of many values: how often each end is there, and each code, and the next values."""
+    found = dict[str, dict[float, int]]()
+    for c in columns:
+        if c.least is None or c.greatest is None or c.least == c.greatest:
+            continue
+        v, low, high = value(c.name), f"CAST('{c.least!r}' AS DOUBLE)", f"CAST('{c.greatest!r}' AS DOUBLE)"
+        known = ", ".join(repr(sign * code) for code in sorted(_BELOW) for sign in (1, -1))
+        is_code = f"{v} IN ({known})" if c.kind == "number" else "false"
+        of = f"isfinite({v}) AND {v} NOT IN ({low}, {high})"
+        most, least, codes, next_low, next_high = table.one(
+            f"count(*) FILTER (WHERE {v} = {high})", f"count(*) FILTER (WHERE {v} = {low})",
+            f"histogram({v}) FILTER (WHERE {is_code})", f"min({v}) FILTER (WHERE {of} AND NOT {is_code})",
+            f"max({v}) FILTER (WHERE {of} AND NOT {is_code})",
+        )  # fmt: skip
+        ends = {float(code): int(count) for code, count in dict(codes or {}).items()}
+        ends |= {c.least: int(least), c.greatest: int(most)}
+        found[c.name] = {float(each): 0 for each in (next_low, next_high) if each is not None} | ends
+    return found
+
+
+def _lone(counts: Mapping[float, int]) -> list[float]:
+    """The least or the greatest of some values, where many records share it and it is further from the others than
+    these are from each other."""
+    values, found = sorted(counts), list[float]()
+    shared = max(3, _SHARED * sum(counts.values()))
+    for end, rest in ((values[0], values[1:]), (values[-1], values[:-1])) if len(values) > 2 else ():
+        gap = rest[0] - end if end < rest[0] else end - rest[-1]
+        if counts[end] >= shared and gap > rest[-1] - rest[0]:
+            found.append(end)
+    return found
+
+
+def _written(table: Table, c: ColumnProfile, value: float) -> str:
+    """A value of a column as its owner writes it."""
+    if c.kind == "number":
+        return f"{value:.17g}" if value % 1 else f"{value:.0f}"
+    days = table.days(c.name)
+    text = table.text(c.name) if table[c.name].kind == "text" else f"CAST(CAST({table[c.name].sql} AS DATE) AS VARCHAR)"
+    ((found,),) = table.rows(f"min({text})", f"WHERE {days} = CAST('{value!r}' AS DOUBLE)")
+    return str(found)
 
 
 def _apart(counts: Mapping[float, int], *, listed: bool) -> list[float]:
     """Those of some values that are codes and apart from all others; of a column that is not `listed`, codes and the
     ends of the others are known alone."""
     values = sorted(counts)
-    if listed and len(values) < _VALUES:
-        return []
     below = [v for v in values if v < 0]
     if 0 < len(below) <= _MOST_CODES and all(-v in _BELOW for v in below) and len(values) - len(below) >= 2:
-        run = [-float(k) for k in range(len(below), 0, -1)]
-        if below != run or (below == [-1.0] and len(values) > _MANY_VALUES) or values[len(below)] > -below[0]:
+        run, few = [-float(k) for k in range(len(below), 0, -1)], listed and len(values) < _VALUES
+        even = below == run or (few and -below[0] <= values[-1] + 1)  # -1, 0, 1 are no codes
+        if not even or (below == [-1.0] and len(values) > _MANY_VALUES) or values[len(below)] > -below[0]:
             return below
     top = len(values)
     while top > 1 and values[top - 1] in _BESIDE and len(values) - top < _MOST_CODES:
         top -= 1
         rest = values[:top]
         widest = max((b - a for a, b in itertools.pairwise(rest)), default=0.0)
-        far = values[top] - rest[-1] > rest[-1] - rest[0]
-        if len(rest) < 2 or (far and len(rest) >= 2) or (listed and values[top] - rest[-1] > _GAP * widest > 0):
+        gap, span = values[top] - rest[-1], rest[-1] - rest[0]
+        far = gap > (2 * span if listed and len(values) < _VALUES else span)
+        if len(rest) < 2 or far or (listed and len(values) >= _VALUES and gap > _GAP * widest > 0):
             return values[top:] if len(rest) >= 2 else []
     return []
+
+
+def percents(counts: Mapping[str, int]) -> tuple[str, str]:
+    """Two fields of a column of texts, of those that have a sign of per cent and of others, which are a hundredth as
+    large; empty where there are none."""
+    marked = {text for text in counts if text.rstrip().endswith(("%", "％", "٪"))}
+    read = {text: western(text, ".").rstrip("% ").replace(",", ".") for text in counts}
+    numbers = sorted((float(number), text) for text, number in read.items() if is_number(number))
+    there, plain = ([each for each in numbers if (each[1] in marked) is sign] for sign in (True, False))
+    enough = all(sum(counts[t] for _, t in part) >= _SHARED * sum(counts.values()) for part in (there, plain))
+    if not (there and plain and enough) or not 20 <= abs(there[len(there) // 2][0] / (plain[len(plain) // 2][0] or 1)):
+        return "", ""
+    return there[len(there) // 2][1], plain[len(plain) // 2][1]
+
+
+def _percents(columns: Sequence[ColumnProfile]) -> Iterator[str]:
+    for c in columns:
+        with_sign, without = percents(dict(c.values)) if c.forms is not None and c.role != "dropped" else ("", "")
+        if with_sign:
+            yield (
+                f"column '{c.name}' has fields such as '{with_sign[:20]}' beside '{without[:20]}': with and without a "
+                "sign of per cent they differ by a factor of 100; write them alike, as no unit reads both; until then "
+                f"leave it out, or have it read as words: {stating(words=(c.name,))}"
+            )
 
 
 def paired(c: ColumnProfile) -> bool:
@@ -267,6 +348,9 @@ def limited(c: ColumnProfile, limit: bool) -> dict[str, tuple[str, ...]]:
     counts = {value: count for value, count in c.values if not is_number(value)} or dict.fromkeys(c.odd, 1)
     read = {text: signed(text) for text in counts}
     found = {text: units for text, (units, is_limit) in read.items() if units and is_limit is limit}
+    numbers = Counter(re.sub(r"[^\d.,]", "", western(text, ".")) for text in found)
+    if c.listed and (c.distinct <= _MANY_VALUES or any(count > 1 for count in numbers.values())):
+        return {}  # levels; or two of them, such as <30 and >30, would be one number
     enough = not c.listed or sum(counts[text] for text in found) >= max(3, _SHARED * c.present)
     return found if enough else {}
 
@@ -325,6 +409,7 @@ def oddities(
         *codes(table, seen),
         *days(table, seen),
         *limits(seen),
+        *_percents(seen),
         *_sizes(seen),
         *_calendars(seen, proposed, stated),
         *_groups(source, table, seen, stated),
@@ -445,13 +530,7 @@ def _persons(columns: Sequence[ColumnProfile]) -> Iterator[str]:
     """Columns of identifiers, by their names, of which many stand in several records."""
     for c in columns:
         several = max(_LEAST, _PERSONS * c.present) <= c.distinct < (1 - _SHARED) * c.present
-        if (
-            c.role == "feature"
-            and c.kind in ("number", "category")
-            and c.whole
-            and several
-            and IDENTIFIER.search(c.name)
-        ):
+        if c.role == "feature" and c.kind in ("number", "category") and c.whole and several and identifies(c.name):
             yield (
                 f"column '{c.name}' has {c.distinct} different values in {number_of(c.present, 'record')}; if it says "
                 "whose records they are, a promise of records is weaker for who has several: "
@@ -538,7 +617,7 @@ def _figures(table: Table, columns: Sequence[ColumnProfile], otherwise: bool) ->
         worded = worded and not (c.forms and c.forms.unnamed) and (c.distinct > _MANY_VALUES or measured(c))
         if not worded or 2 * c.digits < c.present or c.forms is None or (otherwise and c.forms.otherwise):
             continue
-        if not (IDENTIFIER.search(c.name) or CODE.search(c.name) or table[c.name].kind != "text" or _named(c)):
+        if not (identifies(c.name) or CODE.search(c.name) or table[c.name].kind != "text" or _named(c)):
             seen.append(c)
     counts = figures_of(table, [c.name for c in seen])
     for c in seen:

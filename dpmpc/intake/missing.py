@@ -117,11 +117,17 @@ def _numbers(stated: list[tuple[str, str]], name: str, spelling: Spelling) -> li
 
 
 def _without(table: Table, column: Column, stated: list[tuple[str, str]]) -> Column:
-    if column.kind not in ("text", "number") or column.type == "BOOLEAN":
+    if column.kind not in ("text", "number", "date") or column.type == "BOOLEAN":
         return column
-    codes = ", ".join(f"{value!r}::DOUBLE" for value in _numbers(stated, column.name, table.spelling))
+    tests = list[str]()
+    if column.kind == "date":
+        days = {table.spelling.days(word) for of, word in stated if of == column.name} - {None}
+        listed = ", ".join(f"{value!r}::DOUBLE" for value in sorted(filter(None, days)))
+        tests += [f"{table.days(column.name)} IN ({listed})"] if listed else []
+    else:
+        codes = ", ".join(f"{value!r}::DOUBLE" for value in _numbers(stated, column.name, table.spelling))
+        tests += [f"{table.number(column.name)} IN ({codes})"] if codes else []
     words = ", ".join(literal(each) for of, word in stated if of == column.name for each in both_small(word))
-    tests = [f"{table.number(column.name)} IN ({codes})"] if codes else []
     if words and column.kind == "text":
         tests.append(f"lower({table.text(column.name)}) IN ({words})")
     return replace(column, sql=f"(CASE WHEN {' OR '.join(tests)} THEN NULL ELSE {column.sql} END)") if tests else column

@@ -12,9 +12,7 @@ _SHORT = 100  # characters of an expression that may as well stand there twice
 _SECRET = secrets.token_hex(16)
 _BEGIN, _END, _BETWEEN = f"/*{_SECRET}{{*/", f"/*}}{_SECRET}*/", f"/*|{_SECRET}*/"
 # Both marks begin with a slash: what is asked at each of a million characters takes longer than the rest.
-_INNERMOST = regex(
-    rf"{re.escape(_BEGIN)}((?:[^/]++|(?!{re.escape(_BEGIN)}|{re.escape(_END)})/)*+){re.escape(_END)}"
-)
+_INNERMOST = regex(rf"{re.escape(_BEGIN)}((?:[^/]++|(?!{re.escape(_BEGIN)}|{re.escape(_END)})/)*+){re.escape(_END)}")
 
 
 def once(sql: str) -> str:

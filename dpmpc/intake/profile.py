@@ -4,8 +4,10 @@ What a column seems to hold, in which spelling, how much of it is missing or not
 look only proposes: what a field reads as follows from that field and from what was stated (`intake.spelling`).
 """
 
+import itertools
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from dpmpc.errors import UsageError, sayable, some
@@ -14,9 +16,9 @@ from dpmpc.intake.column_facts import EXACT, MOSTLY, TOP, Fact, facts_of
 from dpmpc.intake.column_profile import ALIKE, ColumnProfile, Kind, Role, dropping
 from dpmpc.intake.dictionary import few
 from dpmpc.intake.forms import BOTH, FORMS, NAMED, NEGATIVE, SOME, Forms, months_in, proposed
-from dpmpc.intake.lint import CODE, IDENTIFIER, LIKELY_YEARS, LIMIT_WORDS, fewer, oddities, of_sexes, years_of
+from dpmpc.intake.lint import CODE, LIKELY_YEARS, LIMIT_WORDS, fewer, identifies, oddities, of_sexes, percents, years_of
 from dpmpc.intake.missing import as_stated
-from dpmpc.intake.spelling import PLAIN, Spelling, canonical, is_number, stating
+from dpmpc.intake.spelling import PLAIN, Decimal, Negative, Spelling, Thousands, canonical, is_number, is_unit, stating
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import Table
 from dpmpc.intake.text_facts import plain_forms
@@ -29,6 +31,11 @@ _REMARKS = 3  # different words: as few among many different numbers are remarks
 RESULTS = ("-", "--", "\u2013", "\u2212", "\uff0d", "\u30fc", "nil", "neg")  # beside + and ++
 _FEW = 20  # records: fewer say nothing of identifiers
 _LONG = 1e7  # numbers from here on that have as many digits as each other and are all different may be identifiers
+_NUMBERS: tuple[tuple[Decimal, Thousands], ...] = (
+    (".", ""), (",", ""), (".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"),
+)  # fmt: skip
+_SAMPLE = 500  # different values on which a proposal is tried
+_LEVELS = 20  # different values: as few that are no plain numbers are levels, such as 5-10 km
 _WIDE = 5  # digits: numbers of so many with zeros before them that are all different may be identifiers
 _PADDED = "numbers with zeros before them, such as 0123"
 ONCE = 20_000  # records: of more, what a look found of a column stands where another spelling moves no field of it
@@ -251,7 +258,7 @@ def _numbered(table: Table, found: ColumnProfile, fact: Fact) -> ColumnProfile:
     dense = found.greatest - found.least < 1.1 * found.present
     padded = bool(fact.get("coded")) and fact["narrow"] == fact["broad"] >= _WIDE
     long = found.least >= _LONG and math.floor(math.log10(found.least)) == math.floor(math.log10(found.greatest))
-    named = IDENTIFIER.search(found.name)
+    named = identifies(found.name)
     if not (dense or long or padded or named) or not _all_different(table, found, fact):
         return found
     why = "whole numbers, all different" + ", one after the other" * dense
@@ -293,13 +300,15 @@ def _text(table: Table, base: ColumnProfile, fact: Fact) -> ColumnProfile:
     broken = any(int(fact[form]) for form in FORMS if form.split()[0] in ("comma", "point", "gap", "tick"))
     numbered = fact["narrow"] == fact["broad"] and fact["before"] >= _NEARLY * present
     if (
-        units
-        and (numbered or IDENTIFIER.search(base.name))
-        and not broken
-        and base.distinct >= _NEARLY * present >= _FEW
+        units and (numbered or identifies(base.name)) and not broken and base.distinct >= _NEARLY * present >= _FEW
     ):  # PID00271828
         units = {}
-    counts = {form: 0 if timed else int(fact[form]) for form in (*FORMS, *NAMED, *NEGATIVE)}
+    merging = ""
+    if base.distinct <= 20 * TOP and (units or table.spelling.units):
+        units, merging = _tried(table, base, fact["counts"], units)
+    levels = bool(fact["units"]) and not units and base.distinct <= _LEVELS
+    other = timed or levels or base.worded
+    counts = {form: 0 if other else int(fact[form]) for form in (*FORMS, *NAMED, *NEGATIVE)}
     if int(fact["flagged"]) >= SOME * there:  # 14.4+ and 3.1-: marks of what is high and low
         counts["trailing"] = 0
     points = (int(fact["three"]), int(fact["pointed"]))
@@ -307,7 +316,7 @@ def _text(table: Table, base: ColumnProfile, fact: Fact) -> ColumnProfile:
     forms = Forms(
         there, counts, units, words, points, (numbers, dates), base.name, int(fact["plain"]), lettered, months, results
     )
-    base = replace(base, forms=forms, digits=int(fact["odd"]), whole=fact["whole"] == numbers)
+    base = replace(base, forms=forms, merging=merging, digits=int(fact["odd"]), whole=fact["whole"] == numbers)
     if base.distinct <= 20 * TOP:
         base = _counted(table, base, fact)
     remarks = sum(not is_number(value) for value, _ in base.values) if base.listed else base.distinct
@@ -315,6 +324,8 @@ def _text(table: Table, base: ColumnProfile, fact: Fact) -> ColumnProfile:
     mostly = MOSTLY if many else _NEARLY  # words among many numbers are remarks
     if lettered:
         return replace(_worded(base, fact, there), codes=numbers > 0)
+    if levels and _levels(base, fact["counts"]):
+        return _worded(base, fact, there)
     if numbers >= mostly * there > 0 and _padded(base, fact):
         return replace(_worded(base, fact, there), why=_PADDED, codes=True)
     if numbers >= mostly * there > 0:
@@ -331,6 +342,53 @@ def _text(table: Table, base: ColumnProfile, fact: Fact) -> ColumnProfile:
         why = f"{times} of {there} values are times of day" if times < there else "its values are times of day"
         return replace(base, kind="time", unread=present - times, why=why)
     return _worded(base, fact, there)
+
+
+def _levels(base: ColumnProfile, counts: Mapping[str, int]) -> bool:
+    """Whether a column of few values has levels: most of the different ones are no plain numbers."""
+    return base.distinct <= _LEVELS and 2 * sum(map(is_number, counts)) <= len(counts)
+
+
+def _tried(
+    table: Table, base: ColumnProfile, counts: Mapping[str, int], units: Mapping[str, int]
+) -> tuple[dict[str, int], str]:
+    """(the units that are worth stating of a column, whose proposal was tried on its values: it makes no two different
+    ones one, reads more fields, and those of no column of levels; two values that what was stated makes one)."""
+    numeric = dict(itertools.islice(counts.items(), 0 if base.worded else _SAMPLE))  # the commonest
+    if merged := _merged(numeric, table.spelling.of(base.name)):
+        return {}, merged
+    if not units or base.worded or _levels(base, counts):
+        return {}, ""
+    if any(percents(counts)):
+        return {}, ""
+    parts = tuple(unit for both in units for unit in both.split(BOTH) if is_unit(unit))
+    now = table.spelling.of(base.name)
+    read = sum(count for text, count in numeric.items() if now.number(text) is not None)
+    below: tuple[Negative, ...] = (now.negative,) if now.negative else ("", "trailing", "parentheses")
+    for (decimal, thousands), negative in itertools.product(_NUMBERS, below):  # what else is proposed is tried with it
+        tried = replace(now, units=(*now.units, *parts), decimal=decimal, thousands=thousands, negative=negative)
+        if _merged(numeric, tried):
+            return {}, ""
+        if read < sum(count for text, count in numeric.items() if tried.number(text) is not None):
+            return dict(units), ""
+    return {}, ""
+
+
+def _merged(counts: Mapping[str, int], spelling: Spelling) -> str:
+    """Two texts of which units make one number, with different ones beside it: <30 and >30; "" where there are none.
+    One with a unit and one without are the same value."""
+    if not spelling.units:
+        return ""
+    bare_of, seen = replace(spelling, units=()), dict[float, tuple[str, str]]()
+    for text in counts:
+        number = spelling.number(text)
+        if number is None or bare_of.number(text) is not None:
+            continue
+        beside = re.sub(r"[\d\s.,]+", "", text)
+        other, first = seen.setdefault(number, (beside, text))
+        if other != beside and (set(other) | set(beside)) & set("<>≤≥"):
+            return f"'{first[:20]}' and '{text[:20]}'"
+    return ""
 
 
 def _padded(base: ColumnProfile, fact: Fact) -> bool:

@@ -39,7 +39,7 @@ Misfits = Literal["", "ask", "zero"]
 # What a person types as a space or an apostrophe is one of several characters.
 GAPS = {"": "", ",": ",", ".": ".", " ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 _EPOCH = datetime.date(1970, 1, 1)
-COLUMNS = ("other_decimal", "words", "yyyymmdd", "pairs")  # of `Spelling`: names of columns
+COLUMNS = ("names", "other_decimal", "words", "yyyymmdd", "pairs")  # of `Spelling`: names of columns
 
 
 _POWERS = r"(?<=m)[23](?!\d)|(?<=/)1[.,]73 ?(?=m)|(?<=[x×*])10[*^eE]?\d{1,2}(?=/)|(?<=[^\W\d_])-[123]$"  # in a unit
@@ -83,17 +83,19 @@ class Spelling:
     column of numbers too. `units`: words before or after a number that do not belong to it. `negative`: how numbers
     below zero are marked besides a sign before them: "trailing" is 12-, "parentheses" is (12). `encoding`: of text
     files ("" is UTF-8, or UTF-16 with its mark). `header`: the line of a text file that names its columns (0: the first
-    that is not empty); what stands above is not read. `below`: how many lines below it are no records, such as one of
-    units; `footer`: how many of the last lines that are not blank. `misfits`: what becomes of records whose target is
-    missing or fits no class: "ask" refuses them before anything is spent, "zero" lets each count as the zero vector,
-    which none of its values moves; "" is "zero" for an owner among others, "ask" where one process has all records.
+    that is not empty); what stands above is not read. `no_header`: the first line is a record, and columns are
+    numbered; `names` says the same, and what they are called. `below`: how many lines below it are no records, such as
+    one of units; `footer`: how many of the last lines that are not blank. `misfits`: what becomes of records whose
+    target is missing or fits no class: "ask" refuses them before anything is spent, "zero" lets each count as the zero
+    vector, which none of its values moves; "" is "zero" for an owner among others, "ask" where one process has all.
     `other_decimal`: columns whose numbers have the other decimal sign, and the other one of point and comma between
     thousands. `kept`: words that are values though they usually mean that there is none (NA for Namibia or Napoli);
     `country=NA` says so of one column. `words`: columns whose fields are words, though they look like numbers or dates
     (001, 0123). `yyyymmdd`: columns of dates that are written as one number (20240131, with a time 202401311259).
     `pairs`: columns with two numbers in a field, such as blood pressure (120/80, 120x80): two columns, `bp (1)` and
     `bp (2)`. `months`: names of months that are not known, or mean two in two languages, with their numbers
-    (listopada=11).
+    (listopada=11). `names`: the keys of JSON objects that are columns (else those that many have), or the columns
+    of a text file that does not name them.
     """
 
     decimal: Decimal = "."
@@ -115,6 +117,8 @@ class Spelling:
     yyyymmdd: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
     months: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    no_header: bool = False
 
     def __post_init__(self) -> None:
         kinds = {
@@ -147,6 +151,11 @@ class Spelling:
         for name in ("header", "below", "footer"):
             if (lines := getattr(self, name)) < 0:
                 raise UsageError(f"<<{sayable(name)}>> counts lines, none or more; got {sayable(lines)}; correct it")
+        if self.header and (self.names or self.no_header):
+            raise UsageError(
+                f"a line names the columns, or <<names>> or <<no_header>> say that none does; got <<header>> "
+                f"{sayable(self.header)} too; leave one out"
+            )
         for name in ("missing", "kept"):
             words = (composed(word if "=" in word else bare(word)) for word in getattr(self, name))
             words = (word if "=" in word else small(word) for word in words)

@@ -104,6 +104,7 @@ class Table:
     typed: tuple[str, Callable[[Collection[str]], str]] | None = field(default=None, repr=False)
     along: str = ""  # a column of the relation that is none of the table's, and that goes where its rows go
     found: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # what was asked for before
+    uncounted: frozenset[str] = frozenset()  # keys of JSON objects that are no columns, for so few records have them
     beyond: int = 0  # records of persons who have more than are kept: none of these is read; for their owner alone
 
     def __post_init__(self) -> None:
@@ -120,6 +121,12 @@ class Table:
         """The column of this name. Errors: there is none."""
         if (column := self._called.get(name) or self._called.get(composed(name))) is not None:
             return column
+        if name in self.uncounted:
+            raise RecordError(
+                f"a key that few JSON records have is a column where it is stated; {self.source} has '{name}' in few; "
+                "state all columns with <<names>>",
+                "a column must exist to be used; an owner's records have not all that were named",
+            )
         raise UsageError(
             f"a column must exist to be used; {sayable(self.source)} has no '{sayable(name)}'; its columns are "
             f"{sayable(some(self.names))}"

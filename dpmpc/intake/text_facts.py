@@ -147,9 +147,7 @@ def points_of(source: Table, names: Sequence[str], rows: int) -> dict[str, tuple
     return {name: (pointed, three) for name, (pointed, three) in asked_of(source, names, asked, rows).items()}
 
 
-def _together(
-    table: Table, names: Sequence[str], texts: Mapping[str, Texts | None]
-) -> Iterator[tuple[Alike, str]]:
+def _together(table: Table, names: Sequence[str], texts: Mapping[str, Texts | None]) -> Iterator[tuple[Alike, str]]:
     """(columns that are spelled alike, a relation of their different values that are there) of those that are asked for
     together: those that have few texts, and all of a small table."""
     names = [name for name in names if not table[name].value]

@@ -26,7 +26,10 @@ from dpmpc.intake.written import checked
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.softmax import predicted
+from dpmpc.outcome import Bars, Line, Number, Profile
 from dpmpc.records.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed, Target
+from dpmpc.show.objects import Sheet, Shown
+from dpmpc.show.tables import Table
 
 Floats = NDArray[np.float64]
 Score = float | list[float]  # one, or one a class
@@ -81,7 +84,7 @@ def _scaled(scale: str, values: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Additive:
+class Additive(Shown):
     """The model: the sum of `curves` and `intercept` is the score, of two classes the log odds of the second (but for
     `weights` of classes), of a quantity its place in the target's range, of more classes one a class."""
 
@@ -168,6 +171,38 @@ class Additive:
         found = corrected(self.target, self.decision_function(columns), self.weights)
         return np.stack([1 - found, found], axis=1) if isinstance(self.target, Labels) else found
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """The least and the largest that any curve adds to a score."""
+        every = [_column((*c.scores, *c.table.values(), c.missing), k) for _, c, k, _ in by_reach(self)]
+        return float(min(v.min() for v in every)), float(max(v.max() for v in every))
+
+    @property
+    def profiles(self) -> tuple[Profile | Bars, ...]:
+        """The curves as pictures, those that move the score most first: a line over numbers, a bar a category, the
+        longest first."""
+        span, found = self.span, list[Profile | Bars]()
+        for _, curve, k, name in by_reach(self):
+            if curve.points:
+                found.append(Profile(name, _points(curve, k), span))
+            if curve.table:
+                title = f"{name}, texts" if curve.points else name
+                values = dict(zip(curve.table, _column(tuple(curve.table.values()), k).tolist(), strict=True))
+                named = [(f"bucket {label}" if curve.buckets else label, value) for label, value in values.items()]
+                lines = [
+                    Line((label,), "score", Number(value, None, None, None))
+                    for label, value in sorted(named, key=lambda pair: -pair[1])
+                ]
+                found.append(Bars(title, tuple(lines)))
+        return tuple(found)
+
+    def sheet(self) -> Sheet:
+        """Its curves, those that move the score most first."""
+        rows = tuple((name, f"{reach:.4g}") for reach, _, _, name in by_reach(self))
+        table = Table(("column", "moves the score by"), rows)
+        title = f"Additive model of '{self.target.name}'"
+        return Sheet(title, (("intercept", str(self.intercept)),), (table,), lambda: self.profiles)
+
     def explain_global(self) -> "Explanation":
         """The curves as the package `interpret` hands them out."""
         return Explanation(self)
@@ -230,6 +265,32 @@ class Explanation:
         curve = curves[key]
         names: list[Any] = [*curve.points, *curve.table]
         return {"type": "univariate", "names": names, "scores": _all_scores(curve)}
+
+
+def by_reach(model: Additive) -> list[tuple[float, Curve, int, str]]:
+    """(how far it moves the score, the curve, the number of the score, a name) of every curve, the farthest first; of a
+    model with several scores one for each column and class."""
+    names = [""] if model.width == 1 else [f", {name}" for name in getattr(model.target, "names", ())]
+    found = []
+    for curve in model.curves:
+        for k, suffix in enumerate(names):
+            parts = [_column(curve.scores, k), _column(tuple(curve.table.values()), k), _column((curve.missing,), k)]
+            found.append((float(np.ptp(np.concatenate(parts))), curve, k, f"{curve.name}{suffix}"))
+    return sorted(found, key=lambda each: -each[0])
+
+
+def _column(scores: tuple[Score, ...], k: int) -> Floats:
+    return np.array([np.atleast_1d(score)[k] for score in scores], dtype=np.float64)
+
+
+def _points(curve: Curve, k: int) -> tuple[tuple[float, float], ...]:
+    xs, ys = np.asarray(curve.points), _column(curve.scores, k)
+    if curve.scale != "linear":  # straight in the logarithm: drawn through points between
+        shift = 0.0 if curve.scale == "log" else 1.0
+        at = np.linspace(math.log(xs[0] + shift), math.log(xs[-1] + shift), 60)
+        ys = np.interp(at, np.log(xs + shift), ys)
+        xs = np.exp(at) - shift
+    return tuple(zip(xs.tolist(), ys.tolist(), strict=True))
 
 
 def _all_scores(curve: Curve) -> Floats:

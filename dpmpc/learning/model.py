@@ -16,12 +16,17 @@ from dpmpc.folders import carried_on, replaced, write_file
 from dpmpc.lazy import dataclass
 from dpmpc.learning.additive import Additive
 from dpmpc.learning.method import Floats
+from dpmpc.outcome import Bars, Line, Number, Shape
 from dpmpc.records import Dataset
 from dpmpc.records.schema import Schema
+from dpmpc.show.objects import Sheet, Shown
+from dpmpc.show.tables import Table
+
+MOST_BARS = 40  # coefficients of a picture
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(Shown):
     """A trained model as `predict` needs it."""
 
     theta: Any
@@ -53,6 +58,48 @@ class Model:
     def additive(self) -> Additive:
         """The model as one curve a column. Errors: UsageError for a basis that is not additive."""
         return Additive.of(self.schema, self.theta, self.weights)
+
+
+    @property
+    def coefficients(self) -> dict[str, Any]:
+        """`feature`, and `coefficient` (d,), of more than two classes one a class: of the features as the schema scales
+        them, whose largest value is about one."""
+        table = np.reshape(self.theta, (len(self.feature_names), -1))
+        names = ["coefficient"] if table.shape[1] == 1 else list(getattr(self.schema.target, "names", ()))
+        return {"feature": list(self.feature_names)} | {name: table[:, k] for k, name in enumerate(names)}
+
+    def sheet(self) -> Sheet:
+        """The coefficients, the largest first."""
+        schema, found = self.schema, self.coefficients
+        names = [name for name in found if name != "feature"]
+        order = sorted(
+            range(len(self.feature_names)), key=lambda k: -max(abs(float(found[name][k])) for name in names)
+        )
+        rows = tuple((self.feature_names[k], *(f"{found[name][k]:+.4g}" for name in names)) for k in order)
+        facts = [("target", schema.target.name), ("task", self.task), ("basis", schema.basis)]
+        if self.left_out:
+            facts.append(("left out in training", ", ".join(self.left_out)))
+        notes = ["Coefficients of features as the schema scales them (.schema), not of columns in their own units."]
+        if any("#" in name for name in self.feature_names):
+            notes.append(
+                "Names with # are hashed texts of columns that nobody named levels of; bounds with levels give names."
+            )
+        return Sheet(
+            f"Model of '{schema.target.name}'", tuple(facts), (Table(("feature", *names), rows),),
+            shapes=lambda: self._pictures(order), columns=lambda: found, notes=tuple(notes),
+        )  # fmt: skip
+
+    def _pictures(self, order: Sequence[int]) -> Sequence[Shape]:
+        """Its curves where it is additive, else its largest coefficients."""
+        if self.schema.basis == "additive":
+            return self.additive.profiles
+        found, kept = self.coefficients, order[:MOST_BARS]
+        return [
+            Bars(name, tuple(
+                Line((self.feature_names[k],), name, Number(float(found[name][k]), None, None, None)) for k in kept
+            ))
+            for name in found if name != "feature"
+        ]  # fmt: skip
 
 
 def write_model(path: Path, theta: Floats, dataset: Dataset, run_id: str, weights: Sequence[float] = ()) -> None:

@@ -1,5 +1,7 @@
 """Predictions of a trained model for new records. The model is public; the records stay on this machine."""
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,18 +19,21 @@ from dpmpc.learning.erm_blocks import scored
 from dpmpc.learning.model import read_model
 from dpmpc.learning.softmax import predicted
 from dpmpc.learning.task import TASKS
+from dpmpc.outcome import Bars, Line, Number, Shape
 from dpmpc.records.blocks import in_memory
 from dpmpc.records.loading import CsvFile, Source, opened
 from dpmpc.records.mapping import Counts, Mapping
 from dpmpc.records.rows import Rows
 from dpmpc.records.schema import Classes, Labels
+from dpmpc.show.objects import Sheet, Shown
+from dpmpc.show.tables import of_columns
 
 Floats = NDArray[np.float64]
 _ROWS = 1 << 14
 
 
 @dataclass(frozen=True)
-class Predictions:
+class Predictions(Shown):
     """What a model says of n records.
 
     `columns`: name -> n values: the prediction (class, or value in the target's own units), and for classes the
@@ -68,6 +73,28 @@ class Predictions:
         parts += [f"{some(new)} (the model was trained without)"] if new else []
         return f"not used: {'; '.join(parts)}" if parts else None
 
+    def sheet(self) -> Sheet:
+        """The first of them, how good they are, and how they are spread."""
+        notes = [text for text in (self.line, self.beyond, self.alone and f"every record is '{self.alone}'") if text]
+        shown = of_columns(self.columns, 10)
+        title = f"Predictions of {number_of(self.n, 'record')}"
+        return Sheet(title, (), (shown,), self._pictures, lambda: self.columns, tuple(notes), ".frame() has all")
+
+    def _pictures(self) -> Sequence[Shape]:
+        """How often each class is said, or values fall within each tenth of their range."""
+        name, values = next(iter(self.columns.items()))
+        if values.dtype == object:
+            said, counts = np.unique(values.astype(str), return_counts=True)
+            labels = said.tolist()
+        else:
+            counts, edges = np.histogram(values, 10)
+            labels = [f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(edges)]
+        lines = [
+            Line((label,), "count", Number(float(count), None, None, None))
+            for label, count in zip(labels, counts, strict=True)
+        ]
+        return (Bars(f"predicted {name}", tuple(lines)),)
+
     @property
     def alone(self) -> str | None:
         """The class that is said of every record, of several; None where there are two, or a quantity."""
@@ -90,7 +117,7 @@ def predict(run: Path | str, source: Source, *, memory: int | None = None, spell
     model = read_model(Path(run))
     schema = model.schema
     target, task = schema.target, TASKS[schema.task]
-    with opened(source, memory=memory, spelling=spelling.among_others) as (table, _):
+    with opened(source, memory=memory, spelling=spelling.among_others, names=schema.names) as (table, _):
         read = {composed(name) for name in (*(column.name for column in schema.columns), target.name)}
         unused = tuple(name for name in table.names if composed(name) not in read)
         there = target.name in table

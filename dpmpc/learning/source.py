@@ -8,6 +8,7 @@ A new source is a frozen dataclass that inherits `Source` and an entry of `SOURC
 package in the group dpmpc.sources. Its fields are what is public and asked; plan.json has them under its name.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -107,6 +108,8 @@ class Opening:
     many records these have, or places for them where they are not `counted`. `divisor`: what a sum over all owners is
     divided by. `reach`: how many `Sum.noise` a coordinate's noise stays within with at least this probability, by the
     exact law. `schema`: of the records, as JSON values; `draft`: what was known of it before a survey.
+    `names`: what `everybody` is called, by number; () where owners have no names. `promised`: the (epsilon, delta) of
+    all releases together.
     """
 
     run: str
@@ -122,6 +125,8 @@ class Opening:
     reach: Callable[[float], float]
     schema: dict[str, Any] | None = None
     draft: "Schema | None" = None
+    names: tuple[str, ...] = ()
+    promised: tuple[float, float] = (math.inf, 1.0)
 
     @property
     def last(self) -> Sum:
@@ -180,6 +185,17 @@ class Source(ABC):
     def about(self) -> list[str]:
         """Lines on what is sent, for whoever decides on taking part, where no schema says it. Public."""
         return ["no schema: each owner brings vectors of its own"]
+
+    @property
+    def tells_owners(self) -> bool:
+        """Whether what is opened tells of single owners, and not of all their records together: then an organisation
+        takes part only where its limits allow it by name. The promise is the same."""
+        return any(stage.source.tells_owners for stage in (*self.schedule.before, *self.schedule.after))
+
+    def sited(self, owner: int) -> "Source":
+        """The source as the process of this owner alone asks its records, whom `means` and `sums` then begin with: the
+        same, unless owners' sums are kept apart."""
+        return self
 
     @property
     def draft(self) -> "Schema | None":
@@ -420,6 +436,7 @@ SOURCES: Registry[type[Source]] = Registry(
         "study": "dpmpc.statistics.study:Study",
         "vectors": "dpmpc.learning.vectors:Vectors",
         "survey": "dpmpc.learning.survey:Survey",
+        "meeting": "dpmpc.meeting.source:Meeting",
         "tables": "dpmpc.statistics.tables:Tables",
         "synthesis": "dpmpc.synthesis.source:Synthesis",
     },

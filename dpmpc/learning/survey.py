@@ -31,8 +31,9 @@ alone holds.
 
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gmpy2
 import numpy as np
@@ -54,6 +55,7 @@ from dpmpc.learning.survey_numbers import (
     summary_of,
     window,
 )
+from dpmpc.learning.survey_words import CODE, CODES, LETTERS, WEIGHT, add_codes
 from dpmpc.privacy.checks import check_count, check_nonnegative
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_weights
 
@@ -79,6 +81,7 @@ class Survey(Source):
     """What is asked of every record; public. `numbers`: columns of numbers; `texts`: columns of texts, or of both, or
     of which nothing is known; `buckets`: of each of those; `ranges`: (column, low, high) of numbers, where public.
     `twice`: columns whose coordinates are sent times TWICE, for half the noise of the others: what is predicted.
+    `words`: those of `texts` whose buckets carry the code of their texts (`survey_words`), behind all other cells.
     """
 
     KIND: ClassVar[str] = "survey"
@@ -88,6 +91,7 @@ class Survey(Source):
     buckets: int = BUCKETS
     ranges: tuple[tuple[str, float, float], ...] = ()
     twice: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_count("the number of buckets", self.buckets)
@@ -102,6 +106,9 @@ class Survey(Source):
         object.__setattr__(self, "twice", tuple(map(str, self.twice)))
         if len(set(self.twice)) < len(self.twice) or not set(self.twice) <= set(self.names):
             raise UsageError(f"a survey asks for columns twice that it asks for; got {self.twice[:4]}; mend them")
+        object.__setattr__(self, "words", tuple(map(str, self.words)))
+        if len(set(self.words)) < len(self.words) or not set(self.words) <= set(self.texts):
+            raise UsageError(f"words are named of columns of texts, each once; got {self.words[:4]}; mend them")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,7 +117,21 @@ class Survey(Source):
 
     @property
     def coordinates(self) -> int:
+        return self.counted + len(self.words) * self.buckets * CODE
+
+    @property
+    def counted(self) -> int:
+        """The coordinates of counts and moments, before those of words."""
         return len(self.numbers) * NUMBER + len(self.texts) * (NUMBER + self.buckets)
+
+    def coded(self, total: Floats, name: str) -> Floats:
+        """(buckets * CODE,) the cells of the code of one of `words`, of an opened sum."""
+        begin = self.counted + self.words.index(name) * self.buckets * CODE
+        return np.asarray(total[begin : begin + self.buckets * CODE] / self.times(name))
+
+    def places(self, name: str) -> int:
+        """How many places of texts its column has: buckets, times codes where words are named."""
+        return self.buckets * (CODES if name in self.words else 1)
 
     def times(self, name: str) -> float:
         """What a column's coordinates are multiplied by; a power of two, so that sums are exact as before."""
@@ -129,13 +150,15 @@ class Survey(Source):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """In L1 a column moves by at most 2 (1 + 2 MOMENT) `times`, in one cell by `times`."""
+        """In L1 a column moves by at most 2 (1 + 2 MOMENT) `times`, with words 2 (1 + 4 WEIGHT); in a cell by `times`.
+        In L2 by as much with words as without: 1 + 4 WEIGHT^2 <= 1 + 2 MOMENT^2."""
         return Sensitivity(2 * self._length, self.spread, max(map(self.times, self.names)))
 
     @property
     def _length(self) -> float:
         """The largest L1 norm of one record's vector."""
-        return (1 + 2 * MOMENT) * math.fsum(map(self.times, self.names))
+        plain, coded = 1 + 2 * MOMENT, 1 + LETTERS * WEIGHT
+        return math.fsum(self.times(name) * (coded if name in self.words else plain) for name in self.names)
 
     def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
         return of_means(self.sensitivity, self.clip, sizes, weights, dimension)
@@ -155,6 +178,12 @@ class Survey(Source):
         """The public range of a column of numbers; all numbers that can be told apart, if there is none."""
         return next(((low, high) for each, low, high in self.ranges if each == name), (-math.inf, math.inf))
 
+    def to_json(self) -> dict[str, Any]:
+        value = super().to_json()
+        if not self.words:
+            del value["words"]
+        return value
+
     def high(self, noise: float, alarms: float = FALSE_ALARMS) -> float:
         """What a count must exceed to stand out of noise of this deviation a coordinate; `alarms`: so many cells do by
         noise alone, over all columns."""
@@ -173,7 +202,8 @@ class Survey(Source):
 
     def encode(self, columns: Mapping[str, Floats]) -> Floats:
         """(coordinates,) the sum over the records of `columns`: name -> (n, 2) numbers and buckets, as a
-        `records.schema.Surveyed` column reads them. Secret. Errors: a column that is missing."""
+        `records.schema.Surveyed` column reads them, with words as many buckets as `places`. Secret. Errors: a column
+        that is missing."""
         for name in self.names:
             if name not in columns:
                 raise UsageError(f"a survey needs its columns; '{name}' is not in the data; add it or leave it out")
@@ -185,6 +215,8 @@ class Survey(Source):
         """(groups, coordinates) the sum over each group's records of `columns`: numbers and buckets (None: no texts)
         of each name. `group`: -1 for a record of none. Every sum is added up in the records' order, whatever the other
         groups hold. Where there is a kernel it gives the same bits."""
+        if self.words:
+            return self._with_words(columns, group, groups)
         from dpmpc.records.rows import compiled  # parties have no records
 
         if (kernel := compiled()) is None:
@@ -199,6 +231,24 @@ class Survey(Source):
                 total[:, at : at + NUMBER + buckets] *= times
             at += NUMBER + buckets
         return total
+
+    def _with_words(self, columns: Sequence[tuple[Floats, Floats | None]], group: Ints, groups: int) -> Floats:
+        """The sums without words, and behind them the codes of each column that has them."""
+        plain, coded = replace(self, words=()), dict[str, Floats]()
+        parts: list[tuple[Floats, Floats | None]] = []
+        for name, (values, place) in zip(self.names, columns, strict=True):
+            if name not in self.words:
+                parts.append((values, place))
+                continue
+            added = np.zeros((groups, self.buckets * CODE))
+            if place is not None:
+                text = np.isinf(values) & (place >= 0)
+                mine = text & (group >= 0)
+                add_codes(added, place[mine].astype(np.int64), group[mine], self.buckets)
+                place = np.where(text, place % self.buckets, place)
+            parts.append((values, place))
+            coded[name] = self.times(name) * added
+        return np.concatenate([plain._sums(parts, group, groups), *(coded[name] for name in self.words)], axis=1)
 
     def _by_twin(self, columns: Sequence[tuple[Floats, Floats | None]], group: Ints, groups: int) -> Floats:
         """The same by NumPy."""
@@ -270,7 +320,7 @@ class Survey(Source):
         from dpmpc.intake.table import value_sql
 
         number = value_sql(table, name, read="either")
-        return [number] if table[name].kind == "number" else [number, bucket_sql(table, name, self.buckets)]
+        return [number] if table[name].kind == "number" else [number, bucket_sql(table, name, self.places(name))]
 
     def findings(self, total: Floats, records: int, noise: float, narrow: Container[str] = ()) -> "Findings":
         """What the opened sum says: total (coordinates,), the number of records, the noise's deviation a coordinate.

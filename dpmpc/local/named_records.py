@@ -32,6 +32,7 @@ from dpmpc.records.memory import parse_memory
 from dpmpc.records.ownership import Kept, shares
 from dpmpc.records.persons import kept, said_of, without_person
 from dpmpc.records.planned import OTHER_SIZES, other_sizes
+from dpmpc.records.schema import read_bounds
 
 
 def load_records(
@@ -113,16 +114,34 @@ def source_named(request: Request) -> Source:
 
 
 @contextmanager
-def open_records(request: Request, folder: Path | None = None, person: Kept | None = None) -> Iterator[OpenTable]:
+def open_records(
+    request: Request, folder: Path | None = None, person: Kept | None = None, plan: Plan | None = None
+) -> Iterator[OpenTable]:
     """The table of the request's source while it is open; `folder` may take temporary files. `person`: what is kept of
-    each person's records. Errors: as for each kind of source."""
+    each person's records. `plan`: one that says what is read of them. Errors: as for each kind of source."""
     memory = None if request.memory is None else parse_memory(request.memory)
     known = request.schema is not None or request.task is not None or request.bounds is not None or request.classes
     unsaid = "" if known or request.planned else request.target or ""
     source = source_named(request)
-    found = opened(source, memory=memory, folder=folder, spelling=request.spelling, person=person, unsaid=unsaid)
+    found = opened(
+        source, memory=memory, folder=folder, spelling=request.spelling, person=person, unsaid=unsaid,
+        names=_names_of(request, plan),
+    )  # fmt: skip
     with found as (table, private):
         yield OpenTable(table, private)
+
+
+def _names_of(request: Request, plan: Plan | None) -> list[str]:
+    """The columns that are read, where a plan, a schema or public bounds say them all; () where nothing does."""
+    known: tuple[str, ...] = ()
+    if plan is not None:
+        known = plan.source.reads if plan.mapped_by is None else plan.mapped_by.names
+    elif request.schema is not None:
+        known = Schema.read(Path(request.schema)).names
+    elif request.bounds is not None:
+        known = (*read_bounds(Path(request.bounds)), *request.dropped)
+    of = (request.target, request.owners_column, request.ids, request.person, None if plan is None else plan.person)
+    return [name for name in (*known, *of) if known and name]
 
 
 def looked_at(plan: Plan, request: Request, table: Table, sizes: Sequence[int] = ()) -> list[str]:

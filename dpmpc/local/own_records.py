@@ -106,11 +106,11 @@ def own_records(job: OwnersJob, plan: Plan, emit: Emit) -> Iterator[OpenTable]:
     what becomes of them. Errors: as for each kind of source."""
     request = as_planned(job.request, plan)
     if job.owner is None or not job.begins:
-        with open_records(request, job.out, request.kept) as records:
+        with open_records(request, job.out, request.kept, plan) as records:
             yield records
         return
-    with open_records(request, job.out) as records:
-        whole = whole_plan(plan, job.stage)
+    whole = whole_plan(plan, job.stage)
+    with open_records(request, job.out, plan=whole) as records:
         for line in looked_at(whole, request, records.table):
             emit("part", text=line)
         if whole.source.STRICT and request.spelling.misfits == "ask":

@@ -75,7 +75,9 @@ def unclipped(request: Request, dataset: Dataset, folder: Path | None = None) ->
         return None
     memory = None if request.memory is None else parse_memory(request.memory)
     source, kept = source_named(request), request.kept
-    with opened(source, memory=memory, folder=folder, spelling=request.spelling, person=kept) as (table, _):
+    names = (*dataset.schema.names, request.owners_column)
+    with opened(source, memory=memory, folder=folder, spelling=request.spelling, person=kept, names=names) as opening:
+        table, _ = opening
         test = owners_of_records(request, table)[0][1]
         values = np.concatenate([each for (each,) in table.blocks([value_sql(table, target.name)])])[test]
     beyond = np.isfinite(values) & ((values < target.low) | (values > target.high))  # what is no number is infinite

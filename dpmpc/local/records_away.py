@@ -99,7 +99,7 @@ def vector_away(job: OwnersJob, plan: Plan, workers: Workers, emit: Emit) -> Flo
         for text in said:
             emit("stage", text=f"warning: {text}")
     part = job.stage is not None and plan.part
-    return mean_away(_in_part(owner, request, whole if part else plan, plan, job.owner), plan.source)
+    return mean_away(_in_part(owner, request, whole if part else plan, plan, job.owner), plan.source.sited(job.owner))
 
 
 def _in_part(owner: Owner, request: Request, whole: Plan, plan: Plan, number: int) -> Owner:

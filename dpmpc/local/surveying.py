@@ -4,8 +4,9 @@ It has a plan, parties, ledgers and transcripts of its own, in the folder survey
 budget that the adviser chooses from public numbers; the plan of training carries it (`Plan.before`), and promises both.
 Nothing but the names and types of columns decides what is asked: a column of texts, as all of a CSV file are, may hold
 numbers, dates, words or all of them, and is surveyed as all; so a field that is no number is a word like any other, and
-none ends a run. The classes of a label are read off the records, by a rule that no single record decides: with one
-record changed they are the same, or the run ends with an error before anything is released.
+none ends a run. What is predicted, and the classes of a label, are read off the records by a rule that no neighbour
+decides (`records.classes`): with one record changed, or all of one person's, they are the same, or the run ends with an
+error before anything is released.
 """
 
 import contextlib
@@ -47,22 +48,14 @@ from dpmpc.planning.training import (
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records import Schema
 from dpmpc.records.blocks import check_room
+from dpmpc.records.classes import target_read
 from dpmpc.records.dataset import Rows, split
-from dpmpc.records.derive import (
-    Asked,
-    classes_of,
-    features_of,
-    has_classes,
-    is_quantity,
-    labels_of,
-    looked,
-    schema_of_bounds,
-)
+from dpmpc.records.derive import Asked, features_of, looked, schema_of_bounds
 from dpmpc.records.draft import target_of
 from dpmpc.records.loading import OpenTable
 from dpmpc.records.mapping import Mapping, one_value, owners_in
 from dpmpc.records.memory import parse_memory, usual_memory
-from dpmpc.records.persons import drawn_apart, persons_of
+from dpmpc.records.persons import drawn_apart, persons_of, touched_at_most
 from dpmpc.records.schema import Numeric, Range, Target, read_bounds
 from dpmpc.run.once import once
 from dpmpc.run.seat import Seat
@@ -164,19 +157,17 @@ def _draft_for(request: Request, source: Table, table: Table, asked: Asked, feat
         return modelled(Schema.read(Path(request.schema)), request.task)
     if request.bounds is not None:
         return schema_of_bounds(table, asked, read_bounds(Path(request.bounds)))
-    names, target = features or features_of(source, asked), _target_of(table, asked)
+    names = features or features_of(source, asked)
+    target = _target_of(table, asked, touched_at_most(source, request.kept))
     draft = draft_of(source, names, target, asked.intercept, asked.task)
     read = () if isinstance(target, Range) or asked.classes else ("classes",)
     return msgspec.structs.replace(draft, rests_on=(*draft.rests_on, *read))
 
 
-def _target_of(table: Table, asked: Asked) -> Target:
-    """What is predicted: classes, which no single record decides, or a quantity of any size."""
-    if (stated := asked.stated) is not None:
-        return stated
-    if asked.kind == "number" or is_quantity(table, asked):
-        return Range(asked.target, *ANY)
-    return classes_of(table, asked) if has_classes(table, asked) else labels_of(table, asked)
+def _target_of(table: Table, asked: Asked, moved: int) -> Target:
+    """What is predicted: as stated, or read off the records in a way that no neighbour decides, of which `moved`
+    records may differ."""
+    return asked.stated or target_read(table, asked, moved, Range(asked.target, *ANY))
 
 
 def draft_of(source: Table, features: Sequence[str], target: Target, intercept: bool, task: str = "") -> Schema:

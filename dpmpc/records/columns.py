@@ -214,7 +214,8 @@ class Surveyed(
 
     `number`: whether numbers have a feature: clipped to [low, high] and mapped linearly on [-1, 1], 0 where there is
     none. Each of the `kept` of `buckets` buckets has a 0/1 feature, and so has a missing value if `missing`. With
-    `knots` numbers have the functions of `records.spline_basis` too.
+    `knots` numbers have the functions of `records.spline_basis` too. `names`: the word that most of a kept bucket's
+    records have, of those buckets of which that is known: what its feature is called.
     """
 
     name: str
@@ -225,6 +226,7 @@ class Surveyed(
     kept: tuple[int, ...] = ()
     missing: bool = False
     knots: tuple[float, ...] = ()
+    names: tuple[tuple[int, str], ...] = ()
 
     def __post_init__(self) -> None:
         set_range(self, strict=False)
@@ -236,11 +238,18 @@ class Surveyed(
                 f"kept buckets are different numbers from 0 on; '{self.name}' has {sayable(list(self.kept)[:8])}"
             )
 
+        words = dict(self.names)
+        if len(words) < len(self.names) or not words.keys() <= set(self.kept) or not all(map(_is_name, words.values())):
+            raise SchemaError(
+                f"names are of kept buckets, each a line of text; those of '{self.name}' are others; correct them"
+            )
+
     @property
     def features(self) -> tuple[str, ...]:
+        words = dict(self.names)
         return (
             *((self.name, *_bent(self)) if self.number else ()),
-            *(f"{self.name}#{k}" for k in self.kept),
+            *(f"{self.name}={words[k]} [#{k}]" if k in words else f"{self.name}#{k}" for k in self.kept),
             *((f"{self.name} missing",) if self.missing else ()),
         )
 
@@ -278,6 +287,11 @@ class Surveyed(
     def gone(self, values: Floats) -> NDArray[np.bool_]:
         """(n,) whether each value is missing: neither a number nor a text."""
         return np.isnan(values[:, 0]) | (np.isinf(values[:, 0]) & (values[:, 1] < 0))
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word can stand in the name of a feature: one line, with nothing that drives a terminal."""
+    return bool(word) and word.isprintable() and len(word) <= 64
 
 
 Column = Numeric | Categorical | Date | Surveyed

@@ -6,22 +6,16 @@ A schema read off the records is not covered by the privacy guarantee, and says 
 from collections.abc import Mapping as Given
 from collections.abc import Sequence
 
-import numpy as np
-
 from dpmpc.errors import RecordError, UsageError, number_of, sayable, some
 from dpmpc.intake.column_profile import HOLLOW, ColumnProfile, dropping
-from dpmpc.intake.dictionary import TIMES, different, few
 from dpmpc.intake.objects import FRAMES
 from dpmpc.intake.profile import TableProfile, look
-from dpmpc.intake.spelling import canonical, composed, is_number, stating
+from dpmpc.intake.spelling import canonical, composed, stating
 from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
-from dpmpc.records.draft import MOST_CLASSES, check_features, label_of, one_or_none, schema_of
-from dpmpc.records.mapping import first_missing
-from dpmpc.records.schema import Classes, Goal, Kind, Labels, Missing, Range, Schema, Target, column_of_bounds
+from dpmpc.records.draft import MOST_CLASSES, check_features, label_of, schema_of
+from dpmpc.records.schema import Classes, Goal, Kind, Missing, Range, Schema, Target, column_of_bounds
 
-_MOST_CATEGORIES = 1000
-_ORDERED = f"GROUP BY 1 ORDER BY 1 LIMIT {_MOST_CATEGORIES}"
 PublicBounds = Given[str, list[float] | list[str]]
 
 
@@ -127,7 +121,7 @@ def schema_of_bounds(table: Table, asked: Asked, public: PublicBounds) -> Schema
 def schema_of_records(intake: TableProfile, asked: Asked, *, hashed: bool = True) -> Schema:
     """A schema whose kinds, ranges, buckets and classes are those of the records that were looked at.
 
-    A target with two values is a label (+1 is `positive`, by default the greater number or the later text); one with
+    A target with two values is a label (+1 is `positive`, by default the one that is no "no", see `label_of`); one with
     some more texts has classes; one with more numbers is for ridge regression. Nothing in it is one record's value:
     ranges are rounded, texts have numbered buckets (or are listed, if not `hashed`, where records share them).
     Errors: no column can be a feature, or the target suits no task.
@@ -178,12 +172,25 @@ def _check_classes(target: ColumnProfile) -> None:
 def check_spelled(intake: TableProfile, unsaid: str = "") -> None:
     """Errors: many fields are spelled otherwise than was stated, so that they would count as missing: which columns,
     and what to state. For the owner's eyes. `unsaid`: a target of which no task was stated."""
+    if merging := [c for c in intake.columns if c.merging and c.role != "dropped"]:
+        words = tuple(c.name for c in merging)
+        raise RecordError(
+            f"a unit leaves values that differ different; <<units>> makes one of {merging[0].merging} of "
+            f"'{merging[0].name}'; leave it out, or state {stating(words=words)} beside it",
+            "units that an owner stated make one of values that differ",
+        )
     if odd := spelled_otherwise(intake):
         shows = "" if intake.source in FRAMES else "; `dpmpc describe` shows all"
         raise RecordError(
-            f"{odd}{task_of(intake, unsaid)}, leave such columns out, or give a schema{shows}",
+            f"{odd}{task_of(intake, unsaid)}, leave such columns out, give a schema, or have them read as words: "
+            f"{stating(words=tuple(spelled_columns(intake)))}{shows}",
             "an owner's records are spelled otherwise than it stated",
         )
+
+
+def spelled_columns(intake: TableProfile) -> list[str]:
+    """The columns that are spelled otherwise than was stated."""
+    return [c.name for c in intake.columns if c.forms is not None and c.forms.otherwise and c.role != "dropped"]
 
 
 def spelled_otherwise(intake: TableProfile) -> str:
@@ -192,7 +199,7 @@ def spelled_otherwise(intake: TableProfile) -> str:
     proposed = intake.proposed.options()
     stated = intake.stated.options()
     more = {name: value for name, value in proposed.items() if value != stated.get(name) and name != "missing"}
-    odd = [c.name for c in intake.columns if c.forms is not None and c.forms.otherwise]
+    odd = spelled_columns(intake)
     if not odd or not (more or any(c.forms is not None and c.forms.unnamed for c in intake.columns)):
         return ""
     state = f"; state {stating(**more)}" if more else ""
@@ -236,112 +243,3 @@ def _given_target(asked: Asked, entry: list[float] | list[str]) -> Target:
             f" {sayable(str(entry)[:60])} for {sayable(asked.task or 'logistic')}; correct the bounds"
         )
     return label_of(name, [canonical(str(value)) for value in entry], asked.positive)
-
-
-def labels_of(table: Table, asked: Asked) -> Labels:
-    """The two classes of a target, each held by two records at least: with one record changed there are the same two,
-    or this refuses. Errors: other targets, such as a quantity (--task ridge)."""
-    name = asked.target
-    text = table.text(name)
-    found = table.rows(f"{text} AS t, CAST(sum({TIMES}) AS BIGINT)", _ORDERED, different(table, name))
-    held: dict[str, int] = {}
-    for row in found:
-        spelled = canonical(str(row[0]))
-        held[spelled] = held.get(spelled, 0) + int(row[1])
-    if len(held) == 1 and first_missing(table, name):
-        raise RecordError(*one_or_none(name, next(iter(held))))
-    _check_target(table, name)
-    if len(held) != 2 or min(held.values()) < 2:
-        more = " or more" if len(found) == _MOST_CATEGORIES else ""
-        what = f"has {len(held)}{more}" if len(held) != 2 else "has one in one record"
-        raise RecordError(
-            f"a label has two values, each in two records at least; target '{name}' {what}"
-            f" ({some(sorted(held), 6)}); choose a binary target, <<task=ridge>> for a quantity, or"
-            " <<task=softmax>> for classes"
-        )
-    names = sorted(held, key=float) if all(map(is_number, held)) else sorted(held, key=str.encode)
-    return label_of(name, names, asked.positive)
-
-
-def _check_target(table: Table, name: str) -> None:
-    """Errors: a record misses its target, as a line of totals does, and is not stated to count as the zero vector."""
-    if table.spelling.misfits != "zero" and (record := first_missing(table, name)):
-        raise RecordError(
-            f"the target is never missing; '{name}' is in record {record}; remove such records, or let them count as "
-            f"zero vectors: {stating(misfits='zero')}",
-            f"the target is never missing; '{name}' is in some owner's records",
-        )
-
-
-def classes_of(table: Table, asked: Asked) -> Classes:
-    """The classes of a target with more than two of them, each held by two records at least: with one record changed
-    there are the same, or this refuses. Errors: a class of one record, or more classes than a model tells apart."""
-    name = asked.target
-    _check_target(table, name)
-    seen = _values(table, name)
-    if not 2 <= len(seen) <= MOST_CLASSES or min(seen.values()) < 2:
-        rare = [value for value, count in seen.items() if count < 2]
-        what = f"one record alone has {some(rare, 3)}" if rare else f"it has {len(seen)}"
-        raise RecordError(
-            f"a target has 2 to {MOST_CLASSES} classes, each in two records at least; of '{name}' {what}; correct it, "
-            "state its <<classes>> without a schema or in one, or choose <<task=ridge>> for a quantity"
-        )
-    return Classes(name, tuple(seen))
-
-
-Seen = tuple[int, int, float | None, float | None]  # values that are there, of them no numbers; least and greatest
-
-
-def survey(table: Table, names: Sequence[str]) -> dict[str, Seen]:
-    """What one pass says of each column."""
-    if not names:
-        return {}
-    parts = []
-    for name in names:
-        value = table.number(name)
-        text = table[name].kind == "text"
-        parts += [f"count({value})", f"min({value})", f"max({value})"]
-        parts += [f"count(*) FILTER (WHERE {value} IS NULL AND NOT {table.missing(name)})" if text else "0"]
-    row, seen = table.one(*parts), {}
-    for k, name in enumerate(names):
-        count, low, high, odd = row[4 * k : 4 * k + 4]
-        present = count + odd
-        if count and not (np.isfinite(low) and np.isfinite(high)):  # NaN is the greatest
-            odd += table.one(f"count(*) FILTER (WHERE NOT isfinite({table.number(name)}))")[0]
-        seen[name] = (present, odd, low, high)
-    return seen
-
-
-def has_classes(table: Table, asked: Asked) -> bool:
-    """Whether a target is for softmax regression: it is asked for, or texts are more than two."""
-    if asked.kind is not None or asked.positive is not None:
-        return asked.kind == "several"
-    if not _no_numbers(table, asked.target):
-        return False
-    return 2 < len(_values(table, asked.target)) <= MOST_CLASSES
-
-
-def is_quantity(table: Table, asked: Asked) -> bool:
-    """Whether a target of which no task was stated has numbers alone, more than there are classes."""
-    if asked.kind is not None or asked.positive is not None or _no_numbers(table, asked.target):
-        return False
-    return len(_values(table, asked.target)) > MOST_CLASSES
-
-
-def _no_numbers(table: Table, name: str) -> int:
-    """How many values, or different ones, of a column are there and are no numbers."""
-    if few(table, name) is None:
-        return survey(table, [name])[name][1]
-    words = f"count(*) FILTER (WHERE NOT coalesce(isfinite({table.number(name)}), false))"
-    return int(table.one(words, relation=different(table, name))[0])
-
-
-def _values(table: Table, name: str) -> dict[str, int]:
-    """How often each value of a column is there, at most _MOST_CATEGORIES of them: numbers in their order, else texts
-    in theirs."""
-    found = table.rows(f"{table.text(name)} AS t, CAST(sum({TIMES}) AS BIGINT)", _ORDERED, different(table, name))
-    counts: dict[str, int] = {}
-    for value, count in found:
-        counts[canonical(str(value))] = counts.get(canonical(str(value)), 0) + int(count)
-    names = sorted(counts, key=str.encode)
-    return {value: counts[value] for value in (sorted(names, key=float) if all(map(is_number, names)) else names)}

@@ -7,6 +7,7 @@ records share it, so that no constant is one record's value; the constants still
 import datetime
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -180,9 +181,44 @@ _NO = frozenset(
 )
 
 
+_USUAL = frozenset(
+    "alive live living survived survivor stayed stay retained existing active healthy control controls normal benign "
+    "good well stable discharged home other others rest background legit legitimate ham clean pass passed paid current "
+    "unaffected untreated placebo sano sana vivo viva gesund lebend sain vivant vivo bueno".split()
+)  # of two classes the one that nobody looks for
+_WITHOUT = (
+    "not",
+    "non",
+    "no",
+    "un",
+    "in",
+    "ohne",
+    "kein",
+    "keine",
+    "nicht",
+    "sans",
+    "sin",
+    "senza",
+    "sem",
+    "without",
+    "nie",
+    "ej",
+)
+
+
+def _is_usual(value: str, other: str) -> bool:
+    """Whether a class is the one that a word, or the other class, says is not what is looked for: no, alive."""
+    small, letters = value.lower().strip(), "".join(re.findall(r"[^\W_]", value.lower()))
+    words = re.findall(r"[^\W\d_]+", small)
+    beside = "".join(re.findall(r"[^\W_]", other.lower()))
+    negated = any(letters == f"{word}{beside}" for word in _WITHOUT)
+    return small in _NO or (bool(words) and (words[0] in _NO | {*_WITHOUT} or words[0] in _USUAL)) or negated
+
+
 def label_of(name: str, classes: list[str], positive: str | None) -> Labels:
-    """The label of two classes: what `positive` says is +1, else what is not a word for no, else the second. Errors: it
-    is neither."""
+    """The label of two classes: what `positive` says is +1; else the one of which the other is a "no" (no, not ill,
+    notckd), or what nobody looks for (alive, stayed, control); else the second, the greater number or the later text.
+    Errors: it is neither."""
     if positive is not None:
         if canonical(positive) not in classes:
             raise RecordError(
@@ -190,7 +226,7 @@ def label_of(name: str, classes: list[str], positive: str | None) -> Labels:
                 f"the positive class is none of those of '{name}'",
             )
         classes = sorted(classes, key=lambda value: value == canonical(positive))
-    elif classes[1].lower() in _NO and classes[0].lower() not in _NO:
+    elif _is_usual(classes[1], classes[0]) and not _is_usual(classes[0], classes[1]):
         classes = classes[::-1]
     return Labels(name, (classes[1],), (classes[0],))
 
@@ -204,13 +240,18 @@ def one_or_none(name: str, value: str) -> tuple[str, str]:
     )
 
 
-def toml_of(schema: Schema, intake: TableProfile | None = None) -> str:
-    """The schema as TOML that `Schema.read` reads, with a comment on each column that it leaves out."""
+_HEAD = ('# Replace ranges and lists by what is known without the records, then set bounds = "public".',)
+
+
+def toml_of(schema: Schema, intake: TableProfile | None = None, head: Sequence[str] = _HEAD) -> str:
+    """The schema as TOML that `Schema.read` reads, with a comment on each column that it leaves out. `head`: the
+    comments that it begins with."""
     value = schema.to_json()
-    target, columns = value.pop("target"), value.pop("columns")
+    target, columns, found = value.pop("target"), value.pop("columns"), value.pop("found", None)
     lines = [
-        '# Replace ranges and lists by what is known without the records, then set bounds = "public".',
+        *head,
         *_pairs(value),
+        *(["", "[found]", *_pairs(found)] if found else []),
         "",
         *(["# positive is +1; exchange the lists and names to turn it round"] if target["kind"] == "label" else []),
         "[target]",

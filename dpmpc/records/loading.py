@@ -1,7 +1,7 @@
 """The one way from records, wherever they lie, to a data set: open, schema, split, features."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.intake.csvfile import EncodingError
 from dpmpc.intake.database import open_database
 from dpmpc.intake.files import open_file, open_files
-from dpmpc.intake.header_footer import FooterError, HeaderError
+from dpmpc.intake.head import UnstatedError
 from dpmpc.intake.missing import as_stated, keeping
 from dpmpc.intake.objects import open_object
 from dpmpc.intake.profile import look
@@ -26,6 +25,7 @@ from dpmpc.records.blocks import Precision
 from dpmpc.records.dataset import Dataset, Rows, Split, split
 from dpmpc.records.derive import Asked, PublicBounds, looked, schema_of_bounds, schema_of_records, task_of
 from dpmpc.records.filling import filled
+from dpmpc.records.keys import Keys
 from dpmpc.records.mapping import Mapping, complete, owners_in
 from dpmpc.records.memory import parse_memory, usual_memory
 from dpmpc.records.ownership import EMPTY, Kept
@@ -73,6 +73,7 @@ def opened(
     person: Kept | None = None,
     guess: bool = False,
     unsaid: str = "",
+    names: Iterable[str | None] = (),
 ) -> Iterator[tuple[Table, Path]]:
     """The table of a source while it is open, and a private folder that goes with it.
 
@@ -80,7 +81,8 @@ def opened(
     spelling: what its owner states of its texts; a table that is open already keeps its own, and its own persons.
     person: what is kept of each person's records. guess: whether a text file is read by the encoding, the line of
     names and the last lines that it seems to have where none was stated, which then are of the table's spelling.
-    unsaid: a target of which no task was stated, which a refusal then asks for too.
+    unsaid: a target of which no task was stated, which a refusal then asks for too. names: the columns that will be
+    read, where a schema, a plan or questions say them all: of JSON objects then these keys are columns, and no others.
     Errors: as for each kind of source; a file that must be guessed, with all that its fields need stated.
     """
     if isinstance(source, OpenTable):
@@ -89,34 +91,34 @@ def opened(
     with scratch_folder(folder) as private:
         connection = connect(private, None if memory is None else memory // 4)
         try:
-            table = _guessed(source, connection, private, spelling, refused=not guess, unsaid=unsaid)
+            keys = keys_of(spelling, names, person)
+            table = _guessed(source, connection, private, spelling, keys, refused=not guess, unsaid=unsaid)
             yield (table if person is None else kept(table, person)), private
         finally:
             connection.close()
 
 
 def _guessed(
-    source: Source, connection: Any, private: Path, spelling: Spelling, *, refused: bool, unsaid: str = ""
+    source: Source,
+    connection: Any,
+    private: Path,
+    spelling: Spelling,
+    keys: Keys,
+    *,
+    refused: bool,
+    unsaid: str = "",
 ) -> Table:
     """The table of a source, with the encoding and the lines around its records that it seems to have. `refused`:
     whether these must have been stated; then the error says all else that the fields need stated, too."""
-    first: EncodingError | HeaderError | FooterError | None = None
+    first: UnstatedError | None = None
     guessed = spelling
     while True:
         try:
-            table = open_source(source, connection, private, guessed)
+            table = open_source(source, connection, private, guessed, keys)
             break
-        except (EncodingError, HeaderError, FooterError) as error:
+        except UnstatedError as error:
             first = first or error
-            if not error.likely:
-                raise first from None
-            before = guessed
-            if isinstance(error, EncodingError):
-                guessed = replace(guessed, encoding=error.likely)
-            elif isinstance(error, HeaderError):
-                guessed = replace(guessed, header=error.likely)
-            else:
-                guessed = replace(guessed, footer=error.likely)
+            before, guessed = guessed, replace(guessed, **error.likely)
             if guessed == before:
                 raise first from None
         except (RecordError, UsageError):  # what was guessed does not fit, and nobody stated it
@@ -134,12 +136,23 @@ def _guessed(
     raise RecordError(f"{first.rule}; its fields need more: state {stating(**more)}{asks}", first.message) from None
 
 
-def open_source(source: Source, connection: Any, private: Path, spelling: Spelling = PLAIN) -> Table:
+def keys_of(spelling: Spelling, names: Iterable[str | None], person: Kept | None) -> Keys:
+    """Which keys of JSON objects are columns: as the owner stated, else the names that are known, with persons' own."""
+    known = [name for name in names if name]
+    if known and person is not None:
+        known += [name for name in (person.column, person.owners) if name]
+    return Keys(spelling.names or tuple(dict.fromkeys(known)), person is not None)
+
+
+def open_source(
+    source: Source, connection: Any, private: Path, spelling: Spelling = PLAIN, keys: Keys | None = None
+) -> Table:
     """The table of a source. Errors: as for each kind of source."""
     if isinstance(source, CsvFile):
         table = open_file(Path(source.path), connection, private, kind=".csv", spelling=spelling)
     elif isinstance(source, str | os.PathLike):
-        table = open_files(os.fspath(source), connection, private, spelling)
+        keys = keys_of(spelling, (), None) if keys is None else keys
+        table = open_files(os.fspath(source), connection, private, spelling, chosen=keys.columns)
     elif isinstance(source, Query):
         table = open_database(source.url, source.sql, connection, private, spelling=spelling)
     else:
@@ -195,8 +208,16 @@ def load(
     left: dict[str, str] = dict.fromkeys(drop, "as asked")
     budget = parse_memory(memory) if isinstance(memory, str) else memory
     unsaid = (target or "") * (schema is None and task is None and not classes)
-    with opened(source, memory=budget, folder=folder, spelling=spelling, person=person, unsaid=unsaid) as opening:
-        table, private = opening
+    public = read_bounds(bounds) if isinstance(bounds, Path) else bounds
+    names: Iterable[str | None] = ()
+    if schema is not None:
+        names = (*schema.names, owners_column)
+    elif public is not None:
+        names = (*public, target, owners_column, *drop)
+    opening = opened(
+        source, memory=budget, folder=folder, spelling=spelling, person=person, unsaid=unsaid, names=names
+    )  # fmt: skip
+    with opening as (table, private):
         if schema is None:
             if target is None:
                 raise UsageError(
@@ -204,7 +225,6 @@ def load(
                 )
             goal = USUAL_GOALS[task] if isinstance(task, str) else task
             asked = Asked(target, owners_column, tuple(drop), goal, positive, intercept, missing, classes)
-            public = read_bounds(bounds) if isinstance(bounds, Path) else bounds
             if public is None:
                 intake, table = looked(table, asked)
                 schema = schema_of_records(intake, asked)

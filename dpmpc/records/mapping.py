@@ -50,6 +50,12 @@ class Counts:
                 f"column '{self.name}': {self.unknown} of {self.rows} values are none of those that stood out of the "
                 "survey's noise, so the model does not tell them apart; check how they are spelled"
             )
+        if self.surveyed and 0 < self.unread >= _MOSTLY * (self.rows - self.missing):
+            return (
+                f"column '{self.name}': {self.unread} of {self.rows - self.missing} values are no numbers, and no word "
+                "stood out of the survey's noise, so they count as missing; check how they are spelled; words that "
+                "are listed in a schema, or in bounds, are public and are read"
+            )
         for count, what in (
             (self.unknown, "unknown"),
             (self.clipped, "clipped"),

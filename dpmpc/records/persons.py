@@ -13,6 +13,7 @@ import numpy as np
 from dpmpc.errors import RecordError
 from dpmpc.intake.table import Ints, Table
 from dpmpc.records.dataset import split
+from dpmpc.records.mapping import owner_numbers
 from dpmpc.records.ownership import Kept
 
 _NUMBER, _OWNER, _AT, _RANK = "dpmpc_person", "dpmpc_owner", "dpmpc_at", "dpmpc_rank"
@@ -63,6 +64,14 @@ def _check_most(table: Table, of: Kept, who: str, whose: str) -> None:
             f"are at {most}; give <<person_owners={most}>>, or leave <<person_owners>> out",
             f"no person is at more owners than the promise says, {of.most}; some of the column '{of.column}' are",
         )
+
+
+def touched_at_most(table: Table, kept: Kept | None) -> int:
+    """How many records the promise's neighbours differ in at most: one, or all of a person's that are kept."""
+    if kept is None:
+        return 1
+    owners = 1 if kept.owners is None else len(owner_numbers(table, kept.owners)[1])
+    return kept.rows * (kept.most or owners)
 
 
 def said_of(beyond: int, rows: int) -> str:

@@ -72,6 +72,21 @@ class UsualGoal(msgspec.Struct, frozen=True):
 USUAL_GOALS = {USUAL[kind]: UsualGoal(kind) for kind in USUAL}
 
 
+class Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The release that found a schema, and what it promised alone: (epsilon, delta) of the same records. Public."""
+
+    run: str
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        if not (0 < self.epsilon < math.inf and 0 <= self.delta < 1 and self.run):
+            got = f"{self.run[:40]}, {self.epsilon}, {self.delta}"
+            raise SchemaError(
+                f"what found a schema has a run, an epsilon and a delta of its own; got {sayable(got)}; copy it again"
+            )
+
+
 class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that turns records into (X, y): public, exact under `to_json` and `from_json`.
 
@@ -84,7 +99,8 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the ranges within which a survey was made (`records.origins`); only ever added to.
     `basis` "additive": numbers have the functions of `data.bends`, with knots as stated, as a survey finds them, or
     evenly over the range; rows are divided by one number, `norm`, unless they are longer, so that a score is a sum
-    of one function a column. `task`: how the target is modelled; "" becomes the usual task of its kind.
+    of one function a column. `task`: how the target is modelled; "" becomes the usual task of its kind. `found`: the
+    earlier release that found it, whose promise is joined to that of every run by it.
     """
 
     columns: tuple[Column, ...]
@@ -97,6 +113,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     basis: Basis = "linear"
     task: str = ""
     rests_on: tuple[Element, ...] = ()
+    found: Found | None = None
 
     def __post_init__(self) -> None:
         if not self.task:
@@ -118,6 +135,11 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def kind(self) -> Kind:
         """That of the target."""
         return "two" if isinstance(self.target, Labels) else "number" if isinstance(self.target, Range) else "several"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of records that it reads, the target last."""
+        return (*(column.name for column in self.columns), self.target.name)
 
     @property
     def origin(self) -> Origin:
@@ -148,6 +170,10 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not isinstance(self.target, Range):
             found[self.target.name] = tuple(self.target.codes)
         return found
+
+    def found_by(self, found: Found) -> "Schema":
+        """The same, as this release found it."""
+        return msgspec.structs.replace(self, found=found)
 
     def on(self, basis: Basis | None) -> "Schema":
         """The same on this basis; None: its own."""
@@ -201,7 +227,8 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The same as JSON values; floats survive `json` exactly."""
         value = msgspec.json.decode(msgspec.json.encode(self))  # lists, not tuples
         assert isinstance(value, dict)
-        for name, plain in (("unknown", ()), ("basis", "linear"), ("task", USUAL[self.kind]), ("rests_on", ())):
+        unsaid = {"unknown": (), "basis": "linear", "task": USUAL[self.kind], "rests_on": (), "found": None}
+        for name, plain in unsaid.items():
             if getattr(self, name) == plain:
                 del value[name]
         return value
@@ -227,6 +254,17 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """SHA-256 over the schema's JSON with sorted keys: the same for the same schema on every machine."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(b"dpmpc schema\0" + text.encode()).hexdigest()
+
+
+def with_names(schema: Schema, names: Mapping[str, tuple[tuple[int, str], ...]]) -> Schema:
+    """The same, whose kept buckets have these names, (bucket, word) by column."""
+    columns = tuple(
+        msgspec.structs.replace(c, names=tuple(each for each in names[c.name] if each[0] in c.kept))
+        if isinstance(c, Surveyed) and c.name in names
+        else c
+        for c in schema.columns
+    )
+    return msgspec.structs.replace(schema, columns=columns)
 
 
 def into_ball(
@@ -299,7 +337,7 @@ def column_of_bounds(name: str, entry: list[float] | list[str]) -> Column:
 
 __all__ = [
     "INTERCEPT", "USUAL", "USUAL_GOALS", "VERSION", "Basis", "Bounds", "Categorical", "Classes", "Column", "Date",
-    "Goal", "Kind", "Labels", "Missing",
+    "Found", "Goal", "Kind", "Labels", "Missing",
     "Numeric", "Range", "Scalar", "Scale", "Schema", "SchemaError", "Surveyed", "Target", "UsualGoal", "checked_bounds",
-    "column_of_bounds", "editor_schema", "read_bounds",
+    "column_of_bounds", "editor_schema", "read_bounds", "with_names",
 ]  # fmt: skip

@@ -6,11 +6,12 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
-from dpmpc.outcome import hidden
-from dpmpc.show.html import facts, figure, table
+from dpmpc.outcome import Calibration, hidden
+from dpmpc.outcome import Line as NumberLine
+from dpmpc.show.html import facts, figure, part, table
 from dpmpc.show.numbers import number_of_json, shown
-from dpmpc.show.style import PART
 from dpmpc.show.svg import calibration
+from dpmpc.show.tables import Table
 
 Line = tuple[str, str]  # what, value
 OUTSIDE = "outside the guarantee: from plain records of this local run"
@@ -137,7 +138,7 @@ def brief(figures: dict[str, Any]) -> str:
 
 def notebook_part(report: dict[str, Any], lines: Sequence[tuple[str, str]]) -> str:
     """HTML for a notebook: the summary's lines, and the figures with their picture."""
-    return f'<div class="dpmpc"><style>{PART}</style>{facts("", lines)}{figures_part(report)}</div>'
+    return part(f'{facts("", lines)}{figures_part(report)}')
 
 
 def figures_part(report: dict[str, Any]) -> str:
@@ -158,20 +159,41 @@ def figures_part(report: dict[str, Any]) -> str:
     return "".join(parts)
 
 
-def _numbers(report: dict[str, Any]) -> str:
+def calibrations(figures: dict[str, Any]) -> tuple[Calibration, ...]:
+    """The picture of a model's calibration as a value; none where there is none."""
+    lines = []
+    for group in figures["calibration"] or ():
+        at = f"{100 * group['predicted']:.6g}"
+        lines.append(NumberLine((f"{at}-{at}%",), "observed percent", number_of_json(group["observed"]).mapped(100.0)))
+    return (Calibration("calibration", tuple(lines)),) if lines else ()
+
+
+def figures_table(report: dict[str, Any]) -> Table:
+    """The figures as a table: what each says, the model's, and those of models made without privacy."""
+    head, rows = _compared(report)
+    figures = report["figures"]
+    return Table(head, rows, f"How good the model is at '{figures['target']}'", 2, (f"Held out: {held_out(report)}.",))
+
+
+def _compared(report: dict[str, Any]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """(head, rows)."""
     figures = report["figures"]
     given = [("The same objective's optimum, without privacy", _plain(report))]
     if report.get("baseline"):
         given.append((report["baseline"]["what"].capitalize() + ", without privacy", report["baseline"]["figures"]))
     others = [(name, found) for name, found in given if found]
     digits = digits_of(figures)
-    rows = [
+    rows = tuple(
         (name, _NAMES[name], number(value, digits), *(number(found["numbers"].get(name)) for _, found in others))
         for name, value in figures["numbers"].items()
-    ]
+    )
+    return ("Figure", "What it says", "The model", *(name for name, _ in others)), rows
+
+
+def _numbers(report: dict[str, Any]) -> str:
+    figures = report["figures"]
     rule = f"<p>{escape(figures['rule'])}; fixed before the evaluation.</p>" if figures["rule"] else ""
-    head = ("Figure", "What it says", "The model", *(name for name, _ in others))
-    return table(f"How good the model is at '{figures['target']}'", head, rows) + rule
+    return table(f"How good the model is at '{figures['target']}'", *_compared(report)) + rule
 
 
 def _plain(report: dict[str, Any]) -> dict[str, Any] | None:

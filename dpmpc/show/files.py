@@ -20,7 +20,7 @@ FORMS = {
 
 _TAKEN = (  # by a run itself: its plan, promises, processes and sums
     "*.bin", "*.jsonl", "*.log", "*.tmp", "plan*.json", "stage.*", "request.json", "report.*", "status_*", "attempt*",
-    "verify*", "present.json",
+    "verify*", "versions_*", "present.json",
 )  # fmt: skip
 
 

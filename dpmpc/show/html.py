@@ -4,7 +4,7 @@ and dark, and for print. Every text of a caller is escaped here."""
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from dpmpc.show.style import PAGE
+from dpmpc.show.style import PAGE, PART
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -19,6 +19,11 @@ def page(title: str, body: str, below: str = "", foot: str = "") -> str:
         f"<style>{PAGE}</style></head>\n<body><header><h1>{escape(title)}</h1>{under}</header>\n<main>{body}</main>\n"
         f"{foot}</body></html>\n"
     )
+
+
+def part(body: str) -> str:
+    """HTML for a notebook, in the style of pages."""
+    return f'<div class="dpmpc"><style>{PART}</style>{body}</div>'
 
 
 def table(

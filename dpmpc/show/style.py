@@ -50,7 +50,12 @@ PICTURE = f"\n{_themes('svg')}\n{_rules('svg')}\n"  # that stands alone
 
 PART = (  # of a notebook, whose page has its own style
     f"{_themes('.dpmpc')}\n.dpmpc svg {{ max-width: 24rem; }}\n{_rules('.dpmpc svg')}\n"
-    ".dpmpc svg text { fill: currentColor; }"
+    ".dpmpc svg text { fill: currentColor; }\n.dpmpc svg.broad { max-width: 46rem; min-width: 24rem; }\n"
+    ".dpmpc caption { text-align: left; color: inherit; }\n.dpmpc .wide { overflow-x: auto; }\n"
+    ".dpmpc th, .dpmpc td { text-align: left; vertical-align: top; }\n.dpmpc .dim { opacity: .75; margin: .2em 0; }\n"
+    ".dpmpc .numbers td, .dpmpc .numbers thead th { text-align: right; }\n"
+    ".dpmpc .numbers th, .dpmpc .numbers td { padding: .2em .6em; }\n"
+    ".dpmpc .numbers .label, .dpmpc .numbers tbody th { text-align: left; }"
 )
 
 PAGE = f"""

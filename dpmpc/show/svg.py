@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
 from dpmpc.lazy import dataclass
-from dpmpc.outcome import Answer, Bars, Calibration, Curves, Forest, Heat, Line, Number, Shape, spelled
+from dpmpc.outcome import Answer, Bars, Calibration, Curves, Forest, Heat, Line, Number, Profile, Shape, spelled
 from dpmpc.show.style import GROUPS, PICTURE
 
 WIDTH, HEIGHT = 460, 250
@@ -252,6 +252,8 @@ def picture(shape: Shape) -> str:
             return calibration(points, [group[0] if group else "" for group in groups], shape.title)
         case Heat():
             return _field(shape)
+        case Profile():
+            return profile(shape.title, shape.points, shape.span)
 
 
 def _said(title: str, parts: Iterable[str]) -> str:

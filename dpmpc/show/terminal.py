@@ -19,7 +19,7 @@ Style = Literal["", "bold", "dim", "red", "green", "yellow", "bold red"]
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "bold red": "1;31"}
 _NARROWEST = 8  # a column that wraps gets no narrower, for others' sake
 _TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # of the direction of writing
-_BAR = 40
+_NAME, _SHORTEST, _BAR = 24, 10, 40  # places of a bar's name, and of the bar: it gives way to figures
 
 
 class Styled(NamedTuple):
@@ -161,16 +161,17 @@ class Bar:
             self._draw()
 
     def _draw(self, end: str = "") -> None:
-        text = f"{self.name:>24} {self._drawn()} {self._counted(named=False)}"
-        text = f"{text}  {self.note}" if self.note else text
+        counted, note = self._counted(named=False), f"  {self.note}" if self.note else ""
+        room = self._terminal.width - 1 - _NAME - len(counted) - len(note) - 2
+        text = f"{self.name:>{_NAME}} {self._drawn(min(max(room, _SHORTEST), _BAR))} {counted}{note}"
         cut = next(_cut(harmless(text), self._terminal.width - 1))
         with self._lock:
             self._terminal.stream.write(f"\r{cut}\x1b[K{end}")
             self._terminal.stream.flush()
 
-    def _drawn(self) -> str:
-        full = _BAR * self.done // self.total if self.total else 0
-        return "━" * full + "─" * (_BAR - full)
+    def _drawn(self, long: int) -> str:
+        full = long * self.done // self.total if self.total else 0
+        return "━" * full + "─" * (long - full)
 
     def _counted(self, named: bool = True) -> str:
         spent = time.monotonic() - self._begin

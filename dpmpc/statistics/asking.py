@@ -76,4 +76,6 @@ class Asking:
         """The answer with these lines."""
         first = () if self.query.by is None else (self.query.by,)
         query = self.query
-        return Answer(str(query), (*first, *headers), tuple(lines), bool(first), notes)
+        return Answer(
+            str(query), (*first, *headers), tuple(lines), bool(first), notes, what=query.what, columns=query.columns
+        )

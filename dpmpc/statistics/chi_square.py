@@ -16,13 +16,25 @@ def chi_square_tail(x: float, degrees: int) -> float:
     return total
 
 
-@lru_cache(maxsize=4096)
+def mixed_tail(x: float, degrees: int, halves: int) -> float:
+    """P(X > x) of chi-square with `degrees` and as many more as tosses of a coin come up, of `halves` tosses: what is
+    left where each of so many parameters lies at an end of its range (Chernoff 1954)."""
+    chances = (math.comb(halves, j) * 0.5**halves * chi_square_tail(x, degrees + j) for j in range(halves + 1))
+    return math.fsum(chances)
+
+
 def chi_square_quantile(error: float, degrees: int) -> float:
-    """The x that is exceeded with this chance, by bisection to 1e-12 of it."""
+    """The x that is exceeded with this chance."""
+    return mixed_quantile(error, degrees, 0)
+
+
+@lru_cache(maxsize=4096)
+def mixed_quantile(error: float, degrees: int, halves: int) -> float:
+    """The x that `mixed_tail` exceeds with this chance, by bisection to 1e-12 of it."""
     low, high = 0.0, 1.0
-    while chi_square_tail(high, degrees) > error:
+    while mixed_tail(high, degrees, halves) > error:
         high *= 2
     for _ in range(100):
         middle = (low + high) / 2
-        low, high = (middle, high) if chi_square_tail(middle, degrees) > error else (low, middle)
+        low, high = (middle, high) if mixed_tail(middle, degrees, halves) > error else (low, middle)
     return high

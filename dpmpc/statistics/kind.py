@@ -77,9 +77,7 @@ class QuestionKind:
 
 def told(answer: Answer, *statistics: str) -> tuple[Any, ...]:
     """The lines of these statistics that have an estimate."""
-    return tuple(
-        line for line in answer.lines if line.statistic in statistics and line.number.estimate is not None
-    )
+    return tuple(line for line in answer.lines if line.statistic in statistics and line.number.estimate is not None)
 
 
 QUESTION_KINDS: Registry[QuestionKind] = Registry(
@@ -105,6 +103,7 @@ QUESTION_KINDS: Registry[QuestionKind] = Registry(
         "lm": "dpmpc.statistics.kinds.products:LM",
         **{name: f"dpmpc.statistics.kinds.two_by_two:{name.upper()}" for name in ("or", "rr", "rd", "chisq")},
         "logit": "dpmpc.statistics.kinds.regression:LOGIT",
+        "trend": "dpmpc.statistics.kinds.regression:TREND",
         "poisson": "dpmpc.statistics.kinds.regression:POISSON",
         "cox": "dpmpc.statistics.kinds.cox:COX",
         "hr": "dpmpc.statistics.kinds.cox:HR",

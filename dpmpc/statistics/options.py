@@ -73,3 +73,11 @@ class OfColumn(Option):
 
     def check(self, reading: Reading, given: Given) -> Setting:
         return reading.names(1, 1, False, [given.place])[0]
+
+
+@dataclass(frozen=True)
+class OfNumber(Option):
+    """A column of numbers."""
+
+    def check(self, reading: Reading, given: Given) -> Setting:
+        return reading.names(1, 1, True, [given.place])[0]

@@ -10,10 +10,16 @@ V(theta) = sum v_j s_j s_j'. At the true theta g' V^-1 g is chi-square with as m
            G = mean of x_o x_o'       of the design, public: with it m does not depend on the coding
            B = sigma^2 sum D_o' V^-1 D_o   what noise alone makes of A
            m = max(#eigenvalues of A by G below LITTLE, #eigenvalues of A by B below ALONE)
-    b is in the set iff Q(b) is at most the chi-square quantile of 1 + m degrees
+    b is in the set iff Q(b) is at most the quantile of chi-square with 1 degree and, for each of the m, another one
+    with chance 1/2
 
-With the others known m is 0 and the statistic has one degree; each direction that is hidden adds at most one, as no
-more than that can be lost by minimising over it. The set shown is the hull of all b that are not rejected; one that
+With the others known m is 0 and the statistic has one degree. Minimising over a hidden direction takes a whole degree
+away only where it reaches 0. Of a level that noise hides the score is, at the ends of the level's range, K1 and -K0,
+the sums of its noisy counts with the outcome and without. Between them it is 0 somewhere if both have one sign; if not,
+what is left is at most the lesser square. With s deviations of noise for its root that has the chance P(K1 > s)
+P(K0 < -s) + P(K1 < -s) P(K0 > s), which for counts that are not negative is at most P(z < -s): that of half a
+chi-square of one degree (the other half is 0). Of directions that are no level this is measured, and not proved
+(`dpmpc.benchmarks.stats_effects`). The set shown is the hull of all b that are not rejected; one that
 reaches the end of the grid is open there. Nothing is left out by looking at what came.
 
 Minimising is by Levenberg and Marquardt's steps on Q itself, of many problems at once. Each is started from a fit with
@@ -27,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.lazy import cached_property, dataclass
-from dpmpc.statistics.chi_square import chi_square_quantile, chi_square_tail
+from dpmpc.statistics.chi_square import mixed_quantile, mixed_tail
 from dpmpc.statistics.families import Family
 from dpmpc.statistics.intervals import Floats
 
@@ -55,7 +61,10 @@ class Found:
 @dataclass(frozen=True, eq=False)
 class Table:
     """Noisy cells and a model of them. design (C, B, P); counts (C, J), noisy; variance: of the noise in each cell;
-    offset (C, B): what is added to predictors. Public."""
+    offset (C, B): what is added to predictors. Public.
+
+    Counts of many tables of one model (T, C, J) are worked on at once: `of` (M,) says whose each problem is; None: the
+    first one's, of all."""
 
     family: Family
     design: Floats
@@ -65,10 +74,27 @@ class Table:
     tau: float = 0.0
 
     @cached_property
+    def _counts(self) -> Floats:
+        """(T, C, J)."""
+        return self.counts.reshape(-1, *self.counts.shape[-2:])
+
+    @cached_property
     def _v(self) -> Floats:
-        """(C, J) the variance of each count."""
-        found = self.variance + self.tau * np.maximum(self.counts, 0.0)
+        """(T, C, J) the variance of each count."""
+        found = self.variance + self.tau * np.maximum(self._counts, 0.0)
         return np.asarray(np.maximum(found, 1e-12))
+
+    @property
+    def tables(self) -> int:
+        """T."""
+        return len(self._counts)
+
+    def _whose(self, of: Ints | None, many: int) -> Ints:
+        return np.zeros(many, dtype=np.int64) if of is None else np.asarray(of, dtype=np.int64)
+
+    def _at(self, each: Floats, of: Ints | None) -> Floats:
+        """(M, C, J) of (T, C, J), or (1, C, J) where there is one table."""
+        return each[:1] if of is None or len(each) == 1 else each[of]
 
     @cached_property
     def _squares(self) -> Floats:
@@ -80,7 +106,7 @@ class Table:
     def _many(self) -> int:
         """How many problems at once."""
         C, B, P = self.design.shape
-        return int(max(1, _AT_ONCE // max(C * self.counts.shape[1] * B * 4, C * B * B, P * P)))
+        return int(max(1, _AT_ONCE // max(C * self.counts.shape[-1] * B * 4, C * B * B, P * P)))
 
     @property
     def coefficients(self) -> int:
@@ -99,28 +125,31 @@ class Table:
     def _spread(D: Floats, k: Floats) -> Floats:
         """(M, C, B, B) sum over cells of k times D."""
         if D.ndim == 5:
-            return np.asarray(np.einsum("mcjba,cj->mcba", D, k))
-        each = np.einsum("mcjb,cj->mcb", D, k)
+            return np.asarray(np.einsum("mcjba,mcj->mcba", D, k))
+        each = np.einsum("mcjb,mcj->mcb", D, k)
         return np.asarray(each[..., None] * np.eye(D.shape[-1]))
 
-    def score(self, theta: Floats) -> tuple[Floats, Floats]:
+    def score(self, theta: Floats, of: Ints | None = None) -> tuple[Floats, Floats]:
         """g (M, P) and H (M, P, P) = -dg/dtheta."""
         S, D = self.family.scores(self.eta(theta))
-        r = np.einsum("mcjb,cj->mcb", S, self.counts)
-        return np.einsum("cbp,mcb->mp", self.design, r), -self._forms(self._spread(D, self.counts))
+        k = self._at(self._counts, of)
+        r = np.einsum("mcjb,mcj->mcb", S, k)
+        return np.einsum("cbp,mcb->mp", self.design, r), -self._forms(self._spread(D, k))
 
-    def spread(self, theta: Floats) -> Floats:
+    def spread(self, theta: Floats, of: Ints | None = None) -> Floats:
         """V (M, P, P)."""
         S, _ = self.family.scores(self.eta(theta))
-        return self._forms(np.einsum("mcjb,mcja,cj->mcba", S, S, self._v))
+        weighted = S * self._at(self._v, of)[..., None]
+        return self._forms(np.einsum("mcjb,mcja->mcba", weighted, S))
 
-    def _all(self, theta: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def _all(self, theta: Floats, of: Ints | None = None) -> tuple[Floats, Floats, Floats, Floats]:
         """Q (M,), half its gradient (M, P), A = H' V^-1 H (M, P, P), V^-1."""
         S, D = self.family.scores(self.eta(theta))
-        r = np.einsum("mcjb,cj->mcb", S, self.counts)
+        k = self._at(self._counts, of)
+        r = np.einsum("mcjb,mcj->mcb", S, k)
         g = np.einsum("cbp,mcb->mp", self.design, r)
-        H = -self._forms(self._spread(D, self.counts))
-        weighted = S * self._v[:, :, None]
+        H = -self._forms(self._spread(D, k))
+        weighted = S * self._at(self._v, of)[..., None]
         V = self._forms(np.einsum("mcjb,mcja->mcba", weighted, S))
         inverse = _inverted(V)
         u = np.einsum("mpq,mq->mp", inverse, g)
@@ -132,12 +161,23 @@ class Table:
         return np.einsum("mp,mp->m", g, u), slope, np.einsum("mpq,mpr,mrs->mqs", H, inverse, H), inverse
 
     # -- fits that minimising starts from -------------------------------------------------------------------------
-    def _fits(self, held: Mask, at: Floats) -> Floats:
+    @cached_property
+    def _smooth(self) -> "Table":
+        return Table(self.family, self.design, np.maximum(self._counts, 0.0) + _ADDED, 1.0, self.offset)
+
+    def _fits(self, held: Mask, at: Floats, of: Ints | None = None) -> Floats:
         """(M, P) ridge fits of cells max(k, 0) + .1 with some coefficients held: concave, so always there."""
-        smooth = Table(self.family, self.design, np.maximum(self.counts, 0.0) + _ADDED, 1.0, self.offset)
-        theta = np.where(held, at, self._nothing)
+        whose = self._whose(of, len(held))
+        found = np.empty((len(held), self.coefficients))
+        for first in range(0, len(held), self._many):
+            rows = slice(first, first + self._many)
+            found[rows] = self._fitted(held[rows], at[rows], whose[rows])
+        return found
+
+    def _fitted(self, held: Mask, at: Floats, of: Ints) -> Floats:
+        theta = np.where(held, at, self._nothing[of])
         for _ in range(60):
-            g, H = smooth.score(theta)
+            g, H = self._smooth.score(theta, of)
             g = np.where(held, 0.0, g - _RIDGE * np.where(held, 0.0, theta))
             H = _cut(H + _RIDGE * np.eye(self.coefficients), held)
             step = np.linalg.solve(H, g[..., None])[..., 0]
@@ -150,25 +190,26 @@ class Table:
 
     @cached_property
     def _nothing(self) -> Floats:
-        """(P,) no effects: predictors nearest those of all records together."""
+        """(T, P) no effects: predictors nearest those of all records together."""
         C, B, P = self.design.shape
-        wanted = np.broadcast_to(self.family.start(self.counts.sum(axis=0)), (C, B)) - self.offset
         first = self.design[:, :, :B].reshape(C * B, B)  # intercepts come first
-        found = np.zeros(P)
-        found[:B] = np.clip(np.linalg.lstsq(first, wanted.ravel(), rcond=None)[0], -BOX, BOX)
+        found = np.zeros((self.tables, P))
+        for t, totals in enumerate(self._counts.sum(axis=1)):
+            wanted = np.broadcast_to(self.family.start(totals), (C, B)) - self.offset
+            found[t, :B] = np.clip(np.linalg.lstsq(first, wanted.ravel(), rcond=None)[0], -BOX, BOX)
         return found
 
-    def least(self, held: Mask, start: Floats) -> tuple[Floats, Floats]:
+    def least(self, held: Mask, start: Floats, of: Ints | None = None) -> tuple[Floats, Floats]:
         """(Q (M,), theta (M, P)): a minimum over what is not held, from each start (M, P)."""
-        Q, theta = np.empty(len(start)), start.copy()
+        Q, theta, whose = np.empty(len(start)), start.copy(), self._whose(of, len(start))
         for first in range(0, len(start), self._many):
             rows = slice(first, first + self._many)
-            Q[rows], theta[rows] = self._minimised(held[rows], theta[rows])
+            Q[rows], theta[rows] = self._minimised(held[rows], theta[rows], whose[rows])
         return Q, theta
 
-    def _minimised(self, held: Mask, theta: Floats) -> tuple[Floats, Floats]:
+    def _minimised(self, held: Mask, theta: Floats, of: Ints) -> tuple[Floats, Floats]:
         theta = np.clip(theta, -BOX, BOX)
-        Q, slope, A, _ = self._all(theta)
+        Q, slope, A, _ = self._all(theta, of)
         damping = np.full(len(theta), 1e-3)
         active = np.flatnonzero(np.isfinite(Q))
         for _ in range(STEPS):
@@ -182,7 +223,7 @@ class Table:
             # each by itself: in a flat direction steps are long, and must not shorten the others'
             tried = np.clip(theta[k] + np.clip(step, -LIMIT, LIMIT), -BOX, BOX)
             longest = np.max(np.abs(tried - theta[k]), axis=1)
-            q, s, a, _ = self._all(tried)
+            q, s, a, _ = self._all(tried, of[k])
             better = q < Q[k]
             gained = np.where(better, Q[k] - q, np.inf)
             won = k[better]
@@ -192,14 +233,15 @@ class Table:
             active = k[~over]
         return Q, theta
 
-    def hidden(self, theta: Floats, held: Mask) -> NDArray[np.int64]:
+    def hidden(self, theta: Floats, held: Mask, of: Ints | None = None) -> NDArray[np.int64]:
         """(M,) m at these parameters, of the coefficients that are not held; the same number in every row of `held`."""
-        found = [self._hidden(theta[i : i + self._many], held[i : i + self._many])
-                 for i in range(0, len(theta), self._many)]  # fmt: skip
+        whose, step = self._whose(of, len(theta)), self._many
+        found = [self._hidden(theta[i : i + step], held[i : i + step], whose[i : i + step])
+                 for i in range(0, len(theta), step)]  # fmt: skip
         return np.concatenate(found)
 
-    def _hidden(self, theta: Floats, held: Mask) -> NDArray[np.int64]:
-        _, _, A, inverse = self._all(theta)
+    def _hidden(self, theta: Floats, held: Mask, of: Ints) -> NDArray[np.int64]:
+        _, _, A, inverse = self._all(theta, of)
         G = np.einsum("cbp,cbq->pq", self.design, self.design) / len(self.design)
         _, D = self.family.scores(self.eta(theta))
         near = np.einsum("cbp,mpq,caq->mcba", self.design, inverse, self.design)
@@ -221,40 +263,40 @@ class Table:
 
     # -- sets -----------------------------------------------------------------------------------------------------
     def profile(
-        self, which: Ints, at: Floats, starts: Sequence[Floats] = (), quick: bool = False
+        self, which: Ints, at: Floats, starts: Sequence[Floats] = (), quick: bool = False, of: Ints | None = None
     ) -> tuple[Floats, Floats]:  # fmt: skip
         """Q (N,) and theta (N, P) with coefficient which[i] held at at[i]: the lowest from all starts; `quick`: from
         the held fit and those that are given."""
         held = self._holding(which)
-        return self._lowest(held, np.where(held, at[:, None], 0.0), starts, quick)
+        return self._lowest(held, np.where(held, at[:, None], 0.0), self._whose(of, len(which)), starts, quick)
 
     def _lowest(
-        self, held: Mask, at: Floats, starts: Sequence[Floats] = (), quick: bool = False
+        self, held: Mask, at: Floats, of: Ints, starts: Sequence[Floats] = (), quick: bool = False
     ) -> tuple[Floats, Floats]:
         """Q (N,) and theta (N, P) with what is held at `at`, as `profile`."""
-        tries = [self._fits(held, at), *starts]
+        tries = [self._fits(held, at, of), *starts]
         if not quick:
-            tries += [np.tile(each, (len(at), 1)) for each in (self._free, self._nothing)]
+            tries += [each[of] for each in (self._free, self._nothing)]
         Q, theta = np.full(len(at), np.inf), tries[0].copy()
         for start in tries:
-            self._lower(Q, theta, np.arange(len(at)), held, np.where(held, at, start))
+            self._lower(Q, theta, np.arange(len(at)), held, np.where(held, at, start), of)
         if not quick and self.variance:
-            self._corners(Q, theta, held, at)
+            self._corners(Q, theta, held, at, of)
         return Q, theta
 
-    def _lower(self, Q: Floats, theta: Floats, rows: Ints, held: Mask, start: Floats) -> None:
+    def _lower(self, Q: Floats, theta: Floats, rows: Ints, held: Mask, start: Floats, of: Ints) -> None:
         """Takes what is lower from these starts, of some rows."""
-        q, found = self.least(held[rows], start)
+        q, found = self.least(held[rows], start, of[rows])
         better = q < Q[rows]
         Q[rows[better]], theta[rows[better]] = q[better], found[better]
 
-    def _corners(self, Q: Floats, theta: Floats, held: Mask, at: Floats) -> None:
+    def _corners(self, Q: Floats, theta: Floats, held: Mask, at: Floats, of: Ints) -> None:
         """Where directions are hidden, Q may have several minima, some far out: starts with one coefficient of which
         little is known at each of CORNERS, the others as they are and as they fit then."""
-        rows = np.flatnonzero(self.hidden(theta, held) > 0)
+        rows = np.flatnonzero(self.hidden(theta, held, of) > 0)
         if not len(rows):
             return
-        _, _, A, _ = self._all(theta[rows])
+        A = np.concatenate([self._all(theta[part], of[part])[2] for part in _parts(rows, self._many)])
         cut = _cut(A + 1e-9 * np.eye(self.coefficients), held[rows])
         little = np.einsum("mpp->mp", _inverted(cut)) > LOOSE**2
         for o in range(self.coefficients):
@@ -262,10 +304,10 @@ class Table:
             for end in CORNERS if len(some) else ():
                 both, where = held[some].copy(), at[some].copy()
                 both[:, o], where[:, o] = True, end
-                self._lower(Q, theta, some, held, self._fits(both, where))
+                self._lower(Q, theta, some, held, self._fits(both, where, of[some]), of)
                 moved = theta[some].copy()
                 moved[:, o] = end
-                self._lower(Q, theta, some, held, moved)
+                self._lower(Q, theta, some, held, moved, of)
 
     def _holding(self, which: Ints) -> Mask:
         held = np.zeros((len(which), self.coefficients), dtype=bool)
@@ -274,36 +316,41 @@ class Table:
 
     @cached_property
     def _free(self) -> Floats:
-        none = np.zeros((1, self.coefficients), dtype=bool)
-        return np.asarray(self._fits(none, np.zeros((1, self.coefficients)))[0])
+        """(T, P) fits with nothing held."""
+        none = np.zeros((self.tables, self.coefficients), dtype=bool)
+        return self._fits(none, np.zeros((self.tables, self.coefficients)), np.arange(self.tables))
 
-    def _kept(self, Q: Floats, theta: Floats, which: Ints, error: float) -> tuple[Mask, Ints]:
+    def _kept(self, Q: Floats, theta: Floats, which: Ints, error: float, of: Ints) -> tuple[Mask, Ints]:
         """(not rejected, m) at these minima; what is no number is kept."""
-        m = self.hidden(theta, self._holding(which))
-        limits = np.array([chi_square_quantile(error, 1 + int(each)) for each in m])
+        m = self.hidden(theta, self._holding(which), of)
+        limits = np.array([mixed_quantile(error, 1, int(each)) for each in m])
         return ~(Q > limits), m
 
-    def keeps(self, which: Sequence[int], at: Sequence[float], error: float) -> Mask:
+    def keeps(self, which: Sequence[int], at: Sequence[float], error: float, of: Ints | None = None) -> Mask:
         """(N,) whether each of these coefficients may have this value: what the sets are the hulls of."""
-        chosen = np.array(which)
-        return self._kept(*self.profile(chosen, np.array(at, dtype=np.float64)), chosen, error)[0]
+        chosen, whose = np.array(which), self._whose(of, len(which))
+        found = self.profile(chosen, np.array(at, dtype=np.float64), of=whose)
+        return self._kept(*found, chosen, error, whose)[0]
 
-    def sets(self, which: Sequence[int], error: float) -> list[Found]:
+    def sets(self, which: Sequence[int], error: float, of: Ints | None = None) -> list[Found]:
         """The sets of these coefficients, each of which holds its own but for `error`."""
         grid = np.arange(-REACH, REACH + STEP / 2, STEP)
         J, N = len(which), len(grid)
         if not J:
             return []
-        each, at = np.repeat(np.array(which), N), np.tile(grid, J)
-        Q, theta = self.profile(each, at)
-        self._from_neighbours(Q, theta, each, at, N)
-        kept, m = (part.reshape(J, N) for part in self._kept(Q, theta, each, error))
+        each, at, whose = np.repeat(np.array(which), N), np.tile(grid, J), self._whose(of, J)
+        of_each = np.repeat(whose, N)
+        Q, theta = self.profile(each, at, of=of_each)
+        self._from_neighbours(Q, theta, each, at, N, of_each)
+        kept, m = (part.reshape(J, N) for part in self._kept(Q, theta, each, error, of_each))
         Q, theta = Q.reshape(J, N), theta.reshape(J, N, -1)
         best = np.argmin(np.where(np.isfinite(Q), Q, np.inf), axis=1)
         middle, begin = grid[best], theta[np.arange(J), best]
         narrow = np.flatnonzero(~kept.any(axis=1))  # sets between two values of the grid, about the least
         if len(narrow):
-            middle[narrow], begin[narrow] = self._refined(np.array(which)[narrow], middle[narrow], begin[narrow])
+            middle[narrow], begin[narrow] = self._refined(
+                np.array(which)[narrow], middle[narrow], begin[narrow], whose[narrow]
+            )
         ends = np.empty((2, J))
         jobs: list[tuple[int, int, float, float, Floats]] = []
         for k in range(J):
@@ -317,13 +364,14 @@ class Table:
                 else:
                     jobs.append((side, k, grid[last], grid[last + beyond], theta[k, last]))
         if jobs:
-            found = self._edges(np.array([which[k] for _, k, *_ in jobs]), error, jobs)
+            rows = np.array([k for _, k, *_ in jobs])
+            found = self._edges(np.array(which)[rows], error, jobs, whose[rows])
             for (side, k, *_), end in zip(jobs, found, strict=True):
                 ends[side, k] = end
         most = np.where(kept, m, 0).max(axis=1)
         return [Found(float(middle[k]), float(ends[0, k]), float(ends[1, k]), int(most[k])) for k in range(J)]
 
-    def _from_neighbours(self, Q: Floats, theta: Floats, which: Ints, at: Floats, N: int) -> None:
+    def _from_neighbours(self, Q: Floats, theta: Floats, which: Ints, at: Floats, N: int, of: Ints) -> None:
         """Lowers Q by starts from the minima of neighbouring values, until none is lowered."""
         changed = np.ones(len(Q), dtype=bool)
         for _ in range(N):
@@ -337,7 +385,7 @@ class Table:
                     continue
                 begin = theta[rows - step].copy()
                 begin[np.arange(len(rows)), which[rows]] = at[rows]
-                q, found = self.least(self._holding(which[rows]), begin)
+                q, found = self.least(self._holding(which[rows]), begin, of[rows])
                 better = q < Q[rows] - 1e-6 * (1 + Q[rows])
                 won = rows[better]
                 Q[won], theta[won], lowered[won] = q[better], found[better], True
@@ -345,25 +393,27 @@ class Table:
             if not changed.any():
                 return
 
-    def _edges(self, which: Ints, error: float, jobs: Sequence[tuple[int, int, float, float, Floats]]) -> Floats:
+    def _edges(
+        self, which: Ints, error: float, jobs: Sequence[tuple[int, int, float, float, Floats]], of: Ints
+    ) -> Floats:
         """Where sets end between two values, by bisection."""
         inner, outer = (np.array([job[i] for job in jobs]) for i in (2, 3))
         theta = np.array([job[4] for job in jobs])
         while np.max(np.abs(outer - inner)) > EXACT:
             middle = (inner + outer) / 2
-            Q, found = self.profile(which, middle, [theta], quick=True)
-            kept, _ = self._kept(Q, found, which, error)
+            Q, found = self.profile(which, middle, [theta], quick=True, of=of)
+            kept, _ = self._kept(Q, found, which, error, of)
             inner, outer = np.where(kept, middle, inner), np.where(kept, outer, middle)
             theta = np.where(kept[:, None], found, theta)
         return np.asarray(outer)
 
-    def _refined(self, which: Ints, about: Floats, theta: Floats) -> tuple[Floats, Floats]:
+    def _refined(self, which: Ints, about: Floats, theta: Floats, of: Ints) -> tuple[Floats, Floats]:
         """The values near `about` whose Q is least, and the parameters there."""
         low, high = about - STEP, about + STEP
         for _ in range(24):
             a, b = low + (high - low) / 3, high - (high - low) / 3
-            lower, first = self.profile(which, a, [theta], quick=True)
-            upper, _ = self.profile(which, b, [theta], quick=True)
+            lower, first = self.profile(which, a, [theta], quick=True, of=of)
+            upper, _ = self.profile(which, b, [theta], quick=True, of=of)
             left = lower <= upper
             low, high = np.where(left, low, a), np.where(left, b, high)
             theta = first
@@ -371,37 +421,59 @@ class Table:
 
     def p_of(self, tested: Sequence[int]) -> tuple[float, int]:
         """(p, m) of these coefficients all being 0."""
-        held = np.zeros((1, self.coefficients), dtype=bool)
-        held[0, list(tested)] = True
-        Q, theta = self._lowest(held, np.zeros((1, self.coefficients)))
-        m = int(self.hidden(theta, held)[0])
-        return chi_square_tail(float(Q[0]), len(tested) + m), m
+        Q, m = self.at_zero(tested)
+        return mixed_tail(float(Q[0]), len(tested), int(m[0])), int(m[0])
 
-    def point(self, starts: Sequence[Floats] = ()) -> Floats | None:
+    def at_zero(self, tested: Sequence[int]) -> tuple[Floats, Ints]:
+        """(Q (T,), m (T,)) of every table with all of these coefficients at 0."""
+        held, of = np.zeros((self.tables, self.coefficients), dtype=bool), np.arange(self.tables)
+        held[:, list(tested)] = True
+        Q, theta = self._lowest(held, np.zeros((self.tables, self.coefficients)), of)
+        return Q, self.hidden(theta, held, of)
+
+    def point(self) -> Floats | None:
         """(P,) a root of the score at which H is positive, if there is one near the fits."""
-        for start in (self._free, *starts):
-            theta = start[None].copy()
-            for _ in range(100):
-                g, H = self.score(theta)
-                if not np.isfinite(H).all() or np.linalg.eigvalsh(H[0])[0] <= 0:
-                    break
-                step = np.linalg.solve(H[0], g[0])
-                step *= min(1.0, LIMIT / max(float(np.max(np.abs(step))), 1e-300))
-                theta = theta + step
-                if np.max(np.abs(theta)) > BOX:
-                    break
-                if np.max(np.abs(step)) < 1e-11:
-                    return np.asarray(theta[0])
-        return None
+        found = self.roots()[0]
+        return None if np.isnan(found).any() else found
 
-    def deviations(self, theta: Floats) -> Floats:
-        """(P,) of the root, to first order: of H^-1 V H^-1. Infinite where H has no inverse."""
-        _, H = self.score(theta[None])
-        try:
-            back = np.linalg.inv(H[0])
-        except np.linalg.LinAlgError:
-            return np.full(len(theta), np.inf)
-        return np.asarray(np.sqrt(np.maximum(np.diag(back @ self.spread(theta[None])[0] @ back.T), 0.0)))
+    def roots(self) -> Floats:
+        """(T, P) as `point`, of every table; NaN where there is none."""
+        theta = self._free.copy()
+        found, active = np.full(theta.shape, np.nan), np.arange(self.tables)
+        for _ in range(100):
+            if not len(active):
+                break
+            g, H = self.score(theta[active], active)
+            finite = np.isfinite(H).all(axis=(1, 2))
+            active, g, H = active[finite], g[finite], H[finite]
+            convex = np.linalg.eigvalsh(H)[:, 0] > 0
+            active, g, H = active[convex], g[convex], H[convex]
+            step = np.linalg.solve(H, g[..., None])[..., 0]
+            step *= np.minimum(1.0, LIMIT / np.maximum(np.max(np.abs(step), axis=1, keepdims=True), 1e-300))
+            theta[active] += step
+            inside = np.max(np.abs(theta[active]), axis=1) <= BOX
+            there = inside & (np.max(np.abs(step), axis=1) < 1e-11)
+            found[active[there]] = theta[active[there]]
+            active = active[inside & ~there]
+        return found
+
+    def deviations(self, theta: Floats, of: Ints | None = None) -> Floats:
+        """(P,), or (M, P) of theta (M, P): of the root, to first order, of H^-1 V H^-1. Infinite where H has no
+        inverse."""
+        at = theta.reshape(-1, theta.shape[-1])
+        _, H = self.score(at, of)
+        found = np.full(at.shape, np.inf)
+        for i, (slope, V) in enumerate(zip(H, self.spread(at, of), strict=True)):
+            try:
+                back = np.linalg.inv(slope)
+            except np.linalg.LinAlgError:
+                continue
+            found[i] = np.sqrt(np.maximum(np.diag(back @ V @ back.T), 0.0))
+        return found.reshape(theta.shape)
+
+
+def _parts(rows: Ints, many: int) -> list[Ints]:
+    return [rows[first : first + many] for first in range(0, len(rows), many)]
 
 
 def _cut(M: Floats, held: Mask) -> Floats:
@@ -416,15 +488,17 @@ def _inverted(V: Floats) -> Floats:
     """The inverse of each matrix, of which V may be near to have none."""
     size = np.einsum("mpp->mp", V)
     scale = 1 / np.sqrt(np.maximum(size, 1e-300))
-    unit = V * scale[:, :, None] * scale[:, None, :] + 1e-12 * np.eye(V.shape[1])
-    return np.asarray(np.linalg.inv(unit) * scale[:, :, None] * scale[:, None, :])
+    with np.errstate(over="ignore", invalid="ignore"):  # far out; what comes is no number, and is kept in sets
+        unit = V * scale[:, :, None] * scale[:, None, :] + 1e-12 * np.eye(V.shape[1])
+        return np.asarray(np.linalg.inv(unit) * scale[:, :, None] * scale[:, None, :])
 
 
 def _solved(M: Floats, b: Floats) -> Floats:
     size = np.maximum(np.einsum("mpp->mp", M), 1e-300)
     scale = 1 / np.sqrt(size)
-    unit = M * scale[:, :, None] * scale[:, None, :] + 1e-12 * np.eye(M.shape[1])
-    return np.asarray(np.linalg.solve(unit, (b * scale)[..., None])[..., 0] * scale)
+    with np.errstate(over="ignore", invalid="ignore"):
+        unit = M * scale[:, :, None] * scale[:, None, :] + 1e-12 * np.eye(M.shape[1])
+        return np.asarray(np.linalg.solve(unit, (b * scale)[..., None])[..., 0] * scale)
 
 
 def _relative(A: Floats, G: Floats) -> Floats:

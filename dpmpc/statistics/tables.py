@@ -244,7 +244,7 @@ class Tables(Source):
         sums = self.opened(opened.last.total / STEP, opened.last.noise / STEP, opened.sizes, opened.counted)
         missing = None if len(opened.owners) == opened.everybody else opened.owners
         answers, about = self.answers_from(sums), (opened.guarantee, *whose(missing, opened.everybody))
-        return told(self, answers, Level(), about, opened.last.total, opened.sizes, missing)
+        return told(self, answers, Level(), about, opened.last.total, opened.sizes, missing, sums)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -325,10 +325,16 @@ class Tables(Source):
 
 def told(
     tables: Tables, answers: tuple[Answer, ...], level: Level, about: Sequence[str], total: NDArray[Any],
-    sizes: Sequence[int], present: Sequence[int] | None,
+    sizes: Sequence[int], present: Sequence[int] | None, opened: Opened,
 ) -> Outcome:  # fmt: skip
     """The outcome of a release of tables, of which other answers may be asked later: what was opened, (dimension,) in
-    records, is among its files. `about`: the guarantee first; `present`: the owners, where some were missing."""
+    records, is among its files, and models' cells as CSV. `about`: the guarantee first; `present`: the owners, where
+    some were missing."""
+    from dpmpc.statistics.joint_cells import CELLS, cells_csv  # kinds are loaded when one is asked for
+
+    files: dict[str, str | bytes] = {}
+    if (cells := cells_csv(opened)) is not None:
+        files[CELLS] = cells
     whole = io.BytesIO()
     np.save(whole, np.asarray(total, dtype=np.float64))
     known = {"guarantee": about[0]} | ({} if present is None else {"present": list(present)})
@@ -339,7 +345,7 @@ def told(
         tuple(about),
         tuple((name, part) for name, _, part in tables.costs(sizes)),
         {"queries": [str(query) for query in tables.queries]},
-        {OPENED: whole.getvalue(), KNOWN: json.dumps(known) + "\n"},
+        {OPENED: whole.getvalue(), KNOWN: json.dumps(known) + "\n", **files},
     )
 
 

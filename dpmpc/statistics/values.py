@@ -5,7 +5,7 @@ import numpy as np
 
 from dpmpc.lazy import dataclass
 from dpmpc.statistics.cells import Field, Records, Values
-from dpmpc.statistics.columns import Quantity
+from dpmpc.statistics.columns import Grouped, Quantity
 
 
 @dataclass(frozen=True)
@@ -37,3 +37,26 @@ class Scaled:
         with np.errstate(divide="ignore", invalid="ignore"):  # bounds that a plan has as near each other as doubles are
             t = (np.clip(records[self.column], self.column.low, self.column.high) - self.middle) / self.half
         return np.asarray(np.clip(t, -1.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Indicator:
+    """Whether a category is one of its levels: 1, else -1; NaN where it has none. In units: 1 and 0."""
+
+    column: Grouped
+    level: int
+
+    middle = half = 0.5
+
+    @property
+    def name(self) -> str:
+        return f"{self.column.name} {self.column.levels[self.level]}"
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (self.column,)
+
+    def of(self, records: Records) -> Values:
+        """(n,) numbers."""
+        codes = records[self.column]
+        return np.where(codes < 0, np.nan, np.where(codes == self.level, 1.0, -1.0))

@@ -43,9 +43,12 @@ from dpmpc.run.once import OPENED, once, unfinished
 from dpmpc.run.resume import begun_as
 from dpmpc.run.seat import Seat
 from dpmpc.settings import declared, keywords, said
+from dpmpc.show import notebook, papers
 from dpmpc.show.answers_page import as_html
 from dpmpc.show.files import write_outcome
 from dpmpc.show.forms import as_csv, as_json, as_markdown, as_text, frame
+from dpmpc.show.objects import Sheet, Shown
+from dpmpc.show.tables import Table as Printed
 from dpmpc.statistics.expected import expected, lines, refuse_hopeless
 from dpmpc.statistics.foresight import Expected
 from dpmpc.statistics.opened import Opened
@@ -64,7 +67,7 @@ class OfTables(Promise, Noise, Choosing, Computing, Attendance):
 
 
 @dataclass(frozen=True)
-class Statistics:
+class Statistics(Shown):
     """An opened release, public: its plan, the noisy sum (dimension,) over all records, and what intervals hold. Other
     answers to the same release are made by `again`, at no cost. `earlier`: releases of the same records whose tables
     answer with it; `questions`: others than were asked then; `present`: the owners whose records they are, where some
@@ -114,7 +117,7 @@ class Statistics:
     def outcome(self) -> Outcome:
         """The answers with all that stands beside them, as a value."""
         about = [self.guarantee, *whose(self.present, self.plan.owners)]
-        return told(self.tables, self.answers, self.level, about, self.total, self.sizes, self.present)
+        return told(self.tables, self.answers, self.level, about, self.total, self.sizes, self.present, self.opened)
 
     def text(self) -> str:
         """Tables for a terminal."""
@@ -136,26 +139,43 @@ class Statistics:
         """One page with tables and pictures that needs nothing else."""
         return as_html(self.outcome, title)
 
-    def plot(self, path: Path | str) -> Path:
-        """Writes the page with the pictures, and returns where."""
-        write_file(Path(path), self.html())
-        return Path(path)
+    def printed(self, *, everything: bool = False) -> tuple[Printed, ...]:
+        """The answers as a paper prints them: Table 1, tables of effects. `everything`: with the levels that may be
+        nobody's."""
+        return papers.tables(self.outcome, everything=everything)
+
+    def sheet(self) -> Sheet:
+        """The answers as a paper prints them."""
+        shapes = lambda: [shape for answer in self.answers for shape in answer.shapes]  # noqa: E731
+        return Sheet("Statistics", tables=self.printed(), shapes=shapes, way="print(.text()) has every number")
+
+    def _page(self, path: Path) -> Path:
+        write_file(path, self.html())
+        return path
 
     def frame(self) -> Any:
         """A pandas data frame with one row a number."""
         return frame(self.outcome)
 
-    def write(self, out: Path) -> None:
+    def write(self, out: Path | str) -> None:
         """Writes what was opened, and the answers in every form, into a folder."""
-        write_outcome(self.outcome, out)
+        write_outcome(self.outcome, Path(out))
 
 
 @dataclass(frozen=True)
-class Dry:
+class Dry(Shown):
     """What a release would tell, before anything is spent: the plan, and how far each question's counts will be off."""
 
     plan: Plan
     expected: tuple[Expected, ...]
+
+    def sheet(self) -> Sheet:
+        """A line a question."""
+        head = ("question", "part of the promise", "off by")
+        said = (line.split("; off by: ") for line in lines(self.expected))
+        parts = zip(self.expected, said, strict=True)
+        rows = tuple((each.question, f"{100 * each.share:.0f} %", off) for each, (_, off) in parts)
+        return Sheet("What a release would tell; nothing is spent", tables=(Printed(head, rows, labels=3),))
 
     def text(self) -> str:
         """A line a question."""
@@ -210,7 +230,8 @@ def stats(
         unfinished(folder, ANSWERS)
     public = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
     tables = asked_of(queries, public, bounds, models)
-    with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
+    of, named = kept_of(settings, owners), (*tables.reads, owners)
+    with opened(records, memory=memory, spelling=spelling, person=of, names=named) as (table, _):
         own, number, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
         tell_of(own, tables, tell)
         plan = plan_of_tables(
@@ -223,7 +244,8 @@ def stats(
         plan = plan if folder is None else begun_as(plan, folder)
         here = Here(out=folder, wait=wait, budget=budget, account=account)
         seat = Seat(here, Books.of(here))
-        last = once(plan, partial(tables.means, own, number, sizes), seat, plan.source.DOES).last
+        with notebook.releases("stats", plan.releases) as emit:
+            last = once(plan, partial(tables.means, own, number, sizes), seat, plan.source.DOES, emit=emit).last
     guarantee = str(promise_of(plan))
     found = Statistics(plan, decode(plan, last.total) * sum(sizes), level, guarantee)
     if folder is not None:
@@ -240,7 +262,8 @@ def dry(
 ) -> Dry:  # fmt: skip
     """What `stats` would tell, from public numbers alone; nothing is spent. Of records only their owners are read."""
     tables = asked_of(queries, schema, bounds, models)
-    with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
+    of, named = kept_of(settings, owners), (*tables.reads, owners)
+    with opened(records, memory=memory, spelling=spelling, person=of, names=named) as (table, _):
         own, _, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
         check_read(own, tables)
         plan = plan_of_tables(tables, sizes, own.source, None, settings, capacity=capacity is not None, by_person=True)

@@ -21,12 +21,16 @@ from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.heartbeat import WAIT
+from dpmpc.outcome import Heat, Line, Number, Shape
 from dpmpc.processes.room import free_memory
 from dpmpc.records.loading import Source, opened
+from dpmpc.records.persons import touched_at_most
 from dpmpc.records.schema import Schema
 from dpmpc.run.once import unfinished
 from dpmpc.run.seat import Seat
 from dpmpc.settings import keywords
+from dpmpc.show.objects import Sheet, Shown
+from dpmpc.show.tables import of_columns, pandas
 from dpmpc.statistics.columns import Bucketed
 from dpmpc.synthesis import asking, pgm
 from dpmpc.synthesis.caveats import first_lines
@@ -49,7 +53,7 @@ from dpmpc.synthesis.values import written
 from dpmpc.tables.answer_files import RELEASES
 from dpmpc.tables.questions import check_spelled
 from dpmpc.tables.stats import OfTables, Statistics, kept_of
-from dpmpc.tables.synth_columns import public_columns, surveyed_columns, touched_at_most
+from dpmpc.tables.synth_columns import names_read, public_columns, surveyed_columns
 from dpmpc.tables.synth_releases import Releases
 
 LAST = "synthetic.json"  # of the files of a run that is over
@@ -59,7 +63,7 @@ _OF_A_VALUE = 36  # bytes of memory, while rows are drawn and written
 
 
 @dataclass(frozen=True, eq=False)
-class Synthetic:
+class Synthetic(Shown):
     """A synthetic table, public, with what it was made of. `values`: name to (rows,) numbers, NaN where missing, or
     texts, None where missing; `releases`: what was opened, for questions; `errors`: what is expected of each pair."""
 
@@ -93,11 +97,20 @@ class Synthetic:
             *left,
         ], self.structure.target)  # fmt: skip
 
+    def sheet(self) -> Sheet:
+        """The first rows, what is to be said of all, and how far each pair's table is expected to be off."""
+        return Sheet(
+            "Synthetic table", (), (of_columns(self.values, 10),), self._pictures, lambda: self.values,
+            tuple(self.lines), ".frame() has all",
+        )  # fmt: skip
+
+    def _pictures(self) -> Sequence[Shape]:
+        lines = [Line(error.pair, "off", Number(error.whole, None, None, None)) for error in self.errors]
+        return (Heat("expected error of each pair's table, in total variation", tuple(lines)),)
+
     def frame(self) -> Any:
         """A pandas data frame with the rows; what is to be said of them is in its `attrs`."""
-        import pandas as pd
-
-        made = pd.DataFrame(dict(self.values))
+        made = pandas().DataFrame(dict(self.values))
         made.attrs["dpmpc"] = "\n".join(self.lines)
         return made
 
@@ -105,15 +118,17 @@ class Synthetic:
         """What the table is good for, and how far every pair's table will be off."""
         return as_markdown(self.lines, self.structure, self.errors)
 
-    def write(self, out: Path) -> None:
+    def write(self, out: Path | str) -> None:
         """Writes rows, columns, noisy tables and the report into a folder."""
+        out = Path(out)
         for name, release in zip(RELEASES, self.releases, strict=True):
             make_folder(out / name, OUT, private=True)
             release.write(out / name)
         self.write_rows(out)
 
-    def write_rows(self, out: Path) -> None:
+    def write_rows(self, out: Path | str) -> None:
         """Writes rows, columns and what is said of them into a folder that has the noisy tables, or needs none."""
+        out = Path(out)
         make_folder(out, OUT, private=True)
         for name, write in (("synthetic.parquet", write_parquet), ("synthetic.csv", write_csv)):
             with replaced(out / name) as beside:
@@ -172,9 +187,10 @@ def synth(
     if hopeless not in ("refuse", "allow"):
         raise UsageError(f"<<hopeless>> is refuse or allow; got {hopeless!r}; choose one")
     lines = lines_of(constraints)
-    with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
-        drop = (*drop, *named_columns(settings))
-        touched = touched_at_most(table, kept_of(settings, owners))
+    drop = (*drop, *named_columns(settings))
+    named, of = names_read(schema, bounds, owners, drop), kept_of(settings, owners)
+    with opened(records, memory=memory, spelling=spelling, person=of, names=named) as (table, _):
+        touched = touched_at_most(table, of)
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, touched)
         public.check(target, lines, digits or {})
         check_room(rows, len(public.names))

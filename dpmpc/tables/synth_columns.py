@@ -13,10 +13,8 @@ from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_numbers import CELLS, NUMBER
-from dpmpc.privacy.margins import decided
-from dpmpc.records.mapping import owner_numbers
+from dpmpc.records.margins import decided
 from dpmpc.records.origins import Origin
-from dpmpc.records.ownership import Kept
 from dpmpc.records.schema import Schema, checked_bounds, read_bounds
 from dpmpc.statistics.cells import MOST_CELLS
 from dpmpc.statistics.columns import Bucketed, Column, Columns, Quantity
@@ -105,6 +103,20 @@ def public_columns(
     numbers = [name for name in open_ones if name in table.names]
     places = decimals_of(table, numbers, stated or {}, touched)
     return Public(columns, Survey(open_ones) if open_ones else None, columns.names, origin, places=places)
+
+
+def names_read(
+    schema: Schema | Path | str | None, bounds: Mapping[str, Any] | Path | str | None, owners: str | None,
+    drop: Sequence[str],
+) -> tuple[str, ...]:  # fmt: skip
+    """The columns that are named before any record is read, where a schema or bounds say them all; () where none do."""
+    if schema is not None:
+        known = (schema if isinstance(schema, Schema) else Schema.read(Path(schema))).names
+    elif bounds is not None:
+        known = tuple(bounds if isinstance(bounds, Mapping) else read_bounds(Path(bounds)))
+    else:
+        return ()
+    return (*known, *drop, *([owners] if owners else []))
 
 
 def columns_of_bounds(given: Mapping[str, Any]) -> Columns:
@@ -228,14 +240,6 @@ def decimals_of(
                 found[name] = places
                 break
     return found
-
-
-def touched_at_most(table: Table, kept: Kept | None) -> int:
-    """How many records the promise's neighbours differ in at most: one, or all of a person's that are kept."""
-    if kept is None:
-        return 1
-    owners = 1 if kept.owners is None else len(owner_numbers(table, kept.owners)[1])
-    return kept.rows * (kept.most or owners)
 
 
 def _days(name: str, given: Sequence[Any]) -> Column:

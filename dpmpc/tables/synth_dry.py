@@ -20,7 +20,7 @@ from dpmpc.synthesis import asking
 from dpmpc.synthesis.cuts import at_most
 from dpmpc.tables.stats import OfTables, kept_of
 from dpmpc.tables.synth import cuts_of, lines_of, named_columns
-from dpmpc.tables.synth_columns import public_columns
+from dpmpc.tables.synth_columns import names_read, public_columns
 from dpmpc.tables.synth_releases import SURVEY, Releases, moved
 
 
@@ -34,8 +34,9 @@ def dry(
 ) -> str:  # fmt: skip
     """Lines: records, columns and cells; the part of each column's records that noise alone is expected to move; what
     the releases take. Nothing is spent; of records only their owners are read. Errors: as of `synth`."""
-    with opened(records, memory=memory, spelling=spelling, person=kept_of(settings, owners)) as (table, _):
-        drop = (*drop, *named_columns(settings))
+    drop = (*drop, *named_columns(settings))
+    named, of = names_read(schema, bounds, owners, drop), kept_of(settings, owners)
+    with opened(records, memory=memory, spelling=spelling, person=of, names=named) as (table, _):
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits)
         public.check(target, lines_of(constraints), digits or {})
         table = table if public.columns is None else keeping(table, public.columns.listed)

@@ -26,6 +26,7 @@ from dpmpc.run.once import once
 from dpmpc.run.reserve import Reserve
 from dpmpc.run.resume import spent_anywhere
 from dpmpc.run.seat import Seat
+from dpmpc.show import notebook
 from dpmpc.statistics.tables import STEP, Tables
 from dpmpc.synthesis import source as stages
 from dpmpc.synthesis.noisy import Noisy
@@ -150,7 +151,8 @@ class Releases(Closing):
         self._reserve.close()
 
     def _open(self, plan: Plan, vectors: Callable[[], Any], name: str) -> Ints:
-        ended = once(plan, vectors, self._seat.inside(name))
+        with notebook.releases(f"synth, {name}", plan.releases) as emit:
+            ended = once(plan, vectors, self._seat.inside(name), emit=emit)
         self.bytes += max((cost.bytes_to_parties + cost.bytes_to_owners for cost in ended.costs), default=0)
         self.before = (*self.before, plan.derived.mechanism)
         return ended.last.total

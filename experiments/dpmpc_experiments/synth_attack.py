@@ -16,6 +16,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
+from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.statistics.cells import Ints, Records
 from dpmpc.statistics.columns import Columns, category
 from dpmpc.statistics.opened import Opened
@@ -94,11 +95,11 @@ def _tables(edges: tuple[tuple[str, str], ...]) -> Tables:
 _PLANS: dict[object, Plan] = {}
 
 
-def _plan(tables: Tables, edges: object, epsilon: float, before: tuple[object, ...]) -> Plan:
+def _plan(tables: Tables, edges: object, epsilon: float, before: tuple[Mechanism, ...]) -> Plan:
     key = (edges, epsilon)
     if key not in _PLANS:
         settings = {"epsilon": epsilon, "delta": DELTA, "engine": "clear"}
-        _PLANS[key] = plan_of_tables(tables, (RECORDS,), "attack", None, settings, "public", before)  # type: ignore[arg-type]
+        _PLANS[key] = plan_of_tables(tables, (RECORDS,), "attack", None, settings, before=before)
     return _PLANS[key]
 
 

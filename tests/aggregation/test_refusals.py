@@ -70,6 +70,7 @@ class Meeting:
         for i in parties:
             host, port = self.addresses[i].rsplit(":", 1)
             while True:
+                assert all(thread.is_alive() for thread in self.threads), "a process ended before it listened"
                 with closing(socket.socket()) as caller:
                     if caller.connect_ex((host, int(port) + len(self.addresses))) == 0:
                         break
@@ -127,8 +128,8 @@ def test_processes_of_the_command_line(tmp_path: Path) -> None:
 
     def train(index: int, limits: dpmpc.Limits) -> None:
         where = Placement(
-            tmp_path / f"party {index}", addresses=meeting.addresses, index=str(index), limits=limits, wait=HANG,
-            plan_file=tmp_path / "plan.json", account=str(tmp_path / f"account {index}"),
+            out=tmp_path / f"party {index}", addresses=tuple(meeting.addresses), index=str(index), limits=limits,
+            wait=HANG, plan_file=tmp_path / "plan.json", account=str(tmp_path / f"account {index}"),
         )  # fmt: skip
         start(None, where, lambda event: None)
 
@@ -150,7 +151,7 @@ def test_owners_without_a_plan_file(tmp_path: Path) -> None:
 
     def train(index: str, limits: dpmpc.Limits | None) -> None:
         where = Placement(
-            tmp_path / index, addresses=meeting.addresses, index=index, limits=limits, wait=HANG,
+            out=tmp_path / index, addresses=tuple(meeting.addresses), index=index, limits=limits, wait=HANG,
             account=str(tmp_path / f"account {index}"),
         )  # fmt: skip
         start(request, where, lambda event: None)

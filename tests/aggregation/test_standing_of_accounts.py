@@ -61,7 +61,7 @@ def test_an_owner_that_is_told_another_number_takes_no_part(
 def test_who_stands_for_whom(tmp_path: Path) -> None:
     plan, account = planned(), Account(tmp_path)
     meets(plan, (0, 3), parse_endpoints(AWAY), account)  # a process that plays them all, by its own word
-    meets(plan, (2, 3), parse_endpoints(HERE), account)  # a trial: nobody elsewhere has a sum of it
+    meets(plan, (2, 3), parse_endpoints(HERE), account)  # a trial: nobody elsewhere has a sum of it, but by a tunnel
     assert not list(tmp_path.iterdir())
     meets(plan, (2, 3), parse_endpoints([*HERE[:2], AWAY[2]]), account)
     with pytest.raises(UsageError, match="is owner 2, and would be owner 0"):

@@ -1,5 +1,6 @@
 """The benchmark of statistics: what it says of files it lacks, and that joint runs are those of the plan."""
 
+import math
 import sys
 from pathlib import Path
 
@@ -7,12 +8,16 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.plan.stages import noise_of
+from dpmpc.benchmarks import stats_effects
 from dpmpc.benchmarks.result_file import replace_rows
 from dpmpc.benchmarks.stats import main
 from dpmpc.benchmarks.stats_coverage import made
 from dpmpc.benchmarks.stats_docs import lines
 from dpmpc.benchmarks.stats_study import coverage, everyone, joint
 from dpmpc.benchmarks.stats_survival import NULLS, chances
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.privacy.gaussian import gaussian_scale
+from dpmpc.statistics.sets import Table
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,3 +76,36 @@ def test_a_joint_run_has_the_noise_of_its_stages_and_every_kind_of_answer() -> N
     assert kinds >= {"table1: percent", "median: median", "km: survival", "model: AUC", "model: Brier score"}
     assert found["data", "table1: count"].given == 2 * 16 and 0.7 < found["data", "table1: count"].share <= 1
     assert all(tally.given + tally.refused > 0 for tally in found.values())
+
+
+@pytest.mark.parametrize("name", ["8 cells", "a count", "four grades"])
+def test_sets_hold_the_truth_and_those_that_know_no_noise_do_not(name: str) -> None:
+    """60 releases: at a coverage of .95 fewer than 40 hold it with probability below 1e-9; so do fewer than 40 where
+    the noise's variance is left out."""
+    setting = next(each for each in stats_effects.SETTINGS if each.name == name)
+    rows = list(stats_effects.measured(setting, 2000, 0.3, 60, 5))
+    assert len(rows) == len(setting.effects)
+    for row in rows:
+        assert float(row["data"]) >= 40 / 60 and float(row["population"]) >= 40 / 60, row
+    sigma = gaussian_scale(0.3, 1e-5, math.sqrt(2))
+    counts = stats_effects.drawn(setting, 500, 60, np.random.default_rng(6))
+    noisy = counts + stats_effects.noise(sigma, counts.shape, Prg(bytes(32)))
+    truth = np.tile(setting.truth[setting.model.predictors :], 60)
+    which = np.tile(np.arange(setting.model.predictors, len(setting.truth)), 60)
+    of = np.repeat(np.arange(60), len(setting.effects))
+    naive = Table(setting.model, setting.design, noisy, 1.0, 0.0, 1.0).keeps(list(which), list(truth), 0.05, of)
+    assert naive.reshape(60, -1).sum(axis=0).min() < 40
+
+
+def test_many_tables_at_once_are_each_alone() -> None:
+    setting = next(each for each in stats_effects.SETTINGS if each.name == "a rare outcome")
+    counts = stats_effects.drawn(setting, 2000, 4, np.random.default_rng(6))
+    noisy = counts + stats_effects.noise(5.3, counts.shape, Prg(bytes(32)))
+    together = Table(setting.model, setting.design, noisy, 5.3**2, 0.0, 1.0)
+    of, which = np.repeat(np.arange(4), 3), np.tile([1, 2, 3], 4)
+    found = together.sets(list(which), 0.05, of)
+    for t in range(4):
+        alone = Table(setting.model, setting.design, noisy[t], 5.3**2, 0.0, 1.0)
+        for one, each in zip(alone.sets([1, 2, 3], 0.05), found[3 * t : 3 * t + 3], strict=True):
+            assert (one.low, one.high) == pytest.approx((each.low, each.high), abs=1e-3)
+        assert together.at_zero([1])[0][t] == pytest.approx(alone.at_zero([1])[0][0], abs=1e-6)

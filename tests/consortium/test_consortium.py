@@ -19,7 +19,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from dpmpc.aggregation.plan.limits import Limits
+from dpmpc.aggregation.plan.limits import OWN_WORD, Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli import main as cli
 from dpmpc.cli.check import command as check_command
@@ -117,9 +117,9 @@ def test_the_new_file_names_every_key_once_and_reads_with_all_of_them(tmp_path: 
     del parts["source"]  # whose keys are each source's own
     for name, kind in parts.items():
         inner = getattr(kind, "__args__", (kind,))[0]
-        known = {field.name for field in msgspec.structs.fields(inner)} - {"bounds"}
+        known = {field.name for field in msgspec.structs.fields(inner)} - {"bounds"} - OWN_WORD
         assert sections[name] == known, name
-    everything = re.sub(r"^# (\[stats\]|\[synth\]|[a-z_]+ = )", r"\1", text, flags=re.MULTILINE)
+    everything = re.sub(r"^# (\[stats\]|\[synth\]|\[meet\]|[a-z_]+ = )", r"\1", text, flags=re.MULTILINE)
     msgspec.convert(tomllib.loads(everything), ConsortiumFile)
 
 

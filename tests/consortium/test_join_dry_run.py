@@ -1,5 +1,6 @@
 """`dpmpc join --dry-run`: all that a site needs on the day is tried before it and said, and nothing is spent."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,8 @@ def test_all_that_the_day_needs_is_tried_and_nothing_is_spent(tmp_path: Path, tl
         text = "\n".join(lines)
         for begin in ("disk: ", "limits: this site takes part", "account: ", "budget: this run fits", "your records: "):
             assert sum(line.startswith(begin) for line in lines) == 1, (begin, text)
+        fits = next(line for line in lines if line.startswith("budget: "))  # which delta, and whose neighbours
+        assert re.fullmatch(r"budget: this run fits into epsilon \S+ at delta \S+, for neighbours .* one record", fits)
         assert text.count("certificates: key and certificate go together") == tls
         assert f"reached: {', '.join(others)}" in lines and "clocks: agree" in lines
         called = next(line for line in lines if line.startswith("called by: "))

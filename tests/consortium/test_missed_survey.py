@@ -38,8 +38,8 @@ def carried_on(plan: Path, out: Path, victim: str, monkeypatch: pytest.MonkeyPat
     """Plays a run in which a process dies and is started again, when two parties have the survey behind them."""
     gone_on, addresses, records, far = threading.Event(), own_addresses(3), files(out), list[int]()
 
-    def looked(plan: Plan, folder: Path, party: int, memory: Any) -> Any:
-        found = behind(plan, folder, party, memory)
+    def looked(plan: Plan, folder: Path, party: int, memory: Any, sites: Any = None) -> Any:
+        found = behind(plan, folder, party, memory, sites)
         far.extend([party] if found else [])
         if len(far) >= 2:
             gone_on.set()

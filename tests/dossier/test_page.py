@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.dossier.effects import MOST, NOT_EFFECTS, question_of
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
 from dpmpc.dossier.words import caught
@@ -25,6 +26,8 @@ from dpmpc.planning.request import Request
 from dpmpc.privacy.book import LedgerError
 from dpmpc.privacy.seen import ELSEWHERE
 from dpmpc.show.svg import Curve, bars, chart, duration
+from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.tables import Tables
 from tests.runs import HANG, dpmpc, run, small
 
 EMPTY = {"meta", "rect", "line", "polyline", "br"}
@@ -146,6 +149,18 @@ def test_the_promise_is_the_runs_in_words_and_figures(finished: Path) -> None:
     assert "one record of one owner replaced" in said and "Up to 1 of the 3 may put together" in said
     assert "outside the promise" in said and "averaging begins" in said
     assert "all owners' records: owners and parties ran on one machine" in said
+
+
+def test_weights_are_said_to_be_no_effects_and_which_question_has_them(finished: Path) -> None:
+    """The question that is named can be asked: it parses against the run's own columns, and is foreseen."""
+    text = unescape(page(facts_of(finished / "second")))
+    assert NOT_EFFECTS in text
+    schema = facts_of(finished / "second").schema
+    assert schema is not None
+    question = question_of(schema)
+    assert question is not None and f"asked of the records: {question}." in text
+    tables = Tables.of(Columns.of_schema(schema), [question])
+    assert tables.layout.dimension <= 2 * MOST + 1 and "log ratios by at least" in text
 
 
 def test_an_attack_is_bounded_as_the_definition_says() -> None:

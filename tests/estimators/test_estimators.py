@@ -37,6 +37,7 @@ PUBLIC: dict[str, Any] = {"bounds": (-4.0, 4.0), "engine": "clear", "iterations"
 # scikit-learn's checks that do not hold, each with its reason (docs/python.md). All others pass.
 NOT_HELD = {
     "check_sample_weight_equivalence_on_dense_data": "sums are divided by the number of records, not of weights",
+    "check_sample_weight_equivalence_on_sparse_data": "likewise",
     "check_all_zero_sample_weights_error": "an error that depends on all weights would tell of them",
 }
 # Those that compare two fits, whose noise differs: without noise they pass too.

@@ -13,7 +13,7 @@ from dpmpc.cli.describe import command as describe_command
 from dpmpc.cli.main import group as dpmpc_command
 from dpmpc.errors import RecordError
 from dpmpc.intake.calendars import clock_time
-from dpmpc.intake.lint import IDENTIFIER
+from dpmpc.intake.lint import identifies
 from dpmpc.intake.profile import TableProfile, explore
 from dpmpc.intake.scripts import small
 from dpmpc.intake.spelling import Spelling
@@ -105,7 +105,7 @@ def test_a_word_that_ends_as_id_does_names_no_person(tmp_path: Path) -> None:
     stay = table(tmp_path, v=lambda k: k, **{"V\u00e5rdtid": lambda k: f"{k % 40} d {k % 24} tim"})
     assert not noted(stay, "person") and noted(stay, "no option reads")
     for name in ("V\u00e5rdtid", "Uric acid", "Covid", "Lipid", "valid"):
-        assert not IDENTIFIER.search(name)
+        assert not identifies(name)
     for name in (
         "id",
         "Patient_ID",
@@ -116,7 +116,7 @@ def test_a_word_that_ends_as_id_does_names_no_person(tmp_path: Path) -> None:
         "subject id",
         "\u75c5\u6b77\u865f",
     ):
-        assert IDENTIFIER.search(name)
+        assert identifies(name)
 
 
 def test_times_of_four_digits_with_a_word_are_times(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dpmpc.cli.describe import command as describe_command
+from dpmpc.intake.head import HeaderError
 from dpmpc.intake.profile import explore
 from dpmpc.intake.spelling import Spelling
 from dpmpc.records import CsvFile
@@ -85,12 +86,11 @@ def test_a_word_in_several_columns_of_numbers_is_said_once_and_one_of_a_single_c
 def test_a_row_of_units_is_left_out_and_a_first_record_without_values_is_not(tmp_path: Path) -> None:
     columns = {name: (lambda k: f"{k}.5") for name in ("weight", "height", "cost")}
     path = file_of(tmp_path, "kg;kg/m2;CHF;", **columns)
-    (note,) = notes(path, "row of units")
-    assert note.startswith("the first record has words where others have numbers (kg, kg/m2, CHF)")
-    assert note.endswith("state <<spelling=Spelling(below=1)>>")
+    with pytest.raises(HeaderError) as error, opened(CsvFile(path)):
+        pass
+    assert error.value.likely == {"below": 1} and "kg" not in error.value.message
     shown = run(describe_command, path, "--target", "y").output
-    assert f": {N} records" in shown and "--below 1\n" in shown
-    assert "please decide: below the names a row of units is left out" in shown
+    assert f": {N} records" in shown and "needs too: --below 1\n" in shown
     again = run(describe_command, path, "--target", "y", "--below", 1).output
     assert f": {N} records" in again and "please decide" not in again and "needs too" not in again
     with opened(CsvFile(path), spelling=Spelling(below=2)) as (table, _):

@@ -11,14 +11,16 @@ from click.testing import CliRunner
 from dpmpc.cli.describe import command as describe_command
 from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.estimators import PrivateLogisticRegression
-from dpmpc.intake.header_footer import FooterError, HeaderError
+from dpmpc.intake.footer import FooterError
+from dpmpc.intake.head import HeaderError
 from dpmpc.intake.profile import TableProfile, explore
 from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.rehearsal import Stage
 from dpmpc.records import CsvFile, load
-from dpmpc.records.derive import Asked, labels_of
+from dpmpc.records.classes import target_read
+from dpmpc.records.derive import Asked
 from dpmpc.records.loading import opened
-from dpmpc.records.schema import Date, Labels, Numeric, Schema
+from dpmpc.records.schema import Date, Labels, Numeric, Range, Schema
 from tests.tables import write
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -165,7 +167,7 @@ def test_codes_of_surveys_are_said_and_numbers_near_others_are_not(tmp_path: Pat
     path = table(tmp_path, **{name: field for name, (field, _) in CODES.items()})
     (note,) = noted(path, "far from all their others")  # one line, however many columns have codes
     coded = {name: codes for name, (_, codes) in CODES.items() if codes}
-    assert note.startswith(f"{len(coded)} columns have numbers far from all their others ('income' -9, -8, -7, 'hours'")
+    assert note.startswith(f"{len(coded)} columns have values far from all their others ('income' -9, -8, -7, 'hours'")
     assert repr(tuple(f"{name}={code}" for name, codes in coded.items() for code in codes)) in note
 
 
@@ -188,7 +190,7 @@ def test_names_are_found_above_records_of_several_lines_with_empty_fields(tmp_pa
     path = write(tmp_path, "sep=;\nReport;;;\n;;;\nClient;;Amounts;\nid;text;sum;left\n" + BODY)
     with pytest.raises(HeaderError) as error, opened(CsvFile(path), spelling=Spelling(",")):
         pass
-    assert error.value.likely == 5
+    assert error.value.likely == {"header": 5}
     with opened(CsvFile(path), spelling=Spelling(header=5)) as (found, _):
         assert found.names == ("id", "text", "sum", "left") and found.n == N
 
@@ -201,17 +203,17 @@ def test_a_row_of_totals_at_the_end_is_proposed_as_no_record(tmp_path: Path) -> 
     above = write(tmp_path, "id;text;sum;left\n" + BODY + "Total;;4711,5;\nmade by hand\nthe end\n")
     with pytest.raises(FooterError) as error, opened(CsvFile(above), spelling=Spelling(",")):
         pass
-    assert error.value.likely == 3
+    assert error.value.likely == {"footer": 3}
     kinds = write(tmp_path, "id;text;sum;left\n" + BODY + "total;hip;4711,5;x\nend\n")  # a full row is a record
     with pytest.raises(FooterError) as error, opened(CsvFile(kinds), spelling=Spelling(",")):
         pass
-    assert error.value.likely == 1
+    assert error.value.likely == {"footer": 1}
 
 
 def test_a_target_of_one_value_or_none_is_told_how_to_state_its_classes(tmp_path: Path) -> None:
     path = write(tmp_path, "id;text;sum;left\n" + BODY)
     with opened(CsvFile(path)) as (found, _), pytest.raises(RecordError) as error:
-        labels_of(found, Asked("left"))
+        target_read(found, Asked("left"), 1, Range("left", 0.0, 1.0))
     assert "state classes=['', 'x']" in owner_text(error.value) and "left" not in error.value.message
     shown = CliRunner().invoke(describe_command, [str(path), "--target", "left"], standalone_mode=False)
     assert f"x {N // 4} (25.0%), no value {3 * N // 4} (75.0%)" in shown.output

@@ -19,10 +19,11 @@ from dpmpc.intake.staging import held
 from dpmpc.intake.table import Block, Table, code_sql, value_sql
 from dpmpc.intake.text_facts import facts_of_texts
 from dpmpc.records import spelled
-from dpmpc.records.derive import Asked, has_classes, labels_of
+from dpmpc.records.classes import target_read
+from dpmpc.records.derive import Asked
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import first_missing, first_row, owner_numbers
-from dpmpc.records.schema import Labels
+from dpmpc.records.schema import Labels, Range
 from dpmpc.records.spelled import readers
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -179,8 +180,8 @@ def test_what_a_look_finds_does_not_depend_on_names_or_on_other_columns(tmp_path
 @pytest.mark.parametrize("name", ["k", "t", "v"])
 def test_a_target_may_be_called_as_queries_call_counts(tmp_path: Path, name: str) -> None:
     with opened({name: np.array(["a", "b", "b"] * 9, dtype=object)}, folder=tmp_path) as (table, _):
-        assert labels_of(table, Asked(name)) == Labels(name, ("b",), ("a",))
-        assert not has_classes(table, Asked(name)) and owner_numbers(table, name)[1] == ("a", "b")
+        assert target_read(table, Asked(name), 1, Range(name, 0.0, 1.0)) == Labels(name, ("b",), ("a",))
+        assert owner_numbers(table, name)[1] == ("a", "b")
 
 
 WORDS = (

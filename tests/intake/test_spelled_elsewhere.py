@@ -20,7 +20,7 @@ from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.intake.calendars import clock_time
 from dpmpc.intake.csvfile import EncodingError
-from dpmpc.intake.header_footer import HeaderError
+from dpmpc.intake.head import HeaderError
 from dpmpc.intake.lint import LARGEST, SMALLEST
 from dpmpc.intake.missing import frame_without_codes
 from dpmpc.intake.profile import TableProfile, explore, look
@@ -323,7 +323,7 @@ def test_lines_above_the_names_are_found_and_stated(above: str, tmp_path: Path) 
     with pytest.raises(HeaderError, match=rf"line {line} seems to \(age, cost, y, ...\); state") as error:
         with opened(CsvFile(path)):
             pass
-    assert error.value.likely == line and "age" not in error.value.message
+    assert error.value.likely == {"header": line} and "age" not in error.value.message
     with opened(CsvFile(path), spelling=Spelling(header=line)) as (table, _):
         assert table.names == ("age", "cost", "y") and table.n == 40
     shown = CliRunner().invoke(describe_command, [str(path), "--target", "y"], standalone_mode=False)
@@ -331,7 +331,7 @@ def test_lines_above_the_names_are_found_and_stated(above: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "text", ["a;;;\n1;2;3;4\n" * 2, "a,b\n1,x; y; z\n2,u; v; w\n3,4\n", "only\nx\ny\n", "id;;y\n1;2;3\nu;v;w\n"]
+    "text", ["a;;;\n1;2;3;4\n2;3;4;5\n", "a,b\n1,x; y; z\n2,u; v; w\n3,4\n", "id;;y\n1;2;3\nu;v;4\n"]
 )
 def test_other_files_are_what_they_were(text: str, tmp_path: Path) -> None:
     with opened(CsvFile(write(tmp_path, text))) as (table, _):
@@ -346,7 +346,7 @@ def test_a_file_of_two_bytes_a_character_without_mark_is_known(encoding: str, tm
     with pytest.raises(EncodingError, match=f"it seems to be {encoding}") as error:
         with opened(CsvFile(path)):
             pass
-    with opened(CsvFile(path), spelling=Spelling(encoding=error.value.likely)) as (table, _):
+    with opened(CsvFile(path), spelling=Spelling(**error.value.likely)) as (table, _):
         assert table.names == ("größe", "y")
     with pytest.raises(UsageError, match="binary bytes"):
         with opened(CsvFile(write(tmp_path, b"a,b\n\0\0\1,2\n"))):

@@ -44,7 +44,7 @@ def test_a_limit_with_a_decimal_comma_is_said_once(tmp_path: Path) -> None:
     (note,) = (note for note in looked_at(path).notes if "'lab'" in note)
     assert "the limit: <<spelling=Spelling(units=('<',))>>" in note.replace("\\x3c", "<")
     many = [f"<{k % 7000},{k % 9}{k % 11}{k % 13}" for k in range(21_000)]  # too many for their values to be counted
-    path = write(tmp_path, "\n".join(["lab;y", *(f"{text};{'ny'[k % 2]}" for k, text in enumerate(many))]))
+    path = write(tmp_path, "\n".join(["lab;y", *(f"{text};{'nj'[k % 2]}" for k, text in enumerate(many))]))
     (note,) = (note for note in looked_at(path).notes if "'lab'" in note)
     assert len(set(many)) > 20_000 and "the limit: <<spelling=Spelling(units=('<',))>>" in note
     other = table(tmp_path, v=lambda k: k, lab=lambda k: f"<{k}" if k % 20 == 0 else f"{k % 60}'{k % 9}\"")

@@ -8,7 +8,7 @@ import pytest
 
 from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.numbers.domains import BLOCKS, ELSEWHERE, HASH, STREAM, Domain, encoded
-from website.domains import MPC, PAGE, declared, used, with_table
+from website.domains import APART, MPC, OUTSIDE, PACKAGE, PAGE, declared, prefixes, used, with_table
 
 PRIMITIVES = {"numbers/domains.py", "numbers/prg.py", "native/aes.py", "native/ot.py"}
 MAKES = {"Prg", "KeyStream", "HKDF", "AES", "Cipher", "AESGCM", "ChaCha20Poly1305", "HMAC", "stream", "schedule_of"}
@@ -58,6 +58,19 @@ def test_nothing_is_hashed_and_no_stream_is_made_but_by_a_domain() -> None:
     assert {place for place in blocks if "hashlib" in uses((MPC / place).read_text(encoding="utf-8"))} == {
         "numbers/prg.py"
     }
+
+
+def test_what_is_hashed_outside_the_protocols_is_listed_and_nothing_begins_alike() -> None:
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if path.relative_to(PACKAGE).parts[0] not in APART and uses(path.read_text(encoding="utf-8"))
+    }
+    assert found == OUTSIDE.keys(), found ^ OUTSIDE.keys()
+    begins = [each for place in prefixes().values() for each in place]
+    assert len(set(begins)) == len(begins) > 10
+    for one in begins:  # the byte that ends each is in none of them
+        assert "\0" not in one
 
 
 @pytest.mark.parametrize(

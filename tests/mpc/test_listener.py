@@ -17,8 +17,9 @@ from dpmpc.mpc.transport import listener as door_module
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from dpmpc.mpc.transport.channels import HELLO, REASON
 from dpmpc.mpc.transport.credentials import make_credentials
-from dpmpc.mpc.transport.dial import TcpLink
-from dpmpc.mpc.transport.listener import MOST_PENDING, Listener, Refused
+from dpmpc.mpc.transport.dial import NOBODY_AT_ALL, NOT_ANSWERED, Call, TcpLink, not_here
+from dpmpc.mpc.transport.listener import MOST_PENDING, MOST_SILENT, Listener, Refused
+from dpmpc.mpc.transport.reaching import NOBODY_LISTENS
 from dpmpc.mpc.transport.tls import Tls
 from dpmpc.mpc.transport.wire import HEADER, MAGIC, VERSION, Peer, run_tag
 from tests.runs import HANG
@@ -116,18 +117,24 @@ async def hang_up() -> None:
 
 
 def test_so_many_callers_may_wait_and_one_more_takes_the_place_of_the_first() -> None:
-    async def body() -> None:
-        listener, readers = await at_a_listener(lambda peer, greeting: peer.admit(), MOST_PENDING + 3)
+    """Silent ones, and ones that have said something."""
+
+    async def body(begin: bytes, places: int) -> None:
+        listener, readers = await at_a_listener(lambda peer, greeting: peer.admit(), 0)
+        there = listener._pending if begin else listener._silent
+        for _ in range(places + 3):
+            await one_more(listener, readers, begin)
         async with asyncio.timeout(HANG):
-            while listener.met < MOST_PENDING + 3:
+            while listener.crowded_out < 3 or len(there) > places:
                 await asyncio.sleep(0)
             for reader in readers[:3]:
                 with contextlib.suppress(ConnectionError):
                     assert await reader.read() == b""
-        assert len(listener._pending) <= MOST_PENDING and not any(reader.at_eof() for reader in readers[3:])
-        WRITERS[-1].write(header(HELLO, 0))
+        assert len(there) == places and not any(reader.at_eof() for reader in readers[3:])
+        assert listener.refusals().startswith("; so many called at once that 3 were dropped")
+        WRITERS[-1].write(header(HELLO, 0)[len(begin) :])
         async with asyncio.timeout(HANG):
-            while len(listener._pending) == MOST_PENDING:
+            while len(there) == places:
                 await asyncio.sleep(0)
         listener.close()
         for reader in readers[3:-1]:
@@ -135,7 +142,109 @@ def test_so_many_callers_may_wait_and_one_more_takes_the_place_of_the_first() ->
                 assert await reader.read() == b""
         await hang_up()
 
+    asyncio.run(body(b"", MOST_SILENT))
+    asyncio.run(body(header(HELLO, 0)[:1], MOST_PENDING))
+
+
+async def one_more(
+    listener: Listener, readers: list[asyncio.StreamReader], begin: bytes, from_: str = "127.0.0.1"
+) -> None:
+    """One more caller, which says `begin`, is met before the next."""
+    met, silent = listener.met, len(listener._silent)
+    reader, writer = await asyncio.open_connection(*listener._sockets[0].getsockname(), local_addr=(from_, 0))
+    writer.write(begin)
+    readers.append(reader)
+    WRITERS.append(writer)
+    async with asyncio.timeout(HANG):
+        while listener.met == met or (begin and len(listener._silent) > silent):
+            await asyncio.sleep(0)
+
+
+def kept_through_a_flood(begin: bytes, places: int) -> bool:
+    """Whether a caller that is slow, silent or in its greeting, is admitted after three times as many callers from
+    another address as there are places."""
+    admitted = list[Peer]()
+
+    def admit(peer: Peer, greeting: bytearray) -> None:
+        peer.admit()
+        admitted.append(peer)
+
+    async def body() -> None:
+        listener, readers = await at_a_listener(admit, 0)
+        await one_more(listener, readers, begin)
+        for _ in range(3 * places):
+            await one_more(listener, readers, begin, "127.0.0.2")
+        assert len(listener._silent) <= MOST_SILENT and len(listener._pending) <= MOST_PENDING
+        WRITERS[0].write(header(HELLO, 0)[len(begin) :])
+        async with asyncio.timeout(HANG):
+            while not admitted and not readers[0].at_eof() and not readers[0].exception():
+                await asyncio.sleep(0)
+        listener.close()
+        for peer in admitted:
+            peer.abort("the end")
+        await hang_up()
+
     asyncio.run(body())
+    return bool(admitted)
+
+
+@pytest.mark.parametrize(("begin", "places"), [(b"", MOST_SILENT), (header(HELLO, 0)[:1], MOST_PENDING)])
+def test_a_flood_from_one_address_takes_no_place_from_another(
+    begin: bytes, places: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert kept_through_a_flood(begin, places)
+    monkeypatch.setattr(door_module, "_longest_of_most", lambda of: next(iter(of)))  # with the mend taken out
+    assert not kept_through_a_flood(begin, places)
+
+
+def test_no_tls_begins_for_callers_that_speak_none(tmp_path: Path) -> None:
+    """However many come, silent or with other bytes: not one connection is made of them."""
+    make_credentials(tmp_path / "keys", ("party0",))
+    made, log = list[int](), list[str]()
+
+    def make() -> Peer:
+        made.append(1)
+        return Peer("a caller", RUN)
+
+    async def body() -> None:
+        bound, readers = bound_socket(), list[asyncio.StreamReader]()
+        listener = Listener(make, lambda peer, greeting: peer.admit(), log.append)
+        await listener.open(endpoint_of(bound), bound, Tls.load(tmp_path / "keys", "party0"), "this test must listen")
+        for k in range(2 * MOST_SILENT):
+            await one_more(listener, readers, (b"", b"GET / HTTP/1.0")[k % 2])
+            assert len(listener._silent) <= MOST_SILENT and not listener._pending
+        listener.close()
+        await hang_up()
+
+    asyncio.run(body())
+    assert not made and log == ["refused a caller from 127.0.0.1: no TLS handshake (it speaks another protocol)"]
+
+
+def test_a_flooded_listener_is_not_called_one_where_nobody_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither by who calls it, before an attempt has ended, nor by itself, where its callers did not come through."""
+    monkeypatch.setattr(door_module, "MOST_SILENT", 8)
+    with bound_socket() as silent:
+        call = Call(endpoint_of(silent), "party1", None)
+    assert call.problem == NOT_ANSWERED and NOBODY_LISTENS not in not_here({1: (call.endpoint, call.problem)}, True)
+
+    async def body() -> str:
+        bound = [bound_socket() for _ in range(2)]
+        where = [endpoint_of(s) for s in bound]
+        session = Session(1, 2, 0, RUN)
+        link = TcpLink(1, where, bound=bound[1])
+        listening = asyncio.ensure_future(session.connect(link, seconds=2.0))
+        while not listening.done() and len(WRITERS) < 20:
+            with contextlib.suppress(OSError):  # it does not listen yet
+                _, writer = await asyncio.open_connection(where[1].host, where[1].port)
+                WRITERS.append(writer)
+        with pytest.raises(PeerError) as error:
+            await listening
+        await hang_up()
+        bound[0].close()
+        return error.value.message
+
+    said = asyncio.run(body())
+    assert "it has not called" in said and "so many called at once that" in said and NOBODY_AT_ALL not in said
 
 
 def test_dead_tls_connections_are_collected_once_for_every_eight(monkeypatch: pytest.MonkeyPatch) -> None:

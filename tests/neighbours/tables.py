@@ -42,7 +42,7 @@ UGLY: dict[str, Any] = {
 
 
 def rows_of(kind: str, n: int) -> Rows:
-    """n rows in whose column x every value is of a kind, beside a column z that stays."""
+    """n rows in whose column x every value is of a kind, beside z and their owner o, which stay."""
     of: dict[str, Callable[[int], Any]] = {
         "whole": lambda k: k % 7,
         "whole where looked at": lambda k: k % 7 if k % 3 == 0 else k % 7 + 0.4,
@@ -55,7 +55,7 @@ def rows_of(kind: str, n: int) -> Rows:
         "nothing": lambda k: None,
         "dates": lambda k: datetime.date(2024, 1, 1 + k % 28),
     }
-    return [{"x": of[kind](k), "z": k % 5} for k in range(n)]
+    return [{"x": of[kind](k), "z": k % 5, "o": "ab"[k % 2]} for k in range(n)]
 
 
 KINDS = (
@@ -117,8 +117,10 @@ def _sqlite(rows: Rows, folder: Path) -> Any:
     path = folder / "t.db"
     path.unlink(missing_ok=True)
     database = sqlite3.connect(path)
-    database.execute("CREATE TABLE t (x, z INTEGER)")
-    database.executemany("INSERT INTO t VALUES (?, ?)", [(_of_sqlite(row["x"]), row["z"]) for row in rows])
+    database.execute("CREATE TABLE t (x, z INTEGER, o TEXT)")
+    database.executemany(
+        "INSERT INTO t VALUES (?, ?, ?)", [(_of_sqlite(row["x"]), row["z"], row["o"]) for row in rows]
+    )
     database.commit()
     database.close()
     return Query(f"sqlite:///{path}", "SELECT * FROM t")
@@ -145,7 +147,7 @@ def _objects(values: Sequence[Any]) -> Any:
 
 def _pandas(rows: Rows, folder: Path) -> Any:
     given = columns_of(rows)
-    return pd.DataFrame({"x": pd.Series(_objects(given["x"]), dtype=object), "z": given["z"]})
+    return pd.DataFrame({"x": pd.Series(_objects(given["x"]), dtype=object), "z": given["z"], "o": given["o"]})
 
 
 def _beside_arrow(rows: Rows, folder: Path) -> Any:
@@ -165,22 +167,24 @@ def _lists(rows: Rows, folder: Path) -> Any:
 
 def _arrays(rows: Rows, folder: Path) -> Any:
     given = columns_of(rows)
-    return {"x": _objects(given["x"]), "z": np.array(given["z"])}
+    return {"x": _objects(given["x"]), "z": np.array(given["z"]), "o": np.array(given["o"])}
 
 
 def _series(rows: Rows, folder: Path) -> Any:
     frame = _pandas(rows, folder)
-    return {"x": frame["x"], "z": frame["z"]}
+    return {name: frame[name] for name in frame}
 
 
 def _polars(rows: Rows, folder: Path) -> Any:
     given = columns_of(rows)
-    return pl.DataFrame([pl.Series("x", given["x"], dtype=pl.Object), pl.Series("z", given["z"])])
+    x = pl.Series("x", given["x"], dtype=pl.Object)
+    return pl.DataFrame([x, pl.Series("z", given["z"]), pl.Series("o", given["o"])])
 
 
 def _texts(rows: Rows) -> pa.Table:
     given = columns_of(rows)
-    return pa.table({"x": pa.array([plain(value) for value in given["x"]], pa.string()), "z": pa.array(given["z"])})
+    x = pa.array([plain(value) for value in given["x"]], pa.string())
+    return pa.table({"x": x, "z": pa.array(given["z"]), "o": pa.array(given["o"])})
 
 
 def _arrow(rows: Rows, folder: Path) -> Any:

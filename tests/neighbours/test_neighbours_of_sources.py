@@ -86,3 +86,16 @@ def test_one_value_changes_its_own_record_alone(part: int, tmp_path: Path) -> No
 )  # fmt: skip
 def test_a_record_that_once_decided_for_others(source: str, kind: str, name: str, tmp_path: Path) -> None:
     assert held_against(source, kind, name, N, 0, tmp_path) == ""
+
+
+def test_a_relation_of_duckdb_over_a_frame_is_typed_before_it_comes_here() -> None:
+    """What docs/data.md says of it, and the way out: the frame itself."""
+    import duckdb
+
+    kinds = list[list[str]]()
+    for rows in neighbours("whole", 2001, 0, "text"):
+        frame = SOURCES["pandas objects"](rows, Path())
+        assert len(frame) == 2001
+        tables = [duckdb.sql("SELECT * FROM frame"), frame]
+        kinds.append([seen(each)[0][0][2] for each in tables])
+    assert kinds == [["number", "text"], ["text", "text"]]

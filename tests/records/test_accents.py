@@ -40,8 +40,8 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[object, Spelli
     if request.param == "frame":
         return frame, Spelling()
     frame.to_csv(tmp_path / "all.csv", index=False)
-    spelling = Spelling(decimal=",", units=(decomposed("Å"),), missing=(decomposed("ö"),))
-    return CsvFile(tmp_path / "all.csv"), spelling if request.param == "spelled otherwise" else Spelling()
+    spelling = Spelling(decimal=",", units=(decomposed("Å"),), missing=(decomposed("ö"),), header=1)
+    return CsvFile(tmp_path / "all.csv"), spelling if request.param == "spelled otherwise" else Spelling(header=1)
 
 
 def test_both_encodings_are_one_value(both: tuple[object, Spelling]) -> None:

@@ -14,6 +14,8 @@ import dpmpc
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.consortium.toml import read_consortium
+from dpmpc.consortium.toml_text import Founding, text_of
 from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.records.origins import ELEMENTS, SCHEMA, Origin, assumption, origin_of
@@ -71,6 +73,18 @@ def plans_of(way: str, schema: Schema, folder: Path) -> list[Plan]:
                 "train, figures": {"preprocessing": "records", "figures": "inside", "test_fraction": 0.4},
                 }[way]  # fmt: skip
         dpmpc.train(out, records=frame(), schema=str(path), owners_column="site", iterations=2, **asked, **more)
+    elif way.startswith("consortium"):
+        toml = text_of(Founding(addresses=HERE, iterations=3, schema="schema.json"))
+        records = 'preprocessing = "records"' if way == "consortium" else 'preprocessing = "survey"'
+        toml = toml.replace("[records]\n", f"[records]\n{records}\n", 1)
+        assert records in toml
+        (folder / "consortium.toml").write_text(toml)
+        return [read_consortium(folder / "consortium.toml").plan]
+    elif way == "stats, a model's figures":
+        dpmpc.train(folder / "model", records=frame(), owners_column="site", iterations=2, target="y",
+                    bounds=str(bounds_file(folder)), evaluate=False, **asked)  # fmt: skip
+        return [dpmpc.stats(frame(), ["evaluate(m)"], owners="site", schema=path, models={"m": folder / "model"},
+                            hopeless="allow", out=out, **asked).plan]  # fmt: skip
     elif way == "stats":
         return [dpmpc.stats(frame(), ["mean(a)"], owners="site", schema=path, out=out, **asked).plan]
     elif way.startswith("synth"):
@@ -85,7 +99,17 @@ def plans_of(way: str, schema: Schema, folder: Path) -> list[Plan]:
     return [Plan.read(each) for each in sorted(out.rglob("plan.json"))]
 
 
-WAYS = ("train", "train, survey", "train, figures", "stats", "synth", "synth, cells", "estimator", "estimator, survey")
+def bounds_file(folder: Path) -> Path:
+    path = folder / "bounds.json"
+    path.write_text('{"a": [0, 10], "b": [0, 1], "y": ["no", "yes"]}')
+    return path
+
+
+HERE = ("127.0.0.2:1000", "127.0.0.3:1000", "127.0.0.4:1000")
+WAYS = (
+    "train", "train, survey", "train, figures", "stats", "stats, a model's figures", "synth", "synth, cells",
+    "estimator", "estimator, survey", "consortium", "consortium, survey",
+)  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -132,3 +132,16 @@ def test_a_bar_moves_in_the_last_line_of_a_terminal():
     last = text.rstrip("\x04").rstrip("\r\n").split("\r")[-1].removesuffix("\x1b[K")
     assert last.strip().startswith("training ━━━") and "50/50 0:00:0" in last and last.endswith("…")
     assert wide(last) < 80
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_a_bar_gives_way_to_the_time_left_and_the_figures(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the usual width of a terminal the time left is whole, and the loss is there."""
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    stream = Screen()
+    bar = Bar(Terminal(stream), "releasing", total=50, done=28)
+    bar.note = "loss 0.3384, AUC 0.9736, 18.6 ms"
+    bar._draw()
+    line = stream.getvalue().strip("\r").removesuffix("\x1b[K")
+    assert len(line) <= width - 1 and " left" in line and "loss 0.33" in line and "━" in line

@@ -182,9 +182,9 @@ def test_the_page_has_the_grammar_and_its_questions_parse() -> None:
     columns = Columns.of_bounds({**texts, **numbers})
     rows = re.findall(r"^\| (`.*?) \|", page.split("| question |")[1], re.MULTILINE)
     asked = [line for row in rows for line in re.findall(r"`([^`]+)`", row)]
-    assert len(asked) == 27
+    assert len(asked) == 28
     toml = tomllib.loads(page.split("```toml\n")[1].split("```")[0])["stats"]["queries"]
-    assert len(parse_all([*asked, *toml], columns, ("NAME",))) == 28
+    assert len(parse_all([*asked, *toml], columns, ("NAME",))) == 29
     message = page.split("and points:\n\n```\n")[1].split("\n```")[0]
     with pytest.raises(UsageError) as caught:
         parse("hist(agee) by sex", columns)

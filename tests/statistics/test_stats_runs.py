@@ -1,6 +1,8 @@
 """Statistics through plans and real parties: the same sums, promises that are derived, and the command."""
 
+import csv
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from dpmpc.cli.main import group
 from dpmpc.errors import UsageError
 from dpmpc.intake.spelling import Spelling
 from dpmpc.outcome import Level
+from dpmpc.records.loading import opened
 from dpmpc.records.schema import Categorical, Labels, Numeric, Schema
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import STEP, Tables
@@ -58,7 +61,6 @@ def test_real_parties_open_the_same_sums_with_one_copy_of_noise(people: pd.DataF
     found = dpmpc.stats(people, ASKED, owners="site", bounds=BOUNDS, engine=engine, **PROMISE)
     tables, sizes = found.tables, found.plan.sizes
     assert sorted(sizes) == sorted(people["site"].value_counts())
-    from dpmpc.records.loading import opened
 
     with opened(people) as (table, _):
         exact = tables.encode(table)[0] * STEP
@@ -202,3 +204,51 @@ def test_numbers_that_are_spelled_otherwise_than_was_stated_are_refused_before_a
     assert dpmpc.stats(frame, ["table(code)"], **asked).answers
     [mean] = dpmpc.stats(frame, ["mean(cost)"], spelling=Spelling(decimal=","), **asked).answers[0].lines
     assert mean.number.estimate is not None and abs(mean.number.estimate - 100) < 60
+
+
+EFFECTS = [
+    "logit(died, sex, age, age=[40, 60])", "trend(died, age, age=[30, 50, 70])", "cox(months, died, sex, bins=4)",
+    "poisson(visits, sex, offset=months, months=[6, 18])", "ordinal(grade, sex)", "or(died, sex, strata=grade)",
+    "lm(age, sex)", "corr(age, sex)", "missing(sex, age, patterns=yes)", "ttest(age) by sex",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_effects_come_through_real_parties_and_are_asked_again(
+    people: pd.DataFrame, tmp_path: Path, security: str
+) -> None:  # fmt: skip
+    """The sums are those of the records but for one copy of noise; one release answers another reference, without p."""
+    rng = np.random.default_rng(2)
+    records = people.assign(
+        months=np.rint(rng.uniform(1, 24, len(people))), visits=rng.poisson(1.0, len(people)),
+        grade=rng.choice(["I", "II", "III"], len(people)),
+    )  # fmt: skip
+    bounds = BOUNDS | {"months": [1, 25], "visits": [0, 8], "grade": ["I", "II", "III"]}
+    kept = EFFECTS if security == "semi-honest" else EFFECTS[:2]
+    out, run = tmp_path / "run", PROMISE | {"engine": "mpc", "security": security}
+    found = dpmpc.stats(records, kept, owners="site", bounds=bounds, out=out, **run)
+    with opened(records) as (table, _):
+        exact = found.tables.encode(table)[0] * STEP
+    errors = (found.total - exact) / noise_of(found.plan)
+    assert abs(float(np.mean(errors**2)) - 1) < 8 * np.sqrt(2 / len(errors)) and np.mean(errors**2) > 0.3
+    truth = found.tables.answers(exact / STEP, 0.0, found.sizes)
+    for ours, theirs in zip(found.answers, truth, strict=True):
+        known = {(line.labels, line.statistic): line.number for line in theirs.lines}
+        told = [line for line in ours.lines if line.number.estimate is not None]
+        assert told, ours.question
+        for line in told:  # 4 deviations beyond the interval: of 300 numbers none in 10^9
+            value, number = known.get((line.labels, line.statistic)), line.number
+            if value is not None and value.estimate is not None and number.low is not None and number.high is not None:
+                away = 2 * (number.high - number.low) + 1e-3
+                assert number.low - away <= value.estimate <= number.high + away, (ours.question, line)
+    with (out / "cells.csv").open(newline="", encoding="utf-8") as file:
+        cells = list(csv.DictReader(file))
+    first = [row for row in cells if row["table"] == cells[0]["table"]]
+    assert math.fsum(float(row["count"]) for row in first) == pytest.approx(9000, abs=8 * 5.5 * len(first) ** 0.5 * 2)
+    assert all(float(row["sigma"]) > 0 for row in cells) and first[-1]["levels"] == "(incomplete)"
+    records_line = next(line.number.estimate for line in found.answers[0].lines if line.labels[0] == "records")
+    of_model = [row for row in cells if row["columns"].replace(" x ", " ").split() == ["age", "died", "sex"]]
+    assert math.fsum(float(row["count"]) for row in of_model) == pytest.approx(records_line, abs=1e-4)
+    again = ["stats", "logit(died, sex, age, age=[40, 60], sex=M)", "--of", str(out)]
+    ran = CliRunner().invoke(group, again, catch_exceptions=False)
+    assert ran.exit_code == 0 and "exploratory" in ran.output, ran.output

@@ -151,7 +151,8 @@ class OwnerGate:
         if other != self._greeting:
             raise Refused(
                 f"owners and parties must have the same plan; party {self.holder.party} has "
-                f"{self._greeting.hex()[:8]}{self.says}, {peer.name} {other.hex()[:8]}; copy plan.json again"
+                f"{self._greeting.hex()[:8]}{self.says}, {peer.name} {other.hex()[:8]}; copy "
+                "plan.json again, and have one dpmpc"
             )
         if has_all and isinstance(peer, Peer):
             if self._archive is not None:

@@ -14,11 +14,12 @@ from dpmpc.aggregation.plan.asked import AGREED, Attempt
 from dpmpc.aggregation.wire.attempt_token import drawn
 from dpmpc.aggregation.wire.frames import OVER, RUNNING, PartyCost, unpack_result
 from dpmpc.aggregation.wire.news import PAUSE, News, listen_around, past_of
+from dpmpc.aggregation.wire.paths import keep_versions
 from dpmpc.aggregation.wire.transcript import Opened, Transcript
 from dpmpc.errors import PeerError
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.contract.backend import Holder, Renewed, Share
-from dpmpc.mpc.native.speed import Kernels, compared, kernels_in_use
+from dpmpc.mpc.native.speed import Kernels, compared, kernels_in_use, versions, versions_line
 from dpmpc.mpc.transport.abort_reason import because
 from dpmpc.mpc.transport.heartbeat import Heartbeat
 from dpmpc.mpc.transport.link import Link
@@ -128,8 +129,13 @@ class PartyStart:
         self.gate.token, said = await drawn(self.holder, mine.pack())
         parties = {f"party {party}": Kernels.unpack(payload) for party, payload in sorted(said.items())}
         owners = {name: Kernels.unpack(payload) for name, payload in self.gate.kernels.items()}
-        if self.job.begins and (line := compared({f"party {self.job.index}": mine, **parties, **owners})):
-            self.say(line)
+        everybody = dict(sorted({f"party {self.job.index}": mine, **parties}.items())) | owners
+        if self.job.begins:
+            found = versions(everybody)
+            self.log(versions_line(found))
+            keep_versions(self.job.out, self.job.index, found)
+            if line := compared(everybody):
+                self.say(line)
 
     def _number(self, numbers: list[int], number: int) -> None:
         """The attempt's number is agreed on, and everything is bound to it from now on."""

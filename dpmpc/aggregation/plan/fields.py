@@ -10,11 +10,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 from dpmpc.aggregation.plan.asked import Asked
+from dpmpc.aggregation.plan.derivation import derivation
 
-_MARKED = re.compile(r" \[marks ([\w-]*)(?:\]|$)")  # a long reason is cut
+_MARKED = re.compile(r" \[marks? ?([\w-]*)\]?")  # a long reason is cut, and who told it may stand behind
 _FOLLOW = ("run_id", "stage_of", "dimension", "part")  # from others: named where nothing else differs
 _MOST = 4  # that are named
 _WIDE = 3  # characters of a mark
@@ -41,7 +43,8 @@ def differing(text: str, plan: Asked) -> str:
 
 
 def _fields(plan: Asked) -> Iterator[tuple[str, str]]:
-    """The name and the mark of every field."""
+    """The name and the mark of every field, and of the sources that derive: dpmpc's own, where plans are alike."""
+    yield f"the sources that derive, here those of dpmpc {version('dpmpc')}", _mark(derivation(plan))
     whole: dict[str, Any] = json.loads(plan.to_text())
     ((kind, source),) = whole.pop("source").items()
     parts = {**{name: each for name, each in whole.items() if isinstance(each, dict)}, kind: source}
@@ -49,5 +52,8 @@ def _fields(plan: Asked) -> Iterator[tuple[str, str]]:
     for section, part in (("", alone | {"source": kind}), *parts.items()):
         for name, value in part.items():
             said = json.dumps([section, name, value], sort_keys=True)
-            digest = hashlib.sha256(said.encode()).digest()
-            yield name, base64.urlsafe_b64encode(digest)[:_WIDE].decode()
+            yield name, _mark(said.encode())
+
+
+def _mark(said: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(said).digest())[:_WIDE].decode()

@@ -20,6 +20,7 @@ from dpmpc.privacy.guarantee import failure_factor
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.origins import assumption
+from dpmpc.show.objects import Report, Sheet, Shown
 
 _ROUNDED = 1 + 1e-9  # what the arithmetic of an accounting may be off by
 _COMPARED = 60  # sums of an owner that a check of norms compares, about
@@ -29,11 +30,13 @@ _BITS = 180  # random bits of a sample of noise that is shared as numbers, about
 
 
 @dataclass(frozen=True)
-class Promise:
+class Promise(Shown):
     """(epsilon, delta) of everything that a run opens; inf and 1 promise nothing.
 
     `accounted`: the epsilon that this noise comes to; `epsilon` is the one asked for where that is kept. `parts`: what
-    delta is the sum of. `assumptions`: what the promise holds under, beyond the honesty of parties.
+    delta is the sum of. `assumptions`: what the promise holds under, beyond the honesty of parties. `joined`: what the
+    run and the earlier release that found its schema come to together, by adding up both: where one is (e, d) and the
+    other (e', d'), both are (e + e', d + d').
     """
 
     epsilon: float
@@ -42,6 +45,7 @@ class Promise:
     neighbours: str
     parts: dict[str, float] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
+    joined: tuple[float, float] | None = None
 
     def __str__(self) -> str:
         if math.isinf(self.epsilon):
@@ -49,7 +53,18 @@ class Promise:
                 "no promise: no noise was added" if self.delta == 1 else "no promise: there is too little noise for any"
             )
         text = f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.3g}; neighbours: {self.neighbours}"
+        if self.joined is not None:
+            epsilon, delta = self.joined
+            text += f"; with the release that found the schema: epsilon = {epsilon:.6g}, delta = {delta:.3g}"
         return f"if {' and '.join(self.assumptions)}: {text}" if self.assumptions else text
+
+    def sheet(self) -> Sheet:
+        """The promise, what it compares and rests on, and what its delta is the sum of."""
+        facts = [("epsilon", f"{self.epsilon:.6g}"), ("delta", f"{self.delta:.3g}")]
+        facts += [("accounted", f"this noise comes to epsilon {self.accounted:.6g}")]
+        facts += [("neighbours", self.neighbours), *(("holds if", text) for text in self.assumptions)]
+        facts += [(f"delta of {name.replace('_', ' ')}", f"{part:.3g}") for name, part in self.parts.items()]
+        return Sheet("Promise", tuple(facts))
 
     @property
     def sentence(self) -> str:
@@ -120,7 +135,9 @@ def promise_of(plan: Plan, releases: int | None = None) -> Promise:
         failures = failure_factor(true) * total.failure
         parts = {"mechanism": delta - failures, "sampler_and_mpc": failures}
     kept = releases is None and plan.scale is None and plan.calibration != "paper" and true <= plan.epsilon * _ROUNDED
-    return Promise(plan.epsilon if kept else true, delta, true, neighbours, parts, tuple(assumptions))
+    epsilon, found = plan.epsilon if kept else true, None if plan.mapped_by is None else plan.mapped_by.found
+    joined = None if found is None else (epsilon + found.epsilon, delta + found.delta)
+    return Promise(epsilon, delta, true, neighbours, parts, tuple(assumptions), joined)
 
 
 def privacy_section(plan: Plan) -> dict[str, Any]:
@@ -256,10 +273,10 @@ def _noise_of(plan: Plan) -> float:
     return plan.derived.mechanism.scale * plan.grid.step / plan.divisor
 
 
-def report_of(plan: Plan, bound: ClippingBound | None, made: int, lost: Sequence[int]) -> dict[str, Any]:
+def report_of(plan: Plan, bound: ClippingBound | None, made: int, lost: Sequence[int]) -> Report:
     """The promise of a plan and everything it rests on, how many releases were `made`, which parties were lost,
     warnings: JSON values. `bound`: of clipping, if it follows the vectors."""
-    return {
+    return Report({
         "run": plan.run_id,
         "backend": plan.backend if plan.parties else "clear",
         "owners": plan.owners,
@@ -271,4 +288,4 @@ def report_of(plan: Plan, bound: ClippingBound | None, made: int, lost: Sequence
         "parties_lost": list(lost),
         "privacy": privacy_section(plan),
         "warnings": warnings_of(plan),
-    }
+    })  # fmt: skip

@@ -3,14 +3,15 @@
 import hashlib
 
 from dpmpc.aggregation.plan.asked import Attempt
+from dpmpc.aggregation.plan.derivation import derivation
 from dpmpc.aggregation.plan.plan import Plan
 
 
 def greeting(plan: Plan, attempt: Attempt, secret: str = "", sites: bytes = b"") -> bytes:
-    """What processes must agree on before anything else is said: the digest of plan and attempt; with that of the list
-    of all sites' keys (`sites`), where they have one; with the secret of a run that one process started, a digest that
-    only its own processes know."""
-    agreed = plan.digest(attempt)
+    """What processes must agree on before anything else is said: the digest of plan and attempt, and of the sources by
+    which each derives; with that of the list of all sites' keys (`sites`), where they have one; with the secret of a
+    run that one process started, a digest that only its own processes know."""
+    agreed = hashlib.sha256(b"dpmpc sources\0" + derivation(plan) + plan.digest(attempt)).digest()
     if sites:
         agreed = hashlib.sha256(b"dpmpc sites\0" + sites + agreed).digest()
     return hashlib.sha256(b"dpmpc secret\0" + secret.encode() + agreed).digest() if secret else agreed

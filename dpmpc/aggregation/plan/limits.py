@@ -61,6 +61,13 @@ class Accepted(Settings):
         limit=Limit("allowed:", lambda value, limit: True, lambda a, b: a and b),
         example="false",
     )
+    by_owner: bool = setting(
+        False,
+        "Whether what is opened may tell of this organisation by itself, as a meeting of sites does, and not of all "
+        "records together alone.",
+        limit=Limit("allowed:", lambda value, limit: limit or not value, lambda a, b: a and b, False),
+        example="true",
+    )
     schema: str | None = setting(
         None,
         "The digest of the schema that must map records.",
@@ -130,6 +137,7 @@ class Limits:
     data_id: str | None = None
     budget: str | None = None
     assumptions: bool | None = None
+    by_owner: bool | None = None
     schema: str | None = None
     source: tuple[str, ...] | None = None
     owners: int | None = None
@@ -202,6 +210,13 @@ class Limits:
             raise UsageError(
                 f"the plan must map records by the schema {self.schema[:16]}; its is "
                 f"{(plan.schema_digest or 'none')[:16]}; plan again with <<schema>>",
+                code="limits",
+            )
+        if plan.source.tells_owners and not self.by_owner:
+            raise UsageError(
+                "what is opened must be of all records together where an organisation does not allow more; this "
+                f"{plan.source.KIND} opens every owner's counts by themselves; allow it with <<by_owner=True>>, or "
+                "take no part",
                 code="limits",
             )
         self._check_unit(plan)
@@ -312,9 +327,13 @@ class Limits:
 
 
 NO_LIMITS = Limits()  # what holds for everybody
+OWN_WORD = frozenset(("by_owner",))  # limits that nobody writes for another
 # What `check` holds against the plan in ways of its own: the account, the unit, facts about one owner, a digest.
 _DERIVED = frozenset(
-    ("epsilon", "delta", "neighbours", "sensitivity", "data_id", "budget", "assumptions", "schema", "records")
+    (
+        "epsilon", "delta", "neighbours", "sensitivity", "data_id", "budget", "assumptions", "by_owner", "schema",
+        "records",
+    )
 )
 _READ: dict[str, Callable[[Plan], Any]] = {
     "security": lambda plan: security_of(plan.backend),
@@ -325,6 +344,7 @@ _READ: dict[str, Callable[[Plan], Any]] = {
     "data_id": lambda plan: plan.data,
     "budget": lambda plan: None,
     "assumptions": lambda plan: None,
+    "by_owner": lambda plan: plan.source.tells_owners,
     "records": lambda plan: None,
     "person_rows": lambda plan: plan.person_rows if plan.neighbours == "person" else None,
 }
@@ -336,8 +356,9 @@ def value_of(plan: Plan, name: str) -> Any:
 
 
 def limits_of(plan: Plan) -> dict[str, Any]:
-    """What the plan says of itself, as limits: the strictest that it keeps, but for facts about one owner."""
-    found = {name: value_of(plan, name) for name in limited()}
+    """What the plan says of itself, as limits: the strictest that it keeps, but for facts about one owner, and for what
+    each organisation has to allow by itself (`OWN_WORD`)."""
+    found = {name: value_of(plan, name) for name in limited() if name not in OWN_WORD}
     return {
         name: [value] if limit_of(limited()[name]).kind == tuple[str, ...] else value
         for name, value in found.items()

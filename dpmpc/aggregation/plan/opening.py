@@ -39,7 +39,7 @@ def opening_of_sums(
     guarantee: str | None = None,
 ) -> Opening:
     """The same of sums in the units of the vectors; `present`: the owners in the last."""
-    owners = tuple(range(plan.owners)) if present is None else tuple(present)
+    owners, promise = tuple(range(plan.owners)) if present is None else tuple(present), promise_of(plan)
     return Opening(
         run=plan.run_id,
         data=plan.data,
@@ -50,10 +50,12 @@ def opening_of_sums(
         counted=plan.counted,
         divisor=plan.divisor,
         releases=plan.releases,
-        guarantee=promise_of(plan).sentence if guarantee is None else guarantee,
+        guarantee=promise.sentence if guarantee is None else guarantee,
         reach=partial(reach_of, plan),
         schema=plan.schema,
         draft=draft,
+        promised=(promise.epsilon, promise.delta),
+        names=() if plan.names is None else plan.names.owners,
     )
 
 

@@ -30,6 +30,7 @@ from dpmpc.privacy.data_names import canonical
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.schema import Schema
 from dpmpc.settings import declared, keywords
+from dpmpc.show.objects import Sheet, Shown
 
 VERSION = 9
 # fields that a plan is written without where they say nothing
@@ -37,7 +38,7 @@ _UNSAID: dict[str, Any] = {"names": None, "stage_of": "", "rests_on": []}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(Asked):
+class Plan(Asked, Shown):
     """One run: what was asked (`Asked`), checked, and what follows from it (`derived`)."""
 
     def __post_init__(self) -> None:
@@ -94,6 +95,25 @@ class Plan(Asked):
     def before(self) -> tuple[Mechanism, ...]:
         """What stages release or have released before the run's own releases: what they cost is in the promise."""
         return (*self.released, *(each.derived.mechanism for each in self.ahead))
+
+    def sheet(self) -> Sheet:
+        """What the run is of, who takes part, how much noise there is and what it promises."""
+        from dpmpc.aggregation.plan.guarantee import promise_of, warnings_of
+
+        spread = f"{min(self.sizes):,} to {max(self.sizes):,}" if len(set(self.sizes)) > 1 else f"{self.sizes[0]:,}"
+        who = f"{self.parties} parties, threshold {self.threshold}, {self.backend}" if self.parties else "one process"
+        step = self.grid.step / self.divisor
+        facts = [
+            ("run", self.run_id),
+            ("data", self.data),
+            ("owners", f"{self.owners} of {spread} {'places' if self.capacity else 'records'} each"),
+            ("releases", f"{self.releases} of {self.dimension:,} coordinates: {self.source.KIND}"),
+            ("computed by", who),
+            ("noise", f"{self.law}, scale {self.derived.mechanism.scale * step:.4g} a coordinate of the mean"),
+            ("promise", str(promise_of(self))),
+            *(("warning", text) for text in warnings_of(self)),
+        ]
+        return Sheet("Plan", tuple(facts), way="print(.to_text()) has all")
 
     @property
     def grid(self) -> Grid:

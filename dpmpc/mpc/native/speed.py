@@ -5,6 +5,7 @@ import functools
 import struct
 import time
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 
 import numpy as np
 
@@ -20,6 +21,7 @@ _TIMES, _LONG = 5, 2e6  # so often at least, of which the first warms up, and fo
 _KINDS = ("products of bits", "key streams", "checks of products")
 _PACES = struct.Struct("<3f")
 _MOST_NAMES = 120  # bytes
+_MOST_VERSION, _BETWEEN = 40, "\x1f"
 MOST_SAID = _PACES.size + _MOST_NAMES
 _FAR = 3.0  # times; less is what a busy machine shows
 _WITHOUT = (  # measured: docs/native.md has the protocols
@@ -30,10 +32,12 @@ _WITHOUT = (  # measured: docs/native.md has the protocols
 
 @dataclass(frozen=True)
 class Kernels:
-    """`names`: as `choice.describe`. `pace`: by kind of work, nanoseconds of a core for a word of 64 lanes. Public."""
+    """`names`: as `choice.describe`. `version`: of dpmpc. `pace`: by kind of work, nanoseconds of a core for a word of
+    64 lanes. Public."""
 
     names: str
     pace: dict[str, float]
+    version: str = ""
 
     def slower_than(self, other: "Kernels") -> float:
         """How many times as long as the other's these take, for the kind of work in which they differ most; below 1
@@ -46,7 +50,8 @@ class Kernels:
 
     def pack(self) -> bytes:
         """What another process is told."""
-        return _PACES.pack(*self.pace.values()) + self.names.encode()[:_MOST_NAMES]
+        said = f"{self.version[:_MOST_VERSION]}{_BETWEEN}{self.names}".encode()
+        return _PACES.pack(*self.pace.values()) + said[:_MOST_NAMES]
 
     @staticmethod
     def unpack(payload: bytes | bytearray) -> "Kernels | None":
@@ -54,10 +59,29 @@ class Kernels:
         if not _PACES.size < len(payload) <= MOST_SAID:
             return None
         paces = _PACES.unpack(payload[: _PACES.size])
-        names = bytes(payload[_PACES.size :]).decode(errors="replace")
+        said, between, names = bytes(payload[_PACES.size :]).decode(errors="replace").partition(_BETWEEN)
+        if not between:
+            return None
         if not all(0 < pace < float("inf") for pace in paces):
             return None
-        return Kernels("".join(c if c.isprintable() else " " for c in names), dict(zip(_KINDS, paces, strict=True)))
+        return Kernels(_plain(names), dict(zip(_KINDS, paces, strict=True)), _plain(said)[:_MOST_VERSION])
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def versions(said: Mapping[str, Kernels | None]) -> dict[str, str]:
+    """The version of dpmpc of each process, by name; "unknown" of one that did not say."""
+    return {name: (kernels.version if kernels is not None else "") or "unknown" for name, kernels in said.items()}
+
+
+def versions_line(found: Mapping[str, str]) -> str:
+    """One line on the versions of all processes."""
+    if len(set(found.values())) == 1:
+        return f"versions: all {len(found)} processes run dpmpc {next(iter(found.values()))}"
+    each = ", ".join(f"{name} runs dpmpc {said}" for name, said in found.items())
+    return f"versions: {each}; the sources that derive are alike"
 
 
 def compared(said: Mapping[str, Kernels | None]) -> str:
@@ -103,7 +127,7 @@ def kernels_in_use() -> Kernels:
         (x[0].size, lambda: GF64.sums(x, x, _VARIABLES, weights)),
     ]
     paces = (1e9 * _best(job) / words for words, job in work)
-    return Kernels(choice.describe(), dict(zip(_KINDS, paces, strict=True)))
+    return Kernels(choice.describe(), dict(zip(_KINDS, paces, strict=True)), version("dpmpc"))
 
 
 def _best(job: Callable[[], object]) -> float:

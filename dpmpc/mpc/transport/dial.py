@@ -32,6 +32,7 @@ GREETING = struct.Struct("<HH32s")  # party, parties, digest of the run's public
 _MEETING = 1 << 24  # bytes of a frame, while some have not come
 START = "; start it"  # the way out where a party is missing
 NOT_CALLED = "it has not called"
+NOT_ANSWERED = "it has not answered yet"  # a call is under way, and none has ended
 NOBODY_AT_ALL = "nobody of this run is there: it has not begun, or has ended; ask whoever runs it"
 _NOT_VALID_YET = 9  # X509_V_ERR_CERT_NOT_YET_VALID
 _OTHER_PROTOCOL = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_MESSAGE", "RECORD_LAYER_FAILURE")
@@ -45,7 +46,7 @@ class Call:
     def __init__(self, endpoint: Endpoint, who: str, tls: Tls | None) -> None:
         """`who` (party0, ...) is the name its certificate must be for."""
         self.endpoint, self.who, self._tls = endpoint, who, tls
-        self.problem = NOBODY_LISTENS
+        self.problem = NOT_ANSWERED
 
     async def greeted(
         self, make_peer: Callable[[], Peer], greeting: bytes, check: Callable[[Peer, bytearray], None]
@@ -198,7 +199,8 @@ class TcpLink:
 
         def missing() -> str:
             why = {j: calls[j].problem if j in calls else NOT_CALLED for j in rendezvous.missing()}
-            return not_here({j: (self.addresses[j], each) for j, each in why.items()}, not rendezvous.here)
+            alone = not rendezvous.here and not listener.crowded_out
+            return not_here({j: (self.addresses[j], each) for j, each in why.items()}, alone)
 
         def call(j: int) -> Callable[[], Awaitable[Connection]]:
             return lambda: calls[j].greeted(lambda: make(f"party {j}"), _pack(hello), partial(desk.answered, j))
@@ -304,7 +306,7 @@ class _Desk:
             raise PeerError(
                 f"all parties must run with the same parameters; party {party} has n = {parties}, parameters "
                 f"{digest.hex()[:8]}, party {hello.party} has n = {hello.parties}, parameters "
-                f"{hello.digest.hex()[:8]}{self._says}; copy plan.json again"
+                f"{hello.digest.hex()[:8]}{self._says}; copy plan.json again, and have one dpmpc"
             )
         if peer.other_run:
             raise PeerError(f"party {party} belongs to another run; give every process the same run id")

@@ -1,20 +1,24 @@
 """Where a process listens: callers are admitted side by side, each with a deadline, and no stranger costs the run
 anything.
 
-A caller has `HANDSHAKE` seconds for TLS and `GREETING` for its first frame. Until it was checked it holds a few
-kilobytes, its certificate's buffers besides, and one of `MOST_PENDING` places; one more caller takes the place of the
-one that has waited longest. A caller that is refused is dropped, and told why where it showed who it is; the run goes
-on without it, and so does whoever it pretended to be.
+A caller that has not said a byte holds a socket and one of `MOST_SILENT` places, for `HANDSHAKE` seconds; no TLS begins
+for it, nor for one whose first byte is none of TLS's. From its first byte on it has `HANDSHAKE` seconds for TLS and
+`GREETING` for its first frame. Until it was checked it holds a few kilobytes, its certificate's buffers besides, and
+one of `MOST_PENDING` places. One more caller takes a place of the address that has most of them, there the one that has
+waited longest: so a flood from one address takes places from itself alone, and one from many from whoever has waited
+longest. A caller that is refused is dropped, and told why where it showed who it is; the run goes on without it, and so
+does whoever it pretended to be.
 """
 
 import asyncio
+import contextlib
 import gc
 import socket
 import ssl
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.transport.abort_reason import later
@@ -28,11 +32,16 @@ from dpmpc.mpc.transport.wire import Peer
 HANDSHAKE = 5.0  # seconds
 GREETING = 5.0  # seconds
 MOST_PENDING = 16
+MOST_SILENT = 256
+_TLS = b"\x16"  # the first byte of a TLS greeting
+_NO_TLS = b"\x15\x03\x03\x00\x02\x02\x0a"  # what TLS says of a message that is none of its own: a fatal alert
+_DRAINED = 1 << 16  # bytes of what speaks another protocol
 _SHUTDOWN = 2.0  # seconds for the end of a TLS connection
 _EXHAUSTED = 0.1  # seconds of rest when the kernel has no descriptors left
 _COLLECT = 8  # callers
 _KEPT = 8  # refusals that are remembered for messages
 
+_T = TypeVar("_T")
 Admit = Callable[[Peer, bytearray], None]  # checks a greeting, answers it; raises PeerError for a refusal
 
 
@@ -54,11 +63,13 @@ class Listener:
         self._sockets: list[socket.socket] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._again: dict[socket.socket, asyncio.TimerHandle] = {}  # of sockets that rest
-        self._pending: dict[asyncio.Task[None], None] = {}  # in the order of their coming
+        self._silent: dict[socket.socket, tuple[str, asyncio.TimerHandle]] = {}  # in the order of their coming
+        self._pending: dict[asyncio.Task[None], str] = {}  # likewise; with their addresses
         self._unmet: set[socket.socket] = set()  # whose turn has not come yet
         self._refused: deque[str] = deque(maxlen=_KEPT)
         self.met = 0  # callers so far
         self._over = 0  # those whose turn is over
+        self.crowded_out = 0  # callers whose places others took
 
     async def open(
         self,
@@ -91,6 +102,9 @@ class Listener:
             if self._loop is not None and each not in self._again:
                 self._loop.remove_reader(each)
             each.close()
+        for connection in list(self._silent):
+            self._heard(connection)
+            connection.close()
         for connection in self._unmet:
             connection.close()
         self._sockets = []
@@ -99,7 +113,8 @@ class Listener:
 
     def refusals(self) -> str:
         """The last callers that were refused, for a message; empty if none was."""
-        return f"; refused meanwhile: {', '.join(self._refused)}" if self._refused else ""
+        crowd = f"; so many called at once that {self.crowded_out:,} were dropped" if self.crowded_out else ""
+        return crowd + (f"; refused meanwhile: {', '.join(self._refused)}" if self._refused else "")
 
     def _listen(self, loop: asyncio.AbstractEventLoop, listening: socket.socket) -> None:
         """Callers are taken where they are announced: one that a task was handed while it is cancelled would be lost,
@@ -118,13 +133,54 @@ class Listener:
             return
         connection.setblocking(False)
         self.met += 1
+        if len(self._silent) >= MOST_SILENT:
+            gone = _longest_of_most({each: where for each, (where, _) in self._silent.items()})
+            self._heard(gone)
+            gone.close()
+            self.crowded_out += 1
+        late = loop.call_later(HANDSHAKE if self._tls else GREETING, self._says_nothing, connection)
+        self._silent[connection] = address[0], late
+        loop.add_reader(connection, self._speaks, connection)
+
+    def _heard(self, connection: socket.socket) -> str:
+        """Where a caller that was silent is from; it is none of them any more."""
+        where, late = self._silent.pop(connection)
+        late.cancel()
+        assert self._loop is not None
+        self._loop.remove_reader(connection)
+        return where
+
+    def _says_nothing(self, connection: socket.socket) -> None:
+        where = self._heard(connection)
+        connection.close()
+        said = f"no TLS handshake within {HANDSHAKE:g} s" if self._tls else f"no greeting within {GREETING:g} s"
+        self._refuse(_caller(where), said)
+
+    def _speaks(self, connection: socket.socket) -> None:
+        """A silent caller has said something, or is gone."""
+        try:
+            first = connection.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            first = b""
+        where = self._heard(connection)
+        if not first or (self._tls is not None and first != _TLS):
+            if first:
+                with contextlib.suppress(OSError):
+                    connection.recv(_DRAINED)  # an end with bytes unread is a reset, which takes the answer away
+                    connection.send(_NO_TLS)
+            connection.close()
+            self._refuse(_caller(where), "no TLS handshake (it speaks another protocol)" if first else "it hung up")
+            return
         if len(self._pending) >= MOST_PENDING:
-            oldest = next(iter(self._pending))
-            del self._pending[oldest]
-            oldest.cancel()
+            gone = _longest_of_most(self._pending)
+            del self._pending[gone]
+            gone.cancel()
+            self.crowded_out += 1
         self._unmet.add(connection)
-        task = asyncio.ensure_future(self._meet(connection, f"a caller from {address[0]}"))
-        self._pending[task] = None
+        task = asyncio.ensure_future(self._meet(connection, _caller(where)))
+        self._pending[task] = where
         task.add_done_callback(partial(self._met, connection))
 
     def _met(self, connection: socket.socket, task: "asyncio.Task[None]") -> None:
@@ -175,6 +231,17 @@ class Listener:
         if text not in self._refused:  # a flood of the same is one line
             self._refused.append(text)
             self._log(f"refused {text}")
+
+
+def _caller(where: str) -> str:
+    return f"a caller from {where}"
+
+
+def _longest_of_most(places: Mapping[_T, str]) -> _T:
+    """Of callers in the order of their coming, each with its address: the first of the address that has most."""
+    counts = Counter(places.values())
+    most = max(counts.values())
+    return next(each for each, where in places.items() if counts[where] == most)
 
 
 def _short(error: BaseException) -> str:

@@ -5,10 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpmpc.lazy import dataclass
 from dpmpc.outcome import Answer, Level, Line, Number
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Block, Counts, Part
-from dpmpc.statistics.cells import Axis, Bins, even, logarithmic, octaves
+from dpmpc.statistics.cells import Axis, Bins, Field, Ints, Records, even, logarithmic, octaves
 from dpmpc.statistics.columns import MISSING, Columns, Quantity
 from dpmpc.statistics.compile import DEFAULT_BINS, axis_of, by_of, cells, quantity
 from dpmpc.statistics.intervals import Pair, linear, share
@@ -18,6 +19,8 @@ from dpmpc.statistics.options import MOST_BINS, Choice, Increasing, Option, Whol
 from dpmpc.statistics.question import Query
 from dpmpc.statistics.reading import Reading
 from dpmpc.statistics.scores import Model
+
+COMPLETE, MOST_PATTERNS = "(none)", 8
 
 
 class Count(QuestionKind):
@@ -77,19 +80,70 @@ class Histogram(Table):
         return logarithmic(column, bins) if self.setting(query, "cells") == "log" else even(column, bins)
 
 
+@dataclass(frozen=True)
+class Patterns:
+    """Which of some columns have no value: one cell for every set of them, the first column's bit the highest."""
+
+    columns: tuple[Axis, ...]
+
+    @property
+    def name(self) -> str:
+        return f"missing of {', '.join(axis.name for axis in self.columns)}"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        each = (
+            [axis.name for axis, gone in zip(self.columns, bits, strict=True) if gone]
+            for bits in np.ndindex(*(2 for _ in self.columns))
+        )
+        return tuple(" + ".join(names) or COMPLETE for names in each)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(field for axis in self.columns for field in axis.fields)
+
+    def place(self, records: Records) -> Ints:
+        """(n,) cells."""
+        found = np.zeros(records.n, dtype=np.int64)
+        for axis in self.columns:
+            found = 2 * found + (records.place(axis) == axis.labels.index(MISSING))
+        return found
+
+
 class Missing(QuestionKind):
-    """`missing(a, b)`, or `missing` of all columns: how many records have no value, from the columns' tables."""
+    """`missing(a, b)`, or `missing` of all columns: how many records have no value, from the columns' tables.
+    `patterns=yes`: which of up to eight columns have none together, from one table of all their sets."""
 
     most = 200
+    options: ClassVar[Mapping[str, Option]] = {"patterns": Choice("no", words=("yes", "no"))}
+
+    def check(self, reading: Reading, query: Query) -> None:
+        if self._together(query) and not 2 <= len(query.columns) <= MOST_PATTERNS:
+            place = next(o.place for o in reading.written.options)
+            rule = f"patterns are of 2 to {MOST_PATTERNS} columns; they double with each"
+            reading.refuse(place, rule, "name them: missing(a, b, patterns=yes)")
+
+    def _together(self, query: Query) -> bool:
+        return bool(self.setting(query, "patterns") == "yes")
+
+    def _patterns(self, query: Query, columns: Columns) -> Patterns:
+        return Patterns(tuple(axis_of(name, columns) for name in query.columns))
 
     def _names(self, query: Query, columns: Columns) -> tuple[str, ...]:
         return query.columns or tuple(name for name in columns.names if name != query.by)
 
     def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
         by = by_of(query, columns)
+        if self._together(query):
+            return (cells((*by, self._patterns(query, columns)), query.where),)
         return tuple(cells((*by, axis_of(name, columns)), query.where) for name in self._names(query, columns))
 
     def answer(self, asking: Asking) -> Answer:
+        if self._together(asking.query):
+            joint = counts_of(asking.blocks[0])
+            each = [*asking.by, self._patterns(asking.query, asking.columns)]
+            note = "every set of columns is shown, whatever came; a text among numbers is missing too"
+            return asking.made(("missing",), list(cell_lines(asking, joint, each)), note)
         lines: list[Line] = []
         for name, block in zip(self._names(asking.query, asking.columns), asking.blocks, strict=True):
             counts = counts_of(block)

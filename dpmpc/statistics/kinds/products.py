@@ -6,31 +6,42 @@ to first order, and there is no estimate where the noise is not small beside wha
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from dpmpc.outcome import NONE, Answer, Level, Number
 from dpmpc.statistics.asking import Asking
-from dpmpc.statistics.blocks import Part, Products, pairs
-from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.blocks import Part, Products, Value, pairs
+from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.compile import by_of, scaled
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.kind import QuestionKind
 from dpmpc.statistics.question import Query
+from dpmpc.statistics.reading import Reading
 from dpmpc.statistics.scores import Model
-from dpmpc.statistics.values import Scaled
+from dpmpc.statistics.values import Indicator, Scaled
 
+MOST = 12
 CLEAR = 4.0  # deviations of the noise by which what is divided by must exceed 0
 
 
 class Correlations(QuestionKind):
-    """`corr(x, y, ...)`: of each pair."""
+    """`corr(x, y, ...)`: of each pair. A category is the indicators of its levels but the first."""
 
-    least, most, numbers = 2, 12, True
+    least, most = 2, MOST
+
+    def check(self, reading: Reading, query: Query) -> None:
+        for token, name in zip(reading.written.parts, query.columns, strict=True):
+            if len(values_of(name, reading.columns, query)) < 1:
+                reading.refuse(token, "a category has two levels or more", "leave it out")
+        many = sum(len(values_of(name, reading.columns, query)) for name in query.columns)
+        if many > MOST:
+            rule = f"{query.what} is about {MOST} numbers at most, and levels beside the first are {many} with them"
+            reading.refuse(reading.written.what, rule, "leave a column out, or ask logit")
 
     def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
-        values = tuple(scaled(name, columns, query.where) for name in query.columns)
+        values = tuple(value for name in query.columns for value in values_of(name, columns, query))
         return (Part("products", Products(values, by_of(query, columns), query.where)),)
 
     def answer(self, asking: Asking) -> Answer:
@@ -39,7 +50,7 @@ class Correlations(QuestionKind):
         for group, raw in zip(asking.groups, asking.opened.raw(block), strict=True):
             sums = moments(raw, len(names))
             for i, j in pairs(len(names)):
-                if i < j:
+                if i < j and not _alike(block.values[i], block.values[j]):
                     number = correlation(sums, i + 1, j + 1, deviation, asking.level)
                     found.append(((*group, names[i], names[j]), "correlation", number))
         assumed = _assumed(asking, "normal columns")
@@ -47,12 +58,17 @@ class Correlations(QuestionKind):
 
 
 class LinearModel(Correlations):
-    """`lm(y, x, ...)`: least squares of the first column on the others, in their units."""
+    """`lm(y, x, ...)`: least squares of the first column, a number, on the others, in their units. A category's
+    coefficients are differences to its first level."""
+
+    def read(self, reading: Reading) -> tuple[tuple[str, ...], tuple[float, ...]]:
+        reading.names(0, 1, True, reading.written.parts[:1])
+        return super().read(reading)
 
     def answer(self, asking: Asking) -> Answer:
         block, found = _products(asking), []
-        values = [value for value in block.values if isinstance(value, Scaled)]
-        y, x = values[0], values[1:]
+        y, *x = [value for value in block.values if isinstance(value, Scaled | Indicator)]
+        values = block.values
         for group, raw in zip(asking.groups, asking.opened.raw(block), strict=True):
             M, v = moments(raw, len(values)), asking.opened.deviation(block) ** 2
             slopes = coefficients(M, v, asking.level)
@@ -137,10 +153,23 @@ def _functional(S: Floats, v: float, weight: Floats, level: Level) -> Number:
     return Number(value, noise, value - level.z * spread, value + level.z * spread)
 
 
-def _combined(S: Floats, v: float, x: list[Scaled], y: Scaled, level: Level) -> Number:
+def _combined(S: Floats, v: float, x: Sequence[Scaled | Indicator], y: Scaled | Indicator, level: Level) -> Number:
     """The intercept in the columns' own units."""
     weight = np.array([1.0, *(-value.middle / value.half for value in x)])
     return _functional(S, v, weight, level).mapped(y.half, y.middle)
+
+
+def values_of(name: str, columns: Columns, query: Query) -> tuple[Value, ...]:
+    """What a column is in sums of products: itself, or the indicators of its levels but the first."""
+    column = columns[name]
+    if isinstance(column, Quantity):
+        return (scaled(name, columns, query.where),)
+    return tuple(Indicator(column, place) for place in range(1, len(column.levels)))
+
+
+def _alike(one: Value, other: Value) -> bool:
+    """Whether both are levels of one column, whose correlation is none of two columns."""
+    return isinstance(one, Indicator) and isinstance(other, Indicator) and one.column == other.column
 
 
 def _products(asking: Asking) -> Products:
@@ -157,8 +186,10 @@ def _assumed(asking: Asking, what: str) -> tuple[str, ...]:
 
 def _bounds(block: Products) -> str:
     each = (value.column for value in block.values if isinstance(value, Scaled))
-    said = ", ".join(f"{column.name} within {column.low:g} and {column.high:g}" for column in each)
-    return f"of the records that have all; {said}"
+    said = [f"{column.name} within {column.low:g} and {column.high:g}" for column in each]
+    coded = {value.column.name: value.column.levels[0] for value in block.values if isinstance(value, Indicator)}
+    said += [f"{name} against {level}" for name, level in coded.items()]
+    return f"of the records that have all; {', '.join(said)}"
 
 
 CORR, LM = Correlations(), LinearModel()

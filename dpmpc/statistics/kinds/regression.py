@@ -1,4 +1,4 @@
-"""Models of an outcome on coded covariates: `logit`, `poisson`, `ordinal`. Ratios with sets that know the noise.
+"""Models of an outcome on coded covariates: `logit`, `trend`, `poisson`, `ordinal`. Ratios with sets that know noise.
 
     logit(outcome, age, sex, age:sex, strata=site, age=[40, 60], sex=m)
 
@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmpc.lazy import dataclass
 from dpmpc.outcome import Answer, Forest, Line, Number, Shape
@@ -27,7 +28,7 @@ from dpmpc.statistics.foresight import Expected, Foreseeing
 from dpmpc.statistics.intervals import Floats, linear
 from dpmpc.statistics.joint import Coded, counts, joint
 from dpmpc.statistics.kind import QuestionKind, told
-from dpmpc.statistics.options import Increasing, OfColumn, Option
+from dpmpc.statistics.options import Increasing, OfColumn, OfNumber, Option
 from dpmpc.statistics.question import Query
 from dpmpc.statistics.reading import Reading
 from dpmpc.statistics.scores import Model
@@ -38,6 +39,7 @@ from dpmpc.statistics.syntax import Token
 MOST_TERMS = 12
 USEFUL, HOPELESS = 0.25, 1.0  # predicted standard errors of a log ratio
 CONFOUNDED = 0.7  # a level's indicator may be explained by the others: then nothing is told of it
+ABOVE = 0.01  # of the records: so many counts beyond the bounds bend rate ratios
 NEAR = "approximate"  # of a point that is the least rejected value of the grid
 
 
@@ -56,12 +58,13 @@ class Level(Option):
 @dataclass(frozen=True, eq=False)
 class Design:
     """The coding of covariates. `terms`: of each coefficient after the intercepts, (term, level); `matrix` (cells, B,
-    B + coefficients), the cells of covariates with the last running fastest. Public."""
+    B + coefficients), the cells of covariates with the last running fastest; `offset` (cells, B). Public."""
 
     columns: tuple[Coded, ...]
     terms: tuple[tuple[str, str], ...]
     matrix: Floats
     reference: tuple[tuple[str, str], ...]
+    offset: Floats
 
     def of_term(self, name: str, first: int) -> list[int]:
         """The places of a term's coefficients, after `first` intercepts."""
@@ -126,10 +129,11 @@ class Regression(QuestionKind):
 
     def check(self, reading: Reading, query: Query) -> None:
         named = {column for term in query.columns[self.leading :] for column in split(term, reading.columns)}
+        self.check_offset(reading, query, named)
         strata = self.setting(query, "strata")
         for option in reading.written.options:
             name = option.name.text
-            if name not in self.options and reading.columns[name].name not in named:
+            if name not in self.options and reading.columns[name].name not in {*named, *self.unshown(query)}:
                 reading.refuse(option.name, "bands and references are of covariates", f"add {name} to the terms")
         if strata is not None and (strata in named or strata in query.columns or strata == query.by):
             place = next(o.place for o in reading.written.options if o.name.text == "strata")
@@ -139,16 +143,18 @@ class Regression(QuestionKind):
             reading.refuse(reading.written.by, "a group is another column than what is asked", "leave one of them out")
         self.parts(query, reading.columns, {})
 
+    def check_offset(self, reading: Reading, query: Query, named: set[str]) -> None:
+        """Errors: an offset that cannot be one."""
+
     # -- what it needs --------------------------------------------------------------------------------------------
     def coded(self, query: Query, columns: Columns) -> tuple[Coded, ...]:
         """The covariates, strata last."""
         names: list[str] = []
         for term in query.columns[self.leading :]:
             names += [name for name in split(term, columns) if name not in names]
-        strata = self.setting(query, "strata")
         options = dict(query.options)
         found = []
-        for name in (*names, *([strata] if strata else [])):
+        for name in (*names, *self.unshown(query)):
             cuts = options.get(name)
             found.append(Coded.of(name, columns, cuts if isinstance(cuts, tuple) else None))
         return tuple(found)
@@ -178,15 +184,11 @@ class Regression(QuestionKind):
         for column in coded:
             said = options.get(column.name)
             base[column.name] = column.labels.index(said) if isinstance(said, str) and said in column.labels else 0
-        marks: dict[str, list[tuple[str, Floats]]] = {
-            column.name: [
-                (label, (places[:, k] == place).astype(np.float64))
-                for place, label in enumerate(column.labels) if place != base[column.name]
-            ]
-            for k, column in enumerate(coded)
-        }  # fmt: skip
+        marks = {
+            column.name: self.marks(query, column, places[:, k], base[column.name]) for k, column in enumerate(coded)
+        }
         asked = query.columns[self.leading :]
-        mains = [column.name for column in coded if column.name != strata]
+        mains = [column.name for column in coded if column.name not in self.unshown(query)]
         crossed = [term for term in asked if term not in columns]
         terms: list[tuple[str, str]] = []
         x: list[Floats] = []
@@ -209,8 +211,25 @@ class Regression(QuestionKind):
         matrix[:, :, :B] = np.eye(B)
         for k, each in enumerate(x):
             matrix[:, :, B + k] = each[:, None]
-        reference = tuple((column.name, column.labels[base[column.name]]) for column in coded if column.name != strata)
-        return Design(coded, tuple(terms), matrix, reference)
+        reference = tuple((name, column.labels[base[name]]) for column in coded if (name := column.name) in mains)
+        return Design(coded, tuple(terms), matrix, reference, self.offset(query, columns, coded, places, B))
+
+    def unshown(self, query: Query) -> tuple[str, ...]:
+        """The coded columns that are no terms."""
+        strata = self.setting(query, "strata")
+        return (str(strata),) if strata else ()
+
+    def marks(self, query: Query, column: Coded, places: NDArray[np.int64], base: int) -> list[tuple[str, Floats]]:
+        """(level, (cells,) what a cell's place counts) of each coefficient of a column: here each level but one."""
+        return [
+            (label, (places == place).astype(np.float64)) for place, label in enumerate(column.labels) if place != base
+        ]
+
+    def offset(
+        self, query: Query, columns: Columns, coded: Sequence[Coded], places: NDArray[np.int64], predictors: int
+    ) -> Floats:
+        """(cells, B) what is added to predictors. Public."""
+        return np.zeros((len(places), predictors))
 
     # -- what it says ---------------------------------------------------------------------------------------------
     def answer(self, asking: Asking) -> Answer:
@@ -252,7 +271,7 @@ class Regression(QuestionKind):
     ) -> Iterator[tuple[tuple[str, str], str, Number]]:
         B, level = family.predictors, asking.level
         error = 1 - level.confidence ** (1 / level.answers)
-        tables = [Table(family, design.matrix, flat, variance, 0.0, tau) for tau in (0.0, 1.0)]
+        tables = [Table(family, design.matrix, flat, variance, design.offset, tau) for tau in (0.0, 1.0)]
         table, sampled = tables[int(level.population)], tables[1]
         shown = [B + k for k, (term, _) in enumerate(design.terms) if term]
         exact = not variance and not level.population
@@ -262,7 +281,7 @@ class Regression(QuestionKind):
             return
         root = table.point()
         sets = [] if exact else table.sets(shown, error)
-        made = None if root is None else Table(family, design.matrix, flat, variance).deviations(root)
+        made = None if root is None else Table(family, design.matrix, flat, variance, design.offset).deviations(root)
         both = None if root is None or not level.population else table.deviations(root)
         tests = self._tests(asking, sampled, design, B)
         for k, place in enumerate(shown):
@@ -350,13 +369,13 @@ class Regression(QuestionKind):
     def predicted(self, family: Family, design: Design, asked: Foreseeing, deviation: float) -> float:
         """The largest deviation of a coefficient that is shown."""
         theta = np.zeros(design.matrix.shape[2])
-        theta[: family.predictors] = self.even(family)
+        theta[: family.predictors] = self.even(family) - design.offset.mean(axis=0)
         C = len(design.matrix)
         groups = math.prod(len(axis.labels) for axis in asked.blocks[0].axes[:-1])
-        table = Table(family, design.matrix, np.zeros((C, family.cells)), deviation**2, 0.0, 1.0)
+        table = Table(family, design.matrix, np.zeros((C, family.cells)), deviation**2, design.offset, 1.0)
         chances = family.chances(table.eta(theta[None]))[0]
         expected = asked.n / groups / C * chances
-        found = Table(family, design.matrix, expected, deviation**2, 0.0, 1.0).deviations(theta)
+        found = Table(family, design.matrix, expected, deviation**2, design.offset, 1.0).deviations(theta)
         shown = [family.predictors + k for k, (term, _) in enumerate(design.terms) if term]
         return float(np.max(found[shown])) if np.isfinite(found[shown]).all() else math.inf
 
@@ -398,10 +417,66 @@ class OrdinalModel(Regression):
         return f"odds ratios of a later level of {outcome[0].name} ({order}), of complete records"
 
 
+class Trend(Logistic):
+    """`trend(outcome, exposure, strata=site)`: the odds ratio a level, in the order of the exposure's levels, or of its
+    bands."""
+
+    most = 2
+
+    def read(self, reading: Reading) -> tuple[tuple[str, ...], tuple[float, ...]]:
+        found = super().read(reading) if len(reading.written.parts) == 2 else ((), ())
+        if len(found[0]) != 2 or found[0][1] not in reading.columns:
+            way = "write trend(outcome, exposure), and what is to be held with strata="
+            reading.refuse(reading.written.what, "trend is about an outcome and one exposure", way)
+        return found
+
+    def marks(self, query: Query, column: Coded, places: NDArray[np.int64], base: int) -> list[tuple[str, Floats]]:
+        if column.name in self.unshown(query):
+            return super().marks(query, column, places, base)
+        return [("a level", (places - base).astype(np.float64))]
+
+    def about(self, asking: Asking, outcome: Sequence[Coded]) -> str:
+        labels = Coded.of(asking.query.columns[1], asking.columns, self._cuts(asking.query)).labels
+        return f"{super().about(asking, outcome)}, from each level to the next: {' < '.join(labels)}"
+
+    @staticmethod
+    def _cuts(query: Query) -> tuple[float, ...] | None:
+        cuts = dict(query.options).get(query.columns[1])
+        return cuts if isinstance(cuts, tuple) else None
+
+
 class PoissonModel(Regression):
-    """`poisson(outcome, a, b)`: rate ratios of a count, a column of numbers with whole bounds from 0."""
+    """`poisson(outcome, a, b, offset=years)`: rate ratios of a count, a column of numbers with whole bounds from 0. An
+    offset is a column of positive numbers in bands, of which each counts as its middle."""
 
     statistic = "rate ratio"
+    options: ClassVar[Mapping[str, Option]] = {"strata": OfColumn(), "offset": OfNumber()}
+
+    def unshown(self, query: Query) -> tuple[str, ...]:
+        offset = self.setting(query, "offset")
+        return (*super().unshown(query), *([str(offset)] if offset else []))
+
+    def check_offset(self, reading: Reading, query: Query, named: set[str]) -> None:
+        offset = self.setting(query, "offset")
+        if offset is None:
+            return
+        place = next(o.place for o in reading.written.options if o.name.text == "offset")
+        if offset in named or offset in query.columns:
+            reading.refuse(place, "an offset is another column than what is asked", "leave one of them out")
+        coded = next(c for c in self.coded(query, reading.columns) if c.name == offset)
+        if middles(coded).min() <= 0:
+            way = f"change its bounds, or write {offset}=[...], bands above 0"
+            reading.refuse(place, f"an offset is a time or a size, above 0, and a band of '{offset}' is not", way)
+
+    def offset(
+        self, query: Query, columns: Columns, coded: Sequence[Coded], places: NDArray[np.int64], predictors: int
+    ) -> Floats:
+        name = self.setting(query, "offset")
+        found = np.zeros((len(places), predictors))
+        for k, column in enumerate(coded):
+            if name is not None and column.name == name:
+                found += np.log(middles(column))[places[:, k], None]
+        return found
 
     def read_outcome(self, reading: Reading, tokens: Sequence[Token]) -> tuple[str, ...]:
         found = reading.names(1, 1, True, tokens)
@@ -426,12 +501,38 @@ class PoissonModel(Regression):
     def shaped(self, cells: Floats) -> Floats:
         return np.moveaxis(cells, 0, -1)[..., :-1]
 
+    def notes(self, asking: Asking, design: Design, outcome: Sequence[Coded]) -> tuple[str, ...]:
+        """Beside the others': that more than ABOVE of the records count higher than the column's bounds say."""
+        cells, _, variance, _ = counts(asking, (*outcome, *design.columns))
+        by_count = cells.sum(axis=0).reshape(len(outcome[0].labels), -1)
+        above, size = float(by_count[-1].sum()), float(by_count.sum())
+        least = above - asking.level.z * math.sqrt(variance * by_count.shape[1] * len(cells))
+        if size <= 0 or least <= ABOVE * size:
+            return super().notes(asking, design, outcome)
+        said = f"{outcome[0].labels[-1]} are {100 * above / size:.2g} % of the records and left out, so ratios are "
+        return (
+            *super().notes(asking, design, outcome),
+            f"{said}biased towards 1: widen the bounds of {outcome[0].name}",
+        )
+
     def events(self, flat: Floats, variance: float) -> list[tuple[str, float, float]]:
         y = np.arange(flat.shape[1])
         return [("events", float((flat @ y).sum()), variance * len(flat) * float(y @ y))]
 
     def about(self, asking: Asking, outcome: Sequence[Coded]) -> str:
-        return f"rate ratios of {outcome[0].name}, of complete records with at most {outcome[0].labels[-2]}"
+        offset = self.setting(asking.query, "offset")
+        time = "" if offset is None else f"; {offset} is the offset, a band counts as its middle"
+        return f"rate ratios of {outcome[0].name}, of complete records with at most {outcome[0].labels[-2]}{time}"
+
+
+def middles(column: Coded) -> Floats:
+    """(levels,) the middle of each band of a number, of which the outermost reach to the column's bounds. Public."""
+    assert isinstance(column.axis, Bins)
+    edges, number = column.axis.edges, column.axis.column
+    if len(column.labels) > len(edges):
+        edges = (min(number.low, edges[0]), *edges, max(number.high, edges[-1]))
+    ends = np.array(edges)
+    return np.asarray((ends[:-1] + ends[1:]) / 2)
 
 
 def ratio_of(point: float | None, noise: float | None, found: Found | None) -> Number:
@@ -477,4 +578,4 @@ def _of_data(asking: Asking) -> Intervals:
     return replace(asking.level, about="data")
 
 
-LOGIT, POISSON, ORDINAL = Logistic(), PoissonModel(), OrdinalModel()
+LOGIT, POISSON, ORDINAL, TREND = Logistic(), PoissonModel(), OrdinalModel(), Trend()

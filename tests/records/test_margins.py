@@ -1,6 +1,6 @@
 """A fact that is read off records by a margin is the same for all neighbours that get one."""
 
-from dpmpc.privacy.margins import decided
+from dpmpc.records.margins import decided
 
 
 def test_neighbours_that_are_both_answered_are_answered_alike() -> None:

@@ -1,0 +1,226 @@
+"""What the first lines of a text file are: titles, the names of the columns, notes and units below them, records.
+
+One look decides, by the shape of the columns below. What is not plain is proposed and not taken: the file's owner
+states it. Names of columns are public, so the first line is taken for them only where it differs in kind from the
+records below it, or where somebody said so.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from dpmpc.errors import RecordError
+from dpmpc.intake.spelling import MISSING, bare, stating
+from dpmpc.lazy import dataclass, regex
+
+SEPARATORS = (",", ";", "\t", "|")
+_TOP = 12  # lines, among which the one is that names the columns
+_HEAD = 1 << 16  # bytes, whose lines are looked at
+_FIGURE = regex(r"[^\w\s]{0,3}\s?\d")  # where a field begins that is a number, a date, an amount, a limit
+_NUMBER = regex(r"[^\w\s]{0,3}\s?\d[\d.,:/ '\u2019-]*\s?[^\W\d]{0,4}\W?")
+_MOSTLY = 0.6
+_NONE = {*MISSING, "-", "--", ".", "nan", "none", "n.a.", "k.a.", "#n/a"}
+
+
+class UnstatedError(RecordError):
+    """Something of a file that its owner must state. `likely`: the settings that read it as it seems to be meant;
+    `rule`: what is said before the way out."""
+
+    likely: Mapping[str, Any] = {}
+    rule = ""
+
+
+class HeaderError(UnstatedError):
+    """The first row of a file does not plainly name its columns."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row that is not empty: its cells, its first line and its last one."""
+
+    cells: list[str]
+    first: int
+    last: int
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The file's lines with their ends (any of \\n, \\r\\n and \\r), without a byte order mark."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        yield from file
+
+
+def declared(path: Path) -> str:
+    """The separator in a first line `sep=;`, which Excel writes and reads; nothing if there is none."""
+    first = next(lines_of(path), "").strip("\r\n")
+    return first[4:] if first[:4].lower() == "sep=" and first[4:] in SEPARATORS else ""
+
+
+def surplus(row: Sequence[str], width: int) -> bool:
+    """Whether a row has separators at its end beyond this width, and nothing between them."""
+    return len(row) > width and not any(cell.strip() for cell in row[width:])
+
+
+def separator_of(path: Path, header: int = 0) -> str:
+    """The separator that cuts the first lines, from line `header` on, into most fields, all lines alike; where none
+    does, the one by which most lines have as many fields as each other."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD + 1)
+    text = head[:_HEAD].decode("utf-8-sig", errors="replace").splitlines()[max(0, header - 1) :]
+    lines = [line for line in text if line.strip()]
+    if len(head) > _HEAD and len(lines) > 1:
+        lines = lines[:-1]
+    best, most, often = ",", 1, (0, 0)
+    for separator in SEPARATORS:
+        rows = list(csv.reader(lines[:20], delimiter=separator, skipinitialspace=True))
+        rows = rows[:-1] or rows  # the last may be cut within quotes
+        width = len(rows[0]) if rows else 0
+        if width > most and all(len(row) == width or surplus(row, width) for row in rows):
+            best, most = separator, width
+    for separator in SEPARATORS if most == 1 else ():
+        widths = Counter(len(row) for row in csv.reader(lines, delimiter=separator, skipinitialspace=True))
+        found = max(((count, width) for width, count in widths.items() if width > 1), default=(0, 0))
+        if found > often and 2 * found[0] > len(lines):  # a comma will do for a file of one column
+            best, often = separator, found
+    return best
+
+
+def check_head(path: Path, name: str, separator: str) -> None:
+    """Errors: the first row does not plainly name the columns. It does where it fills the table, has a word above some
+    column of numbers, a number above none, and nothing that stands again below it, and where a record follows it."""
+    try:
+        rows = _rows(path, separator)
+    except (UnicodeError, csv.Error):  # whoever reads the rows says what is wrong
+        return
+    if declared(path):
+        rows = rows[1:]
+    if len(rows) < 2:
+        return
+    width = _width(rows)
+    kinds = _numeric(rows, width)
+    plain = next((k for k, row in enumerate(rows[: _TOP + 1]) if _is_record(row.cells, kinds, rows, width, True)), 0)
+    names = _line_of_names(rows[:plain], width)
+    between = range(names + 1, plain)
+    first = next((k for k in between if _is_record(rows[k].cells, kinds, rows, width)), plain)
+    below = rows[first].first - rows[names].last - 1 if plain else 0
+    likely = ({"header": rows[names].first} if names else {}) | ({"below": below} if below else {})
+    if likely:
+        _refuse_lines(name, rows, names, below, likely)
+    if doubt := _doubt(rows, kinds, width):
+        _refuse_names(name, rows[0], doubt, width)
+
+
+def _rows(path: Path, separator: str) -> list[Row]:
+    """The rows of the first lines that are not empty; none after a quote that is not closed within these."""
+    texts, size = list[str](), 0
+    for line in lines_of(path):
+        texts.append(line)
+        size += len(line)
+        if size > _HEAD:
+            break
+    found, before = list[Row](), 0
+    reader = csv.reader(texts, delimiter=separator, skipinitialspace=True)
+    for cells in reader:
+        if sum(text.count('"') for text in islice(texts, before, reader.line_num)) % 2:
+            break
+        if any(cell.strip() for cell in cells):
+            found.append(Row([bare(cell) for cell in cells], before + 1, reader.line_num))
+        before = reader.line_num
+    return found
+
+
+def _width(rows: Sequence[Row]) -> int:
+    """How many columns most of the later rows have, without those at the end that are empty in all of them."""
+    later = rows[len(rows) // 2 :]
+    width = Counter(len(row.cells) for row in later).most_common(1)[0][0]
+    filled = max(k for row in rows for k, cell in enumerate(row.cells[:width], 1) if cell or k == 1)
+    return min(width, filled)
+
+
+def _numeric(rows: Sequence[Row], width: int) -> set[int]:
+    """The columns most of whose values, in the later rows, begin as numbers, dates and amounts do."""
+    later = rows[max(1, len(rows) // 2) :]
+    found = set[int]()
+    for k in range(width):
+        there = [row.cells[k] for row in later if len(row.cells) > k and row.cells[k].lower() not in _NONE]
+        if there and sum(_FIGURE.match(cell) is not None for cell in there) >= _MOSTLY * len(there):
+            found.add(k)
+    return found
+
+
+def _is_record(cells: Sequence[str], numeric: set[int], rows: Sequence[Row], width: int, plain: bool = False) -> bool:
+    """Whether a row may be one of those below it: about as full, and not of several words where they have numbers;
+    `plain`: whether it is, for it has a number there."""
+    fill = sorted(sum(map(bool, row.cells[:width])) for row in rows[len(rows) // 2 :])
+    if len(cells) < width or 2 * sum(map(bool, cells[:width])) < fill[len(fill) // 2]:
+        return False
+    there = [cells[k] for k in numeric if cells[k].lower() not in _NONE]
+    return any(_FIGURE.match(cell) for cell in there) or (not plain and len(set(there)) < 2)
+
+
+def _line_of_names(head: Sequence[Row], width: int) -> int:
+    """Which of the rows above the records names the columns: the first that fills them all, else more than half."""
+    filled = [sum(map(bool, row.cells[:width])) for row in head]
+    full = (k for k, count in enumerate(filled) if count >= width)
+    return next(full, next((k for k, count in enumerate(filled) if 2 * count > width), 0))
+
+
+def _doubt(rows: Sequence[Row], numeric: set[int], width: int) -> str:
+    """What makes it doubtful that the first row names the columns; nothing where it differs in kind from the others."""
+    cells, others = rows[0].cells[:width], [row for row in rows[1:] if row.cells != rows[0].cells]
+    number = next((k for k in sorted(numeric) if k < len(cells) and _NUMBER.fullmatch(cells[k])), None)
+    if number is not None:
+        return f"has the number {cells[number][:20]} where others have numbers"
+    worded = [k for k in numeric if k < len(cells) and cells[k] and cells[k].lower() not in _NONE]
+    below = [{row.cells[k] for row in others if len(row.cells) > k} for k in range(len(cells))]
+    again = [k for k, cell in enumerate(cells) if cell and cell in below[k]]
+    if again and len(again) >= len(worded):
+        return f"has '{cells[again[0]][:20]}', as a line below it has"
+    # where all is words, a record would hardly have one that no other has in each of some columns of few
+    several = [k for k, cell in enumerate(cells) if cell and 2 * len(below[k]) <= len(others)]
+    if worded or len(several) >= min(2, width):
+        return ""
+    return "has words, as those below it have"
+
+
+def _refuse_lines(name: str, rows: Sequence[Row], names: int, below: int, likely: Mapping[str, Any]) -> None:
+    """Errors, always: other lines stand above the names, or between them and the records."""
+    row = rows[names]
+    shown = ", ".join(" ".join(cell.split())[:20] for cell in row.cells[:4])
+    under = "" if not below else f"{below} line{'s' * (below > 1)} below it {'are' if below > 1 else 'is'} no record"
+    if names:
+        rule = (
+            f"the first row of a data file names its columns; that of {name} does not, and line {row.first} seems to "
+            f"({shown}, ...)" + (f", and {under}" if under else "")
+        )
+    else:
+        rule = f"records follow the names of columns; of {name}, {under} ({shown}, ...)"
+    others = f"take {'the lines above it' if names else 'such lines'} away"
+    error = HeaderError(
+        f"{rule}; state {stating(**likely)}, or {others} ({stating(header=rows[0].first)} where the first row is meant"
+        f"{'' if names else ' and all others are records'})",
+        "the first lines of an owner's file do not seem to be names and records",
+    )
+    error.likely, error.rule = likely, rule
+    raise error
+
+
+def _refuse_names(name: str, row: Row, doubt: str, width: int) -> None:
+    """Errors, always: the first row may be a record, whose fields would become names, which are public."""
+    line = f"line {row.first}"
+    rule = f"the first line of a data file names its columns, which are public; of {name}, {line} {doubt}"
+    called = tuple("abcdefghijklmnopqrstuvwxyz"[:width]) if width <= 4 else ("a", "b", "c")
+    more = "" if width <= 4 else ", ..."
+    give = f"give {width} names, such as {stating(names=called)}{more}"
+    meant, none = stating(header=row.first), stating(no_header=True)
+    names = "words" in doubt and len({*row.cells}) == len(row.cells) and all(row.cells)
+    error = HeaderError(
+        f"{rule}; state {meant} where it does name them; where it is a record, {none}, or {give}"
+        if names
+        else f"{rule}; state {none} where it is a record, or {give}; {meant} where it does name them",
+        "the first line of an owner's file may be a record: it does not plainly name the columns",
+    )
+    error.likely, error.rule = ({"header": row.first} if names else {"no_header": True}), rule
+    raise error

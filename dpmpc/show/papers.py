@@ -1,0 +1,339 @@
+"""Answers as a paper prints them: Table 1, and tables of effects with interval and p-value side by side.
+
+A layout and no more: every number is one that was opened or an answer's, rounded to what the noise leaves of it, so it
+costs nothing. Counts are whole numbers, as they are of people; what noise did is said below in its own deviations, not
+in each cell. A row or a column of `(other)` or `(missing)` whose records the noise could have made is left out, and
+named below; `everything` keeps it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from dpmpc.lazy import dataclass
+from dpmpc.outcome import Answer, Number, Outcome
+from dpmpc.show.forms import grid, said_of
+from dpmpc.show.numbers import shown
+from dpmpc.show.tables import Table
+
+REST = ("(other)", "(missing)")  # levels that a public list of levels leaves
+NOTHING = 3.0  # deviations of its noise: a count of no more may be of nobody
+DASH = "–"
+_RANKS = ("quantile 0.25", "median", "quantile 0.75")
+_TESTS = ("ttest", "anova", "chisq")
+
+Labels = tuple[str, ...]
+
+
+def tables(outcome: Outcome, *, everything: bool = False) -> tuple[Table, ...]:
+    """A table of every answer; medians and p-values of a column stand in the Table 1 of the same groups, where there
+    is one."""
+    answers = outcome.answers
+    taken = {id(one) for first in answers if is_table1(first) for one in _beside(first, answers)}
+    said = tuple(outcome.about)
+    made = []
+    for answer in answers:
+        if id(answer) in taken:
+            continue
+        if is_table1(answer):
+            made.append(_Table1(answer, _beside(answer, answers), everything).table(said))
+        else:
+            alone = replace(outcome, answers=(answer,), level=outcome.held)
+            made.append(effects(answer, (said_of(alone), *map(_promised, said))))
+    return tuple(made)
+
+
+def is_table1(answer: Answer) -> bool:
+    """Whether an answer has a row of words for each column and level."""
+    return answer.headers[int(answer.grouped) :] == ("column", "level") and answer.what in ("", "table1")
+
+
+def _beside(first: Answer, answers: Sequence[Answer]) -> list[Answer]:
+    """The answers whose numbers stand in that table: quantiles and tests of one of its columns in the same groups."""
+    group = first.headers[0] if first.grouped else None
+    columns = {line.labels[-2] for line in first.lines}
+    found = []
+    for each in answers:
+        if " where " in each.question or each is first:
+            continue
+        by = each.headers[0] if each.grouped else None
+        same = by == group and len(each.columns) == 1 and each.columns[0] in columns
+        if (same and each.what in ("median", "quantiles", *_TESTS)) or (
+            group is not None and each.what == "chisq" and len(each.columns) == 2 and group in each.columns
+            and set(each.columns) - {group} <= columns
+        ):  # fmt: skip
+            found.append(each)
+    return found
+
+
+@dataclass(frozen=True)
+class _Table1:
+    """One Table 1: its answer, those beside it, and whether what may be nobody is shown too."""
+
+    answer: Answer
+    beside: Sequence[Answer]
+    everything: bool
+
+    def table(self, said: Sequence[str]) -> Table:
+        of, groups, p = self._numbers(), self._groups(), self._p()
+        columns = list(dict.fromkeys(line.labels[-2] for line in self.answer.lines))
+        sizes = self._sizes(groups)
+        shown = [g for g in groups if self.everything or g[:1] not in {(r,) for r in REST} or _somebody(sizes.get(g))]
+        hidden = [f"{self.answer.headers[0]} {g[0]}" for g in groups if g not in shown]
+        whole = len(groups) > 1
+        rows: list[tuple[str, ...]] = []
+        inner, left_out = set[int](), list[str]()
+        if sizes:
+            counts = [_whole(sizes[g]) for g in shown]
+            rows.append(("N", *([_whole(_sum(list(sizes.values())))] if whole else []), *counts, *([""] if p else [])))
+        kinds = set[str]()
+        for column in columns:
+            levels = list(dict.fromkeys(line.labels[-1] for line in self.answer.lines if line.labels[-2] == column))
+            tested = [p.get(column, "")] if p else []
+            if levels == [""]:
+                for kind, name in (("mean", "mean (SD)"), ("median", "median [Q1, Q3]")):
+                    if not any((g, column, "", kind) in of for g in groups):
+                        continue
+                    kinds.add(kind)
+                    every = [self._overall(of, groups, sizes, column)] if whole and kind == "mean" else []
+                    every += [""] if whole and kind == "median" else []  # ranks of groups do not give those of all
+                    cells = [_number_cell(of, g, column, kind) for g in shown]
+                    rows.append((f"{column}, {name}", *every, *cells, *tested))
+                    tested = [""] if p else []
+                continue
+            kinds.add("count")
+            rows.append((f"{column}, n (%)", *([""] * (len(shown) + whole)), *tested))
+            for level in levels:
+                every_count = _sum([of[g, column, level, "count"] for g in groups])
+                if level in REST and not self.everything and not _somebody(every_count):
+                    left_out.append(f"{column} {level}")
+                    continue
+                inner.add(len(rows))
+                cells = [_count_cell(of[g, column, level, "count"], sizes.get(g)) for g in shown]
+                every = [_count_cell(every_count, _sum(list(sizes.values())))] if whole else []
+                rows.append((level, *every, *cells, *([""] if p else [])))
+        names = [self._title(g) for g in shown]
+        head = ("", *(["Overall"] if whole else []), *names, *(["p"] if p else []))
+        thin = any(DASH in cell for row in rows for cell in row[1:])
+        notes = tuple(self._notes(kinds, [*hidden, *left_out], whole, thin, bool(p), said))
+        return Table(head, tuple(rows), "Table 1", 1, notes, frozenset(inner))
+
+    def _numbers(self) -> Mapping[tuple[Labels, str, str, str], Number]:
+        """By group, column, level and statistic."""
+        found = {
+            (line.labels[:-2], line.labels[-2], line.labels[-1], line.statistic): line.number
+            for line in self.answer.lines
+        }
+        for each in self.beside:
+            if each.what in ("median", "quantiles"):
+                for line in each.lines:
+                    found[line.labels, each.columns[0], "", line.statistic] = line.number
+        return found
+
+    def _groups(self) -> list[Labels]:
+        return list(dict.fromkeys(line.labels[:-2] for line in self.answer.lines))
+
+    def _title(self, group: Labels) -> str:
+        return f"{self.answer.headers[0]} = {group[0]}" if group else "All"
+
+    def _sizes(self, groups: Sequence[Labels]) -> dict[Labels, Number]:
+        """How many records each group has: the sum over the levels of the first column that has levels; none where
+        none has."""
+        counted = [line for line in self.answer.lines if line.statistic == "count"]
+        if not counted:
+            return {}
+        first = counted[0].labels[-2]
+        return {
+            g: _sum([line.number for line in counted if line.labels[:-2] == g and line.labels[-2] == first])
+            for g in groups
+        }
+
+    def _p(self) -> dict[str, str]:
+        """The p-value of each column that was tested."""
+        found = {}
+        for each in self.beside:
+            values = [line.number for line in each.lines if line.statistic == "p"]
+            if each.what in _TESTS and len(values) == 1:
+                group = self.answer.headers[0]
+                (column,) = (name for name in each.columns if name != group)
+                found[column] = p_value(values[0])
+        return found
+
+    def _overall(
+        self, of: Mapping[tuple[Labels, str, str, str], Number], groups: Sequence[Labels],
+        sizes: Mapping[Labels, Number], column: str,
+    ) -> str:  # fmt: skip
+        """Mean and deviation over all groups, as their sizes weigh them; a dash where a size or a mean is not known."""
+        parts, noises = [], []
+        for g in groups:
+            n, mean, sd = (
+                sizes[g].estimate if g in sizes else None,
+                of[g, column, "", "mean"].estimate,
+                of[g, column, "", "sd"].estimate,
+            )
+            if g[:1] in {(r,) for r in REST} and not _somebody(sizes.get(g)):
+                continue  # of nobody, as far as the noise tells
+            if n is None or mean is None or sd is None:
+                return DASH
+            parts.append((n, mean, sd))
+            noises.append((n, of[g, column, "", "mean"].noise or 0.0))
+        n = sum(each[0] for each in parts)
+        if not parts or n <= 1:
+            return DASH
+        mean = sum(k * m for k, m, _ in parts) / n
+        spread = sum((k - 1) * s**2 + k * (m - mean) ** 2 for k, m, s in parts) / (n - 1)
+        return _mean(mean, math.sqrt(max(spread, 0.0)), math.hypot(*(k / n * w for k, w in noises)))
+
+    def _notes(
+        self, kinds: set[str], hidden: Sequence[str], whole: bool, thin: bool, tested: bool, said: Sequence[str]
+    ) -> list[str]:
+        found = []
+        if noise := self._noise():
+            found.append(f"Noise of the privacy promise is in every number, with standard deviation {noise}.")
+        if whole and "mean" in kinds:
+            found.append("Overall means weigh groups by N.")
+        if hidden:
+            counted = ", but counted in Overall" if whole else ""
+            found.append(f"Not shown, as they may be nobody{counted}: {', '.join(hidden)}.")
+        if thin:
+            found.append(f"{DASH}: too few records for an estimate under the noise.")
+        if tested:
+            found.append("p: of independent records, with the noise in it.")
+        return [*found, *map(_promised, said)]
+
+    def _noise(self) -> str:
+        """The deviations of the noise, by kind of number."""
+        groups = {g for g in self._groups() if g[:1] not in {(r,) for r in REST}}
+        mine = [line for line in self.answer.lines if line.labels[:-2] in groups and line.labels[-1] not in REST]
+        parts = []
+        for statistic, name in (("count", "of counts"), ("percent", "of percentages")):
+            known = [line.number.noise for line in mine if line.statistic == statistic and line.number.noise]
+            if known:
+                parts.append(f"{_range(known)} {name}")
+        for column in dict.fromkeys(line.labels[-2] for line in mine if line.statistic == "mean"):
+            known = [
+                line.number.noise
+                for line in mine
+                if line.statistic == "mean" and line.labels[-2] == column and line.number.noise
+            ]
+            if known:
+                parts.append(f"{_range(known)} of the means of {column}")
+        return ", ".join(parts)
+
+
+def _promised(text: str) -> str:
+    """A line of what stands before the answers: the promise first, which begins with its epsilon or with an if."""
+    return f"Privacy: {text}." if text.startswith(("epsilon", "if ")) else text
+
+
+def effects(answer: Answer, said: Sequence[str] = ()) -> Table:
+    """A table of effects: a row each term, its estimate with the interval, and its p-value in a column of its own; of
+    an answer without p-values, its groups side by side."""
+    if not any(line.statistic == "p" for line in answer.lines) or len(answer.headers) == 0:
+        names, body = grid(answer)
+        labels = len(answer.headers) + 1 - answer.grouped
+        cells = tuple(map(tuple, body))
+        return _without_empty(Table(tuple(names), cells, answer.question, labels, (*answer.notes, *said)))
+    kinds = [name for name in dict.fromkeys(line.statistic for line in answer.lines) if name != "p"]
+    terms: dict[Labels, dict[str, Number]] = {}
+    for line in answer.lines:
+        terms.setdefault(line.labels, {})[line.statistic] = line.number
+    head = (*answer.headers, *(f"{name} [interval]" if _has_interval(answer, name) else name for name in kinds), "p")
+    rows = tuple(
+        (*labels, *(_effect(found.get(name)) for name in kinds), p_value(found.get("p")))
+        for labels, found in terms.items()
+    )
+    made = Table(head, rows, answer.question, len(answer.headers), (*answer.notes, *said))
+    return _without_empty(made)
+
+
+def _without_empty(table: Table) -> Table:
+    """The table without columns of words that say nothing."""
+    kept = [
+        k for k in range(len(table.head))
+        if k >= table.labels or k == 0 or any(row[k] for row in table.rows)
+    ]  # fmt: skip
+    labels = sum(k < table.labels for k in kept)
+    rows = tuple(tuple(row[k] for k in kept) for row in table.rows)
+    return Table(tuple(table.head[k] for k in kept), rows, table.caption, labels, table.notes, table.inner)
+
+
+def _has_interval(answer: Answer, statistic: str) -> bool:
+    return any(line.number.low is not None for line in answer.lines if line.statistic == statistic)
+
+
+def _effect(number: Number | None) -> str:
+    if number is None:
+        return ""
+    return DASH if number.estimate is None and number.low is None else shown(number)
+
+
+def p_value(number: Number | None) -> str:
+    """A p-value as journals print it."""
+    if number is None:
+        return ""
+    if number.estimate is None:
+        return DASH
+    return "<0.001" if number.estimate < 0.001 else f"{number.estimate:.3f}" if number.estimate < 0.1995 else (
+        f"{number.estimate:.2f}"
+    )  # fmt: skip
+
+
+def _somebody(count: Number | None) -> bool:
+    """Whether a count is of more than the noise makes of nobody."""
+    if count is None or count.estimate is None:
+        return False
+    return count.estimate > max(NOTHING * (count.noise or 0.0), 0.5)
+
+
+def _sum(numbers: Sequence[Number]) -> Number:
+    """The sum of counts, whose noises are independent."""
+    known = [n for n in numbers if n.estimate is not None]
+    value = math.fsum(n.estimate or 0.0 for n in known)
+    return Number(value, math.sqrt(math.fsum((n.noise or 0.0) ** 2 for n in known)), None, None)
+
+
+def _whole(count: Number) -> str:
+    """A count of people: a whole number, none below nobody."""
+    return DASH if count.estimate is None else f"{max(0, round(count.estimate)):,}"
+
+
+def _count_cell(count: Number, size: Number | None) -> str:
+    if count.estimate is None:
+        return DASH
+    n = None if size is None else size.estimate
+    if n is None or n < 1 or not _somebody(size):
+        return _whole(count)
+    share = min(max(100 * max(count.estimate, 0.0) / n, 0.0), 100.0)
+    places = 0 if (count.noise or 0.0) > n / 100 else 1
+    return f"{_whole(count)} ({share:.{places}f})"
+
+
+def _number_cell(
+    of: Mapping[tuple[Labels, str, str, str], Number], group: Labels, column: str, kind: str
+) -> str:
+    if kind == "mean":
+        mean, sd = of[group, column, "", "mean"], of[group, column, "", "sd"]
+        if mean.estimate is None:
+            return DASH
+        return _mean(mean.estimate, sd.estimate, mean.noise or 0.0)
+    low, middle, high = (of.get((group, column, "", name)) for name in _RANKS)
+    if middle is None or middle.estimate is None:
+        return DASH
+    text = f"{middle.estimate:.4g}"
+    if low is None or high is None or low.estimate is None or high.estimate is None:
+        return text
+    return f"{text} [{low.estimate:.4g}, {high.estimate:.4g}]"
+
+
+def _mean(mean: float, sd: float | None, noise: float) -> str:
+    """To the first digit of the noise, or of a thousandth of the deviation."""
+    finest = max(noise, (sd or 0.0) / 1000) or abs(mean) / 1000 or 1.0
+    places = min(max(-math.floor(math.log10(finest)), 0), 6)
+    spread = DASH if sd is None else f"{sd:.{places}f}"
+    return f"{mean:.{places}f} ({spread})"
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.2g}", f"{max(values):.2g}"
+    return low if low == high else f"{low} to {high}"

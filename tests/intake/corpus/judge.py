@@ -1,0 +1,131 @@
+"""What becomes of a file whose right reading is known: the figures that come out, what is said, and how often it stops.
+
+A user is played who follows the words literally: the first way out that an error or a line of the look gives is stated,
+and the file is opened again.
+"""
+
+import ast
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dpmpc.errors import DpmpcError, owner_text
+from dpmpc.intake.profile import TableProfile
+from dpmpc.intake.spelling import Spelling, is_number
+from dpmpc.records import CsvFile
+from dpmpc.records.derive import Asked, looked
+from dpmpc.records.loading import opened
+
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A column as it is meant. `mean`: of its numbers, to be within rounding; `values`: how often each value of a
+    category is there; `missing`: fields without a value."""
+
+    kind: str
+    mean: float | None = None
+    values: dict[str, int] = field(default_factory=dict)
+    missing: int = 0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file, its target and the columns that are held against what is read. `stops`: how often a run may stop.
+    `refused`: words of a rule by which it is refused for good, as it must be. `said`: columns of which a line must be
+    said, as no option reads them right."""
+
+    name: str
+    raw: bytes
+    target: str
+    truth: dict[str, Truth]
+    rows: int
+    stops: int = 1
+    refused: str = ""
+    said: tuple[str, ...] = ()
+
+
+def stated_in(text: str) -> dict[str, object]:
+    """The settings of the first way out of a text."""
+    at = text.find("Spelling(")
+    for end in (k for k, sign in enumerate(text) if at >= 0 and sign == ")" and k > at):
+        try:
+            call = ast.parse(text[at : end + 1], mode="eval").body
+        except SyntaxError:
+            continue
+        assert isinstance(call, ast.Call)
+        return {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    return {}
+
+
+def followed(spelling: Spelling, text: str) -> Spelling:
+    """The spelling with what a text says to state; lists get longer."""
+    more = stated_in(text)
+    lists = {name: (*getattr(spelling, name), *value) for name, value in more.items() if isinstance(value, tuple)}
+    return replace(spelling, **{**more, **lists})  # type: ignore[arg-type]
+
+
+def judged(case: Case, folder: Path, spelling: Spelling = Spelling()) -> list[str]:  # noqa: B008
+    """What is wrong with how a file is read; nothing where all is right."""
+    path = folder / f"{re.sub('[^a-z0-9]', '_', case.name)}.csv"
+    path.write_bytes(case.raw)
+    said = list[str]()
+    for stop in range(case.stops + 1):
+        try:
+            with opened(CsvFile(path), spelling=spelling, unsaid=case.target) as (table, _):
+                found, _ = looked(table, Asked(case.target))
+                lines = found.useless()
+                if (after := _follow(case, spelling, lines)) != spelling:
+                    said += lines
+                    with opened(CsvFile(path), spelling=after) as (again, _):
+                        found, _plain = looked(again, Asked(case.target))
+                        return _held(case, found, [*said, *found.useless()])
+                return _held(case, found, [*said, *lines])
+        except DpmpcError as error:
+            text = owner_text(error)
+            if case.refused and case.refused in text:
+                return []
+            said.append(text)
+            before, spelling = spelling, followed(spelling, text)
+            if spelling == before:
+                return [f"a stop without a way out: {text}"]
+            if stop == case.stops:
+                return [f"stops {stop + 1} times: {' / '.join(said)}"]
+    return []
+
+
+def _follow(case: Case, spelling: Spelling, lines: list[str]) -> Spelling:
+    """With what the lines on the columns of this case say of values that stand for none."""
+    for line in lines:
+        if "that there is none" in line and any(f"'{name}'" in line for name in case.truth):
+            spelling = followed(spelling, line.partition("to state")[2].replace("<<", "").replace(">>", ""))
+    return spelling
+
+
+def _held(case: Case, found: TableProfile, said: list[str]) -> list[str]:
+    """Where what was read is not what was meant, and no line says so of the column."""
+    wrong = [f"nothing is said of '{name}'" for name in case.said if not any(f"'{name}'" in line for line in said)]
+    if case.refused:
+        return [*wrong, "it was not refused"]
+    if found.rows != case.rows:
+        wrong.append(f"{found.rows} records are {case.rows}")
+    for name, truth in case.truth.items():
+        column = next((c for c in found.columns if c.name == name), None)
+        if column is None:
+            wrong.append(f"there is no column '{name}' of {[c.name for c in found.columns]}")
+            continue
+        if name in case.said:
+            continue
+        if column.kind != truth.kind:
+            wrong.append(f"'{name}' is {column.kind}, not {truth.kind} ({column.why})")
+        elif truth.kind == "category" and dict(column.values) != truth.values:
+            wrong.append(f"'{name}' has {dict(column.values)}, not {truth.values}")
+        elif truth.mean is not None and column.listed:
+            values = [(float(v), n) for v, n in column.values if is_number(v)]
+            mean = sum(v * n for v, n in values) / sum(n for _, n in values)
+            if abs(mean - truth.mean) > _CLOSE * max(1.0, abs(truth.mean)):
+                wrong.append(f"'{name}' has the mean {mean}, not {truth.mean}")
+        if column.missing + column.unread != truth.missing:
+            wrong.append(f"'{name}' has {column.missing + column.unread} fields without a value, not {truth.missing}")
+    return wrong

@@ -1,0 +1,123 @@
+"""Drawn tables in drawn habits: what is meant is known, for the file is made of it."""
+
+from typing import Any
+
+import numpy as np
+
+from tests.intake.corpus.cases import numbers, text_of, words
+from tests.intake.corpus.judge import Case, Truth
+
+Rng = np.random.Generator
+
+
+def _columns(g: Rng, n: int, habits: set[str]) -> tuple[dict[str, list[Any]], dict[str, Truth]]:
+    """Columns of a drawn table as they are written, and what they mean."""
+    comma = "decimal comma" in habits
+
+    def figure(value: float, digits: int) -> str:
+        text = f"{value:.{digits}f}"
+        return text.replace(".", ",") if comma else text
+
+    written, truth = dict[str, list[Any]](), dict[str, Truth]()
+    size = [round(float(v), 1) for v in g.normal(170, 9, n)]
+    written["size"], truth["size"] = [figure(v, 1) for v in size], numbers(size)
+    weight = [round(float(v), 2) for v in g.normal(75, 12, n)]
+    unit = [" kg", "kg", " mg/dl"][int(g.integers(3))] if "unit" in habits else ""
+    bare = g.random(n) < 0.3 if "some without unit" in habits else np.zeros(n, dtype=bool)
+    written["weight"] = [figure(v, 2) + unit * (not b) for v, b in zip(weight, bare, strict=True)]
+    truth["weight"] = numbers(weight)
+    visits = [int(v) for v in g.integers(0, 12, n)]
+    code = int(g.choice([99, -9, 999, 88])) if "code for none" in habits else None
+    gone = g.random(n) < 0.08
+    written["visits"] = [code if code is not None and b else v for v, b in zip(visits, gone, strict=True)]
+    truth["visits"] = numbers([None if code is not None and b else v for v, b in zip(visits, gone, strict=True)])
+    levels = [
+        ["low", "mid", "high"],
+        ["<30", ">30", "none"],
+        ["1. Yes", "2. No", "9. Unknown"],
+        ["1Fam", "2Fam", "Twn"],
+    ]
+    chosen = levels[0 if "levels" not in habits else int(g.integers(1, 4))]
+    group = [chosen[k] for k in g.integers(0, 3, n)]
+    written["group"], truth["group"] = group, words(group)
+    if "dates" in habits:
+        first = np.datetime64("2019-01-01") + g.integers(0, 1500, n)
+        order = "%d.%m.%Y" if g.random() < 0.5 else "%Y-%m-%d"
+        dates = [d.item().strftime(order) for d in first]
+        if "date for none" in habits:
+            never = np.datetime64("9999-12-31").item().strftime(order)
+            dates = [never if b else d for d, b in zip(dates, gone, strict=True)]
+        written["seen"] = dates
+        truth["seen"] = Truth("date", missing=int(gone.sum()) if "date for none" in habits else 0)
+    if "word for none" in habits:
+        word = ["k.A.", "-", "n/d"][int(g.integers(3))]
+        lost = g.random(n) < 0.06
+        written["size"] = [word if b else v for v, b in zip(written["size"], lost, strict=True)]
+        truth["size"] = numbers([None if b else v for v, b in zip(size, lost, strict=True)])
+    ill = [int(v) for v in g.integers(0, 2, n)]
+    written["ill"] = [["no", "yes"][v] for v in ill]
+    truth["ill"] = words(written["ill"])
+    return written, truth
+
+
+HABITS = (
+    "decimal comma", "unit", "some without unit", "code for none", "levels", "dates", "date for none", "word for none",
+    "titles", "second names", "units below", "footer", "cp1252", "utf-16", "no names", "one too many", "all end",
+    "quoted", "tab", "bar",
+)  # fmt: skip
+
+
+def _western(text: str) -> str:
+    return (
+        text.replace("mid", "m\u00eame").replace("Twn", "for\u00eat \u2013 l\u2019autre").replace("none", "n\u00e9ant")
+    )
+
+
+def mutation(seed: int) -> Case:
+    """The file of a seed."""
+    g = np.random.default_rng([41, seed])
+    habits = {habit for habit in HABITS if g.random() < 0.18}
+    n = int(g.integers(120, 320))
+    written, truth = _columns(g, n, habits)
+    separator = "\t" if "tab" in habits else "|" if "bar" in habits else ";" if "decimal comma" in habits else ","
+    names, target = list(written), "ill"
+    rows = [list(row) for row in zip(*written.values(), strict=True)]
+    refused = ""
+    if "no names" in habits:
+        truth = {f"column {names.index(name) + 1}": each for name, each in truth.items()}
+        target = f"column {names.index(target) + 1}"
+        head = list[list[Any]]()
+    else:
+        head = [names]
+        if "titles" in habits:
+            head = [["Export of the ward"], ["Period", "2024"][: 1 + int(g.integers(2))], *head]
+        if "second names" in habits:
+            head.append([f"What is {name}" for name in names])
+        elif "units below" in habits:
+            head.append([{"size": "cm", "weight": "kg", "visits": "per year"}.get(name, "") for name in names])
+    if "footer" in habits:
+        rows.append([f"Total of {n}"])
+    if "all end" in habits:
+        head = [[*row, ""] if row is not names or g.random() < 0.5 else row for row in head]
+        rows = [[*row, ""] for row in rows]
+    elif "one too many" in habits and "footer" not in habits:
+        for k in range(3, n, 9):
+            rows[k] = [*rows[k], ""]
+        refused = "as many fields as there are columns"
+    raw = text_of([*head, *rows], separator)
+    if "quoted" in habits:
+        raw = raw.replace(names[0], f'"{names[0]}"', 1)
+    encoding = "utf-16" if "utf-16" in habits else "cp1252" if "cp1252" in habits else "utf-8"
+    if encoding == "cp1252":
+        raw = _western(raw)
+        place = f"column {names.index('group') + 1}" if "no names" in habits else "group"
+        truth[place] = Truth("category", values={_western(value): k for value, k in truth[place].values.items()})
+    return Case(
+        f"{seed} {', '.join(sorted(habits)) or 'plain'}",
+        raw.encode(encoding),
+        target,
+        truth,
+        n,
+        3 if refused else 1,
+        refused,
+    )
