@@ -1,10 +1,11 @@
 """The stages of a plan, and its own releases, in the folder of one process: which are over, what follows, what is next.
 
-A stage is a run of its own in a folder of its name, between the same processes, with the checks of owners that the plan
-has. It is over where its folder has the sum that it opened (`once.is_over`), which is written last, on one machine as
-over several. The plan of what follows is made of what was opened, at every process by itself and whenever it is asked
-for: no file says otherwise. Over several machines the digests of these plans are compared when the processes meet
-again, as those of any plan are, so that two that made different ones end there.
+A stage is a run of its own in a folder of its name, between the same processes, with the checks of owners that the
+plan has. It is over where its folder has the sum that it opened (`once.is_over`), on one machine as over several;
+what is made of that for people is made again by a process that comes again. The plan of what follows is made of what
+was opened, at every process by itself and whenever it is asked for: no file says otherwise. Over several machines the
+digests of these plans are compared when the processes meet again, as those of any plan are, so that two that made
+different ones end there.
 """
 
 import contextlib
@@ -137,7 +138,7 @@ class Stages(Generic[H]):
     ) -> Plan:
         """Has every part done that is not over: the stages before, each of which leads to what follows; the plan's own
         releases; the stages after. Returns the plan of its own releases. `does`: does one, where it is told; `keeps`:
-        given what a stage before has opened, and its folder, before the stage is over."""
+        given what a stage before has opened, and its folder; the same again where the process comes again."""
         plan = self.before(does, say, keeps)
         does(Part(plan, self.plan), self.here)
         self.after(plan, does, say)
@@ -151,6 +152,8 @@ class Stages(Generic[H]):
                 self._leads(does, plan, before[0].name, keeps)
                 after = self._after(plan)
                 say(f"{before[0].name} opened; plan {after.digest(after.attempt).hex()[:16]}")
+            elif keeps is not None:  # it may have died before all of that was there
+                keeps(plan.first, self._opened(plan.first, self._folder(plan))[0], self._folder(plan))
             plan = self._after(plan)
         return plan
 
@@ -170,9 +173,9 @@ class Stages(Generic[H]):
             if present is not None:
                 write_file(here.folder / PRESENT, json.dumps(list(present)))
             after_first(plan, total, present)  # what nothing can follow is never over
+            keep_sum(here.folder, sum_of(made, total, present).total)
             if keeps is not None:
                 keeps(made, total, here.folder)
-            keep_sum(here.folder, sum_of(made, total, present).total)
 
         does(Part(made, self.plan, StageJob(name, plan, settle, begins=plan == self.plan)), here)
 

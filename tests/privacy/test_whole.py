@@ -197,3 +197,30 @@ def _run(folder: Path, budget: Budget) -> None:
                         book.append(line(release, name))
                         with (folder / "opened").open("a") as file:
                             file.write(f"{name} {release}\n")
+
+
+@pytest.mark.parametrize("by", ["account", "folder"])
+def test_what_a_run_reserved_that_died_when_all_was_spent_is_settled_when_it_comes_again(
+    tmp_path: Path, by: str
+) -> None:
+    """Its ledger goes, and what counts is what its stages spent: not all of it twice, and no other run's room."""
+    account = Account(tmp_path / "account") if by == "account" else None
+    budget = Budget(1.0, 1e-5, tmp_path if by == "folder" else None, account)
+
+    def dies() -> None:
+        mine = whole(tmp_path / "x")
+        mine.keep(stages("x"), budget, account)
+        make(tmp_path / "x/survey/ledger_0.jsonl", stage("x+survey", 1), budget)
+        make(tmp_path / "x/ledger_0.jsonl", stage("x", 6), budget)
+        os._exit(0)
+
+    (tmp_path / "x").mkdir()
+    child = os.fork()
+    if not child:
+        dies()
+    os.waitpid(child, 0)
+    assert path_of(tmp_path / "x").is_file()
+    with whole(tmp_path / "x") as again:
+        again.keep([stage("x+survey", 1, 1), stage("x", 6, 6)], budget, account)
+        assert again.held
+    assert not path_of(tmp_path / "x").exists() and counted(budget) == all_of("x")
