@@ -13,7 +13,8 @@ them. Whoever ends because another is away is started again, as a service manage
 - every process ends by itself, and has the same answers, model and figures, byte for byte;
 - every process has the same opened vectors, of every stage;
 - every release of every stage has one line in a ledger, all folders together, and none beyond those that were planned;
-- a release of training that was spent and not opened is missing from the model, and only such; no stage is lost;
+- a release of training that was spent and not opened is missing from the model, and only such;
+- where the one release of a stage was spent and opened by nobody, every process says so in a line, and ends;
 - nothing stays in a folder that is of nobody's use: no half of a file, no reservation.
 """
 
@@ -35,6 +36,7 @@ NAMES = {"sites": ("0", "1", "2"), "apart": ("0", "1", "2", "owner0", "owner1", 
 STAGES = {"questions": 1, "survey": 1, "": 3, "evaluation": 1}  # releases of each
 SAME = ("questions/answers.json", "figures.json", "model.npz")
 HANG, PATIENCE = 240.0, 60.0  # seconds for a run, and that its processes wait for one another
+LOST = "spent and was not opened"
 AGAIN = 6  # times that a process is started again at most
 
 
@@ -91,14 +93,15 @@ def _process(
     os._exit(FINISHED)
 
 
-def play(kind: str, folder: Path, out: Path, victim: str, number: int) -> int | None:
-    """How often a process was started again when one was killed at its write of this number; None where it had fewer.
+def play(kind: str, folder: Path, out: Path, victim: str, number: int) -> str | None:
+    """What became of a run whose process was killed at its write of this number; None where it had fewer.
     Errors: AssertionError for a process that ends otherwise than because another is away, or does not end."""
     from tests.runs import own_addresses
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.endurance.kill_writes_preload"])
     addresses, running, again, killed = own_addresses(3)[1::2], dict[str, tuple[Any, Any]](), Counter[str](), False
+    lost = set[str]()
 
     def begin(name: str, number: int = -1) -> None:
         heard, said = context.Pipe(duplex=False)
@@ -125,6 +128,9 @@ def play(kind: str, folder: Path, out: Path, victim: str, number: int) -> int | 
                 if process.exitcode == FINISHED:
                     continue
                 killed = killed or process.exitcode == KILLED
+                if process.exitcode == FAILED and LOST in str(result):
+                    lost.add(name)
+                    continue
                 away = process.exitcode == FAILED and str(result).startswith(("PeerError", "AbortError"))
                 assert process.exitcode == KILLED or away, (name, process.exitcode, result)
                 again[name] += 1
@@ -134,7 +140,9 @@ def play(kind: str, folder: Path, out: Path, victim: str, number: int) -> int | 
         for process, _ in running.values():
             process.kill()
             process.join()
-    return again.total() if killed else None
+    if not killed:
+        return None
+    return check_lost(kind, out, lost) if lost else check(kind, out)
 
 
 def check(kind: str, out: Path) -> str:
@@ -169,6 +177,19 @@ def check(kind: str, out: Path) -> str:
     return f"{missing} of training lost" if missing else "finished"
 
 
+def check_lost(kind: str, out: Path, said: set[str]) -> str:
+    """Asserts that a stage is lost indeed, and that every process has said so; which."""
+    from dpmpc.privacy.ledgers import merge, read_ledgers
+
+    assert said == set(NAMES[kind]), f"only {sorted(said)} say that a release is lost"
+    spent = Counter(entry.run for name in NAMES[kind] for entry in merge(read_ledgers(out / name)))
+    stage = [*STAGES][sum(1 for each in STAGES if spent[f"r+{each}" if each else "r"]) - 1]
+    assert STAGES[stage] == 1 and spent[f"r+{stage}"], spent
+    opened = [path for name in NAMES[kind] for path in (out / name / stage).glob("*.opened.bin") if path.stat().st_size]
+    assert not opened, f"{stage} was opened: {opened}"
+    return f"{stage} lost, and said so"
+
+
 def _plan(folder: Path) -> Any:
     from dpmpc.aggregation.plan.plan import Plan
 
@@ -187,11 +208,10 @@ def kill(
     result: dict[str, int] = {}
     for number in numbers:
         out = folder / f"{kind}-{victim}-{number}"
-        again = play(kind, folder, out, victim, number)
-        if again is None:
+        became = play(kind, folder, out, victim, number)
+        if became is None:
             break
-        became = check(kind, out)
-        tell(f"{kind}, {victim} at its write {number}: {became}; {again} started again")
+        tell(f"{kind}, {victim} at its write {number}: {became}")
         result[became] = result.get(became, 0) + 1
     return result
 
