@@ -117,7 +117,7 @@ def meet_once(plan: Plan, wrong: Coding | None, random: np.random.Generator) -> 
         mine = meeting.asks.encode(coded(drawn(records, random), wrong if site == 0 else None))
         total += meeting.placed(mine, site)
     step = plan.grid.step
-    noise = clear_noise(plan.derived.sampler, plan.dimension, Prg.from_os()) * step
+    noise = clear_noise(plan.derived.sampler, plan.dimension, Prg(random.bytes(32))) * step
     counts, tests = meeting.counts(total + noise), meeting.owners * len(meeting.columns)
     scale = plan.derived.mechanism.scale * step
     return {

@@ -12,8 +12,6 @@ from typing import Any
 
 import click
 
-from dpmpc.cli.sources import SPELLING
-
 LINES, WIDTH, MOST = 45, 80, 10
 _EXAMPLE = WIDTH - 2  # the help is moved in
 MATTER = (
@@ -112,6 +110,8 @@ def _sentence(text: str) -> str:
 
 def _sections(command: click.Command, rest: Sequence[click.Option]) -> Mapping[str, list[str]]:
     """The names of options by the sections that the command has, or that its options are of."""
+    from dpmpc.cli.sources import SPELLING  # it imports what a command that is only named does not need
+
     spelled = {each.name for each in SPELLING}
     own: Mapping[str, Sequence[click.Option]] = getattr(command, "sections", {})
     found: dict[str, list[str]] = {}

@@ -32,6 +32,7 @@ CODES = frozenset(float(str(digit) * times) for digit in (7, 8, 9) for times in 
 _BESIDE = CODES | {float(f"{'9' * times}{digit}") for digit in (6, 7, 8) for times in range(1, 6)}
 _BELOW = _BESIDE | set(map(float, range(1, 10)))  # of numbers none of which is below zero otherwise
 _MOST_CODES = 6
+_AT_ONCE = 128  # columns whose ends one query asks about
 _GAP = 5  # times the widest gap between other values: so far are codes from these
 # What is below or above what can be measured, by a sign before it or a word after it, and what is not quite so: ~2.4.
 LIMIT_WORDS = ("未満", "以下", "超", "以上", "미만", "이하", "초과", "이상")
@@ -114,7 +115,7 @@ def signed(text: str) -> tuple[tuple[str, ...], bool]:
 
 def codes(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
     """Values that many records share, at an end of a column's numbers or dates and far from all others, such as 999, -8
-    and 9999-12-31. Cost: two queries of columns of many values."""
+    and 9999-12-31. Cost: a query for every `_AT_ONCE` columns of many values."""
     seen = [c for c in columns if c.kind in ("number", "date") and c.role != "owners" and c.present >= _LEAST]
     counted = [c for c in seen if c.kind == "number" and c.listed]
     counts = {c.name: {float(v): count for v, count in c.values if is_number(v)} for c in counted}
@@ -149,24 +150,34 @@ def codes(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
 
 
 def _ends(table: Table, columns: Sequence[ColumnProfile], value: Callable[[str], str]) -> dict[str, dict[float, int]]:
-    """What is known of columns of many values: how often each end is there, and each code, and the next values."""
+    """What is known of columns of many values: how often each end is there, and each code, and the next values. Cost: a
+    query for every `_AT_ONCE` columns."""
+    ends_of = ((c, c.least, c.greatest) for c in columns if c.least is not None and c.greatest is not None)
+    seen = [each for each in ends_of if each[1] != each[2]]
     found = dict[str, dict[float, int]]()
-    for c in columns:
-        if c.least is None or c.greatest is None or c.least == c.greatest:
-            continue
-        v, low, high = value(c.name), f"CAST('{c.least!r}' AS DOUBLE)", f"CAST('{c.greatest!r}' AS DOUBLE)"
-        known = ", ".join(repr(sign * code) for code in sorted(_BELOW) for sign in (1, -1))
-        is_code = f"{v} IN ({known})" if c.kind == "number" else "false"
-        of = f"isfinite({v}) AND {v} NOT IN ({low}, {high})"
-        most, least, codes, next_low, next_high = table.one(
-            f"count(*) FILTER (WHERE {v} = {high})", f"count(*) FILTER (WHERE {v} = {low})",
-            f"histogram({v}) FILTER (WHERE {is_code})", f"min({v}) FILTER (WHERE {of} AND NOT {is_code})",
-            f"max({v}) FILTER (WHERE {of} AND NOT {is_code})",
-        )  # fmt: skip
-        ends = {float(code): int(count) for code, count in dict(codes or {}).items()}
-        ends |= {c.least: int(least), c.greatest: int(most)}
-        found[c.name] = {float(each): 0 for each in (next_low, next_high) if each is not None} | ends
+    for begin in range(0, len(seen), _AT_ONCE):
+        some = seen[begin : begin + _AT_ONCE]
+        asked = [_of_ends(value(c.name), low, high, c.kind == "number") for c, low, high in some]
+        answers = iter(table.one(*itertools.chain.from_iterable(asked)))
+        for c, low, high in some:
+            most, least, codes, next_low, next_high = itertools.islice(answers, len(asked[0]))
+            ends = {float(code): int(count) for code, count in dict(codes or {}).items()} | {low: int(least)}
+            ends[high] = int(most)
+            found[c.name] = {float(each): 0 for each in (next_low, next_high) if each is not None} | ends
     return found
+
+
+def _of_ends(v: str, low: float, high: float, numbers: bool) -> tuple[str, ...]:
+    """Aggregates of a column's values `v`: how often the greatest and the least are there, each code, the next ones."""
+    least, greatest = f"CAST('{low!r}' AS DOUBLE)", f"CAST('{high!r}' AS DOUBLE)"
+    known = ", ".join(repr(sign * code) for code in sorted(_BELOW) for sign in (1, -1))
+    is_code = f"{v} IN ({known})" if numbers else "false"
+    of = f"isfinite({v}) AND {v} NOT IN ({least}, {greatest})"
+    return (
+        f"count(*) FILTER (WHERE {v} = {greatest})", f"count(*) FILTER (WHERE {v} = {least})",
+        f"histogram({v}) FILTER (WHERE {is_code})", f"min({v}) FILTER (WHERE {of} AND NOT {is_code})",
+        f"max({v}) FILTER (WHERE {of} AND NOT {is_code})",
+    )  # fmt: skip
 
 
 def _lone(counts: Mapping[float, int]) -> list[float]:

@@ -168,11 +168,18 @@ def _in_parts(value: Any, folder: Path, source: str) -> Path:
     if hasattr(value, "to_parquet"):
         named = value.rename(columns={name: str(name) for name in names})
         if hasattr(named, "map_partitions"):  # each part's objects are texts before it is written
-            named = named.map_partitions(plain_pandas)
+            named = named.map_partitions(_plain_part)
         named.to_parquet(str(into), write_index=False, name_function=lambda k: f"{k:09d}.parquet")
     else:
         value.write_parquet(str(into))
     return into
+
+
+def _plain_part(frame: Any) -> Any:
+    """A part as `plain_pandas` gives it, its objects declared as texts: a file's types are known before it is written,
+    from a part without records."""
+    plain = plain_pandas(frame)
+    return plain.astype({name: "string" for name, dtype in plain.dtypes.items() if dtype == np.dtype(object)})
 
 
 def _registered(value: Any, connection: duckdb.DuckDBPyConnection, source: str, names: list[str] | None) -> Table:

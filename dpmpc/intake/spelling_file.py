@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.folders import write_file
 from dpmpc.intake.spelling import Spelling
 from dpmpc.intake.written import read_written
@@ -35,7 +35,7 @@ def write_spelling(path: Path, spelling: Spelling) -> None:
     try:
         write_file(path, text)
     except OSError as error:
-        raise UsageError(f"an output file must be writable; {path}: {error.strerror}; name another") from None
+        raise UsageError(f"an output file must be writable; {sayable(path)}: {error.strerror}; name another") from None
 
 
 def _listed(value: Any) -> Any:

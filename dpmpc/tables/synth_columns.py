@@ -78,11 +78,7 @@ def public_columns(
     touched: int = 1,
 ) -> Public:  # fmt: skip
     """What is public of the columns of a table. stated: decimals; touched: how many records neighbours differ in.
-    Errors: both schema and bounds; a column that is not there; columns that cannot be read."""
-    if schema is not None and bounds is not None:
-        raise UsageError(
-            "the columns of a synthetic table come from <<schema>> or <<bounds>>; both were given; leave one out"
-        )
+    Errors: a column that is not there; columns that cannot be read."""
     for name in drop:
         table[name]
     if schema is None and bounds is None:
@@ -109,7 +105,12 @@ def names_read(
     schema: Schema | Path | str | None, bounds: Mapping[str, Any] | Path | str | None, owners: str | None,
     drop: Sequence[str],
 ) -> tuple[str, ...]:  # fmt: skip
-    """The columns that are named before any record is read, where a schema or bounds say them all; () where none do."""
+    """The columns that are named before any record is read, where a schema or bounds say them all; () where none do.
+    Errors: both schema and bounds."""
+    if schema is not None and bounds is not None:
+        raise UsageError(
+            "the columns of a synthetic table come from <<schema>> or <<bounds>>; both were given; leave one out"
+        )
     if schema is not None:
         known = (schema if isinstance(schema, Schema) else Schema.read(Path(schema))).names
     elif bounds is not None:

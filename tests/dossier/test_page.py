@@ -190,7 +190,7 @@ def test_the_budget_before_and_after(finished: Path) -> None:
 
 def test_the_page_reads_the_account_and_says_how(tmp_path: Path) -> None:
     """Two runs on one name, in folders that do not know of each other: the account does."""
-    lines = "".join(f"{k % 7},{'ab'[k % 2]},{'ny'[k % 3 == 0]}\n" for k in range(90))
+    lines = "".join(f"{k % 7},{'ab'[k % 2]},{'no' if k % 3 else 'yes'}\n" for k in range(90))
     (tmp_path / "r.csv").write_text(f"x,site,y\n{lines}")
     for name, data_id in (("A", "trial"), ("B", "Trial ")):
         asked = Request(

@@ -203,6 +203,13 @@ def drawing(folder: Path) -> Done:
     return after(folder, result, (("stats", "count by y", "--of", "run"),), path)
 
 
+def meeting(folder: Path) -> Done:
+    """`dpmpc meet` on canaries."""
+    path = write(folder / INPUTS / "records.csv", records("logistic", 600, odd=False))
+    return run(folder, "meet", "--csv", path, "--owners-column", "site", "--target", "y", "--epsilon", 2,
+               "--delta", 1e-4, "--out", "run", "-M", 3)  # fmt: skip
+
+
 def at_home(folder: Path) -> Done:
     """What an owner does with its own records alone; what is for its eyes goes where its records are."""
     path = write(folder / INPUTS / "records.csv", records("logistic", 600, odd=False))
@@ -314,6 +321,7 @@ SCENARIOS: dict[str, Scenario] = {
     },
     "three sites": Scenario(sites, True, SITES, frozenset({"plain", "tls"})),
     "a synthetic table": Scenario(drawing, True, ("synth", "stats"), frozenset({"plain"})),
+    "a meeting": Scenario(meeting, True, ("meet",), frozenset({"plain"})),
     "an owner alone": Scenario(at_home, True, ("describe", "check")),
     "no records": Scenario(without_records, True, NO_RECORDS),
     **{f"records-{task}": Scenario(training(task, "--preprocessing", "records"), True) for task in TASKS},

@@ -102,7 +102,7 @@ def test_what_may_be_said_of_an_error_holds_no_record(name: str, tmp_path: Path)
         records["who"] = np.array([WORDS[0], WORDS[0].upper(), "b"] * 40, dtype=object)
         given["owners_column"] = "who"
     if "amounts" in fault:
-        records["amount"] = np.array([f"{NUMBERS[0]} {WORDS[0][:5]}"] * 120, dtype=object)
+        records["amount"] = np.array([f"{k}{NUMBERS[0]} {WORDS[0][:5]}" for k in range(120)], dtype=object)
     if "only" in fault:
         records = {"id": records["id"], "y": records["y"]}
     with pytest.raises(DpmpcError) as error:

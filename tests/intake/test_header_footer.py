@@ -78,7 +78,7 @@ def test_a_file_that_must_be_guessed_also_says_that_its_target_needs_a_task(tmp_
     source = write(tmp_path, "\n".join(["größe;y", *(f"{k % 9};{k % 3}" for k in range(90))]), "cp1252")
     with pytest.raises(RecordError, match=r"encoding='cp1252'.*'y' has numbers; state <?<?task=ridge"):
         load(source, target="y")
-    plain = write(tmp_path, "\n".join(["a;y", *(f"{k % 9},5;€ {k % 9},50" for k in range(90))]))
+    plain = write(tmp_path, "\n".join(["a;y", *(f"{k % 9},5;{k % 9},50" for k in range(90))]))
     with pytest.raises(RecordError, match=r"decimal=','.*'y' has numbers; state <?<?task=ridge"):
         load(plain, target="y")
     asked = dpmpc("train", "--csv", plain.path, "--target", "y", "--task", "ridge", "--epsilon", 1, "--delta", 1e-5)

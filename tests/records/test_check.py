@@ -287,8 +287,9 @@ def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
     columns = {"y": np.array(["yes", "nö, no"], dtype=object), "chance": np.array([0.1, 1 / 3])}
     write_table(columns, tmp_path / name)
     names, cells = cells_of(tmp_path / name)
-    assert names == ("y", "chance") and [row[0] for row in cells] == ["yes", "nö, no"]
-    assert [float(row[1]) for row in cells] == [0.1, 1 / 3]
+    assert names == (("chance", "y") if name == "p.jsonl" else ("y", "chance"))  # keys have no order
+    read = {each: [row[k] for row in cells] for k, each in enumerate(names)}
+    assert read["y"] == ["yes", "nö, no"] and [float(each) for each in read["chance"]] == [0.1, 1 / 3]
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
@@ -322,7 +323,7 @@ def test_columns_that_are_numbers_but_for_a_few_values(tmp_path: Path) -> None:
     assert data.feature_names == ("age", "(intercept)") and data.counts[0].unread == 1
     with pytest.raises(UsageError, match="line 2002 has 3"):
         load(site(tmp_path, "a.csv", "\n".join(["age,y", *lines, "31,5,1"])), target="y")
-    shares = "\n".join(["share,y", *(f"{k % 9} %,{k % 2}" for k in range(90))])
+    shares = "\n".join(["share,y", *(f"{k % 45} %,{k % 2}" for k in range(90))])
     with pytest.raises(RecordError, match=r"units=\('%',\)"):
         load(site(tmp_path, "b.csv", shares), target="y")
     dotted = "\n".join(["day,y", *(f"{k % 9 + 10}.03.2021,{k % 2}" for k in range(90))])
