@@ -132,11 +132,16 @@ def named_sql(text: str, form: str) -> str:
     return f"{'' if known else 'NOT '}contains({listed}, concat(',', {word}, '='))"
 
 
-def months_in(texts: Iterable[str]) -> tuple[str, ...]:
-    """The words of "named otherwise" among some texts, in small letters."""
+def months_in(texts: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """The words of "named otherwise" among some texts, in small letters, each with its number where that is the one
+    that no other word among them has, of those that it may have; else with 0."""
     found = (re.fullmatch(NAMED["named otherwise"][1], bare_date(text), re.ASCII) for text in texts)
-    words = (small(each[1]) for each in found if each)
-    return tuple(sorted({word for word in words if word not in MONTHS}))
+    words = sorted({small(each[1]) for each in found if each})
+    rest = set(range(1, 13)) - {MONTHS[word] for word in words if word in MONTHS}
+    unknown = [word for word in words if word not in MONTHS]
+    may = {word: rest & set(map(int, re.findall(r"(\d+) in", IN_TWO.get(word, "")))) for word in unknown}
+    may |= {word: rest for word in unknown if word not in IN_TWO and len(unknown) == 1}
+    return tuple((word, next(iter(may[word])) if len(may.get(word, ())) == 1 else 0) for word in unknown)
 
 
 def core_sql(text: str) -> str:
@@ -178,7 +183,7 @@ class Forms:
     name: str = ""
     plain: int = 0  # fields that are digits and what stands between them, with or without a unit
     codes: bool = False  # numbers that stand for something else
-    months: tuple[str, ...] = ()  # the words in dates whose months are not known
+    months: tuple[tuple[str, int], ...] = ()  # the words in dates whose months are not known, as of `months_in`
     results: tuple[str, ...] = ()  # words such as - that are values here, beside +
 
     @property
@@ -237,11 +242,16 @@ def proposed(stated: Spelling, columns: list[Forms]) -> tuple[Spelling, tuple[st
         result = replace(result, century=datetime.date.today().year - 99)
         asks.append("dates: years of two digits; <<century>> says of which hundred years")
     if any(c.unnamed for c in columns):
-        words = sorted({word for c in columns if c.unnamed for word in c.months})
+        words = dict(sorted({each for c in columns if c.unnamed for each in c.months}))
         said = some([f"{word} ({IN_TWO[word]})" if word in IN_TWO else word for word in words], 12)
-        way = stating(months=(f"{words[0] if words else 'WORD'}=N",))
-        known = f", {said}" if said else ""
-        asks.append(f"dates: months have names that are not known{known}; say which number each has: {way}")
+        guessed = tuple(f"{word}={number}" for word, number in words.items() if number)
+        if guessed and len(guessed) == len(words):
+            result = replace(result, months=(*stated.months, *guessed))
+            asks.append(f"dates: {said}: {', '.join(guessed)}, as no other word there is; correct <<months>> if it is not")
+        else:
+            way = stating(months=(f"{next((word for word in words), 'WORD')}=N",))
+            known = f", {said}" if said else ""
+            asks.append(f"dates: months have names that are not known{known}; say which number each has: {way}")
     return replace(result, missing=(*stated.missing, *_words(columns))), tuple(asks)
 
 

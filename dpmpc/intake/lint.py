@@ -122,7 +122,8 @@ def codes(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
     dates = [c for c in seen if c.kind == "date"]
     counts |= _ends(table, [c for c in seen if c.kind == "number" and not c.listed], table.number)
     counts |= _ends(table, dates, table.days)
-    alike = Counter(v for held in counts.values() for v in _lone(held))
+    others = {(v, *sorted(held)[:2], *sorted(held)[-2:]) for held in counts.values() for v in _lone(held)}
+    alike = Counter(v for v, *_ in others)  # of columns that have other values beside it
     lines, short, missing = list[str](), list[str](), list[str]()
     for c in seen:
         held = counts.get(c.name, {})
@@ -239,12 +240,11 @@ def percents(counts: Mapping[str, int]) -> tuple[str, str]:
 
 def _percents(columns: Sequence[ColumnProfile]) -> Iterator[str]:
     for c in columns:
-        with_sign, without = percents(dict(c.values)) if c.forms is not None and c.role != "dropped" else ("", "")
-        if with_sign:
+        if any(c.shares):
+            with_sign, without = c.shares
             yield (
                 f"column '{c.name}' has fields such as '{with_sign[:20]}' beside '{without[:20]}': with and without a "
-                "sign of per cent they differ by a factor of 100; write them alike, as no unit reads both; until then "
-                f"leave it out, or have it read as words: {stating(words=(c.name,))}"
+                f"sign of per cent they differ by a factor of 100; to read both as shares: {stating(percents=(c.name,))}"
             )
 
 
