@@ -40,8 +40,8 @@ def _cells(text: str, separator: str) -> list[str]:
 
 
 def check_last(path: Path, name: str, separator: str, width: int) -> None:
-    """Errors: the last lines have fewer fields than `width`, or no field with a value or one alone where all others have
-    several, while those above are rows."""
+    """Errors: the last lines have fewer fields than `width`, or no field with a value, or one alone where all others
+    have several, while those above are rows."""
     texts, whole = _last_lines(path)
     rows = [_cells(text, separator) for _, text in texts]
     filled = [sum(map(bool, map(str.strip, row))) for row in rows]

@@ -247,7 +247,8 @@ def proposed(stated: Spelling, columns: list[Forms]) -> tuple[Spelling, tuple[st
         guessed = tuple(f"{word}={number}" for word, number in words.items() if number)
         if guessed and len(guessed) == len(words):
             result = replace(result, months=(*stated.months, *guessed))
-            asks.append(f"dates: {said}: {', '.join(guessed)}, as no other word there is; correct <<months>> if it is not")
+            why = "which no other word there names; if it is another, correct <<months>>"
+            asks.append(f"dates: months have names that are not known, {said}; read as {', '.join(guessed)}, {why}")
         else:
             way = stating(months=(f"{next((word for word in words), 'WORD')}=N",))
             known = f", {said}" if said else ""

@@ -177,8 +177,8 @@ def _unmoved(table: Table, before: TableProfile | None) -> dict[str, ColumnProfi
 
 
 def _of_one_family(columns: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
-    """The columns of numbers as codes that are called as one of codes is but for a number, such as diag_2 beside diag_1:
-    the same list of codes, of which these records have none with a letter there."""
+    """The columns of numbers, as codes, that are called as one of codes is but for a number, such as diag_2 beside
+    diag_1: the same list of codes, of which these records have none with a letter there."""
 
     def family(name: str) -> str:
         return re.sub(r"\d+", "#", name)
