@@ -162,6 +162,28 @@ class Statistics(Shown):
         write_outcome(self.outcome, Path(out))
 
 
+def _found_first(
+    records: Source, queries: Sequence[str | Mapping[str, Any]], owners: str | None, models: Any,
+    named: Sequence[str], words: Sequence[str], level: Level, hopeless: str, capacity: Sequence[int] | None,
+    data_id: str | None, budget: str | None, account: str | None, memory: int | None, spelling: Spelling,
+    folder: Path | None, wait: float, tell: Callable[[str], None] | None, settings: Mapping[str, Any],
+) -> Statistics:  # fmt: skip
+    """`stats` about columns of which nothing is stated."""
+    from dpmpc.tables.found_first import found_first
+
+    if models:
+        raise UsageError("a model is evaluated by a public <<schema>> or <<bounds>>; neither was given; give its own")
+    here = Here(out=folder, wait=wait, budget=budget, account=account)
+    asked = [queries] if isinstance(queries, str | Mapping) else list(queries)
+    found = found_first(
+        records, asked, owners, named, words, level, hopeless == "refuse", capacity, data_id, memory, spelling,
+        Seat(here, Books.of(here)), tell, settings,
+    )  # fmt: skip
+    if folder is not None:
+        found.write(folder)
+    return found
+
+
 @dataclass(frozen=True)
 class Dry(Shown):
     """What a release would tell, before anything is spent: the plan, and how far each question's counts will be off."""
@@ -196,6 +218,8 @@ def stats(
     schema: Schema | Path | str | None = None,
     bounds: Mapping[str, Any] | Path | str | None = None,
     models: Mapping[str, Path | str | Model] | None = None,
+    named: Sequence[str] = (),
+    words: Sequence[str] = (),
     about: Literal["data", "population"] = "data",
     confidence: float = 0.95,
     at_once: bool = False,
@@ -216,7 +240,9 @@ def stats(
         dpmpc.stats(frame, ["table1 by outcome", "median(age) by sex"], owners="hospital", bounds={...}, epsilon=1,
                     delta=1e-5)
 
-    owners: the column that says whose each record is. schema, bounds: public; what may be asked follows from them.
+    owners: the column that says whose each record is. schema, bounds: public; what may be asked follows from them;
+    without either a survey of the columns that questions name comes first, under the same promise. named: columns whose
+    values it names, where public lists have their words: those that everybody knows, and `words`.
     models: a name in `evaluate(NAME)` and a run's folder. memory: bytes that the process may hold. spelling: how the
     records are spelled. capacity: of each owner, places for its records or persons, whose numbers are then private.
     about, confidence, at_once: what intervals hold (docs/statistics.md). tell: is called with what becomes of values,
@@ -226,12 +252,22 @@ def stats(
     """
     level = Level(confidence, about, 0 if at_once else 1)
     folder = None if out is None else said_path(out, "out")
+    if schema is None and bounds is None:
+        return _found_first(
+            records, queries, owners, models, named, words, level, hopeless, capacity, data_id, budget, account,
+            memory, spelling, folder, wait, tell, settings,
+        )  # fmt: skip
+    if named or words:
+        raise UsageError(
+            "words are named of columns whose values a survey finds; <<schema>> or <<bounds>> state them; leave "
+            "<<named>> and its words out"
+        )
     if folder is not None:
         unfinished(folder, ANSWERS)
     public = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
     tables = asked_of(queries, public, bounds, models)
-    of, named = kept_of(settings, owners), (*tables.reads, owners)
-    with opened(records, memory=memory, spelling=spelling, person=of, names=named) as (table, _):
+    of, read = kept_of(settings, owners), (*tables.reads, owners)
+    with opened(records, memory=memory, spelling=spelling, person=of, names=read) as (table, _):
         own, number, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
         tell_of(own, tables, tell)
         plan = plan_of_tables(
@@ -262,8 +298,8 @@ def dry(
 ) -> Dry:  # fmt: skip
     """What `stats` would tell, from public numbers alone; nothing is spent. Of records only their owners are read."""
     tables = asked_of(queries, schema, bounds, models)
-    of, named = kept_of(settings, owners), (*tables.reads, owners)
-    with opened(records, memory=memory, spelling=spelling, person=of, names=named) as (table, _):
+    of, read = kept_of(settings, owners), (*tables.reads, owners)
+    with opened(records, memory=memory, spelling=spelling, person=of, names=read) as (table, _):
         own, _, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
         check_read(own, tables)
         plan = plan_of_tables(tables, sizes, own.source, None, settings, capacity=capacity is not None, by_person=True)
