@@ -43,7 +43,7 @@ def run_command(
     from dpmpc.learning.survey_words import read_words
     from dpmpc.outcome import Level
     from dpmpc.show.tables import check_file
-    from dpmpc.tables import stats as asking
+    from dpmpc.tables import asked, stats
     from dpmpc.tables.questions import read_queries
 
     os.umask(0o077)  # what a run writes is for this user alone
@@ -54,7 +54,7 @@ def run_command(
     if of is not None:
         if out:
             raise UsageError("--of is about what was opened; --out was given too; leave it out")
-        found = asking.reopened(of, level)
+        found = stats.reopened(of, level)
         _show(found.asked(questions) if questions else found, form, table_to, everything)
         return
     given = {
@@ -65,11 +65,11 @@ def run_command(
     source = source_of(csv, records, database, sql)
     warn_of_filters(sql, settings)
     if dry:
-        click.echo(asking.dry(source, questions, **given).text(), nl=False)
+        click.echo(asked.dry(source, questions, **given).text(), nl=False)
         return
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
-        found = asking.stats(
+        found = asked.stats(
             source, questions, named=named, words=() if word_list is None else read_words(word_list),
             about=level.about, confidence=confidence, at_once=at_once, data_id=data_id, out=out,  # type: ignore[arg-type]
             hopeless="allow" if hopeless else "refuse", wait=wait, budget=budget, account=account,

@@ -94,12 +94,12 @@ def names_of(column: str, counts: Floats, codes: Floats, noise: float, words: It
 def shown(word: str) -> bool:
     """Whether a word may be a name: a line of characters that only stand for themselves. Refused are controls, marks
     that turn the direction of a text, what has no width, private and unassigned characters, and words that the pages
-    have themselves."""
+    have themselves, and what a spreadsheet would take for a formula."""
     if not word or word != word.strip() or len(word) > LONGEST or word in ("(other)", "(missing)", "missing"):
         return False
     if any(unicodedata.category(character) in ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp") for character in word):
         return False
-    return not word.startswith("bucket ")
+    return not word.startswith(("bucket ", "=", "+", "-", "@"))
 
 
 def check_words(words: Sequence[str]) -> None:

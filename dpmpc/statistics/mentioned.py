@@ -9,7 +9,7 @@ from dpmpc.errors import UsageError
 from dpmpc.intake.spelling import composed
 from dpmpc.statistics.columns import Bucketed, Column, Columns, Quantity
 from dpmpc.statistics.query import parse
-from dpmpc.statistics.syntax import Written, read, text_of
+from dpmpc.statistics.syntax import Written, one_line, read, text_of
 
 Asked = str | Mapping[str, Any]
 _WIDE = 1e30  # of a number of which no bound is known yet
@@ -28,7 +28,7 @@ def check_may_be_asked(asked: Sequence[Asked], numbers: Sequence[str], texts: Se
     for item in asked:
         line = _line(item)
         open_ones = [name for name in texts if name in mentioned((item,), texts)]
-        first: UsageError | None = None
+        closest: UsageError | None = None
         for kinds in islice(product((_hashed, _wide), repeat=len(open_ones)), _TRIED):
             made = dict(zip(open_ones, kinds, strict=True))
             columns = Columns(tuple(
@@ -38,10 +38,15 @@ def check_may_be_asked(asked: Sequence[Asked], numbers: Sequence[str], texts: Se
                 parse(line, columns)
                 break
             except UsageError as error:
-                first = first or error
+                closest = error if closest is None or _read(error) > _read(closest) else closest
         else:
-            if first is not None:
-                raise first
+            assert closest is not None
+            if "one of its levels" in str(closest):
+                raise UsageError(
+                    "which values a column has that a survey is to find is not known before it; got "
+                    f"{one_line(line)}; state them in <<bounds>>, or ask 'by' the column"
+                ) from None
+            raise closest
 
 
 def askable(asked: Sequence[Asked], columns: Columns) -> tuple[list[Asked], list[str]]:
@@ -58,6 +63,11 @@ def askable(asked: Sequence[Asked], columns: Columns) -> tuple[list[Asked], list
 
 def _line(item: Asked) -> str:
     return item if isinstance(item, str) else text_of(item)
+
+
+def _read(error: UsageError) -> int:
+    """How much of a question was read before it was refused: where the caret stands."""
+    return str(error).rpartition("\n")[2].find("^")
 
 
 def _words(question: Written) -> list[str]:

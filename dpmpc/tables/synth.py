@@ -179,11 +179,11 @@ def synth(
     them. cuts: edges of the cells of numbers, or how many, by column, or a file of them; cells: how many for all;
     without either, a survey finds them. named: columns whose values a survey finds and names, where public lists have
     their words: those that everybody knows, and `words`. target: the column that the rows are to tell about. rows: as
-    many as there are records. model: of a tree of columns, or `mbi`, which fits more pairs by Private-PGM where that package is
-    installed. constraints: impossible combinations, or a file of them. digits: decimals of a column. seed: of drawing
-    rows, which is public; never of noise. capacity: of each owner, places for its records or persons, whose numbers are
-    then private. settings: epsilon, delta, parties and so on, as of `dpmpc.Plan`. out: a new
-    folder for rows, noisy tables, plans, ledgers and the report.
+    many as there are records. model: of a tree of columns, or `mbi`, which fits more pairs by Private-PGM where that
+    package is installed. constraints: impossible combinations, or a file of them. digits: decimals of a column. seed:
+    of drawing rows, which is public; never of noise. capacity: of each owner, places for its records or persons, whose
+    numbers are then private. settings: epsilon, delta, parties and so on, as of `dpmpc.Plan`. out: a new folder for
+    rows, noisy tables, plans, ledgers and the report.
     Errors: UsageError for what cannot be; for noise that would drown the tables (`hopeless`); as of releases.
     """
     folder = None if out is None else said_path(out, "out")
