@@ -1,6 +1,6 @@
 """Noise made by this version against that of another commit: rates, processor time, rounds, bytes, memory.
 
-    python benchmarks/programs.py [--against COMMIT] [--cases gaussian,ot,...] [--features avx2,aes,...]
+    python benchmarks/studies/programs.py [--against COMMIT] [--cases gaussian,ot,...] [--features avx2,aes,...]
                                   [--repetitions 5] [--json FILE] [--show FILE]
 
 Without --against the other one is 71173d3, which walked circuits instead of tracing them to programs. It is checked out
@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 WALKER = "71173d3"
 SCALE = float(1 << 20)  # grid steps
 CASES: dict[str, dict[str, Any]] = {

@@ -1,6 +1,6 @@
 """What a release of a long vector takes: seconds, processor seconds, memory of a party; ten owners, three parties.
 
-    python benchmarks/long_vectors.py 1e6 1e7
+    python benchmarks/studies/long_vectors.py 1e6 1e7
 
 All sizes in one run, after a short one that warms up and says what starting the processes takes, which is not counted.
 Owners' vectors are in single precision, one after the other; noise is made within the release.

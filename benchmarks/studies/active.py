@@ -1,6 +1,6 @@
 """What checked parties cost beside semi-honest ones: the same noise by both, by turns, so that ratios mean something.
 
-python benchmarks/active.py [--parties 3] [--counts 122,10000,1000000] [--repetitions 5] [--json FILE]
+python benchmarks/studies/active.py [--parties 3] [--counts 122,10000,1000000] [--repetitions 5] [--json FILE]
 
 Both modes are on replicated shares for 3 to 5 parties, and on Shamir's for more.
 """
@@ -42,7 +42,7 @@ async def draws(holder: Any, count: int, times: int) -> dict[str, Any]:
 
 def measure(parties: int, count: int, repetitions: int) -> dict[str, Any]:
     """Medians of seconds, by mode, their ratio, and what is counted. Errors: bytes or rounds that were not counted."""
-    from dpmpc.benchmarks import active
+    from dpmpc.benchmarks.studies import active
     from dpmpc.errors import DpmpcError
     from dpmpc.mpc.contract.backend import BACKENDS
     from dpmpc.mpc.contract.security import backend_for

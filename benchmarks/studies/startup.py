@@ -1,6 +1,6 @@
 """What a person waits for who asks for little: commands and fits beside `python -c "import numpy"`, by turns.
 
-    python benchmarks/startup.py [--repetitions 5] [--verify] [--against COMMIT] [--json FILE]
+    python benchmarks/studies/startup.py [--repetitions 5] [--verify] [--against COMMIT] [--json FILE]
 
 Each row: the median seconds of the clock and of the processors (all processes that it started included), and both as
 multiples of what the import of NumPy takes, so that rows of a busy and of a quiet machine can be compared. A fit is
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.benchmarks.machine import machine
-from dpmpc.benchmarks.programs import ROOT, checkout
+from dpmpc.benchmarks.studies.programs import ROOT, checkout
 
 IMPORT = "import numpy"
 WARM_UPS = 1  # turns that are not counted: they write bytecode

@@ -3,7 +3,7 @@
     python -m venv spu && spu/bin/pip install spu                      # Python 3.10 or 3.11
     python -m venv crypten && SKLEARN_ALLOW_DEPRECATED_SKLEARN_PACKAGE_INSTALL=True \\
         crypten/bin/pip install crypten torch==2.5.1
-    python -m dpmpc.benchmarks.peers --spu spu/bin/python --crypten crypten/bin/python \\
+    python -m dpmpc.benchmarks.studies.peers --spu spu/bin/python --crypten crypten/bin/python \\
         --json benchmarks/results/peers.json
 
 Every peer is optional; all processes talk over loopback. Each row: samples a second (the median of the draws after a
@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmpc.benchmarks.startup import measured_here
+from dpmpc.benchmarks.studies.startup import measured_here
 
 COUNTS = "122,10000,100000"
 SCALE = float(1 << 20)  # grid steps of ours

@@ -1,8 +1,8 @@
 """What one release of statistics takes: three real parties, seconds, processors, memory and bytes; and how far
 percentages are off.
 
-    python -m dpmpc.benchmarks.stats timing --data-dir FOLDER
-    python -m dpmpc.benchmarks.stats timing --only records --rows 1000000
+    python -m dpmpc.benchmarks.studies.stats timing --data-dir FOLDER
+    python -m dpmpc.benchmarks.studies.stats timing --only records --rows 1000000
 
 - `table1`: Table 1 of 20 columns of adult by income: 8 categories, 6 numbers in ten cells, and the 6 numbers.
 - `cells`: all two-way tables of these 14 columns in cells.
@@ -29,7 +29,7 @@ import numpy as np
 
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
-from dpmpc.benchmarks.stats_coverage import adult
+from dpmpc.benchmarks.studies.stats_coverage import adult
 from dpmpc.outcome import Answer, Outcome
 from dpmpc.processes.memory import peak_memory
 from dpmpc.records.loading import opened
@@ -153,7 +153,7 @@ def run(only: Sequence[str], rows: int, data: Path | None) -> int:
         with tempfile.TemporaryDirectory() as folder:
             asked = case(name, rows, data, Path(folder))
             given = json.dumps([str(asked[0]), *asked[1:]])
-            worker = [sys.executable, "-m", "dpmpc.benchmarks.stats_timing"]
+            worker = [sys.executable, "-m", "dpmpc.benchmarks.studies.stats_timing"]
             done = subprocess.run(worker, input=given, text=True, check=True, stdout=subprocess.PIPE)
         found = json.loads(done.stdout)
         most = dict(zip(("seconds", "party_bytes", "memory"), LIMITS[name], strict=True))

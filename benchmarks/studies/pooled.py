@@ -1,6 +1,6 @@
 """One release with noise from the pool by this version against that of another commit: seconds of each part, by turns.
 
-    python benchmarks/pooled.py [--against COMMIT] [-d 122] [-m 100] [--repetitions 5] [--memory-disk]
+    python benchmarks/studies/pooled.py [--against COMMIT] [-d 122] [-m 100] [--repetitions 5] [--memory-disk]
                                 [--json FILE]
 
 Without --against the other one is 71173d3, checked out as `programs.py` does it. Each turn is a `dpmpc bench iteration`
@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 from dpmpc.benchmarks.machine import machine
-from dpmpc.benchmarks.programs import ROOT, WALKER, checkout
+from dpmpc.benchmarks.studies.programs import ROOT, WALKER, checkout
 
 _COMMAND = "import sys; from dpmpc.cli import main as m; sys.exit((getattr(m, 'program', None) or m.main)())"
 TOTAL, OPEN, REST = "total", "open", "total less open"

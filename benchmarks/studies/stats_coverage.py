@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from dpmpc.benchmarks.result_file import replace_rows
-from dpmpc.benchmarks.stats_models import Judged, judged
+from dpmpc.benchmarks.studies.stats_models import Judged, judged
 from dpmpc.outcome import Answer, Level, Number
 from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.records.sets import find_file

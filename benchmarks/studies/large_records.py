@@ -1,9 +1,9 @@
 """Loading and gradients at 10^7 records of 50 features from Parquet, within a given memory; what a person waits for
 before the first release on records of their own; and a CSV against an older version.
 
-    python benchmarks/large_records.py parquet --rows 10000000 --memory 2GB [--json FILE]
-    python benchmarks/large_records.py own --rows 3000000 [--json FILE]
-    python benchmarks/large_records.py csv FILE.csv --target COLUMN --against CHECKOUT_OF_AN_OLDER_VERSION
+    python benchmarks/studies/large_records.py parquet --rows 10000000 --memory 2GB [--json FILE]
+    python benchmarks/studies/large_records.py own --rows 3000000 [--json FILE]
+    python benchmarks/studies/large_records.py csv FILE.csv --target COLUMN --against CHECKOUT_OF_AN_OLDER_VERSION
 
 `own`: 15 columns of numbers, 5 of texts, owner and label, as Parquet and as CSV; each stage's processor seconds beside
 those of DuckDB alone, which reads every column of the same file once.
@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmpc.benchmarks.startup import IMPORT, measured_here, timed
+from dpmpc.benchmarks.studies.startup import IMPORT, measured_here, timed
 
 OWNERS = 3
 NUMBERS, TEXTS = 15, 5  # columns of records of one's own
@@ -103,13 +103,13 @@ def worker(path: str, columns: int, memory: str, precision: str, folder: str) ->
 
 
 class Read:
-    """The sum of all numbers: what reading them costs."""
+    """The sum of all numbers that are held: what reading them costs."""
 
     def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
         return ((),)
 
     def __call__(self, tile: Any, X: Any, y: Any, weights: Any) -> tuple[Any, ...]:
-        return (X.sum(),)
+        return (X.compact.places.sum(),)
 
 
 def own(rows: int, folder: Path, out: Path | None = None) -> None:
@@ -202,7 +202,7 @@ def own_worker(path: str) -> None:
 def csv(path: Path, target: str, against: Path, options: list[str]) -> None:
     """`dpmpc train` on a CSV file with an older version and with this one, in turn: as the older one does it, which
     reads bounds off the records, and with the private survey that this one makes by default."""
-    here = Path(__file__).resolve().parents[1]
+    here = Path(__file__).resolve().parents[2]
     versions = {
         "old": (against, []),
         "new": (here, ["--preprocessing", "records"]),

@@ -1,6 +1,6 @@
 """One party's work on noise against its cores: a party of three that has a machine to itself.
 
-    python benchmarks/threads.py [--cores 1,2] [--batches 20] [--repetitions 5] [--law gaussian] [--processes]
+    python benchmarks/studies/threads.py [--cores 1,2] [--batches 20] [--repetitions 5] [--law gaussian] [--processes]
 
 The messages of the two others are there at once (words of zeros of the right sizes; what they hold does not change what
 is done with them), so that nothing but this party's own work is measured. The process is pinned to its cores and takes

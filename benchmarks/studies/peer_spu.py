@@ -1,7 +1,8 @@
 """Standard normals in SPU, as its users write them: Box-Muller of shared uniforms by ABY3, three processes.
 
-Run by `benchmarks/peers.py` with a Python that has the package `spu`. Prints JSON. The shares of the uniforms are there
-beforehand and cost nothing here. Bytes are what SPU's own profile counts in one more run, which is not timed.
+Run by `benchmarks/studies/peers.py` with a Python that has the package `spu`. Prints JSON. The shares of the
+uniforms are there beforehand and cost nothing here. Bytes are what SPU's own profile counts in one more run, which is
+not timed.
 """
 
 import json

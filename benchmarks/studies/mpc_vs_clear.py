@@ -1,6 +1,6 @@
 """Trains the same model R times with MPC and R times in the clear, and compares the mean test accuracy.
 
-    python -m dpmpc.benchmarks.mpc_vs_clear --runs 5 --data breast-cancer
+    python -m dpmpc.benchmarks.studies.mpc_vs_clear --runs 5 --data breast-cancer
 
 The two engines share data, split, grid, noise law and arithmetic, and differ only in who adds and who draws noise, so
 the difference of the means must lie within its own confidence interval (Welch, 95 %) but for one time in twenty.

@@ -1,7 +1,7 @@
 """What checks of owners cost the parties: three processes of this machine, seconds of a release's check beside those of
 taking and adding up the shares, and what is counted.
 
-python benchmarks/owner_checks.py [--cases 100x122,100x100000,1000x122] [--repetitions 5] [--json FILE]
+python benchmarks/studies/owner_checks.py [--cases 100x122,100x100000,1000x122] [--repetitions 5] [--json FILE]
 """
 
 import argparse
@@ -62,7 +62,7 @@ async def check_once(holder: Any, owners: int, dimension: int, norms: bool, repe
 def measure(owners: int, dimension: int, mode: str, repetitions: int) -> dict[str, Any]:
     """Medians of seconds at the slowest party, and what is counted. Errors: AssertionError for bytes or rounds that
     were not counted."""
-    from dpmpc.benchmarks.owner_checks import check_once as body
+    from dpmpc.benchmarks.studies.owner_checks import check_once as body
     from dpmpc.mpc.contract.backend import BACKENDS
     from dpmpc.mpc.contract.owner_checks import ChecksOwners, NormTest, OwnerTest
     from dpmpc.mpc.parties.loopback import run_parties

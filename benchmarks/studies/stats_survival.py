@@ -1,6 +1,6 @@
 """How often the log-rank test rejects where arms do not differ, and how often late survival intervals hold the truth.
 
-    python -m dpmpc.benchmarks.stats survival --trials 5000
+    python -m dpmpc.benchmarks.studies.stats survival --trials 5000
 
 Times are drawn from one law in both arms, observation ends by chance or at the last edge. Six nulls: even arms, a small
 arm, early deaths, rare deaths, an arm that is observed for a shorter time, and fine bins. *Naive* tests know no noise;
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.benchmarks.result_file import replace_rows
-from dpmpc.benchmarks.stats_coverage import LOW, NAIVE
+from dpmpc.benchmarks.studies.stats_coverage import LOW, NAIVE
 from dpmpc.outcome import Level
 from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.statistics.kinds.survival import log_rank, survival

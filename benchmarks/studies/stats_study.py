@@ -1,6 +1,6 @@
 """How often intervals of a joint run hold the truth: questions, training and the model's figures in one plan.
 
-    python -m dpmpc.benchmarks.stats joint --data adult --repeat 200
+    python -m dpmpc.benchmarks.studies.stats joint --data adult --repeat 200
 
 The plan is the one that a consortium.toml with [stats] and [learning] makes, for five unequal owners who hold out three
 tenths of their records. In each repetition records are drawn, the questions
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first, noise_of, stage_plan
-from dpmpc.benchmarks.stats_coverage import ABOUT, Tally, lines_of, records_of, report
+from dpmpc.benchmarks.studies.stats_coverage import ABOUT, Tally, lines_of, records_of, report
 from dpmpc.consortium.toml import read_consortium
 from dpmpc.learning.learner import Learner
 from dpmpc.outcome import Level, Number

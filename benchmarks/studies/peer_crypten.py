@@ -1,6 +1,7 @@
 """Standard normals in CrypTen: its own `randn`, two processes and a dealer's over loopback.
 
-Run by `benchmarks/peers.py` with a Python that has the package `crypten`. Prints JSON. The dealer sees all masks.
+Run by `benchmarks/studies/peers.py` with a Python that has the package `crypten`. Prints JSON. The dealer sees all
+masks.
 """
 
 import importlib.metadata

@@ -1,6 +1,6 @@
 """An owner whose records workers read: seconds and bytes of a pass over Parquet partitions, beside one release.
 
-    python benchmarks/executed_owner.py --rows 10000000 --workers 1,2 [--copies 10] [--passes 3] [--json FILE]
+    python benchmarks/studies/executed_owner.py --rows 10000000 --workers 1,2 [--copies 10] [--passes 3] [--json FILE]
 
 Each copy is the same rows once more, by other names of the same files: 10^8 records take the disk of 10^7.
 

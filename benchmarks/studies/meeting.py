@@ -1,6 +1,6 @@
 """How often a meeting of sites finds a wrong coding, and how often it says of equal sites that they differ.
 
-    python -m dpmpc.benchmarks.meeting [--draws 200] [--records 1500] [--epsilon 0.1] [--sites 5] [--json FILE]
+    python -m dpmpc.benchmarks.studies.meeting [--draws 200] [--records 1500] [--epsilon 0.1] [--sites 5] [--json FILE]
 
 Each draw: sites draw the records of ten columns from one law (a clinic's: numbers, words, a label of prevalence 20 %),
 one codes a column otherwise, the cells are counted as a run counts them, and the noise is that of the plan: its own

@@ -1,6 +1,6 @@
 """The lines of docs/statistics.md on coverage, from the result files of `coverage`, `survival` and `effects`.
 
-python -m dpmpc.benchmarks.stats lines docs/experiments/stats
+python -m dpmpc.benchmarks.studies.stats lines docs/experiments/stats
 """
 
 import csv
@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dpmpc.benchmarks.stats_coverage import HIGH
+from dpmpc.benchmarks.studies.stats_coverage import HIGH
 
 ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
     "counts of tables": (("tables", "table: count"), ("tables", "count: count"), ("all", "table1: count")),

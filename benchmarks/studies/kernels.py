@@ -1,6 +1,6 @@
 """Each kernel in plain C against its NumPy twin: processor time of all threads, by turns.
 
-    python benchmarks/kernels.py [--repetitions 9] [--features avx2,aes,...] [--json FILE]
+    python benchmarks/studies/kernels.py [--repetitions 9] [--features avx2,aes,...] [--json FILE]
 
 A processor whose units no kernel knows takes plain C, which must not be slower than the twin. --features takes some
 units of this processor instead of none. Without AES units key streams are the cipher library's in both, and so is most

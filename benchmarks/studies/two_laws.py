@@ -1,6 +1,6 @@
 """The noise of two servers against its law, over many samples: chi-square, residues, independence.
 
-    python -m dpmpc.benchmarks.two_laws
+    python -m dpmpc.benchmarks.studies.two_laws
 
 For `ot` and `garbled`, Gaussian and Laplace noise: 2^19 samples are opened, for study, and held against the exact law.
 Every test raises a false alarm with probability 1e-10 at most, all twelve together below 1e-8; and every one must

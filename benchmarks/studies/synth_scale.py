@@ -1,6 +1,6 @@
 """A synthetic table of many columns and records, from a Parquet file through real parties: predicted and measured.
 
-    python benchmarks/synth_scale.py --rows 1000000 --columns 40
+    python benchmarks/studies/synth_scale.py --rows 1000000 --columns 40
 
 Columns of ten levels each, every one leaning on the one before it, three owners, epsilon 1. Prints what `--dry` says
 beforehand, then processor seconds and peak memory of this process and of the largest party, what a party sent, and how

@@ -1,6 +1,6 @@
 """Two servers beside three parties: noise and releases over loopback, lan and wan, in one run.
 
-    python -m dpmpc.benchmarks.two_servers --json benchmarks/results/two-servers.json
+    python -m dpmpc.benchmarks.studies.two_servers --json benchmarks/results/two-servers.json
 
 Prints the tables of docs/cost.md, in Markdown, and says to standard error what it measures. It takes some 3 minutes on
 two cores: one of them for noise, half of the rest for releases over `wan`. `--quick` takes less.

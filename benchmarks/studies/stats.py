@@ -1,12 +1,12 @@
 """Statistics against what they claim: distances searched for, and the coverage of every kind of interval.
 
-    python -m dpmpc.benchmarks.stats search --sets 10000
-    python -m dpmpc.benchmarks.stats coverage --data adult --repeat 200
-    python -m dpmpc.benchmarks.stats joint --data adult --repeat 200
-    python -m dpmpc.benchmarks.stats survival --trials 5000
-    python -m dpmpc.benchmarks.stats effects --repeat 1000
-    python -m dpmpc.benchmarks.stats timing
-    python -m dpmpc.benchmarks.stats language --lines 100000
+    python -m dpmpc.benchmarks.studies.stats search --sets 10000
+    python -m dpmpc.benchmarks.studies.stats coverage --data adult --repeat 200
+    python -m dpmpc.benchmarks.studies.stats joint --data adult --repeat 200
+    python -m dpmpc.benchmarks.studies.stats survival --trials 5000
+    python -m dpmpc.benchmarks.studies.stats effects --repeat 1000
+    python -m dpmpc.benchmarks.studies.stats timing
+    python -m dpmpc.benchmarks.studies.stats language --lines 100000
 
 `search` makes random sets of questions and looks for two records whose vectors lie farther apart than claimed.
 `coverage` counts how often intervals hold the truth (`stats_coverage`), `joint` does so where one plan asks, trains and
@@ -23,14 +23,14 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmpc.benchmarks.stats_coverage import adult, made, run
-from dpmpc.benchmarks.stats_docs import lines
-from dpmpc.benchmarks.stats_effects import effects
-from dpmpc.benchmarks.stats_language import lines_hold
-from dpmpc.benchmarks.stats_study import run as joint
-from dpmpc.benchmarks.stats_survival import run as survived
-from dpmpc.benchmarks.stats_timing import LIMITS
-from dpmpc.benchmarks.stats_timing import run as timed
+from dpmpc.benchmarks.studies.stats_coverage import adult, made, run
+from dpmpc.benchmarks.studies.stats_docs import lines
+from dpmpc.benchmarks.studies.stats_effects import effects
+from dpmpc.benchmarks.studies.stats_language import lines_hold
+from dpmpc.benchmarks.studies.stats_study import run as joint
+from dpmpc.benchmarks.studies.stats_survival import run as survived
+from dpmpc.benchmarks.studies.stats_timing import LIMITS
+from dpmpc.benchmarks.studies.stats_timing import run as timed
 from dpmpc.errors import DpmpcError
 from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.statistics.blocks import Counts, Distance, Moments, Products, Tree

@@ -6,7 +6,7 @@ clear. Of every coefficient is counted whether the set held the records' own val
 open, and what it is wide by; of nulls, how often p was at most .05; of effects, how often they were found. All sets
 count, open ones too: a set that is open holds what lies beyond its grid.
 
-    python -m dpmpc.benchmarks.stats effects --repeat 1000 --out docs/experiments/stats
+    python -m dpmpc.benchmarks.studies.stats effects --repeat 1000 --out docs/experiments/stats
 """
 
 import math
