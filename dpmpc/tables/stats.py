@@ -233,6 +233,7 @@ def stats(
     of, named = kept_of(settings, owners), (*tables.reads, owners)
     with opened(records, memory=memory, spelling=spelling, person=of, names=named) as (table, _):
         own, number, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
+        tables = called(tables, own, owners)
         tell_of(own, tables, tell)
         plan = plan_of_tables(
             tables, sizes, own.source, data_id, settings, origin_of_questions(public, tables),
@@ -265,6 +266,7 @@ def dry(
     of, named = kept_of(settings, owners), (*tables.reads, owners)
     with opened(records, memory=memory, spelling=spelling, person=of, names=named) as (table, _):
         own, _, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
+        tables = called(tables, own, owners)
         check_read(own, tables)
         plan = plan_of_tables(tables, sizes, own.source, None, settings, capacity=capacity is not None, by_person=True)
     return Dry(plan, foreseen(plan, Level()))
@@ -327,6 +329,14 @@ def owned(
     return own, number, tuple(size * (1 if of is None else of.rows) for size in found)
 
 
+def called(tables: Tables, table: Table, owners: str | None) -> Tables:
+    """The questions with the owners' names as the column that says whose a record is has them. Errors: one owner, of
+    whom nothing can be kept apart."""
+    if owners is None or not tables.tells_owners:
+        return tables
+    return tables.among(owner_numbers(table, owners)[1])
+
+
 def plan_of_tables(
     tables: Tables, sizes: Sequence[int], data: str, data_id: str | None, settings: Mapping[str, Any],
     origin: Origin = PUBLIC, before: tuple[Mechanism, ...] = (), *, capacity: bool = False, by_person: bool = False,
@@ -340,7 +350,8 @@ def plan_of_tables(
             "persons are for training and statistics; this release counts records; leave <<person>> out, or give one "
             "record of each person"
         )
-    return replace(_plan_of(tables, sizes, data, data_id, settings, origin, before), capacity=capacity)
+    among = tables.of_many(len(sizes))
+    return replace(_plan_of(among, sizes, data, data_id, settings, origin, before), capacity=capacity)
 
 
 def plan_of_survey(
