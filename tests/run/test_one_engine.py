@@ -43,10 +43,6 @@ def test_sums_are_opened_by_the_engine_alone() -> None:
     assert set(users(OPENING)) - own == OPENED_BY
 
 
-def test_the_engine_alone_connects() -> None:
-    assert set(users({"connected"})) == {"run/engine.py"}
-
-
 def test_an_account_is_chosen_by_the_books_alone() -> None:
     assert not set(users(CHOOSING))
 
