@@ -96,7 +96,7 @@ class Tables(Source):
     ) -> "Tables":
         """The release of these questions; `models`: those that `evaluate` names. Errors: as `query.parse_all`."""
         given = models or {}
-        known = columns if OWNER in columns else columns.with_owners(Owners())
+        known = columns.or_owners
         queries = parse_all(asked, known, tuple(given))
         found = Tables(known, queries, unit or RECORD, tuple(given.items()))
         return found if known.owners is None or found._asks_owners else replace(found, columns=known.with_owners(None))
