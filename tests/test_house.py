@@ -41,6 +41,7 @@ RUN_ROOM, SHOW_ROOM = (
 PLANNING, TABLES = "planning: a request, and its plan", "tables: questions, statistics, synthetic tables"
 LOCAL, CONSORTIUM = "local: records, survey, releases, results", "consortium: a file, its kits, each process's part"
 EXPERIMENTS = "experiments are a distribution of their own"
+OPENED, CONNECTED = "sums are opened by aggregation and run alone", "the engine alone connects"
 ALONE = "the backend mpyc computes with MPyC alone"
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
 
@@ -146,6 +147,15 @@ BREAKING = [
         ("dpmpc/show/html.py", "import dpmpc.show.figures", "show.html -> dpmpc.show.figures"),
     ),
     (
+        {OPENED, CONNECTED},
+        (
+            "dpmpc/tables/meet.py",
+            "from dpmpc.aggregation.owner.session import session_of",
+            "tables.meet -> dpmpc.aggregation.owner.session",
+        ),
+        ("dpmpc/run/stages.py", "from dpmpc.run.opening import connected", "run.stages -> dpmpc.run.opening"),
+    ),
+    (
         {PLANNING, TABLES, LOCAL, CONSORTIUM},
         ("dpmpc/planning/request.py", "import dpmpc.planning.training", "planning.request -> dpmpc.planning.training"),
         ("dpmpc/tables/questions.py", "import dpmpc.tables.stats", "tables.questions -> dpmpc.tables.stats"),
@@ -190,7 +200,8 @@ def test_an_import_that_points_up_and_a_module_without_a_layer_are_refused(copy:
 
 
 def test_every_folder_of_code_is_checked_and_installed() -> None:
-    """Links serve the tools that read the tree; a package that is not in pyproject.toml is not installed."""
+    """Links serve the tools that read the tree; a package that is not in pyproject.toml is not installed, and studies
+    are not meant to be."""
     import tomllib
 
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -201,7 +212,7 @@ def test_every_folder_of_code_is_checked_and_installed() -> None:
         if not any(part.is_symlink() for part in path.parents)
     }
     named = {name if name.startswith("dpmpc") else f"dpmpc.{name}" for name in folders}
-    assert named == set(settings["tool"]["setuptools"]["packages"])
+    assert named - {"dpmpc.benchmarks.studies"} == set(settings["tool"]["setuptools"]["packages"])
     for name in ("circuits", "cli", "benchmarks"):
         link = ROOT / "dpmpc" / name
         assert link.resolve() == ROOT / name or not link.exists()  # an sdist has none

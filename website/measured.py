@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import dpmpc
-from dpmpc.benchmarks import parties_plot, result_file, tables, two_servers
+from dpmpc.benchmarks import parties_plot, result_file, tables
 from dpmpc.benchmarks.cell import BASE
 from dpmpc.benchmarks.parties import PUBLISHED
 from dpmpc.benchmarks.plot import seconds
 from dpmpc.benchmarks.result_file import Record, Results
+from dpmpc.benchmarks.studies import two_servers
 from dpmpc.mpc.contract.backend import DEFAULT
 from website import comparison, waiting
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dpmpc.benchmarks import kernels as timed
-from dpmpc.benchmarks import pooled as turns_of_releases
-from dpmpc.benchmarks import programs, tables
+from dpmpc.benchmarks import tables
+from dpmpc.benchmarks.studies import kernels as timed
+from dpmpc.benchmarks.studies import pooled as turns_of_releases
+from dpmpc.benchmarks.studies import programs
 
 _STAGES = {
     "scan": "scan of all columns",

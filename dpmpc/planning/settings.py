@@ -60,7 +60,7 @@ class RecordSettings(Settings):
         rule="half of the machine's",
     )
     precision: Literal["double", "single"] = setting(
-        "double", "single: features in 32 bits, half the room; each record is rounded within the unit ball."
+        "double", "single: records in 32 bits, half the room; each is rounded within the unit ball."
     )
     executor: str | None = setting(
         None,
@@ -94,6 +94,19 @@ class RecordSettings(Settings):
         "survey: ranges, scales and categories come from one noisy release, inside the promise, within the bounds or "
         "the schema if there are any. records: without these, they are read off the records, outside of it.",
         rule="survey, where delta and the number of records allow it and no schema is given",
+    )
+    named: tuple[str, ...] = setting(
+        (),
+        "A column of texts whose values a survey finds and names, where public lists have their words and enough "
+        "records hold them; may be repeated. It costs no noise.",
+        flags=("--name",),
+        metavar="COLUMN",
+    )
+    word_list: str | None = setting(
+        None,
+        "A public list of words to try as names beside those that everybody knows, one a line; never one that was read "
+        "off records.",
+        metavar="PATH",
     )
     basis: Basis | None = setting(
         None,

@@ -19,7 +19,7 @@ the sums of its noisy counts with the outcome and without. Between them it is 0 
 what is left is at most the lesser square. With s deviations of noise for its root that has the chance P(K1 > s)
 P(K0 < -s) + P(K1 < -s) P(K0 > s), which for counts that are not negative is at most P(z < -s): that of half a
 chi-square of one degree (the other half is 0). Of directions that are no level this is measured, and not proved
-(`dpmpc.benchmarks.stats_effects`). The set shown is the hull of all b that are not rejected; one that
+(`dpmpc.benchmarks.studies.stats_effects`). The set shown is the hull of all b that are not rejected; one that
 reaches the end of the grid is open there. Nothing is left out by looking at what came.
 
 Minimising is by Levenberg and Marquardt's steps on Q itself, of many problems at once. Each is started from a fit with

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpmpc.benchmarks.owner_checks import MODES, measure
+from dpmpc.benchmarks.studies.owner_checks import MODES, measure
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmpc.benchmarks import peers
+from dpmpc.benchmarks.studies import peers
 from website import waiting
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from commands import parsed
 
-from dpmpc.benchmarks import startup
+from dpmpc.benchmarks.studies import startup
 
 
 def test_its_commands_are_commands(tmp_path: Path) -> None:

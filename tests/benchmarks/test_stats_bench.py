@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.plan.stages import noise_of
-from dpmpc.benchmarks import stats_effects
 from dpmpc.benchmarks.result_file import replace_rows
-from dpmpc.benchmarks.stats import main
-from dpmpc.benchmarks.stats_coverage import made
-from dpmpc.benchmarks.stats_docs import lines
-from dpmpc.benchmarks.stats_study import coverage, everyone, joint
-from dpmpc.benchmarks.stats_survival import NULLS, chances
+from dpmpc.benchmarks.studies import stats_effects
+from dpmpc.benchmarks.studies.stats import main
+from dpmpc.benchmarks.studies.stats_coverage import made
+from dpmpc.benchmarks.studies.stats_docs import lines
+from dpmpc.benchmarks.studies.stats_study import coverage, everyone, joint
+from dpmpc.benchmarks.studies.stats_survival import NULLS, chances
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.statistics.sets import Table

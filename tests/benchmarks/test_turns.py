@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmpc.benchmarks import programs
+from dpmpc.benchmarks.studies import programs
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.noise.draw import count_draw

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpmpc.benchmarks.two_laws import COUNT, SCALE, check
+from dpmpc.benchmarks.studies.two_laws import COUNT, SCALE, check
 from dpmpc.noise.sampling import sample
 from dpmpc.privacy.law import LAWS
 

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from dpmpc.benchmarks import noise, parties, suite, two_servers
+from dpmpc.benchmarks import noise, parties, suite
 from dpmpc.benchmarks import result_file as records
 from dpmpc.benchmarks.cell import Cell
 from dpmpc.benchmarks.quartiles import Figure
 from dpmpc.benchmarks.result_file import Record
+from dpmpc.benchmarks.studies import two_servers
 from dpmpc.cli.bench import command
 from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import BACKENDS

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dpmpc.benchmarks import kernels, programs
 from dpmpc.benchmarks.quartiles import Figure
 from dpmpc.benchmarks.result_file import Record, Results, write_json
+from dpmpc.benchmarks.studies import kernels, programs
 from website import measured
 
 MACHINE: dict[str, Any] = {

@@ -1,5 +1,5 @@
 """What a meeting says to differ, held against other routes: SciPy's laws, brute force, and draws of whole meetings with
-the plan's own discrete noise (`benchmarks/meeting.py`, which has the larger counts)."""
+the plan's own discrete noise (`benchmarks/studies/meeting.py`, which has the larger counts)."""
 
 import math
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmpc.benchmarks.meeting import CODINGS, COLUMNS, DELTA, meet_once, planned, study
+from dpmpc.benchmarks.studies.meeting import CODINGS, COLUMNS, DELTA, meet_once, planned, study
 from dpmpc.learning.survey_numbers import CELLS, cell_of
 from dpmpc.meeting import differences as module
 from dpmpc.meeting.differences import ALARMS, EXCHANGED, PARTS, UNITS, Compared, chi_squared_tail, multiplied

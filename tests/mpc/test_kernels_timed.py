@@ -1,4 +1,4 @@
-"""`benchmarks/kernels.py` times every kernel, and gives its twin the same work."""
+"""`benchmarks/studies/kernels.py` times every kernel, and gives its twin the same work."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dpmpc.benchmarks import kernels
+from dpmpc.benchmarks.studies import kernels
 from dpmpc.mpc.native import choice
 
 STUB = Path(choice.__file__).with_name("_kernels.pyi")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dpmpc.benchmarks.stats import COLUMNS, MODELS, layout_of, random_line, ratios, search
-from dpmpc.benchmarks.stats_language import lines_hold
+from dpmpc.benchmarks.studies.stats import COLUMNS, MODELS, layout_of, random_line, ratios, search
+from dpmpc.benchmarks.studies.stats_language import lines_hold
 from dpmpc.errors import UsageError, owner_text
 from dpmpc.statistics.blocks import Counts, Moments, Tree
 from dpmpc.statistics.columns import Columns, Quantity, category

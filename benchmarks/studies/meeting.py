@@ -1,0 +1,188 @@
+"""How often a meeting of sites finds a wrong coding, and how often it says of equal sites that they differ.
+
+    python -m dpmpc.benchmarks.studies.meeting [--draws 200] [--records 1500] [--epsilon 0.1] [--sites 5] [--json FILE]
+
+Each draw: sites draw the records of ten columns from one law (a clinic's: numbers, words, a label of prevalence 20 %),
+one codes a column otherwise, the cells are counted as a run counts them, and the noise is that of the plan: its own
+discrete sampler, evaluated in the clear. Found is the column at the site; a false alarm is any other site or column in
+the whole meeting. Intervals are Clopper and Pearson's, of 95 %.
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.aggregation.plan.of_source import plan_of
+from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.intake.hashing import BUCKETS, bucket
+from dpmpc.lazy import dataclass
+from dpmpc.meeting.differences import Difference, differences
+from dpmpc.meeting.source import Meeting
+from dpmpc.mpc.clear.noise import clear_noise
+from dpmpc.mpc.numbers.prg import Prg
+
+Floats = NDArray[np.float64]
+Column = Floats  # (n, 2) of each record: its number, its bucket; as a survey reads them
+Words = Sequence[str]
+
+DELTA = 1e-5
+NONE = "nothing"
+
+
+def numbers(values: Floats) -> Column:
+    """A column of numbers."""
+    return np.column_stack([np.asarray(values, dtype=np.float64), np.full(len(values), -1.0)])
+
+
+def words(name: str, codes: NDArray[np.int64], texts: Words) -> Column:
+    """A column of texts."""
+    places = np.array([bucket(name, text, BUCKETS) for text in texts], dtype=np.float64)
+    return np.column_stack([np.full(len(codes), math.inf), places[codes]])
+
+
+@dataclass(frozen=True)
+class Coding:
+    """A column, and how a site codes its values otherwise: from what it draws to the column as it is read."""
+
+    name: str
+    column: str
+    wrong: Callable[[Any], Column]
+
+
+SEX, SMOKES, STAGE = ("female", "male"), ("never", "former", "current"), ("I", "II", "III", "IV")
+CODINGS = (
+    Coding("age in months", "age", lambda v: numbers(12 * v)),
+    Coding("labels exchanged", "died", lambda v: numbers(1.0 - v)),
+    Coding("sex as 0 and 1", "sex", lambda v: numbers(v.astype(np.float64))),
+    Coding("sex in other words", "sex", lambda v: words("sex", v, ("f", "m"))),
+    Coding("three values as 0, 1 and 2", "smokes", lambda v: numbers(v.astype(np.float64))),
+    Coding("three values in other words", "smokes", lambda v: words("smokes", v, ("nie", "frueher", "ja"))),
+    Coding("four values as 1 to 4", "stage", lambda v: numbers(v + 1.0)),
+    Coding("four values in other words", "stage", lambda v: words("stage", v, ("A", "B", "C", "D"))),
+    Coding("height in metres", "height", lambda v: numbers(v / 100)),
+    Coding("weight in pounds", "weight", lambda v: numbers(2.2046 * v)),
+    Coding("glucose in mg/dL", "glucose", lambda v: numbers(18.02 * v)),
+    Coding("creatinine in umol/L", "creatinine", lambda v: numbers(88.42 * v)),
+)
+_TEXTS: Mapping[str, Words] = {"sex": SEX, "smokes": SMOKES, "stage": STAGE}
+
+
+def drawn(records: int, random: np.random.Generator) -> dict[str, Any]:
+    """One site's values, before they are coded."""
+    return {
+        "age": np.clip(np.rint(random.normal(58, 17, records)), 18, 99),
+        "sex": random.choice(2, records, p=(0.48, 0.52)),
+        "weight": random.lognormal(math.log(76), 0.2, records),
+        "height": random.normal(170, 10, records),
+        "pressure": np.rint(random.normal(130, 18, records)),
+        "creatinine": random.lognormal(math.log(0.95), 0.3, records),
+        "glucose": random.lognormal(math.log(5.8), 0.22, records),
+        "smokes": random.choice(3, records, p=(0.5, 0.3, 0.2)),
+        "stage": random.choice(4, records, p=(0.4, 0.3, 0.2, 0.1)),
+        "died": random.choice(2, records, p=(0.8, 0.2)).astype(np.float64),
+    }
+
+
+COLUMNS = tuple(drawn(1, np.random.default_rng(0)))
+
+
+def coded(values: Mapping[str, Any], wrong: Coding | None) -> dict[str, Column]:
+    """The columns of one site as they are read."""
+    found = {}
+    for name, value in values.items():
+        if wrong is not None and wrong.column == name:
+            found[name] = wrong.wrong(value)
+        else:
+            found[name] = words(name, value, _TEXTS[name]) if name in _TEXTS else numbers(value)
+    return found
+
+
+def planned(sites: int, records: int, epsilon: float) -> Plan:
+    """The plan of a meeting of these columns."""
+    return plan_of(Meeting(COLUMNS, sites, "died"), (records,) * sites, data_id="study", epsilon=epsilon, delta=DELTA)
+
+
+def meet_once(plan: Plan, wrong: Coding | None, random: np.random.Generator) -> dict[str, list[Difference]]:
+    """What one meeting says, by column; site 0 codes one otherwise."""
+    meeting = plan.source
+    assert isinstance(meeting, Meeting)
+    total = np.zeros(plan.dimension)
+    for site, records in enumerate(plan.sizes):
+        mine = meeting.asks.encode(coded(drawn(records, random), wrong if site == 0 else None))
+        total += meeting.placed(mine, site)
+    step = plan.grid.step
+    noise = clear_noise(plan.derived.sampler, plan.dimension, Prg(random.bytes(32))) * step
+    counts, tests = meeting.counts(total + noise), meeting.owners * len(meeting.columns)
+    scale = plan.derived.mechanism.scale * step
+    return {
+        name: differences(counts[:, k], plan.sizes, scale / meeting.asks.times(name), tests)
+        for k, name in enumerate(meeting.columns)
+    }
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Of so many draws: in how many the wrong coding was found, and in how many anything else was said."""
+
+    coding: str
+    draws: int
+    found: int
+    alarms: int
+
+
+def study(
+    codings: Sequence[Coding | None], draws: int, sites: int, records: int, epsilon: float, seed: int
+) -> list[Counted]:
+    """The counts of each coding; None: nothing is coded otherwise."""
+    plan, counts = planned(sites, records, epsilon), []
+    for k, wrong in enumerate(codings):
+        random, hits, alarms = np.random.default_rng((seed, k)), 0, 0
+        for _ in range(draws):
+            said = {(name, each.site) for name, found in meet_once(plan, wrong, random).items() for each in found}
+            there = set() if wrong is None else {(wrong.column, 0)}
+            hits += bool(said & there)
+            alarms += bool(said - there)
+        counts.append(Counted(NONE if wrong is None else wrong.name, draws, hits, alarms))
+    return counts
+
+
+def within(count: int, draws: int) -> tuple[float, float]:
+    """Clopper and Pearson's interval of 95 % of a share."""
+    from scipy.stats import beta
+
+    low = float(beta.ppf(0.025, count, draws - count + 1)) if count else 0.0
+    return low, float(beta.ppf(0.975, count + 1, draws - count)) if count < draws else 1.0
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--records", type=int, default=1500)
+    parser.add_argument("--epsilon", type=float, default=0.1)
+    parser.add_argument("--sites", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args(arguments)
+    rows = []
+    for each in (None, *CODINGS):
+        (row,) = study([each], given.draws, given.sites, given.records, given.epsilon, given.seed)
+        rows.append(row)
+        low, high = within(row.found, row.draws)
+        said = "" if each is None else f"found {row.found / row.draws:.3f} [{low:.3f}, {high:.3f}], "
+        low, high = within(row.alarms, row.draws)
+        said += f"anything else said {row.alarms / row.draws:.3f} [{low:.3f}, {high:.3f}]"
+        print(f"{row.coding}: {said}", flush=True)
+    if given.json is not None:
+        settings = {name: getattr(given, name) for name in ("draws", "records", "epsilon", "sites", "seed")}
+        given.json.write_text(json.dumps({**settings, "rows": [vars(row) for row in rows]}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

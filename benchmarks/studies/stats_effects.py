@@ -1,0 +1,288 @@
+"""How often sets of ratios hold the truth, how wide they are, and how often nulls are rejected: releases drawn again.
+
+A setting is a family, a design (levels of covariates, how many have each), how common the outcome is, and effects. Each
+release draws records from the population, and the noise that parties would make, sampled by the same circuit in the
+clear. Of every coefficient is counted whether the set held the records' own value and the population's, whether it was
+open, and what it is wide by; of nulls, how often p was at most .05; of effects, how often they were found. All sets
+count, open ones too: a set that is open holds what lies beyond its grid.
+
+    python -m dpmpc.benchmarks.studies.stats effects --repeat 1000 --out docs/experiments/stats
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmpc.benchmarks.result_file import replace_rows
+from dpmpc.circuits.sampler import discrete_gaussian
+from dpmpc.lazy import dataclass
+from dpmpc.mpc.clear.noise import clear_noise
+from dpmpc.mpc.numbers.prg import Prg
+from dpmpc.privacy.gaussian import gaussian_scale
+from dpmpc.statistics.chi_square import mixed_tail
+from dpmpc.statistics.families import Family, Hazard, Logit, Ordinal, Poisson, expit
+from dpmpc.statistics.intervals import Floats
+from dpmpc.statistics.layout import FINEST
+from dpmpc.statistics.sets import REACH, Table
+
+_DELTA = 1e-5
+_DRAWN = 20  # releases of which whole sets are made, for their ends; whether they hold a value is told of all
+_AT_ONCE = 250  # releases
+_SAMPLES = 100_000
+_TOP, _BINS = 9, 6  # of counts, and of hazards
+FIELDS = (
+    "setting", "family", "n", "epsilon", "cells", "coefficient", "predicted", "releases", "seed", "data", "population",
+    "open", "open_population", "hidden", "width", "over_predicted", "rejected", "rejected_m0", "power",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A design. `levels`: how records are spread over each covariate's levels; `common`: the share of the outcome, the
+    mean of a count, the share that has the event by the end; `effects`: log ratios after the intercepts; `null`:
+    coefficients whose effects are 0 and that are tested; `early`: who leaves before the end, by the first covariate's
+    level; `family`: "logit", "poisson", "ordinal" of four levels, or "cox" of six bins."""
+
+    name: str
+    levels: tuple[tuple[float, ...], ...]
+    common: float
+    effects: tuple[float, ...]
+    null: tuple[int, ...] = ()
+    family: str = "logit"
+    early: tuple[float, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(level) for level in self.levels)
+
+    @property
+    def model(self) -> Family:
+        models: dict[str, Family] = {
+            "logit": Logit(), "poisson": Poisson(tuple(float(k) for k in range(_TOP + 1))), "ordinal": Ordinal(4),
+            "cox": Hazard(_BINS),
+        }  # fmt: skip
+        return models[self.family]
+
+    @property
+    def part(self) -> Floats:
+        """(C,) the share of records in each combination."""
+        part = np.ones(1)
+        for level in self.levels:
+            part = np.outer(part, level).ravel()
+        return np.asarray(part / part.sum())
+
+    @property
+    def marks(self) -> Floats:
+        """(C, coefficients) all levels but the first of each covariate."""
+        places = np.array(list(np.ndindex(*self.shape)))
+        return np.stack([places[:, k] == place for k, many in enumerate(self.shape) for place in range(1, many)], axis=1
+                        ).astype(np.float64)  # fmt: skip
+
+    @property
+    def design(self) -> Floats:
+        """(C, B, P) intercepts first."""
+        B, marks = self.model.predictors, self.marks
+        found = np.zeros((len(marks), B, B + marks.shape[1]))
+        found[:, :, :B] = np.eye(B)
+        found[:, :, B:] = marks[:, None]
+        return found
+
+    @property
+    def truth(self) -> Floats:
+        """(P,) the population's coefficients; of cox baselines are those of exponential times."""
+        marks, part = self.marks @ np.array(self.effects), self.part
+
+        def middle(share: Any, wanted: float) -> float:
+            low, high = -20.0, 20.0
+            for _ in range(60):
+                at = (low + high) / 2
+                low, high = (at, high) if share(at + marks) < wanted else (low, at)
+            return low
+
+        if self.family == "poisson":
+            first = [math.log(self.common / float(part @ np.exp(marks)))]
+        elif self.family == "ordinal":
+            first = [middle(lambda eta: float(part @ expit(eta)), 1 - (k + 1) * self.common) for k in range(3)]
+        elif self.family == "cox":
+            rate = middle(lambda eta: float(part @ -np.expm1(-np.exp(eta))), self.common)
+            first = [rate - math.log(_BINS)] * _BINS
+        else:
+            first = [middle(lambda eta: float(part @ expit(eta)), self.common)]
+        return np.array([*first, *self.effects])
+
+
+def _even(many: int) -> tuple[float, ...]:
+    return tuple([1 / many] * many)
+
+
+# none of them is one that the thresholds of `sets` were chosen on: other shapes, shares and effects
+SETTINGS = (
+    Setting("8 cells", ((0.6, 0.4), (0.55, 0.45)), 0.35, (0.5, -0.4)),
+    Setting("three covariates", ((0.6, 0.4), (0.5, 0.3, 0.2), (0.7, 0.3)), 0.25, (0.5, -0.4, 0.7, 0.3)),
+    Setting("five levels, uneven", ((0.55, 0.45), (0.4, 0.25, 0.2, 0.1, 0.05)), 0.4, (0.7, 0.3, -0.5, 0.9, 0.0)),
+    Setting("a rare exposure", ((0.97, 0.03), (0.5, 0.5), (0.4, 0.3, 0.3)), 0.3, (0.8, 0.2, -0.3, 0.4)),
+    Setting("a rare outcome", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.03, (0.7, 0.4, -0.2)),
+    Setting("strong effects", ((0.5, 0.5), (0.4, 0.3, 0.3), (0.6, 0.4)), 0.2, (1.9, 1.2, -1.4, 0.9)),
+    Setting("40 cells", (_even(2), _even(2), _even(5)), 0.35, (0.4, -0.3, 0.5, 0.2, -0.6, 0.3)),
+    Setting("12 sites", ((0.65, 0.35), (0.5, 0.5), _even(12)), 0.3, (0.6, -0.3, *np.linspace(-0.6, 0.5, 11))),
+    Setting("480 cells", (_even(2), _even(3), _even(4), _even(10)), 0.4,
+            (0.5, 0.3, -0.3, 0.2, 0.4, -0.4, *np.linspace(-0.5, 0.5, 9))),
+    Setting("a count", ((0.6, 0.4), (0.5, 0.3, 0.2)), 0.7, (0.5, 0.3, -0.4), family="poisson"),
+    Setting("four grades", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.25, (0.6, -0.5, 0.4), family="ordinal"),
+    Setting("survival", ((0.5, 0.5), (0.6, 0.4)), 0.5, (0.5, -0.3), family="cox", early=(0.1, 0.5)),
+)  # fmt: skip
+NULLS = (
+    Setting("null: rare exposure", ((0.96, 0.04), (0.5, 0.3, 0.2)), 0.3, (0.0, 0.4, -0.3), (0,)),
+    Setting("null: rare outcome", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.04, (0.0, 0.5, -0.3), (0,)),
+    Setting("null: strong others", ((0.5, 0.5), (0.4, 0.3, 0.3), (0.6, 0.4)), 0.3, (0.0, 1.6, -1.6, 1.2), (0,)),
+    Setting("null: separated level", ((0.5, 0.5), (0.6, 0.3, 0.1)), 0.3, (0.0, 0.4, -9.0), (0,)),
+    Setting("null: 20 sites", ((0.5, 0.5), _even(20)), 0.4, (0.0, *np.linspace(-0.5, 0.5, 19)), (0,)),
+    Setting("null: empty level", ((0.5, 0.5), (0.6, 0.4, 0.0)), 0.3, (0.0, 0.4, 0.2), (0,)),
+    Setting("null: a factor of four", ((0.4, 0.3, 0.2, 0.1), (0.6, 0.4)), 0.3, (0.0, 0.0, 0.0, 0.5), (0, 1, 2)),
+    Setting("null: survival", ((0.5, 0.5), (0.6, 0.4)), 0.5, (0.0, 0.6), (0,), "cox", (0.1, 0.5)),
+    Setting("null: a count", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.7, (0.0, 0.6, -0.4), (0,), "poisson"),
+    Setting("null: four grades", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.25, (0.0, 0.6, -0.4), (0,), "ordinal"),
+)
+POWER = (  # an odds ratio of 2
+    Setting("power: even", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.3, (math.log(2), 0.4, -0.3)),
+    Setting("power: a small exposure", ((0.9, 0.1), (0.5, 0.3, 0.2)), 0.3, (math.log(2), 0.4, -0.3)),
+    Setting("power: 40 cells", ((0.7, 0.3), _even(2), _even(5)), 0.35, (math.log(2), -0.3, 0.5, 0.2, -0.6, 0.3)),
+)
+
+
+def drawn(setting: Setting, n: int, many: int, rng: np.random.Generator) -> Floats:
+    """(many, C, J) counts of records drawn from the population."""
+    model, part, theta = setting.model, setting.part, setting.truth
+    eta = np.einsum("cbp,p->cb", setting.design, theta)
+    if setting.family != "cox":
+        chances = part[:, None] * model.chances(eta)
+        flat = chances.ravel() / (1.0 if setting.family == "poisson" else chances.sum())
+        rest = max(0.0, 1.0 - flat.sum())  # counts above the last are left out
+        found = rng.multinomial(n, [*flat, rest] / (flat.sum() + rest), many)[:, :-1]
+        return found.reshape(many, len(part), -1).astype(np.float64)
+    exits = np.empty((many, len(part), model.cells))
+    for t in range(many):
+        exits[t] = _followed(setting, n, np.exp(eta[:, 0]), rng)
+    return exits
+
+
+def _followed(setting: Setting, n: int, rates: Floats, rng: np.random.Generator) -> Floats:
+    """(C, 2 bins + 1) exits of records that are followed for all bins: exponential times, of some an early leave at any
+    moment, counted at the two boundaries of its bin."""
+    B = _BINS
+    c = rng.choice(len(rates), n, p=setting.part)
+    time = rng.exponential(1 / rates[c])
+    first = np.array(list(np.ndindex(*setting.shape)))[c, 0]
+    leaves = np.where(rng.random(n) < np.array(setting.early)[first], rng.uniform(0, B, n), float(B))
+    died, at = time <= leaves, np.minimum(time, leaves)
+    place = np.minimum(at.astype(np.int64), B - 1)
+    share = np.where(died, 1.0, at - place)
+    cells = 2 * B + 1
+    upper = c * cells + np.where(died, place, B + place + 1)
+    lower = c * cells + B + place
+    found = np.bincount(upper, share, len(rates) * cells) + np.bincount(lower, 1 - share, len(rates) * cells)
+    return np.asarray(found.reshape(-1, cells))
+
+
+def noise(sigma: float, shape: tuple[int, ...], prg: Prg) -> Floats:
+    """Discrete noise of this deviation, in records, from the circuit that parties evaluate."""
+    many, steps = math.prod(shape), float(1 << FINEST)
+    sampler = discrete_gaussian(sigma * steps)
+    parts = [clear_noise(sampler, min(_SAMPLES, many - k), prg) for k in range(0, many, _SAMPLES)]
+    return np.concatenate(parts).reshape(shape) / steps
+
+
+def measured(setting: Setting, n: int, epsilon: float, repeat: int, seed: int = 1) -> Iterator[dict[str, Any]]:
+    """A row a coefficient: the shares of releases, and medians."""
+    own_seed = [seed, n, round(1000 * epsilon), *setting.name.encode()]
+    rng, design, model, theta = np.random.default_rng(own_seed), setting.design, setting.model, setting.truth
+    prg = Prg(rng.bytes(32))
+    sigma = gaussian_scale(epsilon, _DELTA, math.sqrt(2) * (1 << FINEST)) / (1 << FINEST)
+    B, P = model.predictors, design.shape[2]
+    which = np.arange(B, P)
+    tests = [B + k for k in setting.null]
+    names = "data", "population", "open", "open_population", "hidden", "power", "rejected", "clear", "rejected_m0"
+    sums: dict[str, Floats] = {name: np.zeros(P) for name in names}
+    widths, over = [], []
+    for first in range(0, repeat, _AT_ONCE):
+        T = min(_AT_ONCE, repeat - first)
+        counts = drawn(setting, n, T, rng)
+        noisy = counts + noise(sigma, counts.shape, prg)
+        tables = [Table(model, design, noisy, sigma**2, 0.0, tau) for tau in (0.0, 1.0)]
+        if tests:
+            for j in [*tests, *([0] if len(tests) > 1 else [])]:  # 0: all of them together
+                Q, m = tables[1].at_zero(tests if j == 0 else [j])
+                q = len(tests) if j == 0 else 1
+                low = np.array([mixed_tail(float(a), q, int(b)) <= 0.05 for a, b in zip(Q, m, strict=True)])
+                sums["rejected"][j] += low.sum()
+                sums["clear"][j] += np.sum(m == 0)
+                sums["rejected_m0"][j] += np.sum(low & (m == 0))
+            continue
+        of, each = np.repeat(np.arange(T), len(which)), np.tile(which, T)
+        own = Table(model, design, counts, 0.0).roots()
+        # the records' own ratio has no bound where a level is separated: only an open set holds it
+        data = np.where(np.isnan(own), np.copysign(REACH, theta), own)[:, which].ravel()
+        truths = {"data": data, "population": np.tile(theta[which], T)}
+        for table, about in zip(tables, truths, strict=True):
+            inside = table.keeps(each.tolist(), truths[about].tolist(), 0.05, of)
+            sums[about][which] += inside.reshape(T, -1).sum(axis=0)
+            ends = [table.keeps(each.tolist(), [side * REACH] * len(each), 0.05, of) for side in (-1, 1)]
+            name = "open" if table.tau == 0 else "open_population"
+            sums[name][which] += (ends[0] | ends[1]).reshape(T, -1).sum(axis=0)
+        for j in which.tolist():
+            Q, m = tables[1].at_zero([j])
+            tail = np.array([mixed_tail(float(a), 1, int(b)) for a, b in zip(Q, m, strict=True)])
+            sums["power"][j] += np.sum(tail <= 0.05)
+            sums["hidden"][j] += np.sum(m > 0)
+        some = max(0, min(T, _DRAWN - first))
+        if some:
+            found = tables[1].sets(list(each[: some * len(which)]), 0.05, of[: some * len(which)])
+            reach = np.array([each.high - each.low for each in found]).reshape(some, -1) / (2 * 1.96)
+            plain = Table(model, design, counts[:some], 0.0, 0.0, 1.0)
+            known = plain.deviations(np.nan_to_num(own[:some]), np.arange(some))[:, which]
+            widths.append(reach / np.where(np.isnan(own[:some, which]), np.inf, known))
+            over.append(reach)
+    expected = n * setting.part[:, None] * model.chances(np.einsum("cbp,p->cb", design, theta))
+    if setting.family == "cox":
+        expected = drawn(setting, 200_000, 1, np.random.default_rng(1))[0] * (n / 200_000)
+    predicted = Table(model, design, expected, sigma**2, 0.0, 1.0).deviations(theta)
+    wide = np.median(np.concatenate(widths), axis=0) if widths else np.zeros(0)
+    reached = np.median(np.concatenate(over), axis=0) if over else np.zeros(0)
+    for j in tests + ([0] if len(tests) > 1 else []) if tests else which.tolist():
+        row: dict[str, Any] = {
+            "setting": setting.name, "family": setting.family, "n": n, "epsilon": epsilon,
+            "cells": expected.size, "coefficient": j - B + 1 if j else "all",
+            "predicted": f"{predicted[j]:.4g}" if j else "", "releases": repeat, "seed": seed,
+        }  # fmt: skip
+        if tests:
+            part = sums["rejected_m0"][j] / sums["clear"][j] if sums["clear"][j] else math.nan
+            row |= {"rejected": f"{sums['rejected'][j] / repeat:.4g}"}
+            row |= {} if math.isnan(part) else {"rejected_m0": f"{part:.4g}"}
+        else:
+            row |= {name: f"{sums[name][j] / repeat:.4g}" for name in names[:6]}
+            if len(wide):
+                row |= {"width": f"{wide[j - B]:.4g}", "over_predicted": f"{reached[j - B] / predicted[j]:.4g}"}
+        yield {name: row.get(name, "") for name in FIELDS}
+
+
+def effects(
+    out: Path | None, repeat: int, sizes: Sequence[int] = (2000, 5000, 20_000, 100_000),
+    epsilons: Sequence[float] = (0.3, 1.0, 3.0), settings: Sequence[str] = (), seed: int = 1,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """All settings, written as they come; rows of the same setting, size, epsilon and seed are replaced."""
+    rows: list[dict[str, Any]] = []
+    for setting in (*SETTINGS, *NULLS, *POWER):
+        if settings and setting.name not in settings:
+            continue
+        for n in sizes:
+            for epsilon in epsilons:
+                found = list(measured(setting, n, epsilon, repeat, seed))
+                for row in found:
+                    print(",".join(str(row[name]) for name in FIELDS), flush=True)
+                if out is not None:
+                    replace_rows(out / "effects.csv", found, ("setting", "n", "epsilon", "seed"))
+                rows += found
+    return rows

@@ -1,0 +1,176 @@
+"""What one release of statistics takes: three real parties, seconds, processors, memory and bytes; and how far
+percentages are off.
+
+    python -m dpmpc.benchmarks.studies.stats timing --data-dir FOLDER
+    python -m dpmpc.benchmarks.studies.stats timing --only records --rows 1000000
+
+- `table1`: Table 1 of 20 columns of adult by income: 8 categories, 6 numbers in ten cells, and the 6 numbers.
+- `cells`: all two-way tables of these 14 columns in cells.
+- `records`: Table 1 of 30 columns, a half of them numbers, over made-up records.
+- `long`: the same with 4 columns and ten times as many records.
+
+Five owners of unequal sizes, (1, 1e-5). Every case has a process of its own, which reads Parquet. Seconds are from the
+call to the answers, by the clock; processor seconds are those of owners, parties and answers together. Percentages are
+those of all cells within both levels of income, beside the same answers without noise.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.owner.encoding import decode
+from dpmpc.benchmarks.studies.stats_coverage import adult
+from dpmpc.outcome import Answer, Outcome
+from dpmpc.processes.memory import peak_memory
+from dpmpc.records.loading import opened
+from dpmpc.show.forms import as_text
+from dpmpc.statistics.tables import STEP
+from dpmpc.tables.questions import asked_of
+from dpmpc.tables.stats import noise_of, owned, plan_of_tables
+
+OWNERS = (0.4, 0.25, 0.2, 0.1, 0.05)
+EPSILON, DELTA = 1.0, 1e-5
+MEMORY = 10**9  # bytes that the process may hold
+LIMITS = {"table1": (2.0, 2e6, None), "cells": (3.0, None, None), "records": (10.0, None, 1e9), "long": (None,) * 3}
+_NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
+Bounds = dict[str, list[float] | list[str]]
+
+
+def of_adult(folder: Path | None, to: Path) -> tuple[Bounds, list[str]]:
+    """adult as Parquet, its numbers also in ten cells of round ends; what may be asked, and the columns in cells."""
+    texts = adult(folder)
+    columns: dict[str, Any] = {}
+    bounds: Bounds = {}
+    for name, cells in texts.items():
+        if name in _NUMBERS:
+            numbers = np.array([float(cell) for cell in cells])
+            low, high = float(numbers.min()), float(numbers.max())
+            columns[name], bounds[name] = numbers, [low, high]
+            tenth = np.minimum((numbers - low) / (high - low) * 10, 9).astype(np.int64)
+            columns[f"{name} in cells"] = [f"t{k}" for k in tenth]
+            bounds[f"{name} in cells"] = [f"t{k}" for k in range(10)]
+        else:
+            columns[name] = [None if cell == "?" else cell for cell in cells]
+            bounds[name] = sorted({cell for cell in cells if cell != "?"})
+    _write(columns, len(texts["age"]), to)
+    return bounds, [name for name in bounds if name not in (*_NUMBERS, "income")]
+
+
+def made_up(rows: int, count: int, to: Path) -> Bounds:
+    """Records of so many columns, a half of them numbers, and an outcome."""
+    rng = np.random.default_rng(1)
+    numbers = [f"x{k}" for k in range(count // 2)]
+    groups = [f"g{k}" for k in range(count - 1 - len(numbers))]
+    levels = np.array([f"level {k}" for k in range(6)])
+    columns: dict[str, Any] = {name: rng.normal(size=rows) for name in numbers}
+    columns |= {name: levels[rng.integers(0, 6, rows)] for name in groups}
+    columns["outcome"] = np.array(["no", "yes"])[rng.integers(0, 2, rows)]
+    _write(columns, rows, to)
+    bounds: Bounds = {name: [-4.0, 4.0] for name in numbers}
+    return bounds | {name: list(levels) for name in groups} | {"outcome": ["no", "yes"]}
+
+
+def _write(columns: dict[str, Any], rows: int, to: Path) -> None:
+    import pandas
+
+    site = np.searchsorted(np.cumsum(OWNERS)[:-1], np.random.default_rng(2).random(rows))
+    pandas.DataFrame(columns | {"site": [f"site {k}" for k in site]}).to_parquet(to)
+
+
+def release(parquet: Path, bounds: Bounds, asked: Sequence[str]) -> dict[str, Any]:
+    """One release through three parties of this machine, its answers, and what it took."""
+    begin, own = time.perf_counter(), time.process_time()
+    tables = asked_of(asked, None, bounds, None)
+    with opened(parquet, memory=MEMORY) as (table, _):
+        kept, number, sizes = owned(table, tables.reads, "site")
+        plan = plan_of_tables(tables, sizes, kept.source, None, {"epsilon": EPSILON, "delta": DELTA})
+        with Aggregator.of_plan(plan) as aggregator:
+            total = decode(plan, aggregator.open(tables.means(kept, number, sizes)).total)
+            costs = aggregator.finish()
+        steps, sigma = total * sum(sizes) / STEP, noise_of(plan) / STEP
+        answers = tables.answers(steps, sigma, sizes)
+        text = as_text(Outcome(answers))
+        seconds, used = time.perf_counter() - begin, time.process_time() - own
+        exact = tables.answers(tables.encode(kept).sum(axis=0), 0.0, sizes) if "income" in bounds else ()
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "records": sum(sizes),
+        "numbers": tables.layout.dimension,
+        "blocks": len(tables.layout.blocks),
+        "seconds": seconds,
+        "processors_s": used + children.ru_utime + children.ru_stime,
+        "party_bytes": max(cost.bytes_to_parties + cost.bytes_to_owners for cost in costs),
+        "memory": peak_memory(),
+        "party_memory": max(cost.peak_memory for cost in costs),
+        "rms": rms(answers, exact),
+        "characters": len(text),
+    }
+
+
+def rms(answers: Sequence[Answer], exact: Sequence[Answer]) -> float | None:
+    """By how many points percentages within the levels of income are off."""
+    away = [
+        line.number.estimate - right.number.estimate
+        for found, truth in zip(answers, exact, strict=bool(exact))
+        for line, right in zip(found.lines, truth.lines, strict=True)
+        if line.statistic == "percent" and line.labels[0] in ("<=50K", ">50K")
+        and line.number.estimate is not None and right.number.estimate is not None
+    ]  # fmt: skip
+    return float(np.sqrt(np.mean(np.square(away)))) if away else None
+
+
+def case(name: str, rows: int, data: Path | None, folder: Path) -> tuple[Path, Bounds, list[str]]:
+    """(records, what may be asked, what is asked)."""
+    path = folder / f"{name}.parquet"
+    if name in ("records", "long"):
+        bounds = made_up(rows * (10 if name == "long" else 1), 4 if name == "long" else 30, path)
+        return path, bounds, ["table1 by outcome"]
+    bounds, cells = of_adult(data, path)
+    if name == "table1":
+        return path, bounds, [f"table1({', '.join(map(_quoted, (*cells, *_NUMBERS)))}) by income"]
+    pairs = [(a, b) for k, a in enumerate([*cells, "income"]) for b in [*cells, "income"][:k]]
+    return path, bounds, [f"table({_quoted(a)}, {_quoted(b)})" for a, b in pairs]
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def run(only: Sequence[str], rows: int, data: Path | None) -> int:
+    """Prints a line a case; how many take more than is asked of them."""
+    missed = 0
+    for name in only or LIMITS:
+        with tempfile.TemporaryDirectory() as folder:
+            asked = case(name, rows, data, Path(folder))
+            given = json.dumps([str(asked[0]), *asked[1:]])
+            worker = [sys.executable, "-m", "dpmpc.benchmarks.studies.stats_timing"]
+            done = subprocess.run(worker, input=given, text=True, check=True, stdout=subprocess.PIPE)
+        found = json.loads(done.stdout)
+        most = dict(zip(("seconds", "party_bytes", "memory"), LIMITS[name], strict=True))
+        over = [key for key, limit in most.items() if limit is not None and found[key] > limit]
+        missed += bool(over)
+        off = "" if found["rms"] is None else f"; percentages off by {found['rms']:.3f} points"
+        more = f"; MORE THAN ASKED: {', '.join(over)}" if over else ""
+        print(
+            f"{name:8} {found['records']} records, {found['blocks']} blocks, {found['numbers']} numbers: "
+            f"{found['seconds']:.2f} s, {found['processors_s']:.2f} s of processors, "
+            f"{found['party_bytes'] / 1e6:.2f} MB sent a party, {found['memory'] / 1e6:.0f} MB of memory, "
+            f"{found['party_memory'] / 1e6:.0f} MB a party{off}; load {os.getloadavg()[0]:.0f}{more}",
+            flush=True,
+        )
+    return missed
+
+
+if __name__ == "__main__":
+    path, bounds, asked = json.load(sys.stdin)
+    print(json.dumps(release(Path(path), bounds, asked)))
