@@ -238,6 +238,7 @@ ENTRIES: dict[str, Callable[[Any, Path], Seen]] = {
 }  # fmt: skip
 OF_FRAMES = ("arrays", "series", "pandas objects", "pandas category")  # which an estimator takes
 OF_SITES = ("CSV", "JSON lines", "JSON", "SQLite", "Feather", "Parquet", "a folder of CSV")  # which a site joins with
+OF_TARGETS = ("train", "train by a survey", "evaluate", "mapped", "join", "predict", "synth by a survey", "describe")
 
 
 def differ(one: Seen, other: Seen, places: Collection[int] = (0,)) -> str:

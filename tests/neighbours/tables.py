@@ -244,10 +244,10 @@ def neighbours(kind: str, n: int, place: int, ugly: Any) -> tuple[Rows, Rows]:
     return differing(kind, n, {place: ugly})
 
 
-def differing(kind: str, n: int, odd: Mapping[int, Any]) -> tuple[Rows, Rows]:
-    """Two tables that differ in the values of the records at these places."""
+def differing(kind: str, n: int, odd: Mapping[int, Any], column: str = "x") -> tuple[Rows, Rows]:
+    """Two tables that differ in the values of a column of the records at these places."""
     one = rows_of(kind, n)
     other = [dict(row) for row in one]
     for place, ugly in odd.items():
-        other[place]["x"] = ugly
+        other[place][column] = ugly
     return one, other

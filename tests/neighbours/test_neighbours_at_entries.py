@@ -12,25 +12,27 @@ from unittest import mock
 import pytest
 
 from dpmpc.records import keys
-from tests.neighbours.entries import ENTRIES, OF_FRAMES, OF_SITES, Seen, differ
+from tests.neighbours.entries import ENTRIES, OF_FRAMES, OF_SITES, OF_TARGETS, Seen, differ
 from tests.neighbours.tables import KINDS, SOURCES, UGLY, Rows, differing, neighbours
 
 N = 60
 GROUP = 12  # odd records of a table that is compared whole; at 400 records far from what a twentieth of them decides
 ANOTHER_KEY = "another key"  # of JSON records: no value, but a column
 _JSON = ("JSON lines", "JSON")
+OF_TEXTS = ("CSV", "JSON lines", "JSON", "a folder of CSV")  # whose other columns may hold anything, too
 _ALONE = ("nul", "very long", ANOTHER_KEY)  # which some source refuses with all that stands beside, or are no value
 _BEFORE: dict[tuple[str, str, str, int], Seen] = {}  # of the table without odd records
 
 
 @dataclass(frozen=True)
 class Case:
-    """An entry with a source and a kind of column, and the odd values that stand in it together."""
+    """An entry with a source and a kind of column x, and the odd values that stand together in x, or in the target."""
 
     entry: str
     source: str
     kind: str
     names: tuple[str, ...]
+    column: str = "x"
 
 
 def cases(part: int, of: int, group: int = GROUP) -> Iterator[Case]:
@@ -46,6 +48,8 @@ def cases(part: int, of: int, group: int = GROUP) -> Iterator[Case]:
             name for name in _ALONE if (name != ANOTHER_KEY or source in _JSON) and (name != "very long" or of == 1)
         ]
         every += [Case(entry, source, kind, names) for names in (*groups, *((name,) for name in alone))]
+        if entry in OF_TARGETS and source in OF_TEXTS and kind in ("whole", "fractions"):
+            every += [Case(entry, source, kind, names, "z") for names in groups]
     yield from every[part::of]
 
 
@@ -63,7 +67,7 @@ def held_against(case: Case, n: int, place: int, found: Found) -> None:
     is found or all hold."""
     before = case.entry, case.source, case.kind, n
     places = [(place + k * (n // len(case.names))) % n for k in range(len(case.names))]
-    one, other = differing(case.kind, n, dict(zip(places, map(UGLY.get, case.names), strict=True)))
+    one, other = differing(case.kind, n, dict(zip(places, map(UGLY.get, case.names), strict=True)), case.column)
     if case.names == (ANOTHER_KEY,):
         other[place] = {**one[place], "alone": 1}
     if before not in _BEFORE:
@@ -81,7 +85,8 @@ def held_against(case: Case, n: int, place: int, found: Found) -> None:
         return
     found.refused += bool(after.refused)
     if text:
-        found.wrong += (f"{case.entry} of {case.source}: {case.names[0]} among {case.kind}: {text}",)
+        where = case.kind if case.column == "x" else "targets"
+        found.wrong += (f"{case.entry} of {case.source}: {case.names[0]} among {where}: {text}",)
 
 
 def seen(case: Case, rows: Rows) -> Seen:
@@ -111,6 +116,14 @@ def test_every_entry_is_called_and_holds(entry: str) -> None:
     held = ("fraction", "text", "date as text")
     found = all_held([Case(entry, source, "whole", (name,)) for name in held])
     assert not found.wrong and found.tables == len(held) and found.refused < len(held), found
+
+
+@pytest.mark.usefixtures("small_tables")
+@pytest.mark.parametrize("entry", OF_TARGETS)
+def test_nor_does_a_target(entry: str) -> None:
+    """A run with all records in one process is refused; an owner's own, figures and predictions go on without it."""
+    found = all_held([Case(entry, "CSV", "whole", (name,), "z") for name in ("text", "fraction")])
+    assert not found.wrong and found.tables == 2 and found.refused < 2, found
 
 
 def json_pair(entry: str) -> tuple[str, ...]:
