@@ -84,7 +84,8 @@ def dates_of_a_new_one():  # type: ignore[no-untyped-def]
 
 def test_what_interrupts_python_interrupts_a_query() -> None:
     with mock.patch.object(Spelling, "days", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
-        with opened({"t": np.array(["1 May 2021"], dtype=object)}, spelling=Spelling(months=("brach=6",))) as (table, _):
+        one = {"t": np.array(["1 May 2021"], dtype=object)}
+        with opened(one, spelling=Spelling(months=("brach=6",))) as (table, _):
             table.rows(table.days("t"))
 
 
