@@ -13,7 +13,7 @@ from dpmpc.errors import number_of, some
 from dpmpc.intake.calendars import TIME, WORD, YEAR_WORD, bare_date
 from dpmpc.intake.once import once
 from dpmpc.intake.reading import literal
-from dpmpc.intake.scripts import ENGLISH, IN_TWO, MONTHS, WIDE_MINUS, month_list, quick, small
+from dpmpc.intake.scripts import ENGLISH, IN_TWO, LIKELY_MISSING, MONTHS, month_list, quick, small
 from dpmpc.intake.spelling import GAPS, NO_CENTS, Negative, Order, Spelling, composed, is_unit, stating
 from dpmpc.lazy import dataclass
 
@@ -58,16 +58,6 @@ NAMED = {  # dates whose month is a word: one that is known, with a year of two 
     "named short": (True, rf"\d{{1,2}}[-/. ]+{WORD}\.?[-/. ,]*\d{{2}}{TIME}"),
     "named otherwise": (False, rf"\d{{1,2}}\.?[-/. ]*{WORD}\.?[-/. ,]*(?:1[89]|20)\d\d{YEAR_WORD}{TIME}"),
 }
-LIKELY_MISSING = (
-    "-", "--", "---", *WIDE_MINUS, "\\n", ".", "..", "...", "nan", "nil", "#n/a", "#na", "#n/v", "#nv", "#n/d", "n.a.",
-    "n. a.", "k.a.", "k. a.", "<na>", "(null)", "not available", "missing", "n/d", "n.d.", "s.o.", "\u2014",
-    "no data", "s/d", "sin datos", "b.d.", "b. d.", "neuvedeno", "nincs adat", "ei tietoa", "ingen data", "fehlt",
-    "b/d", "n.c.", "n/c", "bez danych", "nema podataka", "nav datu", "n\u0117ra duomen\u0173", "ei mitattu",
-    "nicht verf\u00fcgbar", "non renseign\u00e9", "non disponible", "non disponibile", "no disponible",
-    "n\u00e3o dispon\u00edvel", "niet beschikbaar", "\u03b4/\u03c5", "\u30fc",
-    "keine angabe", "uppgift saknas", "ikke oplyst", "brak danych", "n\u00e3o informado", "veri yok", "\u043d/\u0434",
-    "\u043d.\u0434.", "\u043d\u0435\u0442 \u0434\u0430\u043d\u043d\u044b\u0445",
-)  # fmt: skip
 _LINES = "\n".join(("", *LIKELY_MISSING, ""))  # no text has a line end
 # A date, a time, a number with decimals or groups of digits, between words; one letter before it is a code's: K35.8.
 _CORE = (

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.errors import RecordError
-from dpmpc.intake.forms import LIKELY_MISSING
-from dpmpc.intake.scripts import small
+from dpmpc.intake.scripts import LIKELY_MISSING, small
 from dpmpc.intake.spelling import MISSING, bare, stating
 from dpmpc.lazy import dataclass, regex
 
