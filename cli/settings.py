@@ -25,6 +25,7 @@ _SOURCE = {
     "other_decimal": "--other-decimal",
     "kept": "--kept-word",
     "pairs": "--pair",
+    "percents": "--percent",
 }  # settings of `intake.spelling`: of others the name is the flag
 _LISTED = ("drop", "person", "classes")  # columns and classes, as Python has them
 
@@ -124,6 +125,15 @@ def own_option(name: str, /, *flags: str, **own: Any) -> click.Option:
         assert hasattr(option, key), key
         setattr(option, key, value)
     return option
+
+
+def names_options() -> list[click.Option]:
+    """`--name COLUMN` and `--word-list FILE`, as training has them, of a command that reads the list itself."""
+    said = known_settings()
+    return [
+        click.Option(["--name", "named"], multiple=True, metavar="COLUMN", help=_help_of(said["named"])),
+        click.Option(["--word-list"], type=click.Path(path_type=Path), help=_help_of(said["word_list"])),
+    ]
 
 
 def setting_option(name: str, /, *flags: str, **own: Any) -> Callable[[Any], Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Promise
-from dpmpc.cli.settings import options_of
+from dpmpc.cli.settings import names_options, options_of
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
 from dpmpc.errors import UsageError, spelt
@@ -20,10 +20,10 @@ _FORMS = ("text", "table", "markdown", "csv", "json", "html")
 def run_command(
     ask: tuple[str, ...], queries: Path | None, csv: Path | None, records: str | None, database: str | None,
     sql: str | None, memory: str | None, owners_column: str | None, schema: Path | None, bounds: Path | None,
-    model: tuple[str, ...], about: str, confidence: float, at_once: bool, hopeless: bool, dry: bool, of: Path | None,
+    model: tuple[str, ...], named: tuple[str, ...], word_list: Path | None, about: str, confidence: float,
+    at_once: bool, hopeless: bool, dry: bool, of: Path | None,
     form: str, table_to: Path | None, everything: bool, out: Path | None, data_id: str | None, budget: str | None,
-    account: str | None, wait: float,
-    spelling: Any, **settings: Any,
+    account: str | None, wait: float, spelling: Any, **settings: Any,
 ) -> None:  # fmt: skip
     """Answer questions about the records of several owners, with one copy of noise and intervals that know it.
 
@@ -34,14 +34,16 @@ def run_command(
     Examples:
       dpmpc stats "table1 by outcome" "median(age) by sex" --csv all.csv --owners-column site --bounds bounds.toml \\
         --epsilon 1 --delta 1e-5 --out runs/table1
+      dpmpc stats "mean(age) by sex" --csv all.csv --owners-column site --name sex --epsilon 1 --delta 1e-5
       dpmpc stats --queries questions.toml --csv all.csv --owners-column site --schema schema.json --delta 1e-5 --dry
       dpmpc stats --of runs/table1 --form table --table-to table1.docx
       dpmpc stats --of runs/table1 --about population --form html
       dpmpc stats "table(race) by sex" --of runs/synthetic
     """
+    from dpmpc.learning.survey_words import read_words
     from dpmpc.outcome import Level
     from dpmpc.show.tables import check_file
-    from dpmpc.tables import stats as asking
+    from dpmpc.tables import asked, stats
     from dpmpc.tables.questions import read_queries
 
     os.umask(0o077)  # what a run writes is for this user alone
@@ -52,7 +54,7 @@ def run_command(
     if of is not None:
         if out:
             raise UsageError("--of is about what was opened; --out was given too; leave it out")
-        found = asking.reopened(of, level)
+        found = stats.reopened(of, level)
         _show(found.asked(questions) if questions else found, form, table_to, everything)
         return
     given = {
@@ -63,12 +65,13 @@ def run_command(
     source = source_of(csv, records, database, sql)
     warn_of_filters(sql, settings)
     if dry:
-        click.echo(asking.dry(source, questions, **given).text(), nl=False)
+        click.echo(asked.dry(source, questions, **given).text(), nl=False)
         return
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
-        found = asking.stats(
-            source, questions, about=level.about, confidence=confidence, at_once=at_once, data_id=data_id, out=out,  # type: ignore[arg-type]
+        found = asked.stats(
+            source, questions, named=named, words=() if word_list is None else read_words(word_list),
+            about=level.about, confidence=confidence, at_once=at_once, data_id=data_id, out=out,  # type: ignore[arg-type]
             hopeless="allow" if hopeless else "refuse", wait=wait, budget=budget, account=account,
             tell=lambda line: click.echo(spelt(line, as_options), err=True), **given,
         )  # fmt: skip
@@ -100,7 +103,9 @@ _OWN = [
     click.Option(["--queries"], type=click.Path(path_type=Path), help="A TOML file with queries = [...]."),
     click.Option(["--owners-column"], metavar="COLUMN", help="The column that says whose each record is."),
     click.Option(["--schema"], type=click.Path(path_type=Path), help="A public schema: what may be asked."),
-    click.Option(["--bounds"], type=click.Path(path_type=Path), help="Or bounds: column = [low, high] or texts."),
+    click.Option(["--bounds"], type=click.Path(path_type=Path), help="Or bounds: column = [low, high] or texts. "
+                 "Without either a private survey of the columns that questions name comes first."),
+    *names_options(),
     click.Option(["--model"], multiple=True, metavar="NAME=RUN", help="A model that evaluate(NAME) is about."),
     click.Option(
         ["--about"], type=click.Choice(("data", "population")), default="data",

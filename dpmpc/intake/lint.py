@@ -123,7 +123,8 @@ def codes(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
     dates = [c for c in seen if c.kind == "date"]
     counts |= _ends(table, [c for c in seen if c.kind == "number" and not c.listed], table.number)
     counts |= _ends(table, dates, table.days)
-    alike = Counter(v for held in counts.values() for v in _lone(held))
+    each = {(v, *sorted(held)[:2], *sorted(held)[-2:]) for held in counts.values() for v in _lone(held)}
+    alike = Counter(v for v, *_ in each)  # of columns that have other values beside it
     lines, short, missing = list[str](), list[str](), list[str]()
     for c in seen:
         held = counts.get(c.name, {})
@@ -277,12 +278,12 @@ def percents(counts: Mapping[str, int]) -> tuple[str, str]:
 
 def _percents(columns: Sequence[ColumnProfile]) -> Iterator[str]:
     for c in columns:
-        with_sign, without = percents(dict(c.values)) if c.forms is not None and c.role != "dropped" else ("", "")
-        if with_sign:
+        if any(c.shares):
+            with_sign, without = c.shares
             yield (
                 f"column '{c.name}' has fields such as '{with_sign[:20]}' beside '{without[:20]}': with and without a "
-                "sign of per cent they differ by a factor of 100; write them alike, as no unit reads both; until then "
-                f"leave it out, or have it read as words: {stating(words=(c.name,))}"
+                "sign of per cent they differ by a factor of 100; to read both as shares: "
+                f"{stating(percents=(c.name,))}"
             )
 
 
@@ -664,7 +665,8 @@ def _figures(table: Table, columns: Sequence[ColumnProfile], otherwise: bool) ->
     seen = []
     for c in columns:
         worded = c.role == "feature" and c.kind in ("category", "free text", "identifier")
-        worded = worded and not (c.forms and c.forms.unnamed) and (c.distinct > _MANY_VALUES or measured(c))
+        worded = worded and not any(c.shares) and not (c.forms and c.forms.unnamed)
+        worded = worded and (c.distinct > _MANY_VALUES or measured(c))
         if not worded or 2 * c.digits < c.present or c.forms is None or (otherwise and c.forms.otherwise):
             continue
         if not (identifies(c.name) or CODE.search(c.name) or table[c.name].kind != "text" or _named(c)):
@@ -697,7 +699,7 @@ def _mixed(columns: Sequence[ColumnProfile]) -> Iterator[str]:
     """Columns of words many of which are numbers."""
     for c in columns:
         if c.role == "feature" and c.forms is not None and c.kind in ("category", "free text", "identifier"):
-            numbers = 0 if c.worded or c.codes else c.forms.read[0]
+            numbers = 0 if c.worded or c.codes or any(c.shares) else c.forms.read[0]
             other = next((text for text, _ in c.values if not is_number(text)), "")
             mixed = _MUCH * c.present <= numbers < c.present and c.distinct > _MANY_VALUES
             if mixed and other and not signed(other)[0]:

@@ -16,7 +16,18 @@ from numpy.typing import NDArray
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.intake.spelling import canonical, composed
 from dpmpc.lazy import dataclass
-from dpmpc.records.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed, column_of_bounds
+from dpmpc.records.schema import (
+    Categorical,
+    Classes,
+    Date,
+    Labels,
+    Numeric,
+    Range,
+    Schema,
+    Surveyed,
+    column_of_bounds,
+    is_name,
+)  # fmt: skip
 from dpmpc.records.schema import Column as SchemaColumn
 
 if TYPE_CHECKING:
@@ -24,6 +35,7 @@ if TYPE_CHECKING:
 
 Values = NDArray[Any]
 MISSING, OTHER = "(missing)", "(other)"  # cells beside the levels
+OWNER = "owner"  # the word for whose a record is, where no column is called so
 _MOST_BUCKETS = 1 << 20
 _WIDER = 2.0  # a survey maps two deviations on either side of the mean; statistics take four
 
@@ -92,14 +104,21 @@ class Category:
 
 @dataclass(frozen=True)
 class Bucketed:
-    """A column of texts that a survey has hashed: its levels are numbers of buckets."""
+    """A column of texts that a survey has hashed: its levels are numbers of buckets, with the word that most of a
+    bucket's records have where it is known (`names`)."""
 
     name: str
     buckets: int
     kept: tuple[int, ...]
     others: int | None = None
+    names: tuple[tuple[int, str], ...] = ()
 
     def __post_init__(self) -> None:
+        words = dict(self.names)
+        if len(words) < len(self.names) or not words.keys() <= set(self.kept) or not all(map(is_name, words.values())):
+            raise UsageError(
+                f"names are of kept buckets, each a line of text; those of '{self.name}' are others; plan again"
+            )
         _check_places(self.name, self.kept, self.buckets)
         _check_places(self.name, (self.others,), len(self.kept))
         if len(set(self.kept)) < len(self.kept) or self.buckets > _MOST_BUCKETS:
@@ -109,7 +128,8 @@ class Bucketed:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        return tuple(f"bucket {k}" for k in self.kept)
+        words = dict(self.names)
+        return tuple(f"{words[k]} [#{k}]" if k in words else f"bucket {k}" for k in self.kept)
 
     def sql(self, table: "Table") -> list[str]:
         """The expressions that are read for it: the number or date that a value is, and the bucket of its text."""
@@ -128,8 +148,33 @@ class Bucketed:
         return np.where(np.isnan(parts[0]), -1, np.where(np.isfinite(parts[0]), -2, found))
 
 
-Grouped = Category | Bucketed
-Column = Quantity | Category | Bucketed
+@dataclass(frozen=True)
+class Owners:
+    """Whose each record is: a category that no file has, as every process knows whose records it reads. `levels`: the
+    owners' names, by number. A record is of one of them, so there is no cell beside these."""
+
+    levels: tuple[str, ...] = (f"{OWNER} 0", f"{OWNER} 1")  # until it is known how many there are
+    name: str = OWNER
+
+    others = None
+
+    def __post_init__(self) -> None:
+        if len(self.levels) < 2 or len(set(self.levels)) < len(self.levels) or {MISSING, OTHER} & set(self.levels):
+            raise UsageError(
+                f"owners are two or more, and differ in their names; got {_some(self.levels)}; ask without '{OWNER}'"
+            )
+
+    def sql(self, table: "Table") -> list[str]:
+        """Nothing is read: `Tables.encode` knows the number."""
+        return []
+
+    def read(self, parts: list[Values]) -> Values:
+        """Errors: always; no part of a record says it."""
+        raise NotImplementedError
+
+
+Grouped = Category | Bucketed | Owners
+Column = Quantity | Category | Bucketed | Owners
 
 
 @dataclass(frozen=True)
@@ -146,6 +191,26 @@ class Columns:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+    @property
+    def of_records(self) -> tuple[str, ...]:
+        """The names of those that records have themselves."""
+        return tuple(column.name for column in self.columns if not isinstance(column, Owners))
+
+    @property
+    def owners(self) -> Owners | None:
+        """Whose records are, where it is asked."""
+        return next((column for column in self.columns if isinstance(column, Owners)), None)
+
+    @property
+    def or_owners(self) -> "Columns":
+        """What questions may name: these, and whose records are where no column has the word."""
+        return self if OWNER in self else self.with_owners(Owners())
+
+    def with_owners(self, owners: Owners | None) -> "Columns":
+        """The same with whose records are, or without."""
+        others = tuple(column for column in self.columns if not isinstance(column, Owners))
+        return Columns((*others, *(() if owners is None else (owners,))))
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and any(composed(known) == composed(name) for known in self.names)
@@ -252,7 +317,7 @@ def _of(part: Any) -> list[Column]:
             away = (high - low) / 2 * (_WIDER - 1)
             return [Quantity(name, low - away, high + away, dates=True)]
         case Surveyed(name=name, kept=kept) if kept:
-            return [Bucketed(name, part.buckets, kept)]
+            return [Bucketed(name, part.buckets, kept, names=part.names)]
         case Labels(name=name):
             levels = (part.negative_name, part.positive_name)
             return [Category(name, levels, tuple(part.codes.items()), None if part.negative is not None else 0)]
