@@ -1,5 +1,7 @@
-"""Files of words of many languages, in every encoding in use for these: the proposal reads them back as they were. (Russian without any capital in KOI8-R is the
-same bytes as capitals alone in Windows-1251, which is the commoner one.)"""
+"""Files of words of many languages, in every encoding in use for these: the proposal reads them back as they were.
+
+Russian without any capital in KOI8-R is the same bytes as capitals alone in Windows-1251, which is the commoner one.
+"""
 
 import random
 from pathlib import Path
