@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import setting_option
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options
@@ -88,6 +89,9 @@ def command(
                 f"schema {schema.digest[:16]}",
             )
         name = table.source
+    give({"records": result.rows, "columns": result.counts, "said": [
+        {"severity": each.severity, "column": each.column, "text": spelt(each.text, say)} for each in result.said
+    ], "refused": result.refused, "unfit": result.unfit})  # fmt: skip
     _show(result, f"{name}: {number_of(result.rows, 'record')}; {of}; for your own eyes", say)
     return 1 if result.refused or result.unfit else 0
 

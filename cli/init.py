@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import setting_option
 from dpmpc.errors import UsageError
 
@@ -75,4 +76,5 @@ def command(
         ) from None
     except OSError as error:
         raise UsageError(f"the file must be writable; {out}: {error.strerror}; name another with --out") from None
+    give({"file": out, "editors": editors})
     click.echo(f"{out}: edit it, then `dpmpc plan {out}` checks it")

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Noise
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import options_of, own_option
 from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
 
@@ -49,6 +50,7 @@ def run_command(
         account=account, out=out, wait=wait,
         tell=lambda line: click.echo(line, err=True), **given,
     )  # fmt: skip
+    give({**found.outcome.section, "folder": out})
     click.echo(found.text(), nl=False)
     click.echo(found.outcome.about[0], err=True)
 

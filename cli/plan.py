@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.errors import UsageError
 
 
@@ -38,4 +39,5 @@ def command(file: Path, out: Path | None) -> None:
         plan.write(out)
     except OSError as error:
         raise UsageError(f"the plan must be writable; {out}: {error.strerror}; name another with --out") from None
+    give({"written": out, "plan": plan, "notes": consortium.notes, "warnings": warnings_of(plan)})
     click.echo(f"{out}: written; `dpmpc kit {file} --out kits` makes a folder for every site")

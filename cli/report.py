@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from dpmpc.cli.everywhere import give
+
 
 @click.command("report")
 @click.argument("run", type=click.Path(path_type=Path))
@@ -58,4 +60,5 @@ def command(run: Path, out: Path | None, ledgers: Path | None, curves: Path | No
             read_model(run).additive.write(curves)
     except OSError as error:
         raise UsageError(f"the page must be written; {path}: {error.strerror}; name another with --out") from None
+    give({"page": path, "curves": curves})
     click.echo(path)

@@ -1,12 +1,12 @@
 """`dpmpc status`: how far a run is."""
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import spelling
 
 if TYPE_CHECKING:
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("status")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(run: Path, as_json: bool) -> None:
+def command(run: Path) -> None:
     """How far the run in the folder RUN (or the kit RUN) is: phase, release, rate, who is connected, what is spent, the
     last event of every process here. Beside a running run or after its end; it changes nothing."""
     from dpmpc.consortium.joining import kit_spelling
@@ -26,9 +25,7 @@ def command(run: Path, as_json: bool) -> None:
 
     of_kit = is_kit(run) or is_kit(run.absolute().parent)
     found = read_status(run, kit_spelling if of_kit else spelling)
-    if as_json:
-        click.echo(json.dumps(found.to_json()))
-        return
+    give(found)
     plan, now = found.plan, time.time()
     click.echo(f"run {plan.run_id} on '{plan.data}': {plan.releases} releases planned")
     click.echo(_spent(found.spent))

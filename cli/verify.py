@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.progress import make_progress
 from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import BACKENDS
@@ -52,8 +53,8 @@ if TYPE_CHECKING:
     help="where fresh releases leave their transcripts.",
 )
 @click.option(
-    "--json",
-    "json_file",
+    "--out",
+    "out",
     type=click.Path(dir_okay=False, path_type=Path),
     help="where the verdict is written.  [default: verify.json in RUN, or in --work]",
 )
@@ -69,7 +70,7 @@ def command(
     law: str,
     sampler: str | None,
     work: Path,
-    json_file: Path | None,
+    out: Path | None,
     details: bool,
 ) -> int:
     """Check a RUN directory: its transcripts, and fresh releases of the same kind. Exit code 0 only if all hold.
@@ -106,8 +107,9 @@ def command(
     else:
         with make_progress("release") as progress:
             result = verify_run(run, work, progress)
-    path = json_file if json_file is not None else (run_folder(run) if run else work) / "verify.json"
+    path = out if out is not None else (run_folder(run) if run else work) / "verify.json"
     result.write(path)
+    give(result)
     _print(result, details)
     click.echo(f"written to {path}")
     return 0 if result.holds else 1

@@ -242,7 +242,7 @@ def test_verdicts_that_parties_sent_are_shown(finished: Path, tmp_path: Path) ->
         shutil.copy(party / name, owner / name)
     shutil.copy(owner / "plan.json", party / "plan_1.json")
     sent = owner / "verify_party_1.json"
-    assert dpmpc("verify", party, "--structure", "--json", sent).returncode == 0
+    assert dpmpc("verify", party, "--structure", "--out", sent).returncode == 0
     value = json.loads(sent.read_text())
     assert value["parties_seen"] == [1] and str(tmp_path) not in sent.read_text()
     digest = hashlib.sha256((party / "ledger_1.jsonl").read_bytes()).hexdigest()
