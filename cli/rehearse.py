@@ -18,7 +18,7 @@ def command(kits: Path) -> None:
     Example: dpmpc rehearse kits
     """
     from dpmpc.consortium.rehearsing import rehearse
-    from dpmpc.consortium.stages import coming
+    from dpmpc.run.stages import coming
 
     begin = time.monotonic()
     with TemporaryDirectory(prefix="dpmpc-rehearsal-") as folder:

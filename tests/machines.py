@@ -14,6 +14,11 @@ from tests.forked_commands import HANG
 from tests.runs import own_addresses
 
 
+def followed(folder: Path) -> Path:
+    """Where a process keeps the plan of its run's own releases."""
+    return next(path for name in ("plan.json", "plan_*.json") for path in sorted(folder.glob(name)))
+
+
 def together(parts: list[Callable[[], None]]) -> list[DpmpcError | None]:
     """What each of these processes, here threads, ended with."""
     ends: list[DpmpcError | None] = [None] * len(parts)

@@ -103,13 +103,13 @@ def worker(path: str, columns: int, memory: str, precision: str, folder: str) ->
 
 
 class Read:
-    """The sum of all numbers: what reading them costs."""
+    """The sum of all numbers that are held: what reading them costs."""
 
     def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
         return ((),)
 
     def __call__(self, tile: Any, X: Any, y: Any, weights: Any) -> tuple[Any, ...]:
-        return (X.sum(),)
+        return (X.compact.places.sum(),)
 
 
 def own(rows: int, folder: Path, out: Path | None = None) -> None:

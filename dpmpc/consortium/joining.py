@@ -17,7 +17,6 @@ from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.consortium.dry_run import Trial, before_meeting
 from dpmpc.consortium.kit import LIMITS, Kit, read_kit
 from dpmpc.consortium.placement import Placement
-from dpmpc.consortium.stages import coming
 from dpmpc.consortium.start import take_part
 from dpmpc.consortium.toml_keys import file_spelling
 from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
@@ -35,6 +34,7 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.logs import speaking
 from dpmpc.run.reserve import check_budget
+from dpmpc.run.stages import coming
 from dpmpc.settings import declared
 
 

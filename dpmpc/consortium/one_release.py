@@ -19,7 +19,7 @@ from dpmpc.intake.staging import held
 from dpmpc.intake.table import Table
 from dpmpc.local.delivering import deliver
 from dpmpc.local.holdout import rows_of
-from dpmpc.local.job import Emit, OwnersJob, StageJob, says
+from dpmpc.local.job import Emit, OwnersJob, says
 from dpmpc.local.named_records import as_planned, fits_at_first
 from dpmpc.local.own_records import own_records
 from dpmpc.local.surveying import owners_of_records
@@ -32,6 +32,7 @@ from dpmpc.records.planned import OTHER_SIZES, other_sizes
 from dpmpc.run.engine import run
 from dpmpc.run.once import Once
 from dpmpc.run.resume import Since
+from dpmpc.run.stages import StageJob, whole_plan
 from dpmpc.statistics.held_out import EVALUATION
 from dpmpc.statistics.study import QUESTIONS
 from dpmpc.tables.synth_made import is_synthesis, made_from
@@ -116,7 +117,7 @@ def vectors_of(job: OwnersJob, plan: Plan, table: Table) -> Iterator[Floats]:
         _, owner, sizes = owners_of_records(request, table)
         planned = plan.sizes
     elif (parted := _parted(job, plan)) is not None:
-        whole = plan if job.stage is None else job.stage.whole
+        whole = whole_plan(plan, job.stage)
         mine = rows_of(request, whole, parted, plan.part, job.owner, table)
         table = held(_kept(plan, table), list(plan.source.reads)) if plan.source.reads else table
         return plan.source.sited(job.owner).means(table, np.where(mine, 0, -1), (plan.sizes[job.owner],))

@@ -7,20 +7,10 @@ from collections.abc import Callable
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.refusal import refusal_told
 from dpmpc.consortium.placement import Placement
-from dpmpc.consortium.stages import followed, is_settled
 from dpmpc.errors import UsageError
 from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.records import NAMES
-
-
-def next_meeting(plan: Plan, where: Placement) -> Plan:
-    """The plan that this process meets the others for next: of the first stage that is not over here."""
-    while plan.source.schedule.before:
-        if where.overwrite or not is_settled(plan, where.out):
-            return plan.first
-        plan = followed(plan, where.out)
-    return plan
 
 
 def told_by(plan: Callable[[], Plan], where: Placement) -> contextlib.AbstractContextManager[None]:

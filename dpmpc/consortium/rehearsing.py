@@ -16,7 +16,6 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium.joining import Joining, join
 from dpmpc.consortium.kit import KEYS, LIMITS, Kit, read_kit, rewrite_site
 from dpmpc.consortium.site_file import SITE
-from dpmpc.consortium.stages import coming
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder
 from dpmpc.lazy import dataclass
@@ -25,6 +24,7 @@ from dpmpc.mpc.transport.credentials import make_credentials
 from dpmpc.privacy.account import ENVIRONMENT
 from dpmpc.processes.supervisor import Job, run_jobs
 from dpmpc.processes.worker import Emit, Log
+from dpmpc.run.stages import coming
 
 _TRIES = 100
 _WAIT = 120.0  # seconds for all to come, on a machine that is busy with all of them

@@ -25,36 +25,25 @@ from dpmpc.codec import loads
 from dpmpc.consortium.again import until_begun
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.plan_alone import check_preprocessing, named_request, planned
-from dpmpc.consortium.refusing import check_data_id, next_meeting, told_by
-from dpmpc.consortium.stages import (
-    begins,
-    check_begins,
-    check_behind,
-    coming,
-    decided_on,
-    opened_by_party,
-    run_after,
-    run_before,
-    whole_of,
-    write_whole,
-)
+from dpmpc.consortium.refusing import check_data_id, told_by
 from dpmpc.errors import DpmpcError, UsageError, public_message
 from dpmpc.learning.method import Learning
 from dpmpc.learning.source import Schedule
 from dpmpc.local.delivering import deliver_after, deliver_here, deliver_stage
 from dpmpc.local.holdout import check_alone, check_named
-from dpmpc.local.job import OwnersJob, StageJob, whole_plan
+from dpmpc.local.job import OwnersJob
 from dpmpc.local.launcher import train
-from dpmpc.local.owner_process import Part, Progress, run_owners
+from dpmpc.local.owner_process import Does, Progress, run_owners
 from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.planning.request import Request
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
 from dpmpc.run.engine import OPENED
-from dpmpc.run.files import OWN_LEDGER, SETTLED
+from dpmpc.run.files import OWN_LEDGER
 from dpmpc.run.folder import make_private, opened_nothing, prepare, request_path
 from dpmpc.run.once import OPENED as STAGE_OPENED
 from dpmpc.run.reserve import budget_below, check_budget
+from dpmpc.run.stages import Part, StageJob, Stages, coming, opened_by_party
 
 
 def start(request: Request | None, where: Placement, progress: Progress) -> None:
@@ -80,7 +69,8 @@ def start(request: Request | None, where: Placement, progress: Progress) -> None
         return
     check_preprocessing(request)
     if where.party is not None:
-        _part_of(planned(request)[1], where, None, request=None, progress=progress)
+        plan = planned(request)[1]
+        _part_of(Part(plan, plan), where, request=None, progress=progress)
     else:
         with told_by(lambda: planned(request)[1], where):  # the others have it from the same options
             _owners(None, named_request(request), where, progress)
@@ -90,51 +80,46 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
     """This machine's part of a run whose plan is in the file of the placement, stages and all. `request`: which records
     an owner has here; None for a party. Errors: as the processes report them."""
     check_role(plan, where)
-    check_begins(where)
     where = replace(where, own_records=request is not None and request.source is not None)
     check_alone(plan, where.party, where.owner)
     with named_errors(plan.called):
+        stages = Stages(plan, where, _books(where))
         staged = plan.source.schedule != Schedule()
         if staged:
-            write_whole(plan, where)
+            stages.begin()
             for line in _shown(plan, where):
                 progress({"event": "part", "text": plan.called(line)})
         told: Progress = lambda event: progress({**event, **_named_text(event, plan)})  # noqa: E731
-        part, say = partial(_part_of, request=request, progress=told), partial(_note, plan, where)
         with contextlib.ExitStack() as whole:
-            with told_by(partial(next_meeting, plan, where), where):
+            with told_by(stages.next, where):
                 check_named(request, plan)
                 if staged:
-                    check_behind(plan, where)
+                    stages.check()
                     _check_limits(plan, where)
-                whole.enter_context(whole_of(plan, where, _books(where)))
-            plan, where = run_before(plan, where, part, say, deliver_stage)
-            part(plan, where, None)
-            if plan.source.schedule.after:
-                run_after(plan, where, part, say)
-                deliver_after(plan, where.out)
+                whole.enter_context(stages.reserved())
+            does = partial(_part_of, request=request, progress=told)
+            deliver_after(stages.run(does, partial(_note, plan, where), deliver_stage), where.out)
 
 
-def _part_of(
-    plan: Plan, where: Placement, stage: StageJob | None, *, request: Request | None, progress: Progress
-) -> None:
-    """This process's part of the plan in the file of the placement, or of a stage."""
-    with named_errors(partial(differing, plan=whole_plan(plan, stage))), told_by(lambda: plan, where):
+def _part_of(part: Part, where: Placement, *, request: Request | None, progress: Progress) -> None:
+    """This process's part of a meeting."""
+    plan = part.plan
+    with named_errors(partial(differing, plan=part.whole)), told_by(lambda: plan, where):
         ledger = where.out / OWN_LEDGER if where.party is None else ledger_path(where.out, where.party)
 
         def mine(again: bool) -> None:
             tell = partial(_unless_told, progress) if again else progress
             if where.party is not None and where.role != "both":
-                _party(plan, where, where.party, tell, stage)
+                _party(part, where, where.party, tell)
                 return
             assert request is not None
             if where.party is not None:
-                _site(plan, request, where, where.party, tell, stage)
+                _site(part, request, where, where.party, tell)
             else:
-                _owners(plan, request, where, tell, stage)
+                _owners(part, request, where, tell)
 
         def say(text: str) -> None:
-            _note(whole_plan(plan, stage), where, text)
+            _note(part.whole, where, text)
             progress({"event": "stage", "text": text})
 
         until_begun(mine, partial(spent_releases, ledger, plan.run_id), where.patience, say)
@@ -195,13 +180,14 @@ def carry_on(where: Placement, progress: Progress) -> None:
     )
 
 
-def _party(plan: Plan, where: Placement, index: int, progress: Progress, stage: StageJob | None = None) -> None:
+def _party(mine: Part, where: Placement, index: int, progress: Progress) -> None:
+    plan, stage = mine.plan, mine.stage
     make_private(where.out)
     check_index(plan, index)
-    part = _part(plan, where, ledger_path(where.out, index), progress, stage)
-    job = _party_job(plan, where, index, stage)
+    part = _part(mine, where, ledger_path(where.out, index), progress)
+    job = _party_job(mine, where, index)
     with (where.out / f"party_{index}.log").open("a", encoding="utf-8") as file:
-        plain = named_lines(log_to(file), partial(differing, plan=whole_plan(plan, stage)))
+        plain = named_lines(log_to(file), partial(differing, plan=mine.whole))
         log = named_lines(plain, plan.called)
         for line in part:
             log(line)
@@ -216,16 +202,15 @@ def _party(plan: Plan, where: Placement, index: int, progress: Progress, stage: 
             raise
 
 
-def _site(
-    plan: Plan, request: Request, where: Placement, index: int, progress: Progress, stage: StageJob | None
-) -> None:
+def _site(mine: Part, request: Request, where: Placement, index: int, progress: Progress) -> None:
     """Owner and party `index` in this process."""
+    plan, stage = mine.plan, mine.stage
     check_index(plan, index)
     if prepare_owners(where, plan, staged=stage is not None):
         progress({"event": "stage", "text": "this run is over; its report is here"})
         return
-    lines = _part(plan, where, ledger_path(where.out, index), progress, stage)
-    party = _party_job(plan, where, index, stage)
+    lines = _part(mine, where, ledger_path(where.out, index), progress)
+    party = _party_job(mine, where, index)
     job = OwnersJob(
         request,
         where.out,
@@ -244,8 +229,9 @@ def _site(
     run_owners(job, where.out / f"site_{index}.log", progress, _one_release(plan, stage))
 
 
-def _party_job(plan: Plan, where: Placement, index: int, stage: StageJob | None) -> PartyJob:
+def _party_job(mine: Part, where: Placement, index: int) -> PartyJob:
     """The job of a party in `where.out`, which is made ready. Errors: UsageError where it holds another run."""
+    plan, stage = mine.plan, mine.stage
     addresses = where.endpoints(plan.parties)
     _make_ready(plan, where, index)
     plan.write(where.out / f"plan_{index}.json")
@@ -258,9 +244,9 @@ def _party_job(plan: Plan, where: Placement, index: int, stage: StageJob | None)
         budget=_books(where).limit(plan),
         account=_books(where).account(plan),
         tolerates_loss=True,
-        says=marks(whole_plan(plan, stage)),
+        says=marks(mine.whole),
         followed=bool(plan.source.schedule.after if stage is None else stage.whole.source.schedule.before),
-        begins=begins(where) if stage is None else stage.begins,
+        begins=mine.begins,
     )
 
 
@@ -296,14 +282,18 @@ def _books(where: Placement) -> Books:
     return Books.kept(where.account, budget_below(said, where.ledgers, where.out), callers=where.own_records)
 
 
-def _owners(
-    plan: Plan | None, request: Request, where: Placement, progress: Progress, stage: StageJob | None = None
-) -> None:
+def _owners(mine: Part | None, request: Request, where: Placement, progress: Progress) -> None:
+    """The owners, or one of them, in this process. None: they make the plan of what they have."""
+    plan, stage = (None, None) if mine is None else (mine.plan, mine.stage)
     if prepare_owners(where, plan, request.run_id, stage is not None):
         progress({"event": "stage", "text": "this run is over; its report is here"})
         return
     addresses = where.endpoints(request.parties if plan is None else plan.parties)
-    part = partial(_part, where=where, ledger=where.out / OWN_LEDGER, progress=progress, stage=stage)
+
+
+    def check(made: Plan) -> list[str]:
+        return _part(mine or Part(made, made), where, where.out / OWN_LEDGER, progress)
+
     job = OwnersJob(
         request,
         where.out,
@@ -315,14 +305,14 @@ def _owners(
         plan=plan,
         owner=where.owner,
         stall=where.stall,
-        check=part,
+        check=check,
         stage=stage,
-        begins=begins(where) if stage is None else stage.begins,
+        begins=mine is None or mine.begins,
     )
     run_owners(job, where.out / "owners.log", progress, _one_release(plan, stage))
 
 
-def _one_release(plan: Plan | None, stage: StageJob | None) -> Part | None:
+def _one_release(plan: Plan | None, stage: StageJob | None) -> Does | None:
     """What owners do in a stage, or in a run that trains nothing; None: they train."""
     if plan is None or (stage is None and plan.source.TRAINS):
         return None
@@ -333,15 +323,12 @@ def _one_release(plan: Plan | None, stage: StageJob | None) -> Part | None:
     return lambda job, log, emit: run_stage(job, plan, stage, log, emit)
 
 
-def _part(
-    mine: Plan, where: Placement, ledger: Path, progress: Progress,
-    stage: StageJob | None = None,
-) -> list[str]:  # fmt: skip
+def _part(mine: Part, where: Placement, ledger: Path, progress: Progress) -> list[str]:
     """Tells what this process is about to take part in, and returns the lines. Errors: it exceeds this process's
     limits; without any, those that hold for everybody, where somebody else made the plan. In a stage, and in what
     follows it: of the whole plan, which is what a person decides on."""
-    plan = whole_plan(mine, stage)
-    asked = decided_on(plan, where) if stage is None else plan
+    plan, stage = mine.whole, mine.stage
+    asked = mine.asked if stage is None else plan
     lines = _shown(plan, where)
     again = stage is not None or (plan == asked and plan.source.schedule != Schedule())  # before stages all was shown
     for line in () if again else lines:
@@ -354,8 +341,8 @@ def _part(
     _check_limits(asked, where)
     budget = _books(where).limit(plan)
     if budget is not None:
-        spent, held = spent_releases(ledger, mine.run_id), mine
-        others = [each for each in coming(plan) if not spent or each.run_id != mine.run_id]
+        spent, held = spent_releases(ledger, mine.plan.run_id), mine.plan
+        others = [each for each in coming(plan) if not spent or each.run_id != mine.plan.run_id]
         if stage is not None and plan.source.schedule.before:
             held, spent = plan, 0
         elif stage is not None:  # after the plan's releases
@@ -385,7 +372,7 @@ def prepare_owners(where: Placement, plan: Plan | None, run_id: str | None = Non
     without one the run has the name `run_id`. Errors: it holds another run."""
     make_private(where.out)
     made = Learning.RESULT if plan is None else plan.source.RESULT
-    results = (SETTLED, STAGE_OPENED) if staged else ("report.json", made)
+    results = (STAGE_OPENED,) if staged else ("report.json", made)
     opened, finished = where.out / OPENED, [where.out / name for name in results]
     if not where.overwrite:
         returns = _returns(where.out, plan, run_id)

@@ -40,7 +40,7 @@ from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import Floats, Ints
 from dpmpc.learning.additive import Additive
 from dpmpc.learning.class_weights import corrected
-from dpmpc.learning.erm_blocks import scored
+from dpmpc.learning.matrix import scored
 from dpmpc.learning.softmax import predicted
 from dpmpc.privacy.unnamed import process_folder, share_process_folder
 from dpmpc.records.schema import Range

@@ -8,7 +8,6 @@ digest with a key, which records it was made of: a pass over other records than 
 """
 
 import hashlib
-import mmap
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import field
@@ -26,10 +25,11 @@ from dpmpc.intake.ranges import Ranges, ranges_of
 from dpmpc.intake.spelling import Spelling
 from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
+from dpmpc.learning.matrix import Matrix, matrix_of
 from dpmpc.learning.source import PART, Source
 from dpmpc.processes.cores import one_thread
 from dpmpc.processes.elsewhere import Answer, Workers, answering
-from dpmpc.records.blocks import DTYPES, Precision, Records, Rows, double, in_memory
+from dpmpc.records.blocks import Precision, Records, allocate, in_memory
 from dpmpc.records.mapping import NO_ENDS, Counts, Ends, Mapping, class_values, targets_of
 from dpmpc.records.rows import Rows as Maker
 from dpmpc.records.schema import Schema
@@ -64,7 +64,7 @@ class Work(Protocol):
     and says the shapes of what comes back."""
 
     def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]: ...
-    def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> Sums: ...
+    def __call__(self, tile: Tile, X: Matrix, y: Floats, weights: Floats | None) -> Sums: ...
 
 
 class Job(Protocol):
@@ -134,22 +134,22 @@ class _Tiled:
     def __call__(self, table: Table, mine: Mine | None) -> tuple[list[Sums], bytes, list[tuple[int, ...]]]:
         mapping, digest = Mapping(table, self.schema), hashlib.blake2b(key=self.key, digest_size=_DIGEST)
         made, sums = Maker(mapping), list[Sums]()
-        for tile, (X, y) in zip(self.tiles, self._filled(made, mine), strict=True):
-            digest.update(X.data)
-            digest.update(y.data)
+        for tile, part in zip(self.tiles, self._filled(made, mine), strict=True):
+            digest.update(part.held.tobytes())
+            digest.update(b"" if part.factors is None else part.factors.tobytes())
+            digest.update(part.y.tobytes())
             if self.work is not None:
-                sums.append(tuple(np.asarray(part) for part in self.work(tile, double(X), y, None)))
+                given = self.work(tile, matrix_of(part, 0, part.n), part.y, None)
+                sums.append(tuple(np.asarray(found) for found in given))
         counts = [tuple(int(getattr(each, name)) for name in _COUNTED) for each in made.counts.values()]
         counts.append((table.n, mapping.misfits, 0, 0, 0))  # of the target
         return sums, digest.digest(), counts
 
-    def _filled(self, made: Maker, mine: Mine | None) -> Iterator[tuple[Rows, Floats]]:
-        """X and y of each tile, in one buffer, which starts at a page boundary as `records.blocks` has it."""
-        most, d = max(tile.end - tile.begin for tile in self.tiles), len(self.schema.feature_names)
-        dtype = np.dtype(DTYPES[self.precision])
-        X = np.frombuffer(mmap.mmap(-1, max(1, most * d * dtype.itemsize)), dtype, most * d).reshape(most, d)
-        y, left, filled, seen = np.empty(most), iter(self.tiles), 0, 0
-        tile, into = next(left), in_memory(X, y)
+    def _filled(self, made: Maker, mine: Mine | None) -> Iterator[Records]:
+        """The records of each tile, in one buffer."""
+        most, design = max(tile.end - tile.begin for tile in self.tiles), self.schema.design
+        left, filled, seen = iter(self.tiles), 0, 0
+        tile, into = next(left), allocate(most, design.width, self.precision, None, design)
         for block, labels in made.mapping.raw():
             at, n = 0, len(labels)
             while at < n:
@@ -162,7 +162,7 @@ class _Tiled:
                 made.into(into, [values[part] for values in block], labels[part], to)
                 filled, at = filled + int(many[-1]), part.stop
                 if filled == tile.end - tile.begin:
-                    yield X[:filled], y[:filled]
+                    yield into.part(0, filled)
                     filled, tile = 0, next(left, tile)
             seen += n
 
@@ -282,7 +282,7 @@ class Away(Records):
         return len(self._schema.feature_names)
 
     @property
-    def X(self) -> NoReturn:
+    def held(self) -> NoReturn:
         _held_elsewhere()
 
     @property

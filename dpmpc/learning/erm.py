@@ -9,7 +9,6 @@ Everything here is in the clear and on the owners' side; nothing enters the MPC 
 Source: Jayaraman et al. 2018 section 3.
 """
 
-
 import numpy as np
 from numpy.typing import NDArray
 

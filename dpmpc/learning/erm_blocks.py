@@ -14,13 +14,13 @@ from dpmpc.learning.class_weights import Weighted
 from dpmpc.learning.erm import Solution, solve_owners
 from dpmpc.learning.functional import pack
 from dpmpc.learning.losses import Loss
+from dpmpc.learning.matrix import Matrix, matrix_of
 from dpmpc.learning.newton import Point, newton
-from dpmpc.learning.row_sums import row_sums
 from dpmpc.learning.softmax import optima as softmax_optima
 from dpmpc.learning.softmax import predicted
 from dpmpc.learning.tiled import in_threads, over_tiles, tile_rows, tiles
 from dpmpc.processes.cores import one_thread
-from dpmpc.records.blocks import Records, double
+from dpmpc.records.blocks import Records
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,7 +29,6 @@ _STREAMED = 1 << 20  # an owner with more numbers than this has its optimum foun
 _TOGETHER = 1 << 22  # the numbers of owners whose optima are found at once
 _FEWEST, _PER_FEATURE = 16, 64  # tiles, and rows a feature, that the curvature of very many records is read off
 _WELL = 8.0  # by how much a step along such a curvature divides the gradient, or the next has that of all records
-_LONG = 24  # features: from about here on, rows times theta are quicker one row at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +41,11 @@ class _Pulls:
     def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
         return ((owners, len(self.theta)),)
 
-    def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
-        pulls = self.loss.derivative(scored(X, self.theta), y)
+    def __call__(self, tile: Tile, X: Matrix, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
+        pulls = self.loss.derivative(X.scores(self.theta), y)
         if weights is not None:
             pulls = np.asarray(pulls * (weights if pulls.ndim == 1 else weights[:, None]))
-        return (_sums(pulls, X, tile.cuts),)
+        return (X.sums(pulls, tile.cuts),)
 
 
 def owner_gradients(
@@ -71,9 +70,10 @@ class _Products:
     def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
         return (owners, d), (owners, d, d)
 
-    def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
-        each = [slice(int(a), int(b)) for a, b in pairwise(tile.cuts)]
-        return _sums(y, X, tile.cuts), np.stack([X[cut].T @ X[cut] for cut in each])
+    def __call__(self, tile: Tile, X: Matrix, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
+        pulls, rows = X.sums(y, tile.cuts), X.rows()
+        each = [rows[int(a) : int(b)] for a, b in pairwise(tile.cuts)]
+        return pulls, np.stack([part.T @ part for part in each])
 
 
 def owner_coefficients(records: Records, offsets: Ints, *, cores: int | None = None, ahead: int = 4) -> Floats:
@@ -98,8 +98,8 @@ class _Losses:
     def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
         return ((),)
 
-    def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
-        return (np.asarray(np.sum(self.loss.value(scored(X, self.theta), y))),)
+    def __call__(self, tile: Tile, X: Matrix, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
+        return (np.asarray(np.sum(self.loss.value(X.scores(self.theta), y))),)
 
 
 def objective(loss: Loss, theta: Floats, records: Records, lam: float) -> float:
@@ -110,22 +110,13 @@ def objective(loss: Loss, theta: Floats, records: Records, lam: float) -> float:
     return total / records.n + 0.5 * lam * float(theta @ theta)
 
 
-def scored(X: Floats, theta: Floats) -> Floats:
-    """(n,) the scores x . theta of the rows X (n, d), or (n, K) for theta with d K numbers. Of one score a row has the
-    same bits in every block: from some features on it is multiplied by itself, at about twice BLAS's speed."""
-    d = X.shape[1]
-    if len(theta) == d >= _LONG:
-        return np.asarray(np.einsum("ij,j->i", X, theta), dtype=np.float64)
-    return np.asarray(X @ (theta if len(theta) == d else theta.reshape(d, -1)), dtype=np.float64)
-
-
 def scores(theta: Floats, records: Records) -> Floats:
     """(n,) the score x . theta of every record, or (n, K) its scores."""
     K = len(theta) // records.d
     result = np.empty(records.n if K == 1 else (records.n, K))
 
     def one(tile: Tile) -> None:
-        result[tile.begin : tile.end] = scored(double(records.X[tile.begin : tile.end]), theta)
+        result[tile.begin : tile.end] = matrix_of(records, tile.begin, tile.end).scores(theta)
         records.forget(tile.begin, tile.end)
 
     for _ in in_threads(list(tiles(_whole(records), records.d)), one, None, 4):
@@ -195,7 +186,7 @@ def optima(
         while end < len(sizes) and not streamed[end] and (offsets[end + 1] - offsets[j]) * d <= _TOGETHER:
             end += 1
         rows = slice(int(offsets[j]), int(offsets[end]))
-        X, y = double(records.X[rows]), records.y[rows]
+        X, y = records.rows(rows.start, rows.stop), records.y[rows]
         theta[j:end], _ = solve_owners(loss, X, y, offsets[j : end + 1] - offsets[j], lam, tolerance)
         records.forget(rows.start, rows.stop)
         j = end
@@ -217,11 +208,13 @@ class _OwnPulls:
     def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
         return ((owners, d),)
 
-    def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
+    def __call__(self, tile: Tile, X: Matrix, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
         own = self.theta[tile.first : tile.last]
-        each = np.repeat(own, np.diff(tile.cuts), axis=0) if len(own) > 1 else own
-        score = np.einsum("id,id->i", X, each) if len(own) > 1 else scored(X, own[0])
-        return (_sums(self.loss.derivative(score, y), X, tile.cuts),)
+        if len(own) > 1:
+            score = np.einsum("id,id->i", X.rows(), np.repeat(own, np.diff(tile.cuts), axis=0))
+        else:
+            score = X.scores(own[0])
+        return (X.sums(self.loss.derivative(score, y), tile.cuts),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,9 +227,9 @@ class _Valued:
     def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
         return (), (d,)
 
-    def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
-        score = scored(X, self.theta)
-        return np.asarray(np.sum(self.loss.value(score, y))), self.loss.derivative(score, y) @ X
+    def __call__(self, tile: Tile, X: Matrix, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
+        score = X.scores(self.theta)
+        return np.asarray(np.sum(self.loss.value(score, y))), X.sums(self.loss.derivative(score, y), tile.cuts)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,10 +244,11 @@ class _Curved:
     def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
         return ((d, d),)
 
-    def __call__(self, tile: Tile, X: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
+    def __call__(self, tile: Tile, X: Matrix, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
         if (tile.begin - self.begin) // tile_rows(X.shape[1]) % self.step:
             return (np.zeros((X.shape[1], X.shape[1])),)
-        return (X.T @ (self.loss.second_derivative(scored(X, self.theta), y)[:, None] * X),)
+        rows = X.rows()
+        return (rows.T @ (self.loss.second_derivative(X.scores(self.theta), y)[:, None] * rows),)
 
 
 @dataclass(eq=False)
@@ -337,16 +331,6 @@ def _bent(curvature: Floats, step: Floats, change: Floats) -> Floats:
     if not rise > 0:
         return curvature
     return np.asarray(curvature - np.outer(along, along) / (step @ along) + np.outer(change, change) / rise)
-
-
-def _sums(coefficients: Floats, X: Floats, cuts: Ints) -> Floats:
-    """Row k: the sum of coefficients[i] X[i] over rows cuts[k] : cuts[k + 1]; (d K,) rows for coefficients (n, K)."""
-    if coefficients.ndim == 2:
-        columns = [_sums(np.ascontiguousarray(column), X, cuts) for column in coefficients.T]
-        return np.stack(columns, axis=2).reshape(len(cuts) - 1, -1)
-    if len(cuts) == 2:
-        return np.asarray(coefficients @ X, dtype=np.float64)[None, :]
-    return row_sums(coefficients, X, cuts)
 
 
 def _whole(records: Records) -> Ints:

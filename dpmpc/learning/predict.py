@@ -15,12 +15,12 @@ from dpmpc.intake.spelling import PLAIN, Spelling, composed
 from dpmpc.intake.staging import held_where_wide
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
-from dpmpc.learning.erm_blocks import scored
+from dpmpc.learning.matrix import matrix_of
 from dpmpc.learning.model import read_model
 from dpmpc.learning.softmax import predicted
 from dpmpc.learning.task import TASKS
 from dpmpc.outcome import Bars, Line, Number, Shape
-from dpmpc.records.blocks import in_memory
+from dpmpc.records.blocks import allocate
 from dpmpc.records.loading import CsvFile, Source, opened
 from dpmpc.records.mapping import Counts, Mapping
 from dpmpc.records.rows import Rows
@@ -126,14 +126,14 @@ def predict(run: Path | str, source: Source, *, memory: int | None = None, spell
         names = [column.name for column in schema.columns] + [target.name] * known
         own = held_where_wide(keeping(table, schema.listed), names)
         made = Rows(Mapping(own, schema, labels=known, whole=True), ball=False)
-        room, places = np.empty((_ROWS, len(schema.feature_names))), np.arange(_ROWS)
-        into, scores, truth = in_memory(room, np.zeros(_ROWS)), [], []
+        places, design, scores, truth = np.arange(_ROWS), schema.design, [], []
+        into = allocate(_ROWS, design.width, "double", None, design)
         for block, labels in made.mapping.raw():
             for begin in range(0, len(labels), _ROWS):
                 part = [values[begin : begin + _ROWS] for values in block]
                 n = len(part[0])
                 made.into(into, part, np.zeros(n), places[:n])
-                scores.append(task.link(scored(room[:n], model.theta)))
+                scores.append(task.link(matrix_of(into, 0, n).scores(model.theta)))
             truth.append(labels)
     found = _said(
         target, np.concatenate(scores), np.concatenate(truth) if known else None, tuple(made.counts.values()),

@@ -13,7 +13,6 @@ longer than G. As G falls with c, so does the noise: a small c costs no accuracy
 Source: Koenker and Bassett 1978 (the pinball); Huber 1964 (the rounding); M-quantiles are Breckling and Chambers 1988.
 """
 
-
 import numpy as np
 
 from dpmpc.lazy import dataclass

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.lazy import dataclass
+from dpmpc.learning.matrix import Matrix, matrix_of
 from dpmpc.records.blocks import Records
 
 Floats = NDArray[np.float64]
@@ -74,30 +75,30 @@ def optima(
     theta = np.zeros((len(offsets) - 1, records.d * classes))
     norms = np.zeros(len(theta))
     for j, (begin, end) in enumerate(pairwise(offsets)):
-        X = np.asarray(records.X[begin:end], dtype=np.float64)
+        X = matrix_of(records, int(begin), int(end))
         theta[j], norms[j] = _optimum(X, records.y[begin:end], classes, lam, tolerance, weights)
         records.forget(int(begin), int(end))
     return theta, norms
 
 
 def _optimum(
-    X: Floats, y: Floats, classes: int, lam: float, tolerance: float, weights: Floats | None
+    X: Matrix, y: Floats, classes: int, lam: float, tolerance: float, weights: Floats | None
 ) -> tuple[Floats, float]:
     n, d = X.shape
     w = np.ones(n) if weights is None else weights[y.astype(np.int64)]
-    theta = np.zeros((d, classes))
+    theta, whole = np.zeros((d, classes)), np.array([0, n])
 
     def at(theta: Floats) -> tuple[float, Floats]:
-        s = X @ theta
+        s = X.scores(theta.ravel())
         value = float(np.mean(w * SOFTMAX.value(s, y)) + 0.5 * lam * np.sum(theta**2))
-        return value, X.T @ (w[:, None] * SOFTMAX.derivative(s, y)) / n + lam * theta
+        return value, X.sums(w[:, None] * SOFTMAX.derivative(s, y), whole).reshape(d, classes) / n + lam * theta
 
     value, grad = at(theta)
     for _ in range(100):
         norm = float(np.linalg.norm(grad))
         if norm <= tolerance:
             break
-        step = _newton_step(X, probabilities(X @ theta), w, grad, lam, min(0.1, norm) * norm)
+        step = _newton_step(X, probabilities(X.scores(theta.ravel())), w, grad, lam, min(0.1, norm) * norm)
         promised, length = -float(np.sum(grad * step)), 1.0
         for _ in range(40):
             trial_value, trial_grad = at(theta + length * step)
@@ -112,15 +113,16 @@ def _optimum(
     return theta.ravel(), float(np.linalg.norm(grad))
 
 
-def _newton_step(X: Floats, p: Floats, w: Floats, grad: Floats, lam: float, enough: float) -> Floats:
+def _newton_step(X: Matrix, p: Floats, w: Floats, grad: Floats, lam: float, enough: float) -> Floats:
     """(d, K) the step v with Hessian v = -grad, until the residual is below `enough`."""
-    step, residual = np.zeros_like(grad), -grad
+    step, residual, whole = np.zeros_like(grad), -grad, np.array([0, len(p)])
     direction, square = residual.copy(), float(np.sum(residual**2))
     for _ in range(10 * grad.size):
         if math.sqrt(square) <= enough:
             break
-        u = X @ direction
-        curved = X.T @ (w[:, None] * p * (u - np.sum(p * u, axis=1, keepdims=True))) / len(X) + lam * direction
+        u = X.scores(direction.ravel())
+        pulls = w[:, None] * p * (u - np.sum(p * u, axis=1, keepdims=True))
+        curved = X.sums(pulls, whole).reshape(grad.shape) / len(p) + lam * direction
         alpha = square / float(np.sum(direction * curved))
         step, residual = step + alpha * direction, residual - alpha * curved
         square, before = float(np.sum(residual**2)), square

@@ -217,7 +217,7 @@ class Survey(Source):
         groups hold. Where there is a kernel it gives the same bits."""
         if self.words:
             return self._with_words(columns, group, groups)
-        from dpmpc.records.rows import compiled  # parties have no records
+        from dpmpc.records.kernel import compiled  # parties have no records
 
         if (kernel := compiled()) is None:
             return self._by_twin(columns, group, groups)

@@ -19,11 +19,11 @@ from dpmpc.learning.survey import MANY, Findings, Found, Survey
 from dpmpc.learning.survey_numbers import WIDEST
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.checks import check_epsilon
-from dpmpc.records.schema import Basis, Classes, Column, Labels, Numeric, Range, Schema, Surveyed
+from dpmpc.records.schema import Basis, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed
 from dpmpc.records.spline_basis import KNOTS
 
 if TYPE_CHECKING:
-    from dpmpc.intake.profile import TableProfile  # which brings a database; parties have no records
+    pass  # which brings a database; parties have no records
 
 ANY = (-WIDEST, WIDEST)  # the range of a number of which none is known
 RULE = 7  # by which findings become a schema
@@ -71,18 +71,11 @@ class Draft:
         stated = sum(len(column.features) for column in self.schema.columns if not is_open(column))
         return survey_of(self.schema).most_features(records, noise, knots) + stated + self.schema.intercept
 
-    def likely_most(self, intake: "TableProfile", records: int, noise: float) -> int:
-        """The same as a look at the records bounds it: a bucket is kept where some text is in it, and a number has its
-        features where some field is one. For the owner's own eyes."""
-        knots = KNOTS if self.schema.basis == "additive" else 0
-        most = survey_of(self.schema).most_kept(records, noise)
-        features = self.longest(records, noise)
-        for column in intake.columns:
-            if column.name in self.schema.unknown:
-                read = column.present if column.forms is None else sum(column.forms.read)  # as numbers or dates
-                features -= most - min(most, column.distinct, column.present - read)
-                features -= 0 if read or column.kind == "time" else 1 + max(0, knots - 1)
-        return features
+    @property
+    def places(self) -> int:
+        """How many numbers a record is kept as at most (`records.design`), whatever the survey finds."""
+        schema = self.schema
+        return len(schema.unknown) + sum(len(c.parts) if isinstance(c, Date) else 1 for c in schema.columns)
 
     def after(self, opened: Sum) -> Schema:
         """The schema of what a survey has opened. Errors: nothing stood out of its noise."""

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.learning.away import Away, Tile, Work
+from dpmpc.learning.matrix import matrix_of
 from dpmpc.processes.cores import one_thread
-from dpmpc.records.blocks import Records, double
+from dpmpc.records.blocks import Records
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -67,7 +68,7 @@ def over_tiles(
     def one(tile: Tile) -> tuple[Floats, ...]:
         rows = slice(tile.begin, tile.end)
         weights = None if records.weights is None else records.weights[rows]
-        result = work(tile, double(records.X[rows]), records.y[rows], weights)
+        result = work(tile, matrix_of(records, tile.begin, tile.end), records.y[rows], weights)
         records.forget(tile.begin, tile.end)
         return result
 

@@ -28,7 +28,7 @@ from dpmpc.local.report import add_figures, read_report, write_report
 from dpmpc.local.surveyed_away import draft_in
 from dpmpc.outcome import Outcome
 from dpmpc.processes.provenance import software
-from dpmpc.run.files import FIGURES, MINE, PRESENT, WHOLE
+from dpmpc.run.files import FIGURES, PRESENT, WHOLE
 from dpmpc.run.once import OPENED
 from dpmpc.run.resume import opened_anywhere, presence_anywhere
 from dpmpc.show.files import write_outcome
@@ -110,7 +110,7 @@ def deliver_after(plan: Plan, out: Path) -> None:
     after = plan.source.schedule.after
     if not after:
         return
-    plans = {stage.name: Plan.read(out / stage.name / MINE) for stage in after}
+    plans = {stage.name: Plan.read(plan_path(out / stage.name)) for stage in after}
     stages = {name: (made.source, _opened(made, out / name)) for name, made in plans.items()}
     outcome = plan.source.concluded(stages)
     if not outcome.section:

@@ -298,7 +298,11 @@ def evaluate(
 
     def means() -> Iterator[Floats]:
         test = dataset.test
-        vectors = totals(dataset.schema, theta, None, np.asarray(test.X), test.y, owner, len(sizes), cells=made.cells)
+        parts = (
+            totals(dataset.schema, theta, None, X, test.y[rows], owner[rows], len(sizes), cells=made.cells)
+            for rows, X in test.blocks()
+        )
+        vectors = sum(parts, np.zeros((len(sizes), made.tables.layout.dimension), dtype=np.int64))
         yield vectors * STEP / np.maximum(np.array(sizes, dtype=np.float64), 1.0)[:, None]
 
     last = once(made.plan, means, seat, "evaluating the model on held-out records").last

@@ -6,8 +6,6 @@ from pathlib import Path
 from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.owner.company import Started
 from dpmpc.aggregation.party.job import PartyJob
-from dpmpc.aggregation.plan.asked import Presence
-from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.lazy import dataclass
@@ -19,6 +17,7 @@ from dpmpc.processes.worker import Log
 from dpmpc.run.files import OWN_LEDGER
 from dpmpc.run.reserve import budget_below
 from dpmpc.run.seat import Seat
+from dpmpc.run.stages import StageJob
 
 SAID = "opened.json"  # what the source of a plan says of the sum, where it is no training and no question
 
@@ -34,23 +33,6 @@ def says(log: Log, emit: Emit) -> Log:
         emit("stage", text=text)
 
     return say
-
-
-@dataclass(frozen=True)
-class StageJob:
-    """What a process of a stage has to know beside the stage's own plan. `whole`: the plan that it is a stage of, which
-    limits are held against. `settle`: told what was opened, before the parties hear that it is here. `begins`: whether
-    the run begins with it."""
-
-    name: str
-    whole: Plan
-    settle: Callable[[Ints, Presence | None], None]
-    begins: bool = False
-
-
-def whole_plan(plan: Plan, stage: StageJob | None) -> Plan:
-    """What a process's plan is a stage of; itself where it is none."""
-    return plan if stage is None else stage.whole
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from dpmpc.records.mapping import one_value
 from dpmpc.records.persons import kept, said_of
 from dpmpc.run.reserve import Reserve
 from dpmpc.run.resume import spent_anywhere
+from dpmpc.run.stages import whole_plan
 from dpmpc.tables.questions import check_spelled
 
 
@@ -108,7 +109,7 @@ def own_records(job: OwnersJob, plan: Plan, emit: Emit) -> Iterator[OpenTable]:
         with open_records(request, job.out, request.kept, plan) as records:
             yield records
         return
-    whole = plan if job.stage is None else job.stage.whole
+    whole = whole_plan(plan, job.stage)
     with open_records(request, job.out, plan=whole) as records:
         for line in looked_at(whole, request, records.table):
             emit("part", text=line)

@@ -25,7 +25,7 @@ from dpmpc.learning.learner import Learner
 from dpmpc.learning.model import with_figures, write_model
 from dpmpc.local.evaluating import FOLDER, evaluate, evaluation_of, held_sizes, inside, plainly
 from dpmpc.local.history import History, figure_name, read_history
-from dpmpc.local.job import Emit, OwnersJob, says, whole_plan
+from dpmpc.local.job import Emit, OwnersJob, says
 from dpmpc.local.own_records import records_and_plan, surveyed, tell
 from dpmpc.local.plain import Evaluator, ordinary, unclipped
 from dpmpc.local.report import Costs, add_figures, averaging_begins, build_report, write_report
@@ -44,16 +44,17 @@ from dpmpc.run.forecast import check_possible
 from dpmpc.run.reserve import Reserve
 from dpmpc.run.resume import Since, begun_as, left, note_attempt
 from dpmpc.run.seat import Seat
+from dpmpc.run.stages import whole_plan
 from dpmpc.show.chart import draw
 
 Progress = Callable[[dict[str, Any]], None]
 
 
-Part = Callable[[OwnersJob, Log, Emit], None]  # what owners do in a run
+Does = Callable[[OwnersJob, Log, Emit], None]  # what owners do in a run
 
 
-def run_owners(job: OwnersJob, path: Path, progress: Progress, part: Part | None = None) -> None:
-    """Does the run, with its log at `path`; `part`: where it is no training. Errors: bad input
+def run_owners(job: OwnersJob, path: Path, progress: Progress, does: Does | None = None) -> None:
+    """Does the run, with its log at `path`; `does`: what, where it is no training. Errors: bad input
     (before any connection), and PeerError when a party leaves."""
     who = "owners" if job.owner is None else f"owner_{job.owner}"
     if job.owner is not None:
@@ -67,14 +68,14 @@ def run_owners(job: OwnersJob, path: Path, progress: Progress, part: Part | None
         try:
             with Status(status_path(job.out, who), called(who.replace("_", " "))) as status, named_errors(called):
                 tell: Emit = lambda event, **fields: progress({"event": event, **fields})  # noqa: E731
-                _any(job, part, *noted(status, write, tell, called))
+                _any(job, does, *noted(status, write, tell, called))
         except DpmpcError as error:
             write(f"error: {public_message(error)}")
             raise
 
 
-def _any(job: OwnersJob, part: Part | None, log: Log, emit: Emit) -> None:
-    """A run of training, or another part."""
+def _any(job: OwnersJob, does: Does | None, log: Log, emit: Emit) -> None:
+    """A run of training, or what else is done."""
     if job.request.executor is not None and job.owner is None:
         raise UsageError(
             "an executor's workers read the records of one owner; this process plays all of them; start each owner "
@@ -91,8 +92,8 @@ def _any(job: OwnersJob, part: Part | None, log: Log, emit: Emit) -> None:
             parties = PartiesHere(job.request.parties, job.here, job.books, **role)
             stack.callback(parties.end)
         try:
-            if part is not None:
-                part(job, log, emit)
+            if does is not None:
+                does(job, log, emit)
                 return
             _run(job, parties, opens, log, emit, stack)
         except DpmpcError as error:

@@ -22,7 +22,7 @@ import numpy as np
 
 from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.stages import noise_of, sum_of
+from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.folders import write_file
@@ -120,10 +120,9 @@ def survey(
 
     def checked(plan: Plan, training: Plan) -> None:
         asks = training.learning.survey
-        if intake is not None and asks is not None:  # what comes after has room, or nothing is spent
-            d = asks.likely_most(intake, plan.divisor, noise_of(plan))
+        if asks is not None:  # what comes after has room, or nothing is spent
             memory = usual_memory() if request.memory is None else parse_memory(request.memory)
-            check_room(sum(map(len, rows)), d, request.precision, memory, records.private)
+            check_room(sum(map(len, rows)), asks.places, request.precision, memory, records.private)
         check(plan, training)
 
     found = release(request, asking, seat, checked, tell, until)

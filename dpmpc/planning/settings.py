@@ -60,7 +60,7 @@ class RecordSettings(Settings):
         rule="half of the machine's",
     )
     precision: Literal["double", "single"] = setting(
-        "double", "single: features in 32 bits, half the room; each record is rounded within the unit ball."
+        "double", "single: records in 32 bits, half the room; each is rounded within the unit ball."
     )
     executor: str | None = setting(
         None,

@@ -2,26 +2,19 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-def features(
+def places(
     sources: tuple[NDArray[Any], ...],
     columns: NDArray[Any],
     constants: NDArray[Any],
     n: int,
-    d: int,
-    X: NDArray[Any],
+    width: int,
+    P: NDArray[Any],
     seen: NDArray[Any],
 ) -> None: ...
-def place(
-    X: NDArray[Any],
-    factors: NDArray[Any],
-    labels: NDArray[Any],
-    to: NDArray[Any],
-    n: int,
-    d: int,
-    out: NDArray[Any],
-    y: NDArray[Any],
-    single: bool,
-) -> None: ...
+def squares(*design_places_single_n_out: Any) -> None: ...
+def rows(*design_places_single_n_factors_X: Any) -> None: ...
+def scores(*design_places_single_n_K_factors_theta_out: Any) -> None: ...
+def sums(*design_places_single_n_K_factors_coefficients_cuts_out: Any) -> None: ...
 def cells(
     values: NDArray[Any],
     places: NDArray[Any] | None,

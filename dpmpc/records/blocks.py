@@ -1,4 +1,6 @@
-"""Records as numbers: rows of features and labels, in memory or in a nameless file that is mapped into memory.
+"""Records as numbers, and their labels, in memory or in a nameless file that is mapped into memory.
+
+Those of a schema are kept as places and factors (`records.design`), others as rows of features.
 
 The file is made in the run's private folder and loses its name at once, so the system frees it when the process ends,
 however it ends. Its room is reserved when it is made: a full disk is found before the first row is written. Both kinds
@@ -9,7 +11,7 @@ import mmap
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,10 +22,12 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import RecordError
 from dpmpc.lazy import dataclass
+from dpmpc.records.design import Compact, Design
 
 Floats = NDArray[np.float64]
 Precision = Literal["double", "single"]
 Rows = NDArray[np.float64] | NDArray[np.float32]
+_BLOCK = 1 << 18  # numbers of rows that are written out at once
 DTYPES: dict[Precision, type[np.floating[Any]]] = {"double": np.float64, "single": np.float32}
 
 
@@ -45,20 +49,23 @@ class _Descriptor:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """n records: X (n, d) rows in the unit ball, in double or single precision, and y (n,) labels. `weights` (n,): how
-    much each counts, 0 to 1; None: all alike.
+    """n records and y (n,) labels. `held`: rows (n, d) in the unit ball; with a `design` places (n, width), and
+    `factors` (n,), 0 for a zero vector; in double or single precision. `weights` (n,): how much each counts, 0 to 1;
+    None: all alike.
 
     `resident`: whether pages that were read may stay in memory; if not, `forget` gives them back to the system, which
     keeps what it can of the file in its own cache.
     """
 
-    X: Rows = field(repr=False)
+    held: Rows = field(repr=False)
     y: Floats = field(repr=False)
     resident: bool = True
     _map: mmap.mmap | None = field(default=None, repr=False)
-    _first: int = 0  # the row of the mapping at which X starts
+    _first: int = 0  # the row of the mapping at which what is held starts
     weights: Floats | None = field(default=None, repr=False)
     _file: _Descriptor | None = field(default=None, repr=False)
+    design: Design | None = field(default=None, repr=False)
+    factors: Floats | None = field(default=None, repr=False)
 
     @property
     def n(self) -> int:
@@ -67,42 +74,75 @@ class Records:
     @property
     def d(self) -> int:
         """How many features a record has."""
-        return int(self.X.shape[1])
+        return int(self.held.shape[1]) if self.design is None else self.design.d
+
+    @property
+    def width(self) -> int:
+        """How many numbers a record is kept as."""
+        return int(self.held.shape[1])
+
+    @property
+    def X(self) -> Rows:
+        """(n, d) all rows. Those of a design are written out afresh each time: `rows` and `blocks` hold some alone."""
+        return self.held if self.design is None else self.rows(0, self.n)
+
+    def rows(self, begin: int, end: int) -> Floats:
+        """(end - begin, d) these rows in double precision; written out, where they are kept as places."""
+        matrix = self.compact(begin, end)
+        return double(self.held[begin:end]) if matrix is None else matrix.rows()
+
+    def compact(self, begin: int, end: int) -> Compact | None:
+        """These rows, not written out; None where they are."""
+        if self.design is None or self.factors is None:
+            return None
+        return Compact(self.design, self.held[begin:end], self.factors[begin:end])
+
+    def blocks(self) -> Iterator[tuple[slice, Floats]]:
+        """All rows in double precision, some at a time."""
+        step = max(64, _BLOCK // max(1, self.d))
+        for begin in range(0, self.n, step):
+            part = slice(begin, min(begin + step, self.n))
+            yield part, self.rows(part.start, part.stop)
+            self.forget(part.start, part.stop)
 
     def part(self, begin: int, end: int) -> "Records":
         """The rows begin ... end - 1 of the same storage."""
-        weights = None if self.weights is None else self.weights[begin:end]
-        first = self._first + begin
-        return Records(self.X[begin:end], self.y[begin:end], self.resident, self._map, first, weights, self._file)
+        weights, factors = (None if each is None else each[begin:end] for each in (self.weights, self.factors))
+        return replace(
+            self,
+            held=self.held[begin:end],
+            y=self.y[begin:end],
+            _first=self._first + begin,
+            weights=weights,
+            factors=factors,
+        )
 
-    @property
-    def filed(self) -> bool:
-        """Whether they lie in a file: rows are then put by `put` sooner than into X. For a write through the mapping
-        the system reads, or clears, every page before."""
-        return self._file is not None
-
-    def put(self, to: NDArray[np.int64], X: Rows, y: Floats) -> None:
-        """Puts the rows X, contiguous and of the records' precision, and the labels y into rows `to`, all different."""
+    def put(self, to: NDArray[np.int64], held: Rows, factors: Floats | None, y: Floats) -> None:
+        """Puts what is held of some records, contiguous and of the records' precision, their factors and their labels
+        into rows `to`, all different. Through a mapping the system would read, or clear, every page of a file first."""
         self.y[to] = y
+        if self.factors is not None:
+            self.factors[to] = factors
         if self._file is None:
-            self.X[to] = X
+            self.held[to] = held
             return
         if len(to) == 0:
             return
-        rows: Any = X
+        rows: Any = held
         if bool((np.diff(to) < 0).any()):
             order = np.argsort(to)
-            to, rows = to[order], X[order]
+            to, rows = to[order], held[order]
         cuts = np.concatenate([[0], np.flatnonzero(np.diff(to) != 1) + 1, [len(to)]])
         for begin, end in pairwise(cuts.tolist()):
             at = (self._first + int(to[begin])) * rows.strides[0]
-            self._file.write(memoryview(rows[begin:end]).cast("B"), at)
+            if rows.shape[1]:
+                self._file.write(memoryview(rows[begin:end]).cast("B"), at)
 
     def forget(self, begin: int = 0, end: int | None = None) -> None:
         """Gives back the memory of rows that were read or written, if they are in a file and not to stay."""
         if self.resident or self._map is None or not hasattr(self._map, "madvise"):
             return
-        width = self.X.strides[0]
+        width = self.held.strides[0]
         low = (self._first + begin) * width // mmap.PAGESIZE * mmap.PAGESIZE
         high = (self._first + (self.n if end is None else end)) * width
         if high > low:
@@ -120,16 +160,18 @@ def double(X: Rows) -> Floats:
     return result
 
 
-def allocate(n: int, d: int, precision: Precision, folder: Path | None) -> Records:
-    """Room for n records of d features: in a nameless file in `folder`, or in memory. Errors: the disk is full."""
+def allocate(n: int, width: int, precision: Precision, folder: Path | None, design: Design | None = None) -> Records:
+    """Room for n records of so many numbers, all 0: in a nameless file in `folder`, or in memory. With a design they
+    are places, and each record has a factor. Errors: the disk is full."""
     dtype = np.dtype(DTYPES[precision])
-    size = max(1, n * d * dtype.itemsize)
+    size = max(1, n * width * dtype.itemsize)
+    factors = None if design is None else np.zeros(n)
     y = np.empty(n)
     if folder is None:
         # of this process alone: fresh pages of shared memory take the kernel half as long again. Large pages are not
         # asked for: on a virtual machine they took three times as long
         room = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        return Records(np.frombuffer(room, dtype, n * d).reshape(n, d), y)
+        return Records(np.frombuffer(room, dtype, n * width).reshape(n, width), y, design=design, factors=factors)
     with tempfile.TemporaryFile(dir=folder) as file:  # mapping and descriptor keep it
         try:
             if hasattr(os, "posix_fallocate"):
@@ -137,10 +179,11 @@ def allocate(n: int, d: int, precision: Precision, folder: Path | None) -> Recor
             else:
                 os.ftruncate(file.fileno(), size)
         except OSError as error:
-            raise _no_room(n, d, size, error.strerror or "it is full") from None
+            raise _no_room(n, width, size, error.strerror or "it is full") from None
         room = mmap.mmap(file.fileno(), size)
         kept = _Descriptor(os.dup(file.fileno()))
-    return Records(np.frombuffer(room, dtype, n * d).reshape(n, d), y, False, room, _file=kept)
+    held = np.frombuffer(room, dtype, n * width).reshape(n, width)
+    return Records(held, y, False, room, _file=kept, design=design, factors=factors)
 
 
 def held_in_memory(size: int, memory: int) -> bool:
@@ -148,20 +191,19 @@ def held_in_memory(size: int, memory: int) -> bool:
     return size <= memory // 2
 
 
-def check_room(n: int, d: int, precision: Precision, memory: int, folder: Path) -> None:
-    """Errors: n records of d features would have to lie on the disk of `folder`, which has less room."""
-    size, free = n * d * np.dtype(DTYPES[precision]).itemsize, shutil.disk_usage(folder).free
+def check_room(n: int, width: int, precision: Precision, memory: int, folder: Path) -> None:
+    """Errors: n records of so many numbers would have to lie on the disk of `folder`, which has less room."""
+    size, free = n * width * np.dtype(DTYPES[precision]).itemsize, shutil.disk_usage(folder).free
     why = f"{free / 1e9:.3g} GB are free"
     if not held_in_memory(size, memory) and size > free:
-        raise _no_room(n, d, size, why)
+        raise _no_room(n, width, size, why)
 
 
-def _no_room(n: int, d: int, size: int, why: str) -> RecordError:
-    way = "free some, name another <<out>>, raise <<memory>>, take <<precision=single>>, or <<drop>> columns of"
+def _no_room(n: int, width: int, size: int, why: str) -> RecordError:
+    way = "free some, name another <<out>>, raise <<memory>>, take <<precision=single>>, or <<drop>> columns"
     return RecordError(
-        f"features need {size / 1e9:.3g} GB on the disk of the run's folder, for {n} records of {d}; {why}; {way} many "
-        "values",
-        "features need more room than the disk of the run's folder has",
+        f"records need {size / 1e9:.3g} GB on the disk of the run's folder, {n} of {width} numbers; {why}; {way}",
+        "records need more room than the disk of the run's folder has",
     )
 
 
@@ -171,21 +213,25 @@ def arranged(records: Records, order: NDArray[np.int64], folder: Path | None) ->
 
     Errors: the disk is full.
     """
-    d = records.X.shape[1]
-    precision: Precision = "double" if records.X.dtype == np.float64 else "single"
+    width = records.width
+    precision: Precision = "double" if records.held.dtype == np.float64 else "single"
     where = None if records.resident else folder or Path(tempfile.gettempdir())
-    result = allocate(len(order), d, precision, where)
-    if not len(records.X):  # all places are empty, and take a record that is zero
+    result = allocate(len(order), width, precision, where, records.design)
+    if not records.n:  # all places are empty, and take a record that is zero
         one = None if records.weights is None else np.ones(1)
-        records = in_memory(np.zeros((1, d), records.X.dtype), np.zeros(1), one)
-    step = max(1, (1 << 22) // max(1, d))
+        none = None if records.factors is None else np.zeros(1)
+        zeros: Rows = np.zeros((1, width), records.held.dtype)
+        records = replace(records, held=zeros, y=np.zeros(1), weights=one, factors=none)
+    step = max(1, (1 << 22) // max(1, width))
     for begin in range(0, len(order), step):
         rows = order[begin : begin + step]
-        np.take(records.X, np.maximum(rows, 0), axis=0, out=result.X[begin : begin + len(rows)])
-        result.X[begin : begin + len(rows)][rows < 0] = 0.0
+        np.take(records.held, np.maximum(rows, 0), axis=0, out=result.held[begin : begin + len(rows)])
+        result.held[begin : begin + len(rows)][rows < 0] = 0.0
         result.forget(begin, begin + len(rows))
         records.forget()
     result.y[:] = np.where(order < 0, 0.0, records.y[order])
+    if result.factors is not None and records.factors is not None:
+        result.factors[:] = np.where(order < 0, 0.0, records.factors[order])
     return result if records.weights is None else replace(result, weights=records.weights[order])
 
 

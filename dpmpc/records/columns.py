@@ -84,6 +84,11 @@ class Numeric(
         scaled[np.isnan(scaled)] = 0.5
         out[:, 0] = scaled if self.scale == "unit" else np.clip(2 * scaled - 1, -1.0, 1.0)
 
+    def position(self, values: Floats) -> Floats:
+        """(n,) where values lie on the scale on which all features are linear between two knots; NaN where missing."""
+        held = np.clip(values, self.low, self.high)
+        return self._log(held) if self.scale == "log" else np.asarray(held)
+
     def _log(self, values: Floats) -> Floats:
         """How far above low the logarithms are."""
         return np.asarray(np.log(values / self.low) if self.low > 0 else np.log1p(values))
@@ -122,12 +127,6 @@ class Categorical(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
     def usual(self) -> float:
         """As of `Numeric`."""
         return 1.0
-
-    def write(self, codes: Codes, out: Floats) -> None:
-        """Puts the indicators of the codes (n,), negative for none, into out (n, number of categories)."""
-        out[:] = 0.0
-        known = np.flatnonzero(codes >= 0)
-        out[known, codes[known]] = 1.0
 
 
 class Date(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="date"):
@@ -185,26 +184,15 @@ class Date(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         """`last` in days since 1970-01-01."""
         return float((self.last - datetime.date(1970, 1, 1)).days)
 
-    def write(self, values: Floats, out: Floats) -> None:
-        """Puts the features of days since 1970-01-01 (n,), NaN where missing, into out."""
-        there = np.flatnonzero(np.isfinite(values))
-        days = np.floor(np.clip(values[there], -719162, 2932896)).astype(np.int64)  # years 1 to 9999
-        at = 0
-        for part in self.parts:
-            if part == "days":
-                out[:, at] = 0.5
-                out[there, at] = (np.clip(values[there], self.low, self.high) - self.low) / (self.high - self.low)
-                at += 1
-            elif part == "hour":
-                out[:, at] = 0.5
-                out[there, at] = np.clip(values[there] - np.floor(values[there]), 0.0, 1.0)
-                at += 1
-            else:
-                months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12
-                place, many = (months, 12) if part == "month" else ((days + 3) % 7, 7)  # 1970-01-01 was a Thursday
-                out[:, at : at + many] = 0.0
-                out[there, at + place] = 1.0
-                at += many
+    def code(self, part: str, values: Floats) -> Codes:
+        """(n,) the months, from 0, or weekdays, from Monday 0, of days since 1970-01-01; -1 where one is missing."""
+        there = np.isfinite(values)
+        days = np.floor(np.clip(np.where(there, values, 0.0), -719162, 2932896)).astype(np.int64)  # years 1 to 9999
+        if part == "month":
+            found = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12
+        else:
+            found = (days + 3) % 7  # 1970-01-01 was a Thursday
+        return np.where(there, found, -1).astype(np.int32)
 
 
 class Surveyed(

@@ -95,13 +95,14 @@ class Dataset:
     def fits(self, part: Records) -> NDArray[np.bool_] | None:
         """(n,) which records of a part have a target: one whose target does not fit is the zero vector, and nothing can
         be held against it. None where all have one. Secret."""
-        there = np.any(part.X, axis=1) if self.misfits else np.ones(part.n, dtype=bool)
-        part.forget()
+        there = np.ones(part.n, dtype=bool)
+        for rows, X in part.blocks() if self.misfits else ():
+            there[rows] = X.any(axis=1)
         return None if there.all() else there
 
     @property
     def X(self) -> Floats:
-        return cast(Floats, self.records.X[: self.training])
+        return cast(Floats, self.train.X)
 
     @property
     def y(self) -> Floats:
@@ -109,7 +110,7 @@ class Dataset:
 
     @property
     def X_test(self) -> Floats:
-        return cast(Floats, self.records.X[self.training :])
+        return cast(Floats, self.test.X)
 
     @property
     def y_test(self) -> Floats:

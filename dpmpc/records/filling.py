@@ -27,10 +27,11 @@ def filled(
     half of `memory` lie in a file in `private`. The first `training` lie in the unit ball; those after them are held
     out, and scaled as for predictions (`Schema.rows`). The mapping has what did not fit. Errors: as
     `Mapping.blocks`."""
-    d = len(mapping.schema.feature_names)
-    width = d * (8 if precision == "double" else 4)
-    records = allocate(len(order), d, precision, None if held_in_memory(len(order) * width, memory) else private)
-    records.y[order == EMPTY] = 0.0  # X is zeros when it is made
+    design = mapping.schema.design
+    size = len(order) * design.width * (8 if precision == "double" else 4)
+    where = None if held_in_memory(size, memory) else private
+    records = allocate(len(order), design.width, precision, where, design)
+    records.y[order == EMPTY] = 0.0  # factors are zeros when they are made
     place: Ints | None = None
     if len(order) != n or not bool((order == np.arange(n)).all()):
         place, there = np.full(n, -1, dtype=np.int64), np.flatnonzero(order != EMPTY)

@@ -1,25 +1,14 @@
-/* Values of records to rows of features, rows to their places, and numbers to the cells of a survey: what `rows.py` and
-`learning.survey` say, each in one pass. Their twins are NumPy, and give the same bits: every operation here is one that IEEE 754 rounds correctly, none is fused with another (the build says
-so), and each row is of one record alone. It runs on the machine of the records' owner, who sees them anyway: how long it
-takes depends on values. */
+/* Values of records to places, what linear models need of places, and numbers to the cells of a survey: what `rows.py`, `design.py`
+and `learning.survey` say, each in one pass. Their twins are NumPy, and give the same bits: every operation here is one that IEEE 754
+rounds correctly, none is fused with another (the build says so), sums are made in a stated order, and each row is of one record
+alone. It runs on the machine of the records' owner, who sees them anyway: how long it takes depends on values. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
-
-/* What a column's values are and what is written of them; `rows.py` makes these. */
-enum kind { CODES, NUMBERS, SCALED };
-enum { FIELDS = 10, SEEN = 4, LOW_CONSTANTS = 3, BLOCK = 32 /* rows whose features stay in a core's nearest cache */ };
-
-typedef struct {
-    int64_t kind, source, other; /* the number of its values, and of its buckets, -1 for none */
-    int64_t at, constants;       /* the first feature; the first of its constants */
-    int64_t rows, width;         /* of the table of a column of codes; else how many knots and kept buckets */
-    int64_t number, missing;     /* whether it has such a feature; of SCALED, whether that is on [0, 1] */
-    int64_t seen;                /* the first of its counts */
-} column;
 
 static int taken(Py_buffer *view, PyObject *object, char kind, int writable, Py_ssize_t least) {
     int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
@@ -40,142 +29,132 @@ static void released(Py_buffer *views, Py_ssize_t count) {
         if (views[k].obj) PyBuffer_Release(views + k);
 }
 
-/* Rows of a table, by their numbers; one below 0 is counted from the end. -1 for a number that the table does not have. */
-static int by_code(const column *c, const int32_t *codes, const double *table, double *out, int64_t d, int64_t *seen, Py_ssize_t n) {
-    for (Py_ssize_t i = 0; i < n; i++, out += d) {
-        int64_t code = codes[i] < 0 ? codes[i] + c->rows : codes[i];
-        if (code < 0 || code >= c->rows) return -1;
-        seen[code]++;
-        const double *row = table + code * c->width;
-        for (int64_t k = 0; k < c->width; k++) out[k] = row[k];
-    }
-    return 0;
-}
-
 static inline double within(double value, double low, double high) {
     value = value < low ? low : value;
     return value > high ? high : value;
 }
 
-/* The functions of `bends.bends` at a number; `table` has K - 1 of them at each of the K knots, `gaps` the K - 1 between. */
-static inline void bent(double value, const double *knots, const double *gaps, const double *table, int64_t K, double *out) {
-    double held = within(value, knots[0], knots[K - 1]);
+/* What is read of a column, and which place of a record it becomes; `rows.py` makes these. */
+enum kind { CODES, SURVEYED, RANGE };
+enum { READ = 9, SEEN = 4, LOW_CONSTANTS = 2, BLOCK = 64 /* rows whose places stay in a core's nearest cache */ };
+
+typedef struct {
+    int64_t kind, source, other; /* the number of its values, and of its buckets, -1 for none */
+    int64_t to, constants;       /* which place, -1 for none; the first of its constants */
+    int64_t rows, kept;          /* how many codes, or knots of its grid; how many kept buckets */
+    int64_t missing;             /* the row of a missing value */
+    int64_t seen;                /* the first of its counts */
+} column;
+
+/* The place of a number on a grid of G knots; `gaps` are the G - 1 between. */
+static inline double placed(double value, const double *grid, const double *gaps, int64_t G) {
+    double held = within(value, grid[0], grid[G - 1]);
     int64_t left = 0;
-    for (int64_t k = 1; k < K - 1; k++) left += held >= knots[k];
-    double share = (held - knots[left]) / gaps[left], rest = 1 - share;
-    const double *before = table + left * (K - 1), *after = before + K - 1;
-    for (int64_t q = 0; q < K - 1; q++) out[q] = before[q] * rest + after[q] * share;
+    for (int64_t k = 1; k < G - 1; k++) left += held >= grid[k];
+    if (G == 1) return 0.0;
+    double share = (held - grid[left]) / gaps[left];
+    return (double)left + (share < 1.0 ? share : 1.0);
 }
 
-/* A column as a survey has it (`columns.Surveyed.write`, `mapping.Counts.add_surveyed`). Constants: low, high, the middle;
-half the width; knots, gaps, functions; kept buckets. Seen: missing, unknown, not read, clipped. */
-static void surveyed(const column *c, const double *values, const double *places, const double *constants, double *out, int64_t d,
+/* Codes, of which each has a place; one below 0 is counted from the end. -1 for a code that has none. */
+static int by_code(const column *c, const int32_t *codes, const double *constants, double *out, int64_t width, int64_t *seen,
+                   Py_ssize_t n) {
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int64_t code = codes[i] < 0 ? codes[i] + c->rows : codes[i];
+        if (code < 0 || code >= c->rows) return -1;
+        seen[code]++;
+        if (out) out[i * width] = constants[code];
+    }
+    return 0;
+}
+
+/* A column as a survey has it (`design.surveyed`, `mapping.Counts.add_surveyed`). Constants: low, high; whether numbers have
+features; grid, gaps; kept buckets. Rows after the grid are of the kept buckets, of a missing value where that has a feature, and
+of nothing. Seen: missing, unknown, not read, clipped. */
+static void surveyed(const column *c, const double *values, const double *buckets, const double *constants, double *out, int64_t width,
                      int64_t *seen, Py_ssize_t n) {
-    int64_t K = c->rows, kept = c->width;
-    const double low = constants[0], high = constants[1], middle = constants[2], half = constants[3];
-    const double *knots = constants + LOW_CONSTANTS + 1, *gaps = knots + K, *table = gaps + (K ? K - 1 : 0);
-    const double *buckets = table + (K ? K * (K - 1) : 0);
-    for (Py_ssize_t i = 0; i < n; i++, out += d) {
-        double value = values[i], place = places ? places[i] : -1, *to = out;
+    int64_t G = c->rows, kept = c->kept;
+    const double low = constants[0], high = constants[1], last = constants[LOW_CONSTANTS + 1];
+    const int number = constants[LOW_CONSTANTS] != 0;
+    const double *grid = constants + LOW_CONSTANTS + 2, *gaps = grid + G, *named = gaps + (G ? G - 1 : 0);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        double value = values[i], bucket = buckets ? buckets[i] : -1, place = last;
         int finite = isfinite(value) != 0, odd = isinf(value) != 0;
-        int gone = isnan(value) || (odd && place < 0), text = odd && !gone;
-        if (c->number) {
-            *to++ = finite && half ? (within(value, low, high) - middle) / half : 0.0;
-            seen[3] += !text && (value < low || value > high);
-        }
-        if (K) {
-            if (finite)
-                bent(value, knots, gaps, table, K, to);
-            else
-                for (int64_t q = 0; q < K - 1; q++) to[q] = 0.0;
-            to += K - 1;
-        }
-        int known = 0;
-        for (int64_t k = 0; k < kept; k++) {
-            int mine = odd && place == buckets[k];
-            *to++ = mine;
-            known |= mine;
-        }
-        if (c->missing) *to = gone;
+        int gone = isnan(value) || (odd && bucket < 0), text = odd && !gone, known = 0;
+        if (finite && G) place = placed(value, grid, gaps, G);
+        for (int64_t k = 0; k < kept; k++)
+            if (odd && bucket == named[k]) place = (double)(G + k), known = 1;
+        if (gone) place = (double)c->missing;
+        if (out) out[i * width] = place;
         seen[0] += gone;
         seen[1] += kept && text && !known;
-        seen[2] += !kept && c->number && text;
+        seen[2] += !kept && number && text;
+        seen[3] += number && !text && (value < low || value > high);
     }
 }
 
-/* A number of a stated range (`columns.Numeric.write`, but for logarithms). Constants: low, high, the width. */
-static void scaled(const column *c, const double *values, const double *constants, double *out, int64_t d, int64_t *seen, Py_ssize_t n) {
-    int64_t K = c->rows;
-    const double low = constants[0], high = constants[1], width = constants[2];
-    const double *knots = constants + LOW_CONSTANTS, *gaps = knots + K, *table = gaps + (K ? K - 1 : 0);
-    for (Py_ssize_t i = 0; i < n; i++, out += d) {
+/* A number of a stated range, but for logarithms. Constants: low, high; grid, gaps. */
+static void ranged(const column *c, const double *values, const double *constants, double *out, int64_t width, int64_t *seen,
+                   Py_ssize_t n) {
+    int64_t G = c->rows;
+    const double low = constants[0], high = constants[1], *grid = constants + LOW_CONSTANTS, *gaps = grid + G;
+    for (Py_ssize_t i = 0; i < n; i++) {
         double value = values[i];
         int finite = isfinite(value) != 0;
         seen[0] += isnan(value) != 0;
         seen[2] += isinf(value) != 0;
         seen[3] += finite && (value < low || value > high);
-        double part = finite ? (within(value, low, high) - low) / width : 0.5;
-        out[0] = !width ? 0.0 : c->number ? part : within(2 * part - 1, -1.0, 1.0);
-        if (!K) continue;
-        if (finite)
-            bent(value, knots, gaps, table, K, out + 1);
-        else
-            for (int64_t q = 0; q < K - 1; q++) out[1 + q] = 0.0;
-        out[K] = !finite;
+        if (out) out[i * width] = finite ? placed(value, grid, gaps, G) : (double)c->missing;
     }
 }
 
 /* Whether what a column says of itself lies in its arrays. */
-static int fits(const column *c, int64_t sources, int64_t constants, int64_t counts, int64_t d) {
-    int64_t features, numbers, K = c->rows, seen = SEEN;
-    if (c->kind < CODES || c->kind > SCALED || c->source < 0 || c->source >= sources || c->other >= sources || c->other < -1 ||
-        c->at < 0 || c->at > d || c->rows < 0 || c->rows > 1 << 20 || c->width < 0 || c->width > 1 << 20 || c->constants < 0 ||
-        c->seen < 0 || (c->kind != CODES && K == 1))
+static int fits(const column *c, int64_t sources, int64_t constants, int64_t counts, int64_t width) {
+    if (c->kind < CODES || c->kind > RANGE || c->source < 0 || c->source >= sources || c->other >= sources || c->other < -1 ||
+        c->to < -1 || c->to >= width || c->rows < 0 || c->rows > 1 << 24 || c->kept < 0 || c->kept > 1 << 24 || c->constants < 0 ||
+        c->seen < 0 || (c->kind == RANGE && !c->rows))
         return 0;
-    if (c->kind == CODES)
-        features = c->width, numbers = c->rows * c->width, seen = c->rows;
-    else {
-        numbers = LOW_CONSTANTS + (K ? K + (K - 1) + K * (K - 1) : 0);
-        features = c->kind == SCALED ? 1 + K : (c->number != 0) + (K ? K - 1 : 0) + c->width + (c->missing != 0);
-        numbers += c->kind == NUMBERS ? 1 + c->width : 0;
-    }
-    return c->at + features <= d && c->constants + numbers <= constants && c->seen + seen <= counts;
+    int64_t numbers = c->rows, seen = c->rows;
+    if (c->kind != CODES) numbers = LOW_CONSTANTS + (c->rows ? 2 * c->rows - 1 : 0), seen = SEEN;
+    if (c->kind == SURVEYED) numbers += 2 + c->kept;
+    return c->constants + numbers <= constants && c->seen + seen <= counts;
 }
 
-/* All columns of some rows. -1 for a code that its table does not have. */
-static int write_rows(const column *columns, Py_ssize_t many, const Py_buffer *sources, const double *constants, double *X, int64_t d,
+/* All columns of some rows. -1 for a code that has no place. */
+static int place_rows(const column *columns, Py_ssize_t many, const Py_buffer *sources, const double *constants, double *P, int64_t width,
                       int64_t *seen, Py_ssize_t n) {
     int wrong = 0;
     for (Py_ssize_t begin = 0; begin < n; begin += BLOCK) {
         Py_ssize_t rows = n - begin < BLOCK ? n - begin : BLOCK;
         for (const column *c = columns; c < columns + many; c++) {
-            double *out = X + begin * d + c->at;
+            double *out = c->to < 0 ? NULL : P + begin * width + c->to;
             const double *values = (const double *)sources[c->source].buf + begin;
-            const double *places = c->other < 0 ? NULL : (const double *)sources[c->other].buf + begin;
+            const double *buckets = c->other < 0 ? NULL : (const double *)sources[c->other].buf + begin;
             if (c->kind == CODES)
-                wrong |= by_code(c, (const int32_t *)sources[c->source].buf + begin, constants + c->constants, out, d, seen + c->seen, rows);
-            else if (c->kind == NUMBERS)
-                surveyed(c, values, places, constants + c->constants, out, d, seen + c->seen, rows);
+                wrong |= by_code(c, (const int32_t *)sources[c->source].buf + begin, constants + c->constants, out, width,
+                                 seen + c->seen, rows);
+            else if (c->kind == SURVEYED)
+                surveyed(c, values, buckets, constants + c->constants, out, width, seen + c->seen, rows);
             else
-                scaled(c, values, constants + c->constants, out, d, seen + c->seen, rows);
+                ranged(c, values, constants + c->constants, out, width, seen + c->seen, rows);
         }
     }
     return wrong;
 }
 
-static PyObject *features(PyObject *self, PyObject *args) {
+static PyObject *places(PyObject *self, PyObject *args) {
     PyObject *given, *told, *numbers, *room, *counts, *result = NULL;
-    Py_ssize_t n, d;
+    Py_ssize_t n, width;
     (void)self;
-    if (!PyArg_ParseTuple(args, "O!OOnnOO", &PyTuple_Type, &given, &told, &numbers, &n, &d, &room, &counts)) return NULL;
+    if (!PyArg_ParseTuple(args, "O!OOnnOO", &PyTuple_Type, &given, &told, &numbers, &n, &width, &room, &counts)) return NULL;
     Py_ssize_t sources = PyTuple_Size(given);
     Py_buffer *views = PyMem_Calloc((size_t)sources + 4, sizeof *views), *own = views + sources;
     if (!views) return PyErr_NoMemory();
-    if (n < 0 || d < 1 || n > PY_SSIZE_T_MAX / d) {
-        PyErr_SetString(PyExc_ValueError, "there are rows of one feature at least");
+    if (n < 0 || width < 0 || (width && n > PY_SSIZE_T_MAX / width)) {
+        PyErr_SetString(PyExc_ValueError, "there are so many rows of places as an array has");
         goto end;
     }
-    if (taken(own, told, 'q', 0, 0) || taken(own + 1, numbers, 'd', 0, 0) || taken(own + 2, room, 'd', 1, n * d) ||
+    if (taken(own, told, 'q', 0, 0) || taken(own + 1, numbers, 'd', 0, 0) || taken(own + 2, room, 'd', 1, n * width) ||
         taken(own + 3, counts, 'q', 1, 0))
         goto end;
     const column *columns = own[0].buf;
@@ -187,7 +166,7 @@ static PyObject *features(PyObject *self, PyObject *args) {
     }
     int good = 1;
     for (Py_ssize_t k = 0; good && k < many; k++) {
-        good = fits(columns + k, sources, own[1].len / 8, own[3].len / 8, d);
+        good = fits(columns + k, sources, own[1].len / 8, own[3].len / 8, width);
         if (good) kinds[columns[k].source] |= columns[k].kind == CODES ? 1 : 2;
         if (good && columns[k].other >= 0) kinds[columns[k].other] |= 2;
     }
@@ -199,10 +178,10 @@ static PyObject *features(PyObject *self, PyObject *args) {
     if (!good) goto end;
     int wrong;
     Py_BEGIN_ALLOW_THREADS;
-    wrong = write_rows(columns, many, views, own[1].buf, own[2].buf, d, own[3].buf, n);
+    wrong = place_rows(columns, many, views, own[1].buf, own[2].buf, width, own[3].buf, n);
     Py_END_ALLOW_THREADS;
     if (wrong)
-        PyErr_SetString(PyExc_ValueError, "a code must be a row of its table");
+        PyErr_SetString(PyExc_ValueError, "a code must have a place");
     else
         result = Py_NewRef(Py_None);
 end:
@@ -211,59 +190,331 @@ end:
     return result;
 }
 
-static inline void times(const double *row, double factor, double *out, Py_ssize_t d) {
-    for (Py_ssize_t k = 0; k < d; k++) out[k] = row[k] * factor;
+/* What a place decides (`design.Cell`): `dense` rows of `width` features, and one of zeros, then a 0/1
+feature each of `singles`, then nothing. */
+typedef struct {
+    int64_t at, dense, width, singles; /* the first of its features */
+    int64_t slot, table;               /* the first of its rows among all; the first number of its dense rows */
+} cell;
+
+typedef struct {
+    const cell *cells;
+    const double *tables;
+    int64_t many, d, slots, intercept;
+} design;
+
+static inline double place_at(const void *held, int single, int64_t k) {
+    return single ? (double)((const float *)held)[k] : ((const double *)held)[k];
 }
 
-static inline void times_single(const double *row, double factor, float *out, Py_ssize_t d) {
-    for (Py_ssize_t k = 0; k < d; k++) out[k] = (float)(row[k] * factor);
+/* The row below a place, or -1 where the place is none of its cell's. */
+static inline int64_t row_of(double place, const cell *c) {
+    return place >= 0.0 && place <= (double)(c->dense + c->singles) ? (int32_t)place : -1;
 }
 
-/* Row i, times its factor, to row to[i] of the records, and its label too; nowhere below 0; zeros without a label. */
-static void put_rows(const double *X, const double *factors, const double *labels, const int64_t *to, Py_ssize_t n, Py_ssize_t d,
-                     void *out, double *y, int single) {
-    Py_ssize_t size = single ? 4 : 8;
+/* A design that was handed over: 0, or -1 where a cell says of itself what is not so. */
+static int design_of(design *g, const Py_buffer *told, const Py_buffer *tables, int64_t d, int intercept) {
+    const cell *c = told->buf;
+    g->cells = c, g->tables = tables->buf, g->many = told->len / (Py_ssize_t)sizeof *c, g->d = d, g->intercept = intercept != 0;
+    int64_t numbers = tables->len / 8, slots = 0;
+    for (int64_t k = 0; k < g->many; k++, c++) {
+        if (c->at < 0 || c->dense < 0 || c->width < 0 || c->singles < 0 || c->table < 0 || c->at > d || c->dense > 1 << 24 ||
+            c->width > d || c->singles > d || c->at + c->width + c->singles > d - g->intercept || c->slot != slots ||
+            c->table + (c->dense + 1) * c->width > numbers)
+            return -1;
+        slots += c->dense + c->singles + 2;
+    }
+    g->slots = slots;
+    return 0;
+}
+
+/* Each row's squared norm before it is divided: cell after cell, of each the squares of its features one after the other. */
+static int squares_of(const design *g, const void *held, int single, Py_ssize_t n, double *out) {
     for (Py_ssize_t i = 0; i < n; i++) {
-        if (to[i] < 0) continue;
-        char *row = (char *)out + to[i] * d * size;
-        int gone = isnan(labels[i]) != 0;
-        y[to[i]] = gone ? 0.0 : labels[i];
-        if (gone)
-            memset(row, 0, (size_t)(d * size));
-        else if (single)
-            times_single(X + i * d, factors[i], (float *)row, d);
-        else
-            times(X + i * d, factors[i], (double *)row, d);
+        double total = g->intercept ? 1.0 : 0.0;
+        for (int64_t k = 0; k < g->many; k++) {
+            const cell *c = g->cells + k;
+            double place = place_at(held, single, i * g->many + k), part = 0.0;
+            int64_t row = row_of(place, c);
+            if (row < 0) return -1;
+            if (row < c->dense) {
+                double share = place - (double)row, rest = 1.0 - share;
+                const double *before = g->tables + c->table + row * c->width, *after = before + c->width;
+                for (int64_t q = 0; q < c->width; q++) {
+                    double value = before[q] * rest + after[q] * share;
+                    part += value * value;
+                }
+            } else if (row < c->dense + c->singles)
+                part = 1.0;
+            total += part;
+        }
+        out[i] = total;
+    }
+    return 0;
+}
+
+/* The rows themselves, each times its factor. */
+static int written(const design *g, const void *held, int single, const double *factors, Py_ssize_t n, double *out) {
+    for (Py_ssize_t i = 0; i < n; i++, out += g->d) {
+        for (int64_t q = 0; q < g->d; q++) out[q] = 0.0;
+        for (int64_t k = 0; k < g->many; k++) {
+            const cell *c = g->cells + k;
+            double place = place_at(held, single, i * g->many + k), *to = out + c->at;
+            int64_t row = row_of(place, c);
+            if (row < 0) return -1;
+            if (row < c->dense) {
+                double share = place - (double)row, rest = 1.0 - share;
+                const double *before = g->tables + c->table + row * c->width, *after = before + c->width;
+                for (int64_t q = 0; q < c->width; q++) to[q] = (before[q] * rest + after[q] * share) * factors[i];
+            } else if (row < c->dense + c->singles)
+                to[c->width + row - c->dense] = factors[i];
+        }
+        if (g->intercept) out[g->d - 1] = factors[i];
+    }
+    return 0;
+}
+
+enum { ABREAST = 4, RUN = 16 /* rows that are added up by themselves, as `design.RUN` */ };
+
+/* What each row of each cell adds to K scores: the features of its row times theta (d, K), one after the other. */
+static void looked_up(const design *g, const double *theta, int64_t K, double *slots) {
+    for (int64_t k = 0; k < g->many; k++) {
+        const cell *c = g->cells + k;
+        double *to = slots + c->slot * K;
+        memset(to, 0, (size_t)((c->dense + c->singles + 2) * K) * sizeof *to);
+        for (int64_t row = 0; row < c->dense; row++)
+            for (int64_t q = 0; q < c->width; q++)
+                for (int64_t o = 0; o < K; o++) to[row * K + o] += g->tables[c->table + row * c->width + q] * theta[(c->at + q) * K + o];
+        memcpy(to + c->dense * K, theta + (c->at + c->width) * K, (size_t)(c->singles * K) * sizeof *to);
     }
 }
 
-static PyObject *place(PyObject *self, PyObject *args) {
-    PyObject *objects[6], *result = NULL;
-    Py_buffer a[6] = {{0}};
-    Py_ssize_t n, d;
-    int single;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "OOOOnnOOp", objects, objects + 1, objects + 2, objects + 3, &n, &d, objects + 4, objects + 5, &single))
-        return NULL;
-    if (n < 0 || d < 1 || n > PY_SSIZE_T_MAX / d) return PyErr_Format(PyExc_ValueError, "there are rows of one feature at least");
-    if (taken(a, objects[0], 'd', 0, n * d) || taken(a + 1, objects[1], 'd', 0, n) || taken(a + 2, objects[2], 'd', 0, n) ||
-        taken(a + 3, objects[3], 'q', 0, n) || taken(a + 4, objects[4], single ? 'f' : 'd', 1, 0) || taken(a + 5, objects[5], 'd', 1, 0))
-        goto end;
-    const int64_t *to = a[3].buf;
-    Py_ssize_t rows = a[4].len / (single ? 4 : 8) / d;
-    if (a[5].len / 8 < rows) rows = a[5].len / 8;
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (to[i] >= rows) {
-            PyErr_SetString(PyExc_ValueError, "a place must be a row of the records");
-            goto end;
+static int scores_of(const design *g, const void *held, int single, const double *factors, const double *theta, int64_t K,
+                     const double *slots, Py_ssize_t n, double *out) {
+    const double *constant = g->intercept ? theta + (g->d - 1) * K : NULL;
+    Py_ssize_t i = 0;
+    if (K == 1) { /* the same, some rows at once: additions of one wait for each other */
+        const int64_t many = g->many;
+        for (; i + ABREAST <= n; i += ABREAST, out += ABREAST) {
+            double total[ABREAST];
+            int wrong = 0;
+            for (int r = 0; r < ABREAST; r++) total[r] = constant ? constant[0] : 0.0;
+            for (int64_t k = 0; k < many; k++) {
+                const double *own = slots + g->cells[k].slot, last = (double)(g->cells[k].dense + g->cells[k].singles);
+                for (int r = 0; r < ABREAST; r++) {
+                    double place = place_at(held, single, (i + r) * many + k);
+                    int good = place >= 0.0 && place <= last;
+                    int32_t row = good ? (int32_t)place : 0;
+                    double share = place - (double)row;
+                    total[r] += own[row] * (1.0 - share) + own[row + 1] * share;
+                    wrong |= !good;
+                }
+            }
+            if (wrong) return -1;
+            for (int r = 0; r < ABREAST; r++) out[r] = total[r] * factors[i + r];
         }
+    }
+    for (; i < n; i++, out += K) {
+        for (int64_t o = 0; o < K; o++) out[o] = constant ? constant[o] : 0.0;
+        for (int64_t k = 0; k < g->many; k++) {
+            double place = place_at(held, single, i * g->many + k);
+            int64_t row = row_of(place, g->cells + k);
+            if (row < 0) return -1;
+            double share = place - (double)row, rest = 1.0 - share;
+            const double *at = slots + (g->cells[k].slot + row) * K;
+            for (int64_t o = 0; o < K; o++) out[o] += at[o] * rest + at[K + o] * share;
+        }
+        for (int64_t o = 0; o < K; o++) out[o] *= factors[i];
+    }
+    return 0;
+}
+
+/* Rows begin ... end - 1, each with its K coefficients, into two sums a slot: of what goes to the row below a place, and above. */
+static int sums_of(const design *g, const void *held, int single, const double *factors, const double *coefficients, int64_t K,
+                   Py_ssize_t begin, Py_ssize_t end, double *slots, double *constant) {
+    for (Py_ssize_t i = begin; i < end; i++) {
+        const double *mine = coefficients + i * K, factor = factors[i];
+        for (int64_t o = 0; o < K; o++) constant[o] += mine[o] * factor;
+        for (int64_t k = 0; k < g->many; k++) {
+            double place = place_at(held, single, i * g->many + k);
+            int64_t row = row_of(place, g->cells + k);
+            if (row < 0) return -1;
+            double share = place - (double)row, rest = 1.0 - share, *at = slots + 2 * (g->cells[k].slot + row) * K;
+            for (int64_t o = 0; o < K; o++) {
+                double pull = mine[o] * factor;
+                at[2 * o] += pull * rest;
+                at[2 * o + 1] += pull * share;
+            }
+        }
+    }
+    return 0;
+}
+
+/* The sums by features (d, K) of those by slots: each dense row times its sum, one after the other. */
+static void by_feature(const design *g, const double *slots, const double *constant, int64_t K, double *out) {
+    memset(out, 0, (size_t)(g->d * K) * sizeof *out);
+    for (int64_t k = 0; k < g->many; k++) {
+        const cell *c = g->cells + k;
+        const double *at = slots + 2 * c->slot * K;
+        for (int64_t row = 0; row < c->dense + c->singles; row++)
+            for (int64_t o = 0; o < K; o++) {
+                double sum = at[2 * (row * K + o)] + (row ? at[2 * ((row - 1) * K + o) + 1] : 0.0);
+                if (row >= c->dense) {
+                    out[(c->at + c->width + row - c->dense) * K + o] = sum;
+                    continue;
+                }
+                const double *table = g->tables + c->table + row * c->width;
+                for (int64_t q = 0; q < c->width; q++) out[(c->at + q) * K + o] += table[q] * sum;
+            }
+    }
+    if (g->intercept)
+        for (int64_t o = 0; o < K; o++) out[(g->d - 1) * K + o] = constant[o];
+}
+
+/* What all that is made of places is handed first: cells, tables, d, whether there is an intercept, places, whether in 32 bits, n. */
+typedef struct {
+    Py_buffer views[7];
+    design g;
+    Py_ssize_t n;
+    int single;
+} asked;
+
+static int asked_of(asked *a, PyObject *args) {
+    PyObject *told, *tables, *held;
+    Py_ssize_t d;
+    int intercept;
+    memset(a, 0, sizeof *a);
+    if (PyTuple_Size(args) < 7) {
+        PyErr_SetString(PyExc_TypeError, "a design and places are due");
+        return -1;
+    }
+    PyObject *first = PyTuple_GetSlice(args, 0, 7);
+    if (!first) return -1;
+    int parsed = PyArg_ParseTuple(first, "OOnpOpn", &told, &tables, &d, &intercept, &held, &a->single, &a->n);
+    Py_DECREF(first); /* `args` holds what was in it */
+    if (!parsed) return -1;
+    if (d < 0 || a->n < 0 || d > 1 << 30 || taken(a->views, told, 'q', 0, 0) || taken(a->views + 1, tables, 'd', 0, 0) ||
+        design_of(&a->g, a->views, a->views + 1, d, intercept)) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a cell must lie in its design");
+        return -1;
+    }
+    if ((a->g.many && a->n > PY_SSIZE_T_MAX / 8 / a->g.many) || (d && a->n > PY_SSIZE_T_MAX / 8 / d)) {
+        PyErr_SetString(PyExc_ValueError, "there are so many rows of places as an array has");
+        return -1;
+    }
+    return taken(a->views + 2, held, a->single ? 'f' : 'd', 0, a->n * (Py_ssize_t)a->g.many);
+}
+
+static PyObject *ended(asked *a, int wrong) {
+    if (wrong && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a place must be one of its cell's");
+    released(a->views, 7);
+    return wrong || PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *squares(PyObject *self, PyObject *args) {
+    asked a;
+    int wrong = -1;
+    (void)self;
+    if (asked_of(&a, args) || PyTuple_Size(args) != 8 || taken(a.views + 3, PyTuple_GetItem(args, 7), 'd', 1, a.n)) goto end;
     Py_BEGIN_ALLOW_THREADS;
-    put_rows(a[0].buf, a[1].buf, a[2].buf, to, n, d, a[4].buf, a[5].buf, single);
+    wrong = squares_of(&a.g, a.views[2].buf, a.single, a.n, a.views[3].buf);
     Py_END_ALLOW_THREADS;
-    result = Py_NewRef(Py_None);
 end:
-    released(a, 6);
-    return result;
+    return ended(&a, wrong);
+}
+
+static PyObject *rows(PyObject *self, PyObject *args) {
+    asked a;
+    int wrong = -1;
+    (void)self;
+    if (asked_of(&a, args) || PyTuple_Size(args) != 9 || taken(a.views + 3, PyTuple_GetItem(args, 7), 'd', 0, a.n) ||
+        taken(a.views + 4, PyTuple_GetItem(args, 8), 'd', 1, a.n * (Py_ssize_t)a.g.d))
+        goto end;
+    Py_BEGIN_ALLOW_THREADS;
+    wrong = written(&a.g, a.views[2].buf, a.single, a.views[3].buf, a.n, a.views[4].buf);
+    Py_END_ALLOW_THREADS;
+end:
+    return ended(&a, wrong);
+}
+
+/* K of an argument; 0 where it is none. */
+static int64_t scores_each(PyObject *number, const asked *a) {
+    Py_ssize_t K = PyLong_AsSsize_t(number);
+    if (PyErr_Occurred()) return 0;
+    if (K < 1 || K > 1 << 24 || a->n > PY_SSIZE_T_MAX / 8 / K || a->g.d > PY_SSIZE_T_MAX / 8 / K || a->g.slots > PY_SSIZE_T_MAX / 64 / K) {
+        PyErr_SetString(PyExc_ValueError, "a record has one score at least");
+        return 0;
+    }
+    return K;
+}
+
+static PyObject *scores(PyObject *self, PyObject *args) {
+    asked a;
+    int wrong = -1;
+    double *slots = NULL;
+    (void)self;
+    if (asked_of(&a, args) || PyTuple_Size(args) != 11) goto end;
+    int64_t K = scores_each(PyTuple_GetItem(args, 7), &a);
+    if (!K || taken(a.views + 3, PyTuple_GetItem(args, 8), 'd', 0, a.n) ||
+        taken(a.views + 4, PyTuple_GetItem(args, 9), 'd', 0, (Py_ssize_t)(a.g.d * K)) ||
+        taken(a.views + 5, PyTuple_GetItem(args, 10), 'd', 1, a.n * (Py_ssize_t)K))
+        goto end;
+    slots = malloc((size_t)(a.g.slots * K + 1) * sizeof *slots);
+    if (!slots) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    looked_up(&a.g, a.views[4].buf, K, slots);
+    wrong = scores_of(&a.g, a.views[2].buf, a.single, a.views[3].buf, a.views[4].buf, K, slots, a.n, a.views[5].buf);
+    Py_END_ALLOW_THREADS;
+end:
+    free(slots);
+    return ended(&a, wrong);
+}
+
+static PyObject *sums(PyObject *self, PyObject *args) {
+    asked a;
+    int wrong = -1;
+    double *slots = NULL;
+    (void)self;
+    if (asked_of(&a, args) || PyTuple_Size(args) != 12) goto end;
+    int64_t K = scores_each(PyTuple_GetItem(args, 7), &a);
+    if (!K || taken(a.views + 3, PyTuple_GetItem(args, 8), 'd', 0, a.n) ||
+        taken(a.views + 4, PyTuple_GetItem(args, 9), 'd', 0, a.n * (Py_ssize_t)K) || taken(a.views + 5, PyTuple_GetItem(args, 10), 'q', 0, 1))
+        goto end;
+    const int64_t *cuts = a.views[5].buf;
+    Py_ssize_t groups = a.views[5].len / 8 - 1;
+    int good = cuts[0] >= 0 && cuts[groups] <= a.n && groups <= PY_SSIZE_T_MAX / 8 / (K * (a.g.d ? a.g.d : 1));
+    for (Py_ssize_t k = 0; good && k < groups; k++) good = cuts[k] <= cuts[k + 1];
+    if (!good) {
+        PyErr_SetString(PyExc_ValueError, "groups of rows lie one after the other");
+        goto end;
+    }
+    if (taken(a.views + 6, PyTuple_GetItem(args, 11), 'd', 1, groups * (Py_ssize_t)(a.g.d * K))) goto end;
+    size_t numbers = (size_t)((2 * a.g.slots + 1) * K);
+    slots = malloc(2 * numbers * sizeof *slots);
+    if (!slots) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    wrong = 0;
+    for (Py_ssize_t k = 0; !wrong && k < groups; k++) {
+        double *constant = slots + 2 * a.g.slots * K, *part = slots + numbers;
+        memset(slots, 0, numbers * sizeof *slots);
+        for (Py_ssize_t at = cuts[k]; !wrong && at < cuts[k + 1]; at += RUN) {
+            memset(part, 0, numbers * sizeof *part);
+            wrong = sums_of(&a.g, a.views[2].buf, a.single, a.views[3].buf, a.views[4].buf, K, at,
+                            at + RUN < cuts[k + 1] ? at + RUN : cuts[k + 1], part, part + 2 * a.g.slots * K);
+            for (size_t q = 0; q < numbers; q++) slots[q] += part[q];
+        }
+        if (!wrong) by_feature(&a.g, slots, constant, K, (double *)a.views[6].buf + k * a.g.d * K);
+    }
+    Py_END_ALLOW_THREADS;
+end:
+    free(slots);
+    return ended(&a, wrong);
 }
 
 /* The cells of a survey's numbers (`learning.survey_numbers`). */
@@ -338,10 +589,13 @@ end:
 }
 
 static PyMethodDef METHODS[] = {
-    {"features", features, METH_VARARGS,
-     "features(sources, columns, constants, n, d, X, seen): the columns' features of n rows, into X; seen counts what they hold."},
-    {"place", place, METH_VARARGS,
-     "place(X, factors, labels, to, n, d, out, y, single): row i of X times its factor to row to[i] of out, its label to y."},
+    {"places", places, METH_VARARGS,
+     "places(sources, columns, constants, n, width, P, seen): the columns' places of n rows, into P; seen counts what they hold."},
+    {"squares", squares, METH_VARARGS, "squares(*design, places, single, n, out): the rows' squared norms before they are divided."},
+    {"rows", rows, METH_VARARGS, "rows(*design, places, single, n, factors, X): the rows, each times its factor."},
+    {"scores", scores, METH_VARARGS, "scores(*design, places, single, n, K, factors, theta, out): the rows' K scores."},
+    {"sums", sums, METH_VARARGS,
+     "sums(*design, places, single, n, K, factors, coefficients, cuts, out): sums of the rows between cuts, each K times."},
     {"cells", cells, METH_VARARGS,
      "cells(values, places, group, n, low, high, buckets, out, at, stride, groups): adds values to their groups' rows, from at on."},
     {NULL, NULL, 0, NULL},

@@ -11,9 +11,8 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -26,6 +25,7 @@ from dpmpc.folders import write_file
 from dpmpc.intake.spelling import canonical
 from dpmpc.intake.written import checked, json_schema, read_written
 from dpmpc.records.columns import Categorical, Column, Date, Numeric, Scale, Surveyed, with_knots
+from dpmpc.records.design import Design, design
 from dpmpc.records.origins import Bounds, Element, Origin, in_order, origin_of
 from dpmpc.records.targets import Classes, Labels, Range, Scalar, SchemaError, Target
 
@@ -41,8 +41,6 @@ USUAL: Mapping[Kind, str] = {"two": "logistic", "several": "softmax", "number": 
 
 INTERCEPT = "(intercept)"
 VERSION = 2  # 1: public ranges were mapped on [0, 1] unless said otherwise
-# Rows are divided by slightly more than their computed norm: the exact norm is at most 1 in spite of rounding.
-_SHRINK = {np.dtype(np.float64): 1.0 - 2.0**-44, np.dtype(np.float32): 1.0 - 2.0**-23}
 
 
 class Goal(Protocol):
@@ -191,37 +189,23 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         schema it is about as long as rows are, and never longer than the longest."""
         return 1.0 if self.basis == "linear" else _norm(self.columns, self.intercept)
 
-    def rows(self, values: list[NDArray[Any]], out: NDArray[np.floating[Any]], *, ball: bool = True) -> None:
+    @property
+    def design(self) -> Design:
+        """What records are kept as, and how vectors follow from that."""
+        _ = self.feature_names  # refuses a schema whose columns are not all known
+        return _design(self.columns, self.intercept, self.basis == "additive")
+
+    def rows(self, values: list[NDArray[Any]], out: NDArray[np.float64], *, ball: bool = True) -> None:
         """Puts the records with these values or codes, one array a column, into out (n, d), in the unit ball.
 
         Without `ball`, for predictions by a model that is there: of an additive schema all rows are divided by `norm`,
         so that scores are sums of one function a column. Never for training.
 
-        Guarantees: row i depends on record i alone, and its exact norm is at most 1, in single precision too: rounding
-        a row is part of its preprocessing, and the bounds hold for the rounded rows.
+        Guarantees: row i depends on record i alone, and its exact norm is at most 1 (`records.design`).
         """
-        self.writer(ball=ball)(values, out)
-
-    def writer(self, *, ball: bool = True) -> Callable[[list[NDArray[Any]], NDArray[np.floating[Any]]], None]:
-        """`rows` for many blocks, of a number of rows that varies little: what is the same for all of them is worked
-        out once."""
-        ends = [0, *accumulate(len(column.features) for column in self.columns)]
-        places = [(column, slice(*ends[k : k + 2])) for k, column in enumerate(self.columns)]
-        norm, evenly = self.norm, not ball and self.basis == "additive"
-        room = np.empty((0, 0))
-
-        def put(values: list[NDArray[Any]], out: NDArray[np.floating[Any]]) -> None:
-            nonlocal room
-            if room.shape[1] != out.shape[1] or len(room) < len(out):
-                room = np.empty(out.shape)
-            X = room[: len(out)]
-            for (column, place), part in zip(places, values, strict=True):
-                column.write(part, X[:, place])
-            X[:, ends[-1] :] = 1.0
-            factors = into_ball(X, norm, out.dtype, evenly=evenly)
-            np.multiply(X, factors[:, None], out=out, casting="same_kind")
-
-        return put
+        made = self.design
+        places = made.places(values)
+        out[:] = made.rows(places, made.factors(places, ball=ball))
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values; floats survive `json` exactly."""
@@ -267,21 +251,17 @@ def with_names(schema: Schema, names: Mapping[str, tuple[tuple[int, str], ...]])
     return msgspec.structs.replace(schema, columns=columns)
 
 
-def into_ball(
-    X: NDArray[np.float64], norm: float, dtype: np.dtype[Any], *, evenly: bool = False
-) -> NDArray[np.float64]:
-    """(n,) what the rows of X (n, d) are multiplied by, to lie in the unit ball as numbers of this type. `evenly`: all
-    by what the norm alone says, for predictions."""
-    if evenly:
-        return np.full(len(X), _SHRINK[dtype] / norm)
-    return np.asarray(_SHRINK[dtype] / np.maximum(norm, np.sqrt(np.einsum("nd,nd->n", X, X))))
-
-
 @functools.lru_cache(maxsize=8)
 def _norm(columns: tuple[Column, ...], intercept: bool) -> float:
     """Kept, as every block of rows asks for it."""
     most = math.fsum(column.longest**2 for column in columns) + intercept
     return math.sqrt(min(most, math.fsum(column.usual for column in columns) + intercept))
+
+
+@functools.lru_cache(maxsize=8)
+def _design(columns: tuple[Column, ...], intercept: bool, additive: bool) -> Design:
+    """Kept, as every block of records asks for it."""
+    return design(columns, intercept, _norm(columns, intercept) if additive else 1.0, additive)
 
 
 def editor_schema() -> dict[str, Any]:

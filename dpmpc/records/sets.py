@@ -138,12 +138,12 @@ def from_files(
         train, test = split(len(y), test_fraction=test_fraction, max_rows=max_rows, seed=seed)
         order = np.concatenate([train, test])
     records = allocate(len(order), X.shape[1], "double", None)
-    np.take(X, order, axis=0, out=records.X)
+    np.take(X, order, axis=0, out=records.held)
     records.y[:] = y[order]
     if rules.basis == "additive":  # held-out rows as predictions have them
         held = list(schema.official_test) if official_test else files
         even, _ = _read(schema, held, data_dir, rules, ball=False)
-        records.X[len(train) :] = even[order[len(train) :] - (len(y) - len(even))]
+        records.held[len(train) :] = even[order[len(train) :] - (len(y) - len(even))]
     return Dataset(name, rules, records, len(train))
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.owner.encoding import decode
+from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.keywords import SourceKeywords
@@ -38,7 +39,6 @@ from dpmpc.records.origins import PUBLIC, Origin
 from dpmpc.records.ownership import Kept, fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.schema import Schema
-from dpmpc.run.files import MINE
 from dpmpc.run.once import OPENED, once, unfinished
 from dpmpc.run.resume import begun_as
 from dpmpc.run.seat import Seat
@@ -276,13 +276,12 @@ def reopened(out: Path | str, level: Level | None = None) -> Statistics:
 
     Errors: UsageError where there is none."""
     folder = Path(out)
-    if (folder / QUESTIONS / MINE).exists():  # of a run that asked before it trained
+    if plan_path(folder / QUESTIONS).exists():  # of a run that asked before it trained
         folder = folder / QUESTIONS
-    if not (folder / "plan.json").exists() and all((folder / part / OPENED).exists() for part in RELEASES):
+    if not plan_path(folder).exists() and all((folder / part / OPENED).exists() for part in RELEASES):
         *earlier, last = (reopened(folder / part, level) for part in RELEASES)
         return replace(last, earlier=tuple(earlier)).asked(single(last.tables.columns))
-    stage = folder / MINE
-    plan = Plan.read(stage if stage.exists() else folder / "plan.json")
+    plan = Plan.read(plan_path(folder))
     asked_by(plan.source)
     try:
         total = np.load(folder / OPENED, allow_pickle=False)
@@ -292,13 +291,13 @@ def reopened(out: Path | str, level: Level | None = None) -> Statistics:
         raise UsageError(f"a finished release has {OPENED}; {folder}: {error}; ask again") from None
     found = Statistics(plan, total, level or Level(), said_then, present=None if present is None else tuple(present))
     stage = folder / RELEASES[0]
-    return replace(found, earlier=(stage_of(stage),)) if (stage / MINE).exists() else found
+    return replace(found, earlier=(stage_of(stage),)) if plan_path(stage).exists() else found
 
 
 def stage_of(folder: Path) -> Statistics:
     """What a stage of tables before a release opened, from its folder."""
     try:
-        plan, total = Plan.read(folder / MINE), np.load(folder / OPENED, allow_pickle=False)
+        plan, total = Plan.read(plan_path(folder)), np.load(folder / OPENED, allow_pickle=False)
     except (OSError, ValueError) as error:
         raise UsageError(f"a stage that is over has {OPENED}; {folder}: {error}; restore it") from None
     return Statistics(plan, total, Level(), promise_of(plan).sentence)

@@ -23,7 +23,7 @@ from dpmpc.consortium.start import start
 from dpmpc.consortium.status import read_lines
 from dpmpc.errors import UsageError
 from dpmpc.learning.model import read_model
-from dpmpc.local.job import OwnersJob, StageJob
+from dpmpc.local.job import OwnersJob
 from dpmpc.local.named_records import load_owner
 from dpmpc.local.own_records import own_records
 from dpmpc.planning import forecast
@@ -32,6 +32,7 @@ from dpmpc.privacy.assignment import Assignment, hashes, in_places
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.records.schema import Labels, Numeric, Schema
+from dpmpc.run.stages import StageJob
 from dpmpc.statistics.evaluated import tables_of
 from dpmpc.statistics.held_out import EVALUATION, HELD_OUT, Evaluated
 from tests.machines import together

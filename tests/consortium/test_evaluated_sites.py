@@ -13,7 +13,6 @@ import pytest
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
-from dpmpc.consortium import start
 from dpmpc.consortium.plan_of_machines import plan_of_machines
 from dpmpc.consortium.status import read_lines, read_status
 from dpmpc.errors import UsageError, owner_text
@@ -31,6 +30,7 @@ from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.privacy.stored_parts import by_place
 from dpmpc.records import CsvFile, Schema, load
 from dpmpc.records.loading import opened
+from dpmpc.run import stages
 from dpmpc.statistics.evaluated import CELLS
 from dpmpc.statistics.figures import plain
 from dpmpc.statistics.held_out import HELD_OUT, TRAINING, Evaluated
@@ -98,7 +98,7 @@ def test_every_process_learns_how_good_the_model_is(
     figures, exact = found["figures"], truth(asked, tmp_path / "0", records).to_json()
     assert read_model(tmp_path / "0").figures == figures == read_status(tmp_path / "1").figures
     assert read_lines(tmp_path / "1") and figures["inside"] and figures["records"] == OWNERS * HELD
-    made = Plan.read(tmp_path / "0" / "evaluation" / "stage.json")
+    made = Plan.read(tmp_path / "0" / "evaluation" / "plan.json")
     assert made.part == asked.part.replace(TRAINING, HELD_OUT) and made.epsilon == asked.epsilon
     for row, plainly in zip(figures["confusion"], exact["confusion"], strict=True):
         for cell, count in zip(row, plainly, strict=True):
@@ -125,7 +125,7 @@ def test_a_death_before_the_evaluation_is_carried_on_and_another_file_is_refused
         raise UsageError("killed here")
 
     with monkeypatch.context() as patched:
-        patched.setattr(start, "run_after", dies)
+        patched.setattr(stages.Stages, "after", dies)
         ends = sites(plan, tmp_path, records)
     assert [str(end) for end in ends] == ["killed here"] * 3
     model = (tmp_path / "0" / "model.npz").read_bytes()

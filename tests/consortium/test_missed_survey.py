@@ -17,7 +17,6 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire import news
 from dpmpc.aggregation.wire.paths import transcript_path
 from dpmpc.aggregation.wire.transcript import Opened
-from dpmpc.consortium import stages
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.plan_alone import plan_only
 from dpmpc.errors import PeerError, UsageError
@@ -25,6 +24,7 @@ from dpmpc.learning.model import read_model
 from dpmpc.planning.request import Request
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.records.schema import Numeric, Schema
+from dpmpc.run import stages
 from tests.machines import process, sites, together
 from tests.made_up_sites import EACH, OWNERS, TARGETS, files, planned
 from tests.runs import HANG, own_addresses

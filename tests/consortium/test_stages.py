@@ -19,12 +19,10 @@ from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.plan.stages import after_first
 from dpmpc.aggregation.wire.transcript import Opened
 from dpmpc.consortium.placement import Placement
-from dpmpc.consortium.stages import check_behind, run_after, run_before, settled_plan, whole_of
 from dpmpc.consortium.status import read_status
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.extend import check_source
 from dpmpc.learning.source import SOURCES, Following, Schedule, Source, Stage, Sum
-from dpmpc.local.job import StageJob
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.data_names import data_digest
@@ -32,11 +30,12 @@ from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 from dpmpc.run.engine import OPENED
 from dpmpc.run.files import PRESENT
+from dpmpc.run.stages import Part, Stages
 from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.statistics.tables import Tables
 from dpmpc.tables.stats import reopened
 from dpmpc.verify.verification import verify_structure
-from tests.machines import apart, sites
+from tests.machines import apart, followed, sites
 
 SIZES = (400, 400, 400)
 WARDS = ("north", "south", "west")
@@ -143,7 +142,7 @@ def test_what_follows_a_stage_follows_at_every_process_and_prices_add_up(role: s
     ends = (sites if role == "both" else apart)(path, tmp_path, files(tmp_path))
     assert ends == [None] * len(ends)
     names = [*"012", *(() if role == "both" else ("owner0", "owner1", "owner2"))]
-    texts = {settled_plan(tmp_path / name, "first").read_text() for name in names}
+    texts = {followed(tmp_path / name).read_text() for name in names}
     assert len(texts) == 1
     after = Plan.from_text(texts.pop())
     assert after.source == bins("south") and after.before == plan.before
@@ -217,30 +216,31 @@ def test_a_stage_after_the_releases_is_of_other_records_at_the_plans_price(tmp_p
     with pytest.raises(UsageError, match="another part"):
         planned(Fullest(held=(50, 60, 70)), part=label.replace("training", "held_out"))
     plan = planned(Fullest(held=(50, 60, 70)), part=label)
-    mine: list[tuple[Placement, StageJob]] = []
+    mine: list[tuple[Placement, Part]] = []
 
-    def run(made: Plan, where: Placement, stage: StageJob) -> None:
-        mine.append((where, stage))
-        assert where.plan_file is not None and Plan.read(where.plan_file) == made
-        stage.settle(np.arange(made.dimension, dtype=np.int64) << made.grid.bits, None)
+    def run(part: Part, where: Placement) -> None:
+        if part.stage is not None:
+            mine.append((where, part))
+            assert Plan.read(where.out / "plan.json") == part.plan and not part.begins
+            part.stage.settle(np.arange(part.plan.dimension, dtype=np.int64) << part.plan.grid.bits, None)
 
     where = Placement(out=tmp_path / "run", index="owner0", plan_file=tmp_path / "plan.json")
     (tmp_path / "run").mkdir()
     with pytest.raises(PeerError, match="has none"):
-        run_after(plan, where, run, lambda text: None)
+        Stages(plan, where).after(plan, run, lambda text: None)
     opened = Opened(where.out / OPENED)
     opened.append(0, np.zeros(plan.dimension, dtype=np.int64))
     opened.close()
     for _ in range(2):
-        run_after(plan, where, run, lambda text: None)
-    ((inside, stage),) = mine
-    made = Plan.read(inside.plan_file or "")
-    assert inside.out == where.out / "check" and stage.whole == plan
+        Stages(plan, where).after(plan, run, lambda text: None)
+    ((inside, part),) = mine
+    made = part.plan
+    assert inside.out == where.out / "check" and part.whole == plan
     assert (made.sizes, made.epsilon, made.delta) == ((50, 60, 70), plan.epsilon, plan.delta)
     assert made.part == label.replace("training", "held_out") and made.run_id == "fullest+check" and not made.before
     assert np.array_equal(np.load(inside.out / "opened.npy"), np.arange(made.dimension))
     other = replace(plan, source=replace(plan.source, held=(50, 60, 71)))  # type: ignore[type-var]
-    run_after(other, where, run, lambda text: None)
+    Stages(other, where).after(other, run, lambda text: None)
     assert len(mine) == 2 and asdict(made.derived.mechanism) != {}
 
 
@@ -257,12 +257,12 @@ def test_two_runs_of_several_stages_beside_each_other_are_not_both_begun(tmp_pat
     first, owner = (Placement(out=tmp_path / name, index=name, plan_file=tmp_path / name / "plan.json")
                     for name in ("0", "owner0"))  # fmt: skip
     second = replace(first, out=tmp_path / "other")
-    with whole_of(plan, first, books), whole_of(plan, owner, books):
+    with Stages(plan, first, books).reserved(), Stages(plan, owner, books).reserved():
         assert [(e.run, e.release) for e in merge(read_ledgers(tmp_path))] == [("fullest+first", 0), ("fullest", 0)]
         with pytest.raises(UsageError, match=r"all stages of a run must fit .* 2 releases are spent or reserved"):
-            whole_of(other, second, books).__enter__()
+            Stages(other, second, books).reserved().__enter__()
         assert not (tmp_path / "other").exists()
-    with whole_of(other, second, books):
+    with Stages(other, second, books).reserved():
         assert len(merge(read_ledgers(tmp_path))) == 2
     assert not merge(read_ledgers(tmp_path))
 
@@ -273,16 +273,19 @@ def test_an_owner_goes_on_after_a_stage_without_some_others(tmp_path: Path) -> N
     where = Placement(out=tmp_path / "mine", index="owner0", plan_file=tmp_path / "plan.json")
     total = 100 * np.eye(plan.first.dimension, dtype=np.int64)[1]
 
-    def run(made: Plan, inside: Placement, stage: StageJob) -> None:
-        opened = Opened(inside.out / OPENED)
-        opened.append(0, total)
-        opened.close()
-        stage.settle(total, (0, 1))
+    def run(part: Part, inside: Placement) -> None:
+        if part.stage is not None:
+            assert part.begins
+            opened = Opened(inside.out / OPENED)
+            opened.append(0, total)
+            opened.close()
+            part.stage.settle(total, (0, 1))
 
-    made = run_before(plan, where, run, lambda text: None, lambda *given: None)[0]
-    check_behind(plan, where)
+    stages = Stages(plan, where)
+    made = stages.run(run, lambda text: None)
+    stages.check()
     assert made == after_first(plan, total, (0, 1))
     for wrong in ("[0, 7]", "{}"):
         (where.out / "first" / PRESENT).write_text(wrong)
         with pytest.raises(UsageError, match="do not agree on it"):
-            check_behind(plan, where)
+            stages.check()

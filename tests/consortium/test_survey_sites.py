@@ -19,9 +19,7 @@ from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.plan.stages import after_first, noise_of
-from dpmpc.consortium import stages
 from dpmpc.consortium.plan_of_machines import plan_of_machines
-from dpmpc.consortium.stages import settled_plan
 from dpmpc.consortium.toml import read_consortium
 from dpmpc.consortium.toml_text import Founding, text_of
 from dpmpc.errors import PeerError, UsageError
@@ -33,7 +31,8 @@ from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.records import CsvFile
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Numeric, Schema, Surveyed
-from tests.machines import apart, process, sites
+from dpmpc.run import stages
+from tests.machines import apart, followed, process, sites
 from tests.made_up_sites import BOTH, EACH, OWNERS, draft, files, planned
 from tests.runs import HANG, own_addresses
 
@@ -52,7 +51,7 @@ def test_a_survey_among_machines_leads_all_of_them_to_one_plan(
     ends = (sites if both else apart)(plan, tmp_path, files(tmp_path, what))
     assert ends == [None] * len(ends)
     names = [*"012", *(() if both else ("owner0", "owner1", "owner2"))]
-    settled = {name: Plan.read(settled_plan(tmp_path / name, "survey")) for name in names}
+    settled = {name: Plan.read(followed(tmp_path / name)) for name in names}
     assert len({each.to_text() for each in settled.values()}) == 1
     after = settled["0"]
     assert after.schema is not None and after.bounds == "survey" and after.dimension <= asked.dimension
@@ -137,7 +136,6 @@ def test_a_process_that_made_another_plan_ends_the_run_and_the_survey_is_carried
     assert any("plan" in str(end) for end in ends)
     books = [merge(read_ledgers(tmp_path / str(i))) for i in range(3)]
     assert [len(book) for book in books] == [1, 1, 1] and books[0][0].run.endswith("+survey")
-    settled_plan(tmp_path / "1", "survey").write_text(settled_plan(tmp_path / "0", "survey").read_text())
     assert sites(plan, tmp_path, records) == [None] * 3
     again = merge(read_ledgers(tmp_path / "0"))
     assert sum(entry.run.endswith("+survey") for entry in again) == 1 and len(again) == 5

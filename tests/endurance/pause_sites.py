@@ -29,7 +29,6 @@ from unittest.mock import patch
 from dpmpc.aggregation.owner.client import OwnerClient
 from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.party.release import ReleaseSteps
-from dpmpc.consortium import stages
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.plan_alone import plan_only
 from dpmpc.mpc.parties.mesh import Mesh
@@ -37,6 +36,7 @@ from dpmpc.mpc.transport.channels import block_label
 from dpmpc.mpc.transport.credentials import make_credentials
 from dpmpc.planning.request import Request
 from dpmpc.privacy.ledgers import merge, read_ledgers
+from dpmpc.run import stages
 from tests.endurance import forked
 from tests.made_up_sites import EACH, OWNERS, draft, files
 

@@ -1,11 +1,9 @@
 """A worker that reads parts of an owner's records holds so much memory as was asked for it, however many there are."""
 
-import mmap
 import pickle
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from dpmpc.learning import away
 from dpmpc.learning.tiled import tile_rows, tiles
 from dpmpc.processes.elsewhere import Workers
 from dpmpc.records import Schema
+from dpmpc.records.blocks import allocate
 from dpmpc.records.schema import Labels, Numeric
 
 _ASKED = "SELECT current_setting('memory_limit'), current_setting('threads')"
@@ -77,9 +76,9 @@ class Watching:
         return ((d,),)
 
     def __call__(self, tile: Any, X: Any, y: Any, weights: Any) -> Any:
-        self.at.add(X.__array_interface__["data"][0])
-        self.rows.append(len(X))
-        return (X.sum(axis=0),)
+        self.at.add(X.compact.places.__array_interface__["data"][0])
+        self.rows.append(len(X.compact.places))
+        return (X.rows().sum(axis=0),)
 
 
 def test_a_worker_has_room_for_the_rows_of_one_tile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,16 +90,16 @@ def test_a_worker_has_room_for_the_rows_of_one_tile(tmp_path: Path, monkeypatch:
         columns = ", ".join(f"(i + {k}) / {n}.0 AS x{k}" for k in range(d))
         connection.execute(f"COPY (SELECT {columns}, i % 2 AS y FROM range({n}) t(i)) TO '{tmp_path}/part.parquet'")
 
-    def mapped(file: int, length: int) -> mmap.mmap:
-        made.append(length)
-        return mmap.mmap(file, length)
+    def allocated(n: int, width: int, *how: Any) -> Any:
+        made.append(n * width * 8)
+        return allocate(n, width, *how)
 
     def noted(table: Table, *asked: Any) -> Any:
         for block in blocks(table, *asked):
             read.append(len(block[0]))
             yield block
 
-    monkeypatch.setattr(away, "mmap", SimpleNamespace(mmap=mapped))
+    monkeypatch.setattr(away, "allocate", allocated)
     monkeypatch.setattr(Table, "blocks", noted)
     schema = Schema(tuple(Numeric(f"x{k}", 0.0, 2.0) for k in range(d)), Labels("y", ("1",), ("0",)))
     whole, seen = tuple(tiles(np.array([0, n]), d + 1)), Watching()
@@ -112,5 +111,5 @@ def test_a_worker_has_room_for_the_rows_of_one_tile(tmp_path: Path, monkeypatch:
     sums = found[1][0]
     assert len(sums) == len(whole) == len(seen.rows)
     assert max(seen.rows) == most and sum(seen.rows) == n and len(seen.at) == 1
-    assert made == [most * (d + 1) * 8]
+    assert made == [most * d * 8]
     assert sum(read) == n and max(read) <= ONE

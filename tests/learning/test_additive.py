@@ -15,6 +15,7 @@ from dpmpc.learning.method import METHODS, Learning
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_columns import survey_of, surveyed_schema
 from dpmpc.records.blocks import in_memory
+from dpmpc.records.design import design
 from dpmpc.records.schema import (
     Categorical,
     Classes,
@@ -114,8 +115,9 @@ def test_no_row_is_longer_than_the_longest_that_the_schema_knows() -> None:
     for _ in range(200):
         schema = random_schema(rng)
         for column, values in zip(schema.columns, random_values(rng, schema, 300), strict=True):
-            X = np.zeros((300, len(column.features)))
-            column.write(values, X)  # type: ignore[arg-type]
+            made = design([column], False, 1.0, False)
+            X = made.rows(made.places([values]), np.ones(300))
+            assert X.shape == (300, len(column.features))
             assert np.linalg.norm(X, axis=1).max() <= column.longest * (1 + 1e-12)
 
 

@@ -204,7 +204,7 @@ class Products:
         return ((owners, d),)
 
     def __call__(self, tile: Any, X: Any, y: Any, weights: Any) -> Any:
-        return ((y @ X)[None, :],)
+        return ((y @ X.rows())[None, :],)
 
 
 def test_a_lost_workers_tiles_are_done_again(partitions: Path, tmp_path: Path) -> None:

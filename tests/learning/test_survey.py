@@ -15,8 +15,8 @@ from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_columns import ANY, Draft, survey_of, surveyed_columns, surveyed_schema
 from dpmpc.learning.survey_numbers import CELLS, HIGHEST, LOWEST, MOMENT, NUMBER, OCTAVES, cell_of
 from dpmpc.records import ordered_pool as ahead
+from dpmpc.records.kernel import compiled
 from dpmpc.records.loading import opened
-from dpmpc.records.rows import compiled
 from dpmpc.records.schema import Labels, Numeric, Range, Schema
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 2.0, 1.9999999, -3.5, 5e-324, -1e-300, 2.0**LOWEST, 2.0**LOWEST * 0.999, 1e300, -1e300,

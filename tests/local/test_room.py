@@ -1,4 +1,4 @@
-"""Features that the run's disk has no room for are foreseen before a survey spends anything."""
+"""Records that the run's disk has no room for are foreseen before a survey spends anything."""
 
 import shutil
 from pathlib import Path
@@ -15,7 +15,7 @@ from dpmpc.records import Schema
 from dpmpc.records.blocks import check_room
 
 N = 6000
-ROOM = 8 * N * 40  # bytes of 40 features
+ROOM = 8 * N * 40  # bytes of 40 numbers a record
 
 
 def trained(folder: Path, **more: Any) -> None:
@@ -25,14 +25,14 @@ def trained(folder: Path, **more: Any) -> None:
     )  # fmt: skip
 
 
-def test_features_without_room_are_refused_before_a_survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A column of ids has a feature for nearly every bucket; few words have one each, and numbers a few."""
+def test_records_without_room_are_refused_before_a_survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column is a number a record, whatever the survey finds in it."""
     rng = np.random.default_rng(4)
     rows = (f"id {k},{x:.4f},{'ab'[k % 2]},{int(x > 0)},s{k % 3}" for k, x in enumerate(rng.normal(size=N)))
     (tmp_path / "records.csv").write_text("id,x,word,y,site\n" + "\n".join(rows) + "\n", encoding="utf-8")
     monkeypatch.setattr(surveying, "usual_memory", lambda: 1000)
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=ROOM))
-    with pytest.raises(RecordError, match=f"for {N} records of .* GB are free; .*drop") as error:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=8 * N * 2))
+    with pytest.raises(RecordError, match=f"{N} of 3 numbers; .* GB are free; .*drop") as error:
         trained(tmp_path)
     assert "\n" not in owner_text(error.value) and not (tmp_path / "run" / "survey").exists()
     trained(tmp_path, drop=("id",))
@@ -48,5 +48,5 @@ def test_room_is_that_of_the_precision_and_only_of_what_is_no_memory(
     check_room(N, 80, "single", 0, tmp_path)
     check_room(N, 41, "double", 2 * 8 * N * 41, tmp_path)
     for d, precision in ((41, "double"), (81, "single")):
-        with pytest.raises(RecordError, match=f"{N} records of {d}"):
+        with pytest.raises(RecordError, match=f"{N} of {d} numbers"):
             check_room(N, d, precision, 0, tmp_path)  # type: ignore[arg-type]

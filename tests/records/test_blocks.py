@@ -20,11 +20,11 @@ from dpmpc.learning.erm_blocks import (
     objective,
     optima,
     owner_gradients,
-    scored,
     scores,
     solve,
 )
 from dpmpc.learning.losses import LOGISTIC, ridge
+from dpmpc.learning.matrix import scored
 from dpmpc.learning.tiled import tile_rows, tiles
 from dpmpc.records import CsvFile, load
 from dpmpc.records.blocks import Precision, Records, allocate, arranged, in_memory
@@ -202,7 +202,6 @@ def test_rows_are_put_into_a_file_as_into_memory(precision: Precision, tmp_path:
     """In any order, with gaps, into a part of it; rows that lie there stay."""
     rng = np.random.default_rng(3)
     both = [allocate(500, 7, precision, folder) for folder in (None, tmp_path)]
-    assert [records.filed for records in both] == [False, True]
     for records in both:
         records.y[:] = 0.0
     for size in (0, 1, 40, 200):
@@ -210,7 +209,7 @@ def test_rows_are_put_into_a_file_as_into_memory(precision: Precision, tmp_path:
         X: Any = rng.standard_normal((size, 7)).astype(both[0].X.dtype)
         y = rng.standard_normal(size)
         for records in both:
-            records.part(100, 450).put(to, X, y)
+            records.part(100, 450).put(to, X, None, y)
         assert np.array_equal(both[0].X, both[1].X) and np.array_equal(both[0].y, both[1].y)
     assert both[1].X[117:317].all() and not both[1].X[:100].any()
 
@@ -256,7 +255,7 @@ def test_a_full_disk_is_found_before_the_first_row(tmp_path: Path) -> None:
     if os.getuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("needs the right to mount a small disk")
     try:
-        with pytest.raises(UsageError, match=f"features need 0.008 GB .*{os.strerror(errno.ENOSPC)}"):
+        with pytest.raises(UsageError, match=f"records need 0.008 GB .*{os.strerror(errno.ENOSPC)}"):
             allocate(10_000, 100, "double", disk)
         assert list(disk.iterdir()) == []
         packed = tmp_path / "t.csv.gz"

@@ -83,13 +83,13 @@ def test_logarithms_of_ranges() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_exact_norms_are_at_most_one(dtype: type[np.floating[Any]]) -> None:
-    """In single precision the rounded rows are the records; they lie in the ball too, so nothing is added for it."""
+    """In single precision the rounded places are the records; they lie in the ball too, so nothing is added for it."""
     rng = np.random.default_rng(1)
     rules = Schema(tuple(Numeric(f"c{k}", 0.0, 1.0) for k in range(20)), LABELS, True, "fill", "public")
-    X = np.empty((200, 21), dtype=dtype)
-    rules.rows([rng.random(200) for k in range(20)], X)
+    P = rules.design.places([rng.random(200) for k in range(20)]).astype(dtype)
+    X = rules.design.rows(P, rules.design.factors(P))
     norms = [sum(Fraction(v) ** 2 for v in row) for row in X.tolist()]
-    assert max(norms) <= 1 and min(norms) > 1 - (1e-12 if dtype is np.float64 else 1e-6)
+    assert max(norms) <= 1 and min(norms) > 1 - 1e-12
 
 
 def test_a_record_changes_its_own_row_alone() -> None:

@@ -17,14 +17,14 @@ from dpmpc.learning.away import Tile, _Tiled
 from dpmpc.learning.erm_blocks import _Pulls
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.learning.model import Model
-from dpmpc.records import Schema, filling, load, loading, rows
+from dpmpc.records import Schema, filling, kernel, load, loading, rows
 from dpmpc.records.columns import Categorical, Column, Date, Numeric, Surveyed
 from dpmpc.records.dataset import split
 from dpmpc.records.mapping import Mapping
 from dpmpc.records.schema import Basis, Labels
 
 pytestmark = pytest.mark.usefixtures("small_tables")
-needs_kernel = pytest.mark.skipif(rows.compiled() is None, reason="installed without a compiler")
+needs_kernel = pytest.mark.skipif(kernel.compiled() is None, reason="installed without a compiler")
 ODD = [0.0, -0.0, 1.0, -1.0, 2.5, 1e-300, 5e-324, -1e300, 1e300, 7.25, 3.0, np.nan, np.inf, -np.inf]
 
 
@@ -109,7 +109,7 @@ def test_the_kernel_and_numpy_make_the_same_rows(
         ways: list[dict[str, Any]] = [{"test_fraction": 0.0}, {"owners_column": "site", "max_rows": 300}]
         for how in ways:
             found = _loaded(table, schema, precision=precision, **how)
-            monkeypatch.setattr(rows, "compiled", lambda: None)
+            monkeypatch.setattr(kernel, "compiled", lambda: None)
             twin = _loaded(table, schema, precision=precision, **how)
             monkeypatch.undo()
             np.testing.assert_array_equal(found[2].X, twin[2].X)
@@ -126,7 +126,7 @@ def test_records_without_a_label_are_zero_vectors_in_both(monkeypatch: pytest.Mo
     schema = Schema(MIXED, Labels("label", ("yes",), ("no",)), True, basis="additive")
     found = _loaded(path, schema, spelling=Spelling(misfits="zero"))
     assert (np.abs(found[2].X).sum(axis=1) == 0).sum() == 100 and not found[2].y[found[2].X[:, -1] == 0].any()
-    monkeypatch.setattr(rows, "compiled", lambda: None)
+    monkeypatch.setattr(kernel, "compiled", lambda: None)
     assert _loaded(path, schema, spelling=Spelling(misfits="zero"))[:2] == found[:2]
 
 
@@ -144,8 +144,8 @@ def test_workers_elsewhere_make_the_same_rows_by_either(
         cuts = [0, 1, n // 3, n - 1, n]
         tiles = tuple(Tile(a, b, 0, np.array([0, b - a])) for a, b in itertools.pairwise(cuts))
         found = []
-        for kernel, numbers in ((rows.compiled(), 1 << 16), (rows.compiled(), 3000), (None, 1 << 18)):
-            monkeypatch.setattr(rows, "compiled", lambda kernel=kernel: kernel)
+        for made, numbers in ((kernel.compiled(), 1 << 16), (kernel.compiled(), 3000), (None, 1 << 18)):
+            monkeypatch.setattr(kernel, "compiled", lambda found=made: found)
             monkeypatch.setattr(rows, "_STEP", numbers)
             with loading.opened(path) as (table, _):
                 job = _Tiled(schema, precision, tiles, _Pulls(LOGISTIC, np.ones(len(schema.feature_names))), b"key")
@@ -168,8 +168,8 @@ def test_held_out_rows_are_scaled_as_predictions_are_and_training_rows_lie_in_th
     train, test = split(len(ball), test_fraction=0.3, max_rows=None, seed=1)
     assert (np.linalg.norm(even[test], axis=1) > 1.01).any()  # else there is nothing to tell apart
     near = 1e-12 if precision == "double" else 1e-6
-    for kernel in (rows.compiled(), None):
-        monkeypatch.setattr(rows, "compiled", lambda kernel=kernel: kernel)
+    for made in (kernel.compiled(), None):
+        monkeypatch.setattr(kernel, "compiled", lambda found=made: found)
         data = load(path, schema=schema, test_fraction=0.3, precision=precision)
         assert np.allclose(data.X_test, even[test], atol=near) and np.allclose(data.X, ball[train], atol=near)
         assert (np.linalg.norm(np.float64(data.X), axis=1) <= 1).all()
@@ -188,7 +188,7 @@ def test_predictions_are_the_same_by_either(basis: Basis, monkeypatch: pytest.Mo
     found = predicting.predict(tmp_path, path, spelling=Spelling(misfits="zero"))
     with loading.opened(path, spelling=Spelling(misfits="zero")) as (opened, _):
         X, _ = Mapping(opened, schema, labels=False).arrays(ball=False)  # as NumPy makes them
-    monkeypatch.setattr(rows, "compiled", lambda: None)
+    monkeypatch.setattr(kernel, "compiled", lambda: None)
     twin = predicting.predict(tmp_path, path, spelling=Spelling(misfits="zero"))
     assert found.columns["probability_yes"].tobytes() == twin.columns["probability_yes"].tobytes()
     assert np.array_equal(found.columns["label"] == "yes", X @ theta > 0) and [*map(vars, found.counts)] == [
@@ -221,30 +221,20 @@ def test_neither_threads_nor_memory_nor_steps_decide_a_bit(monkeypatch: pytest.M
 
 @needs_kernel
 def test_the_kernel_refuses_what_lies_outside_its_arrays() -> None:
-    kernel, n, d = rows.compiled(), 4, 2
-    good = [0, 0, -1, 0, 0, 3, 2, 0, 0, 0]  # codes of a table of three rows, two features
-    codes, constants = np.array([0, 2, -1, 1], dtype=np.int32), np.arange(6.0)
-    X, seen = np.zeros((n, d)), np.zeros(3, dtype=np.int64)
+    compiled, n, width = kernel.compiled(), 4, 2
+    good = [0, 0, -1, 0, 0, 3, 0, 0, 0]  # codes, of which three have a place
+    codes, constants = np.array([0, 2, -1, 1], dtype=np.int32), np.array([4.0, 5.5, 6.0])
+    P, seen = np.zeros((n, width)), np.zeros(3, dtype=np.int64)
 
-    def call(column: list[int], codes: Any = codes, X: Any = X) -> None:
-        kernel.features((codes,), np.array(column, dtype=np.int64), constants, n, d, X, seen)
+    def call(column: list[int], codes: Any = codes, P: Any = P) -> None:
+        compiled.places((codes,), np.array(column, dtype=np.int64), constants, n, width, P, seen)
 
     call(good)
-    np.testing.assert_array_equal(X, constants.reshape(3, 2)[[0, 2, 2, 1]])
-    assert seen.tolist() == [1, 1, 2]
+    np.testing.assert_array_equal(P[:, 0], constants[[0, 2, 2, 1]])
+    assert seen.tolist() == [1, 1, 2] and not P[:, 1].any()
     for place, value in (
-        (0, 3),
-        (1, 1),
-        (1, -1),
-        (2, 1),
-        (3, 1),
-        (4, 1),
-        (5, 4),
-        (6, 3),
-        (9, 1),
-        (5, -1),
-        (6, 1 << 40),
-    ):
+        (0, 3), (1, 1), (1, -1), (2, 1), (3, 2), (3, -2), (4, 1), (5, 4), (6, -1), (8, 1), (5, -1), (6, 1 << 40),
+    ):  # fmt: skip
         wrong = list(good)
         wrong[place] = value
         with pytest.raises(ValueError):
@@ -256,17 +246,11 @@ def test_the_kernel_refuses_what_lies_outside_its_arrays() -> None:
     with pytest.raises(ValueError):
         call(good, codes=codes.astype(np.float64))
     with pytest.raises(ValueError):
-        call(good, X=np.zeros((n - 1, d)))
-    out, y, ones = np.zeros((3, d)), np.zeros(3), np.ones(n)
-    with pytest.raises(ValueError):
-        kernel.place(X, ones, ones, np.array([0, 1, 2, 3]), n, d, out, y, False)
-    kernel.place(X, ones, ones, np.array([2, -1, 0, -5]), n, d, out, y, False)
-    np.testing.assert_array_equal(out, [X[2], [0, 0], X[0]])
-    assert y.tolist() == [1, 0, 1]
+        call(good, P=np.zeros((n - 1, width)))
 
 
 def test_the_environment_turns_the_kernel_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows.compiled.cache_clear()
+    kernel.compiled.cache_clear()
     monkeypatch.setenv("DPMPC_NATIVE", "off")
-    assert rows.compiled() is None
-    rows.compiled.cache_clear()
+    assert kernel.compiled() is None
+    kernel.compiled.cache_clear()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.endurance.kill_remote_writes import kill as kill_remote
 from tests.endurance.kill_writes import FINISHED, check, found, kill_at, played, records
 
 
@@ -25,3 +26,12 @@ def test_another_sum_would_be_seen(tmp_path: Path) -> None:
     other = {"": replace(before[""], opened={0: b"another"})}
     with pytest.raises(AssertionError, match="has changed"):
         check("stats", out, other, FINISHED, None)
+
+
+@pytest.mark.parametrize(("kind", "victim", "number"), [("apart", "owner1", 85), ("sites", "1", 434)])
+def test_a_process_of_several_machines_that_is_killed_goes_on(
+    kind: str, victim: str, number: int, tmp_path: Path
+) -> None:
+    """Among the answers to its questions; and when all is over but its reservation."""
+    counts = kill_remote(kind, victim, [number], tmp_path, lambda line: None)
+    assert counts == {"finished": 1}

@@ -16,12 +16,12 @@ import dpmpc
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.cli.main import group
-from dpmpc.consortium.stages import settled_plan
 from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.records.origins import PUBLIC
 from dpmpc.records.schema import checked_bounds
+from dpmpc.run.files import WHOLE
 from dpmpc.statistics.cells import Records
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.tables import STEP
@@ -34,7 +34,7 @@ from dpmpc.tables.answer_files import RELEASES
 from dpmpc.tables.stats import noise_of, reopened
 from dpmpc.tables.synth_made import made_from
 from dpmpc.tables.synth_plan import plan_of_synthesis
-from tests.machines import apart, sites
+from tests.machines import apart, followed, sites
 from tests.runs import dpmpc as dpmpc_command
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -326,7 +326,8 @@ def test_over_several_machines_every_process_makes_the_same_second_release(role:
     assert ends == [None] * len(ends)
     names = [*"012", *(() if role == "both" else ("owner0", "owner1", "owner2"))]
     for stage in ("survey", "first") if surveyed else ("first",):
-        assert len({settled_plan(tmp_path / name, stage).read_text() for name in names}) == 1
+        led = [tmp_path / name / "first" / WHOLE if stage == "survey" else followed(tmp_path / name) for name in names]
+        assert len({file.read_text() for file in led}) == 1
     owner = tmp_path / ("0" if role == "both" else "owner0")
     rows = pd.read_parquet(owner / "synthetic.parquet")
     assert abs(len(rows) - 6000) < (1 if surveyed else 300)
@@ -339,7 +340,7 @@ def test_over_several_machines_every_process_makes_the_same_second_release(role:
     whole = mu_of_budget(1.0, 1e-5) ** 2 * (0.95 if surveyed else 1.0)
     assert sum(mu2) == pytest.approx(whole, rel=0.03) and mu2[0] < 0.3 * sum(mu2)
     if surveyed:
-        before = Plan.read(owner / "survey" / "stage.json")
+        before = Plan.read(owner / "survey" / "plan.json")
         mu = before.source.by_record(sizes, "size", before.dimension).l2 * sum(sizes) / noise_of(before)
         assert mu**2 + sum(mu2) == pytest.approx(whole / 0.95, rel=0.03) and mu**2 == pytest.approx(whole / 19, rel=0.1)
         cuts = found.tables.columns["age"].cuts
