@@ -43,6 +43,8 @@ def command(
     that a run on it promised: one record, or all of one owner's. What runs that are under way have reserved is said
     apart, and counts against --budget, which is compared at its own delta. Names that differ in blanks, case or width
     alone are one.
+
+    Example: dpmpc budget demo
     """
     budget = None if limit is None else parse_budget(limit)
     if delta is not None:

@@ -44,7 +44,10 @@ def command(
 
     For the owner's own eyes; nothing is sent anywhere. Exit code 1 if a run would refuse the records.
 
-    Example: dpmpc check --plan plan.json --csv mine.csv
+    \b
+    Examples:
+      dpmpc check --schema schema.toml --csv north.csv
+      dpmpc check --plan plan.json --csv mine.csv
     """
     from dpmpc.aggregation.plan.plan import Plan
     from dpmpc.consortium.kit import owner_of_kit

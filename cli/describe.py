@@ -76,8 +76,8 @@ def command(
 
     \b
     Examples:
-      dpmpc describe hospital.parquet --target outcome
-      dpmpc describe hospital.csv --decimal , --dates dmy --target outcome --schema schema.toml --html hospital.html
+      dpmpc describe hospitals.csv --target readmitted --owners-column site --schema schema.toml
+      dpmpc describe hospital.csv --decimal , --dates dmy --target outcome --spelling how.toml --html hospital.html
     """
     if editor_schema:
         from dpmpc.records.schema import editor_schema as for_editors

@@ -44,7 +44,9 @@ def command(
 
     Beside it goes consortium.schema.json, by which editors check and complete it.
 
-    Example: dpmpc init -P a.example:11365 -P b.example:11365 -P c.example:11365 --owner-sizes 400,250,900
+    \b
+    Example:
+      dpmpc init -P a.example:11365 -P b.example:11365 -P c.example:11365 --owner-sizes 400,250,900
     """
     from dpmpc.consortium.toml_keys import editor_schema
     from dpmpc.consortium.toml_text import Founding, text_of

@@ -49,7 +49,7 @@ def command(kit: Path, **own: Any) -> None:
     Examples:
       dpmpc join kit/                  a party
       dpmpc join kit/ --csv mine.csv   an owner, or a site that is both
-      dpmpc join kit/ --dry-run        before the day: is all there, is everybody reached?
+      dpmpc join kit/ --dry-run        before the day: is everybody reached?
     """
     from dpmpc.cli.progress import make_progress
     from dpmpc.consortium.joining import Joining, join, kit_spelling, try_out

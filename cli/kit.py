@@ -27,7 +27,10 @@ from dpmpc.cli.everywhere import give
 def command(file: Path, out: Path | None, authority: Path | None, wheel: Path | None) -> None:
     """Write a folder for every site of FILE, a consortium.toml: plan, schema, the authority's certificate, limits to be
     read and changed by the site, a systemd unit, a compose file, and ten lines that say what to do. Nothing in it is
-    secret; the authority's folder is, and stays here."""
+    secret; the authority's folder is, and stays here.
+
+    Example: dpmpc kit consortium.toml
+    """
     from dpmpc.consortium.kit import write_kits
     from dpmpc.consortium.toml import read_consortium
     from dpmpc.consortium.wheel import wheel_of

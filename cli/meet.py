@@ -29,8 +29,8 @@ def run_command(
 
     \b
     Examples:
-      dpmpc meet --csv all.csv --owners-column hospital --target died --dry
-      dpmpc meet --csv all.csv --owners-column hospital --target died --epsilon 0.5 --out runs/met
+      dpmpc meet --csv hospitals.csv --owners-column site --target readmitted --dry
+      dpmpc meet --csv hospitals.csv --owners-column site --target readmitted --epsilon 0.5 --out met
     """
     from dpmpc.learning.survey_words import read_words
     from dpmpc.tables import meet as meeting

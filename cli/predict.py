@@ -61,8 +61,8 @@ def command(
 
     \b
     Examples:
-      dpmpc predict runs/mine --csv new_patients.csv
-      dpmpc predict runs/mine --records new.parquet --out predictions.parquet
+      dpmpc predict demo --csv new_patients.csv
+      dpmpc predict demo --records new.parquet --out predictions.parquet
     """
     from dpmpc.intake.writing import print_table, write_table
     from dpmpc.learning.predict import predict

@@ -34,9 +34,9 @@ def command(run: Path, out: Path | None, ledgers: Path | None, curves: Path | No
 
     \b
     Examples:
-      dpmpc report runs/demo
-      dpmpc report runs/demo --ledgers runs --out demo.html
-      dpmpc report runs/demo --curves curves.json
+      dpmpc report demo
+      dpmpc report demo --ledgers runs --out demo.html
+      dpmpc report demo --curves curves.json
     """
     from dpmpc.dossier.facts import facts_of, of_a_party
     from dpmpc.dossier.page import write_page

@@ -1,6 +1,7 @@
 """`dpmpc stats`: answers about the records of several owners, from one release with one copy of noise."""
 
 import os
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,8 @@ def run_command(
     questions: tuple[str, ...], queries: Path | None, csv: Path | None, records: str | None, database: str | None,
     sql: str | None, memory: str | None, owners_column: str | None, schema: Path | None, bounds: Path | None,
     model: tuple[str, ...], about: str, confidence: float, at_once: bool, hopeless: bool, dry: bool, of: Path | None,
-    form: str, table_to: Path | None, everything: bool, out: Path | None, data_id: str | None, budget: str | None,
-    account: str | None, wait: float,
+    form: str | None, table_to: Path | None, everything: bool, out: Path | None, data_id: str | None,
+    budget: str | None, account: str | None, wait: float,
     spelling: Any, **settings: Any,
 ) -> None:  # fmt: skip
     """Answer questions about the records of several owners, with one copy of noise and intervals that know it.
@@ -34,12 +35,12 @@ def run_command(
 
     \b
     Examples:
-      dpmpc stats "table1 by outcome" "median(age) by sex" --csv all.csv --owners-column site --bounds bounds.toml \\
-        --epsilon 1 --delta 1e-5 --out runs/table1
-      dpmpc stats --queries questions.toml --csv all.csv --owners-column site --schema schema.json --delta 1e-5 --dry
-      dpmpc stats --of runs/table1 --form table --table-to table1.docx
-      dpmpc stats --of runs/table1 --about population --form html
-      dpmpc stats "table(race) by sex" --of runs/synthetic
+      dpmpc stats "table1 by readmitted" "mean(age) by sex" --csv hospitals.csv --owners-column site \\
+        --bounds bounds.toml --epsilon 1 --delta 1e-5 --out table1
+      dpmpc stats --queries questions.toml --csv all.csv --owners-column site --schema schema.json --dry
+      dpmpc stats --of table1 --form table --table-to table1.docx
+      dpmpc stats --of table1 --about population --form html
+      dpmpc stats "table(ward) by sex" --of synthetic
     """
     from dpmpc.outcome import Level
     from dpmpc.show.tables import check_file
@@ -83,11 +84,12 @@ def run_command(
     click.echo(found.guarantee, err=True)
 
 
-def _show(found: Any, form: str, table_to: Path | None, everything: bool) -> None:
+def _show(found: Any, form: str | None, table_to: Path | None, everything: bool) -> None:
     """Prints the answers in a form, and writes the first of their tables as a paper prints it."""
     from dpmpc.show.forms import values
 
     give(values(found.outcome))
+    form = form or ("table" if sys.stdout.isatty() else "text")
     if table_to is not None:
         found.printed(everything=everything)[0].write(table_to)
     if form == "table":
@@ -123,8 +125,9 @@ _OWN = [
         help="Answer from a release, or a synthetic table, that is there; spend nothing.",
     ),
     click.Option(
-        ["--form"], type=click.Choice(_FORMS), default="text",
-        help="Of what is printed; table: as papers print it, no wider than the terminal.  [default: text]",
+        ["--form"], type=click.Choice(_FORMS),
+        help="Of what is printed; table: as papers print it, no wider than the terminal.  [default: table on a "
+        "terminal, else text]",
     ),
     click.Option(
         ["--table-to"], type=click.Path(path_type=Path), metavar="FILE",

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 @click.argument("run", type=click.Path(path_type=Path))
 def command(run: Path) -> None:
     """How far the run in the folder RUN (or the kit RUN) is: phase, release, rate, who is connected, what is spent, the
-    last event of every process here. Beside a running run or after its end; it changes nothing."""
+    last event of every process here. Beside a running run or after its end; it changes nothing.
+
+    Example: dpmpc status demo
+    """
     from dpmpc.consortium.joining import kit_spelling
     from dpmpc.consortium.kit import is_kit
     from dpmpc.consortium.status import read_lines, read_status

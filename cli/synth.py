@@ -32,9 +32,9 @@ def run_command(
 
     \b
     Examples:
-      dpmpc synth --csv all.csv --owners-column site --bounds bounds.toml --target outcome \\
+      dpmpc synth --csv hospitals.csv --owners-column site --bounds bounds.toml --target readmitted \\
         --epsilon 1 --delta 1e-5 --out synthetic.parquet
-      dpmpc stats "table(sex) by outcome" --of synthetic
+      dpmpc stats "table(sex) by readmitted" --of synthetic
       dpmpc synth --of kits/site0/run --rows 1000 --out rows.csv
     """
     from dpmpc.tables.synth import synth

@@ -77,9 +77,10 @@ def command(
     RUN may be a party's folder or kit, which shows that party's part, or a folder with all sites' folders or kits.
 
     \b
-    dpmpc verify runs/demo --structure  what the parties did, by their transcripts
-    dpmpc verify runs/demo              that, and fresh releases with an audit
-    dpmpc verify --fresh                all of it on fresh releases, without a run
+    Examples:
+      dpmpc verify demo --structure  what parties did, by their transcripts
+      dpmpc verify demo              that, and fresh releases with an audit
+      dpmpc verify --fresh           all on fresh releases, without a run
     """
     from dpmpc.run.folder import run_folder
     from dpmpc.verify.verification import default_cases, verify_fresh, verify_run, verify_structure

@@ -3,6 +3,7 @@
     python -m website.tutorials            runs every page, each in an empty folder
     python -m website.tutorials --write    and puts what was printed below each block
     python -m website.tutorials NAME ...   these pages alone, such as start/mean or synth
+    python -m website.tutorials --notebooks    writes examples/notebooks: those of Start
 
 A block is a fence of `sh` or `python`. A fence `text output` below it shows what it prints; noise is new in each
 run, so the figures shown are those of one run.
@@ -16,12 +17,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 _FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
+NOTEBOOKS = ROOT / "examples" / "notebooks"
 _END = "-- end of block --"
 _SKIPPED = ("no-run", "output")
 # These need addresses, several folders at once, or names that stand in the words: tests of their own run them.
@@ -63,16 +67,16 @@ def blocks(text: str) -> list[Block]:
 def run(found: Sequence[Block], folder: Path, timeout: float = 300.0) -> list[str]:
     """What each block prints, run in order in a folder. Shell blocks are scripts of their own; Python blocks are one
     program, which shell blocks may stand between. Errors: CalledProcessError with what was printed."""
-    environment = _environment(folder)
+    env = environment(folder)
     printed: list[str] = []
     program: list[str] = []
     for block in found:
         if block.language == "sh":
-            printed.append(_done(["sh", "-eu"], block.text, folder, environment, timeout))
+            printed.append(_done(["sh", "-eu"], block.text, folder, env, timeout))
             continue
         program.append(block.text)  # all before it is run again, so that blocks between may change files
         text = f"\nprint({_END!r}, flush=True)\n".join(program)
-        said = _done([sys.executable, "-W", "ignore", "-"], text, folder, environment, timeout)
+        said = _done([sys.executable, "-W", "ignore", "-"], text, folder, env, timeout)
         printed.append(said.rpartition(_END + "\n")[2])
     return printed
 
@@ -87,7 +91,7 @@ def _done(command: Sequence[str], text: str, folder: Path, environment: dict[str
     return done.stdout
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path) -> dict[str, str]:
     """An environment in which `dpmpc` is this one."""
     commands = folder / ".bin"
     commands.mkdir(exist_ok=True)
@@ -156,12 +160,39 @@ def written(text: str) -> str:
     return json.dumps(notebook(text), indent=1, ensure_ascii=False) + "\n"
 
 
+def of_start() -> dict[Path, str]:
+    """The notebooks of the pages of Start, as files in examples/notebooks, whose links lead to the pages."""
+    found = {}
+    for path in sorted((DOCS / "start").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if blocks(text):
+            found[NOTEBOOKS / f"{path.stem}.ipynb"] = written(_LINK.sub(partial(_led, path), text))
+    return found
+
+
+def _led(page: Path, link: re.Match[str]) -> str:
+    """A link of the page, from the folder of the notebooks; of a page that only the site has, its words."""
+    words, to = link.groups()
+    if "://" in to or to.startswith("#"):
+        return link[0]
+    target, mark, anchor = to.partition("#")
+    if not (page.parent / target).exists():
+        return words
+    return f"[{words}]({os.path.relpath(page.parent / target, NOTEBOOKS)}{mark}{anchor})"
+
+
 def _name(path: Path) -> str:
     return path.relative_to(DOCS if DOCS in path.parents else ROOT).with_suffix("").as_posix()
 
 
 def main(arguments: Sequence[str], say: Callable[[str], object] = print) -> int:
     """The command."""
+    if "--notebooks" in arguments:
+        NOTEBOOKS.mkdir(exist_ok=True)
+        for path, text in of_start().items():
+            path.write_text(text, encoding="utf-8")
+            say(str(path.relative_to(ROOT)))
+        return 0
     names = [name for name in arguments if not name.startswith("--")]
     for path in pages():
         if names and _name(path) not in names:

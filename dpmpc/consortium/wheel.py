@@ -53,7 +53,7 @@ def installing(wheel: Wheel | None, home: str, version: str) -> list[str]:
     made = f"python3 -m venv {home}"
     if wheel is None:
         return [
-            f"{made}; then the wheel of dpmpc {version} that all sites agreed on, from its file,",
+            f"{made}; then the wheel that all sites agreed on, from its file,",
             "  after its SHA-256 was compared with theirs (`sha256sum FILE`); never by its name alone:",
             f"  {home}/bin/pip install ./dpmpc-{version}-*.whl",
         ]
