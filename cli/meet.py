@@ -8,7 +8,7 @@ import click
 
 from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Noise
 from dpmpc.cli.everywhere import give
-from dpmpc.cli.settings import options_of, own_option
+from dpmpc.cli.settings import names_options, options_of, own_option
 from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
 
 
@@ -65,10 +65,7 @@ _OWN = [
                  "words that everybody knows; once for each, the positive one last."),
     click.Option(["--twice"], multiple=True, metavar="COLUMN", help="A column that counts twice: half the noise of the "
                  "others, such as the target; may be repeated."),
-    click.Option(["--name", "named"], multiple=True, metavar="COLUMN", help="A column whose words are named, where "
-                 "they are on public lists and enough records have them; may be repeated."),
-    click.Option(["--word-list"], type=click.Path(path_type=Path), help="A public list of words to try as names, one a "
-                 "line; never one that was read off records."),
+    *names_options(),
     click.Option(["--drop"], multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated."),
     own_option("epsilon", default=0.1),
     own_option("delta", default=1e-5),

@@ -126,6 +126,15 @@ def own_option(name: str, /, *flags: str, **own: Any) -> click.Option:
     return option
 
 
+def names_options() -> list[click.Option]:
+    """`--name COLUMN` and `--word-list FILE`, as training has them, of a command that reads the list itself."""
+    said = known_settings()
+    return [
+        click.Option(["--name", "named"], multiple=True, metavar="COLUMN", help=_help_of(said["named"])),
+        click.Option(["--word-list"], type=click.Path(path_type=Path), help=_help_of(said["word_list"])),
+    ]
+
+
 def setting_option(name: str, /, *flags: str, **own: Any) -> Callable[[Any], Any]:
     """A decorator that gives a command the option of a setting: see `own_option`."""
     option = own_option(name, *flags, **own)

@@ -11,7 +11,7 @@ import click
 from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Promise
 from dpmpc.cli.defaults import with_delta, with_delta_rule
 from dpmpc.cli.everywhere import give
-from dpmpc.cli.settings import options_of
+from dpmpc.cli.settings import names_options, options_of
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
 from dpmpc.errors import UsageError, spelt
@@ -23,10 +23,10 @@ _FORMS = ("text", "table", "markdown", "csv", "html")
 def run_command(
     questions: tuple[str, ...], queries: Path | None, csv: Path | None, records: str | None, database: str | None,
     sql: str | None, memory: str | None, owners_column: str | None, schema: Path | None, bounds: Path | None,
-    model: tuple[str, ...], about: str, confidence: float, at_once: bool, hopeless: bool, dry: bool, of: Path | None,
+    model: tuple[str, ...], named: tuple[str, ...], word_list: Path | None, about: str, confidence: float,
+    at_once: bool, hopeless: bool, dry: bool, of: Path | None,
     form: str | None, table_to: Path | None, everything: bool, out: Path | None, data_id: str | None,
-    budget: str | None, account: str | None, wait: float,
-    spelling: Any, **settings: Any,
+    budget: str | None, account: str | None, wait: float, spelling: Any, **settings: Any,
 ) -> None:  # fmt: skip
     """Answer questions about the records of several owners, with one copy of noise and intervals that know it.
 
@@ -37,26 +37,28 @@ def run_command(
     Examples:
       dpmpc stats "table1 by readmitted" "mean(age) by sex" --csv hospitals.csv --owners-column site \\
         --bounds bounds.toml --epsilon 1 --delta 1e-5 --out table1
+      dpmpc stats "mean(age) by sex" --csv hospitals.csv --owners-column site --name sex --epsilon 1
       dpmpc stats --queries questions.toml --csv all.csv --owners-column site --schema schema.json --dry
       dpmpc stats --of table1 --form table --table-to table1.docx
       dpmpc stats --of table1 --about population --form html
       dpmpc stats "table(ward) by sex" --of synthetic
     """
+    from dpmpc.learning.survey_words import read_words
     from dpmpc.outcome import Level
     from dpmpc.show.tables import check_file
-    from dpmpc.tables import stats as asking
+    from dpmpc.tables import asked, stats
     from dpmpc.tables.questions import read_queries
 
     os.umask(0o077)  # what a run writes is for this user alone
     if table_to is not None:
         check_file(table_to)
     level = Level(confidence, about, 0 if at_once else 1)
-    asked: list[Any] = [*questions, *(read_queries(queries) if queries is not None else [])]
+    every: list[Any] = [*questions, *(read_queries(queries) if queries is not None else [])]
     if of is not None:
         if out:
             raise UsageError("--of is about what was opened; --out was given too; leave it out")
-        found = asking.reopened(of, level)
-        _show(found.asked(asked) if asked else found, form, table_to, everything)
+        found = stats.reopened(of, level)
+        _show(found.asked(every) if every else found, form, table_to, everything)
         return
     with_delta(settings)
     given = {
@@ -67,14 +69,15 @@ def run_command(
     source = source_of(csv, records, database, sql)
     warn_of_filters(sql, settings)
     if dry:
-        foreseen = asking.dry(source, asked, **given)
+        foreseen = asked.dry(source, every, **given)
         give({"expected": foreseen.expected})
         click.echo(foreseen.text(), nl=False)
         return
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
-        found = asking.stats(
-            source, asked, about=level.about, confidence=confidence, at_once=at_once, data_id=data_id, out=out,  # type: ignore[arg-type]
+        found = asked.stats(
+            source, every, named=named, words=() if word_list is None else read_words(word_list),
+            about=level.about, confidence=confidence, at_once=at_once, data_id=data_id, out=out,  # type: ignore[arg-type]
             hopeless="allow" if hopeless else "refuse", wait=wait, budget=budget, account=account,
             tell=lambda line: click.echo(spelt(line, as_options), err=True), **given,
         )  # fmt: skip
@@ -110,7 +113,9 @@ _OWN = [
     click.Option(["--queries"], type=click.Path(path_type=Path), help="A TOML file with queries = [...]."),
     click.Option(["--owners-column"], metavar="COLUMN", help="The column that says whose each record is."),
     click.Option(["--schema"], type=click.Path(path_type=Path), help="A public schema: what may be asked."),
-    click.Option(["--bounds"], type=click.Path(path_type=Path), help="Or bounds: column = [low, high] or texts."),
+    click.Option(["--bounds"], type=click.Path(path_type=Path), help="Or bounds: column = [low, high] or texts. "
+                 "Without either a private survey of the columns that questions name comes first."),
+    *names_options(),
     click.Option(["--model"], multiple=True, metavar="NAME=RUN", help="A model that evaluate(NAME) is about."),
     click.Option(
         ["--about"], type=click.Choice(("data", "population")), default="data",

@@ -9,7 +9,7 @@ import click
 from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Promise
 from dpmpc.cli.defaults import OUT, out_of, with_delta, with_delta_rule
 from dpmpc.cli.everywhere import give
-from dpmpc.cli.settings import options_of
+from dpmpc.cli.settings import names_options, options_of
 from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
 from dpmpc.errors import UsageError
 from dpmpc.planning.settings import OwnerSettings
@@ -20,7 +20,8 @@ _FILES = (".parquet", ".csv")
 def run_command(
     csv: Path | None, records: str | None, database: str | None, sql: str | None, memory: str | None,
     owners_column: str | None, schema: Path | None, bounds: Path | None, cuts: Path | None, cells: int | None,
-    drop: tuple[str, ...], target: str | None, rows: int | None, constraints: Path | None, model: str,
+    drop: tuple[str, ...], named: tuple[str, ...], word_list: Path | None, target: str | None, rows: int | None,
+    constraints: Path | None, model: str,
     digits: tuple[str, ...], hopeless: bool, seed: int | None, dry: bool, of: Path | None, out: Path | None,
     data_id: str | None, budget: str | None, account: str | None, wait: float, spelling: Any, **settings: Any,
 ) -> None:  # fmt: skip
@@ -37,6 +38,7 @@ def run_command(
       dpmpc stats "table(sex) by readmitted" --of synthetic
       dpmpc synth --of kits/site0/run --rows 1000 --out rows.csv
     """
+    from dpmpc.learning.survey_words import read_words
     from dpmpc.tables.synth import synth
 
     os.umask(0o077)  # what a run writes is for this user alone
@@ -51,7 +53,8 @@ def run_command(
     warn_of_filters(sql, settings)
     given: dict[str, Any] = {
         "owners": owners_column, "schema": schema, "bounds": bounds, "cuts": cuts, "cells": cells, "drop": drop,
-        "target": target, "constraints": constraints, "memory": memory_of(memory), "spelling": spelling, **settings,
+        "named": named, "words": () if word_list is None else read_words(word_list), "target": target,
+        "constraints": constraints, "memory": memory_of(memory), "spelling": spelling, **settings,
     }  # fmt: skip
     if dry:
         from dpmpc.tables.synth_dry import dry as foreseen
@@ -109,6 +112,7 @@ _OWN = [
     click.Option(["--cells"], type=click.IntRange(1), help="So many even cells for all other numbers; without, a "
                  "private survey finds cells."),
     click.Option(["--drop"], multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated."),
+    *names_options(),
     click.Option(["--target"], metavar="COLUMN", help="The column that the rows are to tell most about."),
     click.Option(["--rows"], type=int, metavar="N", help="How many rows.  [default: as many as records]"),
     click.Option(["--constraints"], type=click.Path(path_type=Path), help='What cannot be: impossible = ["sex = M and '

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from dpmpc.local.trained import train
     from dpmpc.mpc.contract.backend import BACKENDS, Backend
     from dpmpc.privacy.law import LAWS, Law
+    from dpmpc.tables.asked import stats
     from dpmpc.tables.meet import meet
-    from dpmpc.tables.stats import stats
     from dpmpc.tables.synth import synth
 
 __all__ = [
@@ -97,7 +97,7 @@ _HOMES = {
     "meet": "tables.meet",
     "predict": "learning.predict",
     "private_mean": "aggregation.owner.mean",
-    "stats": "tables.stats",
+    "stats": "tables.asked",
     "synth": "tables.synth",
     "train": "local.trained",
 }

@@ -110,6 +110,7 @@ def named_request(request: Request) -> Request:
         "database",
         "sql",
         "schema",
+        "word_list",
         "memory",
         "precision",
         "executor",

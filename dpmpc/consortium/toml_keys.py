@@ -45,8 +45,9 @@ class RecordsPart(msgspec.Struct, forbid_unknown_fields=True):
     """[records]: a schema file, or bounds and target here. `classes` and `range` are the target's. `unknown`: columns
     of which nothing is known but their names; release 0, a survey, finds what these hold and how numbers are
     spread within bounds; `preprocessing` "survey" asks for it by name, and beside a schema file; "records" leaves
-    numbers as their bounds scale them. `test_fraction`: the share of its records that each owner holds out for figures
-    of the model inside the promise; 0 for none, by default 0.2 where these would tell much."""
+    numbers as their bounds scale them. `named`: those of `unknown` whose words are named, where public lists have
+    them, and the file `word_list`, one a line. `test_fraction`: the share of its records that each owner holds out for
+    figures of the model inside the promise; 0 for none, by default 0.2 where these would tell much."""
 
     schema: str | None = None
     bounds: dict[str, list[Scalar]] | None = None
@@ -57,6 +58,8 @@ class RecordsPart(msgspec.Struct, forbid_unknown_fields=True):
     range: tuple[float, float] | None = None
     unknown: list[str] | None = None
     preprocessing: Literal["survey", "records"] | None = None
+    named: list[str] = msgspec.field(default_factory=list)
+    word_list: str | None = None
     basis: Basis | None = None
     task: str | None = None
     intercept: bool | None = None

@@ -276,6 +276,7 @@ def _surveyed(column: Surveyed) -> str:
     found = ([f"{column.low:g} to {column.high:g}"] if column.number else []) + (
         [f"{len(column.kept)} of {column.buckets} buckets of texts"] if column.kept else []
     )
+    found += [f"named by public words: {', '.join(f'{word} [#{k}]' for k, word in column.names)}"] * bool(column.names)
     return ", ".join([*found, *(["whether it is missing"] if column.missing else [])]) or "nothing"
 
 

@@ -41,7 +41,7 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a column, or a part of a date, adds to the score. `points` and `scores`: of numbers (dates: of days since
     1970, or of the time of day); `table`: of categories (in Unicode's form C), or of the numbers of hashed `buckets`;
-    `missing`: of no value.
+    `missing`: of no value; `words`: what most records of a bucket hold, where it is known.
     """
 
     column: str
@@ -52,6 +52,13 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     table: dict[str, Score] = {}
     buckets: int = 0
     missing: Score = 0.0
+    words: dict[str, str] = {}
+
+    def shown(self, label: str) -> str:
+        """What a category or a bucket is called."""
+        if not self.buckets:
+            return label
+        return f"{self.words[label]} [#{label}]" if label in self.words else f"bucket {label}"
 
     @property
     def name(self) -> str:
@@ -188,7 +195,7 @@ class Additive(Shown):
             if curve.table:
                 title = f"{name}, texts" if curve.points else name
                 values = dict(zip(curve.table, _column(tuple(curve.table.values()), k).tolist(), strict=True))
-                named = [(f"bucket {label}" if curve.buckets else label, value) for label, value in values.items()]
+                named = [(curve.shown(label), value) for label, value in values.items()]
                 lines = [
                     Line((label,), "score", Number(value, None, None, None))
                     for label, value in sorted(named, key=lambda pair: -pair[1])
@@ -319,7 +326,8 @@ def _curves(column: Column, theta: Floats) -> list[Curve]:
     first = len(theta) - len(column.kept) - column.missing
     table = {str(k): _score(theta[first + i]) for i, k in enumerate(column.kept)}
     scores = tuple(_added(column, theta, points)) if column.number else ()
-    return [Curve(column.name, "", "linear", tuple(points.tolist()), scores, table, column.buckets, missing)]
+    words = {str(k): word for k, word in column.names}
+    return [Curve(column.name, "", "linear", tuple(points.tolist()), scores, table, column.buckets, missing, words)]
 
 
 def _added(column: Numeric | Surveyed, theta: Floats, values: Floats) -> list[Score]:

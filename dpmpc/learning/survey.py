@@ -30,19 +30,18 @@ alone holds.
 """
 
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import gmpy2
 import numpy as np
-from gmpy2 import mpfr
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
 from dpmpc.intake.hashing import BUCKETS, bucket_sql
 from dpmpc.lazy import dataclass
+from dpmpc.learning.quantile_of_noise import upper_quantile
 from dpmpc.learning.source import PART, Source, of_means
 from dpmpc.learning.survey_numbers import (
     CELLS,
@@ -55,7 +54,7 @@ from dpmpc.learning.survey_numbers import (
     summary_of,
     window,
 )
-from dpmpc.learning.survey_words import CODE, CODES, LETTERS, WEIGHT, add_codes
+from dpmpc.learning.survey_words import CODE, CODES, LETTERS, WEIGHT, Name, add_codes, names_of
 from dpmpc.privacy.checks import check_count, check_nonnegative
 from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, owner_weights
 
@@ -129,6 +128,21 @@ class Survey(Source):
         begin = self.counted + self.words.index(name) * self.buckets * CODE
         return np.asarray(total[begin : begin + self.buckets * CODE] / self.times(name))
 
+    def named(self, total: Floats, noise: float, candidates: Iterable[str]) -> dict[str, dict[int, Name]]:
+        """Of each of `words`, bucket -> its name, as an opened sum tells, whose noise has this deviation a coordinate;
+        the same on every processor. candidates: public."""
+        tried = tuple(candidates)
+        found = {}
+        for name in self.words:
+            mine = noise / self.times(name)
+            found[name] = names_of(name, self.filled(total, name), self.coded(total, name), mine, tried)
+        return found
+
+    def filled(self, total: Floats, name: str) -> Floats:
+        """(buckets,) how many records each bucket of one of `texts` has, of an opened sum."""
+        end = len(self.numbers) * NUMBER + (self.texts.index(name) + 1) * (NUMBER + self.buckets)
+        return np.asarray(total[end - self.buckets : end] / self.times(name))
+
     def places(self, name: str) -> int:
         """How many places of texts its column has: buckets, times codes where words are named."""
         return self.buckets * (CODES if name in self.words else 1)
@@ -188,7 +202,7 @@ class Survey(Source):
         """What a count must exceed to stand out of noise of this deviation a coordinate; `alarms`: so many cells do by
         noise alone, over all columns."""
         cells = len(self.names) * CELLS + len(self.texts) * self.buckets
-        return noise * _quantile(min(0.5, alarms / cells))
+        return noise * upper_quantile(min(0.5, alarms / cells))
 
     def most_kept(self, records: int, noise: float) -> int:
         """The most buckets of one column that are kept: as many as can stand out, whose counts add up to that of all
@@ -376,21 +390,6 @@ def _fullest(filled: Floats, high: float, most: int) -> tuple[int, ...]:
     """The buckets whose counts stand out, the `most` fullest of them, in their order."""
     kept = np.flatnonzero(filled > high)
     return tuple(sorted(int(k) for k in kept[np.argsort(-filled[kept], kind="stable")][:most]))
-
-
-_BITS = 200  # of the quantile's computation
-
-
-@cache
-def _quantile(p: float) -> float:
-    """x with P(X > x) = p for a standard normal X: correctly rounded but for one case in 2^50, on every machine."""
-    with gmpy2.context(precision=_BITS):  # of this thread, and of this call alone
-        x, root, tau = mpfr(0), gmpy2.sqrt(mpfr(2)), 2 * gmpy2.const_pi()
-        while True:  # Newton from below the root, where Q is convex: it climbs, until a step is lost in rounding
-            step = (gmpy2.erfc(x / root) / 2 - mpfr(p)) * gmpy2.sqrt(tau) * gmpy2.exp(x * x / 2)
-            if abs(step) <= abs(x) * mpfr(2) ** -100:
-                return float(x + step)
-            x += step
 
 
 def _spread(row: Floats, filled: Floats, records: int) -> bool:

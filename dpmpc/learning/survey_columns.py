@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import balancing, scaled
 from dpmpc.learning.label_counts import counted, label_counts
 from dpmpc.learning.source import Stage, Sum
 from dpmpc.learning.survey import MANY, Findings, Found, Survey
 from dpmpc.learning.survey_numbers import WIDEST
+from dpmpc.learning.survey_words import check_words, known_words, stated_names
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.checks import check_epsilon
-from dpmpc.records.schema import Basis, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed
+from dpmpc.records.schema import Basis, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed, with_names
 from dpmpc.records.spline_basis import KNOTS
 
 if TYPE_CHECKING:
@@ -39,8 +40,12 @@ class Draft:
     epsilon: float
     rule: int = RULE
     balanced: bool = False  # whether it counts labels too, of which weights of classes are made
+    named: tuple[str, ...] = ()  # the columns of which nothing is known whose buckets are named where words are found
+    words: tuple[str, ...] = ()  # public words that are tried, beside those that everybody knows
 
     def __post_init__(self) -> None:
+        for name in ("named", "words"):
+            object.__setattr__(self, name, tuple(map(str, getattr(self, name))))
         if isinstance(self.schema, dict):  # out of a file
             object.__setattr__(self, "schema", Schema.from_json(self.schema))
         if type(self.rule) is not int or self.rule != RULE:
@@ -53,11 +58,19 @@ class Draft:
             raise UsageError(f"a survey counts labels or does not; the plan says {self.balanced!r}; plan again")
         if self.balanced:
             counted(self.schema.target)
+        if odd := [name for name in self.named if name not in self.schema.unknown]:
+            raise UsageError(
+                f"words are named of columns whose values a survey is to find; of '{sayable(odd[0])}' they are stated, "
+                "or it is none; leave it out of <<named>>"
+            )
+        if self.words and not self.named:
+            raise UsageError("words are tried as names of columns; none is named; say <<named>>, or give no words")
+        check_words(self.words)
 
     @property
     def questions(self) -> Survey:
         """What is asked of every record. Errors: the draft leaves nothing open."""
-        asked = survey_of(self.schema)
+        asked = replace(survey_of(self.schema), words=self.named)
         return replace(asked, texts=(*asked.texts, counted(self.schema.target))) if self.balanced else asked
 
     @property
@@ -79,8 +92,11 @@ class Draft:
 
     def after(self, opened: Sum) -> Schema:
         """The schema of what a survey has opened. Errors: nothing stood out of its noise."""
-        found = self.questions.findings(opened.total, opened.count, opened.noise, narrow=(self.schema.target.name,))
-        return surveyed_schema(found, self.schema)
+        asked = self.questions
+        found = asked.findings(opened.total, opened.count, opened.noise, narrow=(self.schema.target.name,))
+        named = asked.named(opened.total, opened.noise, (*known_words(), *self.words)) if self.named else {}
+        made = surveyed_schema(found, self.schema)
+        return with_names(made, {name: stated_names(each) for name, each in named.items()})
 
     def weights(self, opened: Sum) -> tuple[float, ...]:
         """The weights of classes that make them count alike, by the noisy counts of labels; () where none are asked
@@ -92,7 +108,8 @@ class Draft:
 
     def to_json(self) -> dict[str, Any]:
         """Its fields as JSON values."""
-        asked = {"balanced": True} if self.balanced else {}
+        asked: dict[str, Any] = {"balanced": True} if self.balanced else {}
+        asked |= {name: list(getattr(self, name)) for name in ("named", "words") if getattr(self, name)}
         return {"rule": self.rule, "epsilon": self.epsilon, "schema": self.schema.to_json(), **asked}
 
 

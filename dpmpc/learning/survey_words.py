@@ -18,10 +18,9 @@ were read off.
 """
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +30,7 @@ from dpmpc.intake.hashing import bucket
 from dpmpc.intake.spelling import is_number
 from dpmpc.intake.written import text_of
 from dpmpc.lazy import dataclass
+from dpmpc.learning.quantile_of_noise import upper_quantile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,6 +42,7 @@ WEIGHT = 181 / 1024  # exact in binary; 4 WEIGHT^2 = 0.12497 <= 1/8
 ALARMS = 0.01  # that a word is found by noise alone, over all buckets and words that are tried
 COVERS = 0.8  # of a bucket's count that its name's must be
 LONGEST = 64  # characters of a name
+MOST_WORDS = 100_000  # of a list; ICD-10 has some 70,000
 _BITS = 5
 
 
@@ -78,9 +79,10 @@ def names_of(column: str, counts: Floats, codes: Floats, noise: float, words: It
         return {}
     place = np.array([bucket(column, word, buckets * CODES) for word in keys], dtype=np.int64)
     tried = counts[place % buckets] > 0
-    about = codes[cells_of(place, buckets)].sum(axis=1) / (LETTERS * WEIGHT)
-    off = noise / (LETTERS**0.5 * WEIGHT)
-    least = -NormalDist().inv_cdf(ALARMS / max(1, len(keys))) * off
+    first, second, third, fourth = codes[cells_of(place, buckets)].T
+    about = (((first + second) + third) + fourth) / (LETTERS * WEIGHT)  # in an order of its own: the same everywhere
+    off = noise / (2 * WEIGHT)
+    least = upper_quantile(ALARMS / len(keys)) * off
     found: dict[int, Name] = {}
     for k in np.flatnonzero(tried & (about > least) & (about >= COVERS * counts[place % buckets])):
         at = int(place[k] % buckets)
@@ -92,18 +94,27 @@ def names_of(column: str, counts: Floats, codes: Floats, noise: float, words: It
 def shown(word: str) -> bool:
     """Whether a word may be a name: a line of characters that only stand for themselves. Refused are controls, marks
     that turn the direction of a text, what has no width, private and unassigned characters, and words that the pages
-    have themselves."""
+    have themselves, and what a spreadsheet would take for a formula."""
     if not word or word != word.strip() or len(word) > LONGEST or word in ("(other)", "(missing)", "missing"):
         return False
     if any(unicodedata.category(character) in ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp") for character in word):
         return False
-    return not word.startswith("bucket ")
+    return not word.startswith(("bucket ", "=", "+", "-", "@"))
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Errors: UsageError for more than a plan carries."""
+    if len(words) > MOST_WORDS:
+        raise UsageError(f"a list has at most {MOST_WORDS} words; got {len(words)}; leave out those that are rare")
 
 
 def read_words(path: Path) -> tuple[str, ...]:
-    """The words of a file, one a line. Errors: UsageError where it cannot be read."""
+    """The words of a file, one a line. Errors: UsageError where it cannot be read, or has too many."""
     try:
-        return tuple(line.strip() for line in text_of(path, "a list of words", "utf-8").splitlines() if line.strip())
+        text = text_of(path, "a list of words", "utf-8")
+        found = tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+        check_words(found)
+        return found
     except OSError as error:
         raise UsageError(f"words are in a file, one a line; {path}: {error.strerror}; check the path") from None
     except UnicodeDecodeError as error:

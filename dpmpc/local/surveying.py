@@ -242,7 +242,7 @@ def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> 
         schema.write(path)
     mapped = replace(
         request, schema=str(path), target=None, drop=(), positive=None, classes=(), bounds=None, preprocessing=None,
-        task=schema.task, without=request.dropped,
+        named=(), word_list=None, task=schema.task, without=request.dropped,
     )  # fmt: skip
     return Surveyed(mapped, (plan.derived.mechanism,))
 

@@ -31,6 +31,8 @@ class RecordKeywords(TypedDict, total=False):
     owners_column: str | None
     bounds: str | None
     preprocessing: Preprocessing | None
+    named: tuple[str, ...]
+    word_list: str | None
     basis: Basis | None
     missing: Literal["fill", "drop"]
     drop: tuple[str, ...]

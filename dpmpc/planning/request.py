@@ -174,6 +174,12 @@ def _check_records(r: Request) -> None:
         )
     if r.memory is not None:
         parse_memory(r.memory)
+    if r.word_list is not None and not r.named:
+        raise UsageError(
+            "<<word_list>> has words that are tried as names of columns; no column is named; add <<named>>, or leave "
+            "it out",
+            code="together",
+        )
     _check_executor(r)
     if r.person is not None and (r.missing == "drop" or r.max_rows is not None or r.person == r.target):
         raise UsageError(

@@ -95,6 +95,19 @@ class RecordSettings(Settings):
         "the schema if there are any. records: without these, they are read off the records, outside of it.",
         rule="survey, where delta and the number of records allow it and no schema is given",
     )
+    named: tuple[str, ...] = setting(
+        (),
+        "A column of texts whose values a survey finds and names, where public lists have their words and enough "
+        "records hold them; may be repeated. It costs no noise.",
+        flags=("--name",),
+        metavar="COLUMN",
+    )
+    word_list: str | None = setting(
+        None,
+        "A public list of words to try as names beside those that everybody knows, one a line; never one that was read "
+        "off records.",
+        metavar="PATH",
+    )
     basis: Basis | None = setting(
         None,
         "additive: every number becomes a straight line and a few smooth functions, so that a model is a sum of one "

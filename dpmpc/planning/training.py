@@ -16,6 +16,7 @@ from dpmpc.learning.class_weights import BALANCED, parsed
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning
 from dpmpc.learning.settings import Descent
 from dpmpc.learning.survey_columns import Draft, leaves_open, survey_of
+from dpmpc.learning.survey_words import read_words
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.planning.request import Request
 from dpmpc.privacy.composition import spending_of
@@ -176,6 +177,11 @@ def _circumstances(request: Request, facts: Facts) -> "Circumstances":
 def plan_of(request: Request, facts: Facts, ahead: Ahead = _nothing, *, chosen: bool = False) -> Plan:
     """The plan. Errors: as `Plan`, and where its promise cannot be kept. `ahead`: gets the plan before anything is
     derived from it. `chosen`: whether the request is `settled` already, which rehearses."""
+    if request.named:
+        raise UsageError(
+            "words are named by a survey, and this run has none: its columns are stated, or its budget is too small; "
+            "leave <<named>> out, or see <<preprocessing=survey>>"
+        )
     plan, _ = _stated(request, facts, advised=not chosen)
     ahead(plan)
     _ = plan.derived
@@ -262,7 +268,8 @@ def advised_with_survey(
     columns = len(draft.columns) + len(draft.unknown) + draft.intercept
     facts = Facts(name, draft.task, columns, sizes, "survey", classes=draft.classes, part=part)
     balanced = request.class_weight == BALANCED
-    survey = Draft(draft, epsilon_of_mu(mu, request.delta), balanced=balanced)
+    words = () if request.word_list is None else read_words(Path(request.word_list))
+    survey = Draft(draft, epsilon_of_mu(mu, request.delta), balanced=balanced, named=request.named, words=words)
     stated = None if balanced else request.class_weight
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
     first = stage_plan(_stated(request, facts, advised=False)[0], survey.stage)  # how training goes is not its business

@@ -227,7 +227,7 @@ class Surveyed(
             )
 
         words = dict(self.names)
-        if len(words) < len(self.names) or not words.keys() <= set(self.kept) or not all(map(_is_name, words.values())):
+        if len(words) < len(self.names) or not words.keys() <= set(self.kept) or not all(map(is_name, words.values())):
             raise SchemaError(
                 f"names are of kept buckets, each a line of text; those of '{self.name}' are others; correct them"
             )
@@ -277,7 +277,7 @@ class Surveyed(
         return np.isnan(values[:, 0]) | (np.isinf(values[:, 0]) & (values[:, 1] < 0))
 
 
-def _is_name(word: str) -> bool:
+def is_name(word: str) -> bool:
     """Whether a word can stand in the name of a feature: one line, with nothing that drives a terminal."""
     return bool(word) and word.isprintable() and len(word) <= 64
 

@@ -24,7 +24,7 @@ from dpmpc.errors import UsageError, sayable
 from dpmpc.folders import write_file
 from dpmpc.intake.spelling import canonical
 from dpmpc.intake.written import checked, json_schema, read_written
-from dpmpc.records.columns import Categorical, Column, Date, Numeric, Scale, Surveyed, with_knots
+from dpmpc.records.columns import Categorical, Column, Date, Numeric, Scale, Surveyed, is_name, with_knots
 from dpmpc.records.design import Design, design
 from dpmpc.records.origins import Bounds, Element, Origin, in_order, origin_of
 from dpmpc.records.targets import Classes, Labels, Range, Scalar, SchemaError, Target
@@ -319,5 +319,5 @@ __all__ = [
     "INTERCEPT", "USUAL", "USUAL_GOALS", "VERSION", "Basis", "Bounds", "Categorical", "Classes", "Column", "Date",
     "Found", "Goal", "Kind", "Labels", "Missing",
     "Numeric", "Range", "Scalar", "Scale", "Schema", "SchemaError", "Surveyed", "Target", "UsualGoal", "checked_bounds",
-    "column_of_bounds", "editor_schema", "read_bounds", "with_names",
+    "column_of_bounds", "editor_schema", "is_name", "read_bounds", "with_names",
 ]  # fmt: skip

@@ -10,4 +10,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _pipes(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(map(_plain, cells)) + " |"
+
+
+def _plain(cell: str) -> str:
+    """A text that stands for itself: what would be a cell, markup or a link is escaped."""
+    return cell.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("](", "]\\(")

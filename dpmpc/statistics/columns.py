@@ -16,7 +16,18 @@ from numpy.typing import NDArray
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.intake.spelling import canonical, composed
 from dpmpc.lazy import dataclass
-from dpmpc.records.schema import Categorical, Classes, Date, Labels, Numeric, Range, Schema, Surveyed, column_of_bounds
+from dpmpc.records.schema import (
+    Categorical,
+    Classes,
+    Date,
+    Labels,
+    Numeric,
+    Range,
+    Schema,
+    Surveyed,
+    column_of_bounds,
+    is_name,
+)  # fmt: skip
 from dpmpc.records.schema import Column as SchemaColumn
 
 if TYPE_CHECKING:
@@ -92,14 +103,21 @@ class Category:
 
 @dataclass(frozen=True)
 class Bucketed:
-    """A column of texts that a survey has hashed: its levels are numbers of buckets."""
+    """A column of texts that a survey has hashed: its levels are numbers of buckets, with the word that most of a
+    bucket's records have where it is known (`names`)."""
 
     name: str
     buckets: int
     kept: tuple[int, ...]
     others: int | None = None
+    names: tuple[tuple[int, str], ...] = ()
 
     def __post_init__(self) -> None:
+        words = dict(self.names)
+        if len(words) < len(self.names) or not words.keys() <= set(self.kept) or not all(map(is_name, words.values())):
+            raise UsageError(
+                f"names are of kept buckets, each a line of text; those of '{self.name}' are others; plan again"
+            )
         _check_places(self.name, self.kept, self.buckets)
         _check_places(self.name, (self.others,), len(self.kept))
         if len(set(self.kept)) < len(self.kept) or self.buckets > _MOST_BUCKETS:
@@ -109,7 +127,8 @@ class Bucketed:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        return tuple(f"bucket {k}" for k in self.kept)
+        words = dict(self.names)
+        return tuple(f"{words[k]} [#{k}]" if k in words else f"bucket {k}" for k in self.kept)
 
     def sql(self, table: "Table") -> list[str]:
         """The expressions that are read for it: the number or date that a value is, and the bucket of its text."""
@@ -252,7 +271,7 @@ def _of(part: Any) -> list[Column]:
             away = (high - low) / 2 * (_WIDER - 1)
             return [Quantity(name, low - away, high + away, dates=True)]
         case Surveyed(name=name, kept=kept) if kept:
-            return [Bucketed(name, part.buckets, kept)]
+            return [Bucketed(name, part.buckets, kept, names=part.names)]
         case Labels(name=name):
             levels = (part.negative_name, part.positive_name)
             return [Category(name, levels, tuple(part.codes.items()), None if part.negative is not None else 0)]

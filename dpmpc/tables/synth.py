@@ -89,7 +89,10 @@ class Synthetic(Shown):
         columns = self.releases[-1].tables.columns.columns
         buckets = [column.name for column in columns if isinstance(column, Bucketed)]
         left = [f"Left out, as nothing of it stood out of the survey's noise: {name}." for name in self.left_out]
-        hashed = f"Texts of {', '.join(buckets)} were hashed: 'bucket k' stands for all texts of one hash."
+        hashed = (
+            f"Texts of {', '.join(buckets)} were hashed: 'bucket k' stands for all texts of one hash, and so does "
+            "'WORD [#k]', where most of them are that word."
+        )
         return first_lines(self.guarantee, [
             f"Tables of two columns are expected to be off by {mean:.3f} in total variation in the mean; each pair's "
             "own figure is in synthetic.md.",
@@ -149,6 +152,8 @@ def synth(
     cuts: Mapping[str, Any] | Path | str | None = None,
     cells: int | None = None,
     drop: Sequence[str] = (),
+    named: Sequence[str] = (),
+    words: Sequence[str] = (),
     target: str | None = None,
     rows: int | None = None,
     constraints: Sequence[str] | Path | str | None = None,
@@ -172,12 +177,13 @@ def synth(
 
     owners: the column that says whose each record is. schema, bounds: public columns; without, a private survey finds
     them. cuts: edges of the cells of numbers, or how many, by column, or a file of them; cells: how many for all;
-    without either, a survey finds them. target: the column that the rows are to tell about. rows: as many as there are
-    records. model: of a tree of columns, or `mbi`, which fits more pairs by Private-PGM where that package is
-    installed. constraints: impossible combinations, or a file of them. digits: decimals of a column. seed: of drawing
-    rows, which is public; never of noise. capacity: of each owner, places for its records or persons, whose numbers are
-    then private. settings: epsilon, delta, parties and so on, as of `dpmpc.Plan`. out: a new
-    folder for rows, noisy tables, plans, ledgers and the report.
+    without either, a survey finds them. named: columns whose values a survey finds and names, where public lists have
+    their words: those that everybody knows, and `words`. target: the column that the rows are to tell about. rows: as
+    many as there are records. model: of a tree of columns, or `mbi`, which fits more pairs by Private-PGM where that
+    package is installed. constraints: impossible combinations, or a file of them. digits: decimals of a column. seed:
+    of drawing rows, which is public; never of noise. capacity: of each owner, places for its records or persons, whose
+    numbers are then private. settings: epsilon, delta, parties and so on, as of `dpmpc.Plan`. out: a new folder for
+    rows, noisy tables, plans, ledgers and the report.
     Errors: UsageError for what cannot be; for noise that would drown the tables (`hopeless`); as of releases.
     """
     folder = None if out is None else said_path(out, "out")
@@ -188,10 +194,12 @@ def synth(
         raise UsageError(f"<<hopeless>> is refuse or allow; got {hopeless!r}; choose one")
     lines = lines_of(constraints)
     drop = (*drop, *named_columns(settings))
-    named, of = names_read(schema, bounds, owners, drop), kept_of(settings, owners)
-    with opened(records, memory=memory, spelling=spelling, person=of, names=named) as (table, _):
+    read, of = names_read(schema, bounds, owners, drop), kept_of(settings, owners)
+    with opened(records, memory=memory, spelling=spelling, person=of, names=read) as (table, _):
         touched = touched_at_most(table, of)
-        public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, touched)
+        public = public_columns(
+            table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, touched, named, words
+        )
         public.check(target, lines, digits or {})
         check_room(rows, len(public.names))
         check_spelled(table, public.of_numbers, _LEFT_OUT)

@@ -13,6 +13,7 @@ from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_numbers import CELLS, NUMBER
+from dpmpc.learning.survey_words import check_words, known_words, stated_names
 from dpmpc.records.margins import decided
 from dpmpc.records.origins import Origin
 from dpmpc.records.schema import Schema, checked_bounds, read_bounds
@@ -33,7 +34,8 @@ _EPOCH = datetime.date(1970, 1, 1)
 class Public:
     """What is known before any release. `columns`: those that are public, without cuts where a survey is to find them;
     `survey`: what it asks, None where nothing is to be found; `names`: of all columns; `dates`: of those that a survey
-    is to find, the ones that hold dates; `places`: decimals of the numbers whose cells a survey is to find."""
+    is to find, the ones that hold dates; `places`: decimals of the numbers whose cells a survey is to find; `words`:
+    public ones that are tried as names of buckets, beside those that everybody knows."""
 
     columns: Columns | None
     survey: Survey | None
@@ -41,6 +43,7 @@ class Public:
     origin: Origin = Origin()
     dates: tuple[str, ...] = ()
     places: Mapping[str, int] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
 
     @property
     def of_numbers(self) -> tuple[str, ...]:
@@ -75,16 +78,27 @@ def digits_of_columns(columns: Columns, stated: Mapping[str, int]) -> dict[str, 
 def public_columns(
     table: Table, owners: str | None, schema: Schema | Path | str | None, bounds: Mapping[str, Any] | Path | str | None,
     cuts: Mapping[str, Any], cells: int | None, drop: Sequence[str], stated: Mapping[str, int] | None = None,
-    touched: int = 1,
+    touched: int = 1, named: Sequence[str] = (), words: Sequence[str] = (),
 ) -> Public:  # fmt: skip
-    """What is public of the columns of a table. stated: decimals; touched: how many records neighbours differ in.
+    """What is public of the columns of a table. stated: decimals; touched: how many records neighbours differ in;
+    named, words: columns whose buckets are named, and public words to try.
     Errors: a column that is not there; columns that cannot be read."""
     for name in drop:
         table[name]
     if schema is None and bounds is None:
-        found = _all_surveyed(table, owners, drop, cuts, touched)
-        assert found.survey is not None
-        return replace(found, places=decimals_of(table, found.survey.names, stated or {}, touched))
+        if cuts:
+            raise UsageError(
+                "<<cuts>> go with <<schema>> or <<bounds>>; neither was given; a survey finds its own cells"
+            )
+        names = [name for name in table.names if name not in {*drop, owners}]
+        if len(names) < 2:
+            raise UsageError(f"a synthetic table has at least two columns; got {some(names)}; name another file")
+        return surveyed_first(table, names, stated or {}, touched, named, words)
+    if named or words:
+        raise UsageError(
+            "words are named of columns whose values a survey finds; <<schema>> or <<bounds>> state them; leave "
+            "<<named>> and its words out"
+        )
     origin = Origin()
     if schema is not None:
         public = schema if isinstance(schema, Schema) else Schema.read(Path(schema))
@@ -126,14 +140,16 @@ def columns_of_bounds(given: Mapping[str, Any]) -> Columns:
     return Columns(tuple(others[name] if name in others else _days(name, entry) for name, entry in given.items()))
 
 
-def surveyed_columns(public: Public, total: Floats, noise: float) -> Columns:
-    """The columns after a survey. total: its opened sum; noise: its deviation a coordinate, in records."""
+def surveyed_columns(public: Public, total: Floats, noise: float, least: int = 2) -> Columns:
+    """The columns after a survey. total: its opened sum; noise: its deviation a coordinate, in records. Errors: fewer
+    than `least` stand out."""
     survey = public.survey
     assert survey is not None
     if public.columns is not None:
         return cells_of.surveyed(public.columns, survey, total, noise, public.places)
     records = 0  # of no use where only what stands out is asked
     found = survey.findings(total, records, noise, narrow=survey.names)
+    named = survey.named(total, noise, (*known_words(), *public.words)) if survey.words else {}
     made: list[Column] = []
     at, most = 0, most_levels(len(survey.names))
     for name in survey.names:
@@ -144,16 +160,17 @@ def surveyed_columns(public: Public, total: Floats, noise: float) -> Columns:
         numbers = this.numbers is not None and math.fsum(counts[1:CELLS]) > math.fsum(filled)
         if this.kept and not numbers:
             fullest = sorted(this.kept, key=lambda k: -filled[k])[:most]
-            made.append(Bucketed(name, this.buckets, tuple(sorted(fullest))))
+            words = tuple(each for each in stated_names(named.get(name, {})) if each[0] in fullest)
+            made.append(Bucketed(name, this.buckets, tuple(sorted(fullest)), names=words))
         elif this.numbers is not None:
             places = 0 if name in public.dates else public.places.get(name)
             low, high = cells_of.bounds_of(counts, noise, this.numbers, places)
             column = Quantity(name, low, high, dates=name in public.dates)
             made.append(replace(column, cuts=cells_of.edges_of(counts, noise, low, high, places=places)))
-    if len(made) < 2:
+    if len(made) < least:
         raise UsageError(
-            f"two columns at least must stand out of the survey's noise; {len(made)} did; give <<bounds>>, or raise "
-            "<<epsilon>>"
+            f"{'two columns' if least == 2 else 'a column'} at least must stand out of the survey's noise; {len(made)} "
+            "did; give <<bounds>>, or raise <<epsilon>>"
         )
     return Columns(tuple(sorted(made, key=lambda column: public.names.index(column.name))))
 
@@ -165,20 +182,28 @@ def most_levels(columns: int) -> int:
     return min(BUCKETS, max(1, math.isqrt(MOST_CELLS // pairs) - 2))
 
 
-def _all_surveyed(
-    table: Table, owners: str | None, drop: Sequence[str], cuts: Mapping[str, Any], touched: int = 1
-) -> Public:
-    if cuts:
-        raise UsageError("<<cuts>> go with <<schema>> or <<bounds>>; neither was given; a survey finds its own cells")
-    names = [name for name in table.names if name not in {*drop, owners}]
-    if len(names) < 2:
-        raise UsageError(f"a synthetic table has at least two columns; got {some(names)}; name another file")
+def surveyed_first(
+    table: Table, names: Sequence[str], stated: Mapping[str, int], touched: int, named: Sequence[str],
+    words: Sequence[str],
+) -> Public:  # fmt: skip
+    """Columns of which all is to be found, but for their kinds in the file. Errors: one that cannot be read; words of
+    a column that is none, or holds no texts."""
     for name in names:
         if table[name].kind == "other":
             raise UsageError(table.refusal(table[name]))
     texts = tuple(name for name in names if table[name].kind == "text")  # whatever they hold
-    survey = Survey(tuple(name for name in names if name not in texts), texts)
-    return Public(None, survey, tuple(names), dates=_with_dates(table, names, texts, touched))
+    if odd := [name for name in named if name not in texts]:
+        raise UsageError(
+            f"words are named of columns of texts that a survey is to find; '{odd[0]}' is none; name one of "
+            f"{some(texts)}, or leave <<named>> out"
+        )
+    if words and not named:
+        raise UsageError("words are tried as names of columns; none is named; say <<named>>, or give no words")
+    check_words(words)
+    survey = Survey(tuple(name for name in names if name not in texts), texts, words=tuple(named))
+    dates = _with_dates(table, names, texts, touched)
+    places = decimals_of(table, survey.names, stated, touched)
+    return Public(None, survey, tuple(names), dates=dates, places=places, words=tuple(words))
 
 
 def _with_dates(table: Table, names: Sequence[str], texts: Sequence[str], touched: int) -> tuple[str, ...]:

@@ -28,16 +28,17 @@ from dpmpc.tables.synth_releases import SURVEY, Releases, moved
 def dry(
     records: Source, *, owners: str | None = None, schema: Schema | Path | str | None = None,
     bounds: Mapping[str, Any] | Path | str | None = None, cuts: Mapping[str, Any] | Path | str | None = None,
-    cells: int | None = None, drop: Sequence[str] = (), target: str | None = None,
+    cells: int | None = None, drop: Sequence[str] = (), named: Sequence[str] = (), words: Sequence[str] = (),
+    target: str | None = None,
     constraints: Sequence[str] | Path | str | None = None, memory: int | None = None, spelling: Spelling = PLAIN,
     digits: Mapping[str, int] | None = None, capacity: Sequence[int] | None = None, **settings: Unpack[SourceKeywords],
 ) -> str:  # fmt: skip
     """Lines: records, columns and cells; the part of each column's records that noise alone is expected to move; what
     the releases take. Nothing is spent; of records only their owners are read. Errors: as of `synth`."""
     drop = (*drop, *named_columns(settings))
-    named, of = names_read(schema, bounds, owners, drop), kept_of(settings, owners)
-    with opened(records, memory=memory, spelling=spelling, person=of, names=named) as (table, _):
-        public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits)
+    read, of = names_read(schema, bounds, owners, drop), kept_of(settings, owners)
+    with opened(records, memory=memory, spelling=spelling, person=of, names=read) as (table, _):
+        public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, 1, named, words)
         public.check(target, lines_of(constraints), digits or {})
         table = table if public.columns is None else keeping(table, public.columns.listed)
         run = Releases.of(table, public, owners, None, Seat(), settings, capacity)

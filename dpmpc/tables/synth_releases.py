@@ -43,8 +43,9 @@ class Releases(Closing):
 
     def __init__(
         self, table: Table, owner: str, sizes: tuple[int, ...], data_id: str | None, seat: Seat,
-        settings: Mapping[str, Any], capacity: bool = False,
+        settings: Mapping[str, Any], capacity: bool = False, stages: Sequence[str] = RELEASES,
     ) -> None:  # fmt: skip
+        self.stages = tuple(stages)  # folders of the releases after a survey; "": the run's own
         self.capacity = capacity  # sizes are of places
         self.table, self.owner, self.sizes, self.data_id = table, owner, sizes, data_id
         self._seat, self.settings = seat, dict(settings)
@@ -59,12 +60,12 @@ class Releases(Closing):
     @staticmethod
     def of(
         table: Table, public: Public, owners: str | None, data_id: str | None, seat: Seat, settings: Mapping[str, Any],
-        capacity: Sequence[int] | None = None,
+        capacity: Sequence[int] | None = None, stages: Sequence[str] = RELEASES,
     ) -> "Releases":  # fmt: skip
-        """A run over these records; `capacity`: of each owner, places for its records or persons. Errors: the owners
-        are not known, or have more."""
+        """A run over these records; `capacity`: of each owner, places for its records or persons; `stages`: the folders
+        of its releases. Errors: the owners are not known, or have more."""
         own, number, sizes = owned(table, public.names, owners, settings, capacity)
-        run = Releases(own, number, sizes, data_id, seat, settings, capacity is not None)
+        run = Releases(own, number, sizes, data_id, seat, settings, capacity is not None, stages)
         run.origin = public.origin | Origin("survey" if public.survey is not None else "public")
         return run
 
@@ -135,7 +136,7 @@ class Releases(Closing):
 
     def _stage(self, plan: Plan) -> str:
         """The name of the folder of a release."""
-        return plan.run_id.partition("+")[2] or RELEASES[1]
+        return plan.run_id.partition("+")[2] or self.stages[-1]
 
     def _spent(self, plan: Plan) -> int:
         out = self._seat.out
@@ -143,7 +144,7 @@ class Releases(Closing):
 
     def _begun(self) -> str:
         """The name of the run that was cut short in this folder; "" where there is none."""
-        folders = [] if self._seat.out is None else [self._seat.out / name for name in (stages.SURVEY, *RELEASES)]
+        folders = [] if self._seat.out is None else [self._seat.out / name for name in (stages.SURVEY, *self.stages)]
         found = [Plan.read(plan_path(folder)) for folder in folders if plan_path(folder).is_file()]
         return found[0].run_id.partition("+")[0] if found else ""
 
@@ -151,7 +152,7 @@ class Releases(Closing):
         self._reserve.close()
 
     def _open(self, plan: Plan, vectors: Callable[[], Any], name: str) -> Ints:
-        with notebook.releases(f"synth, {name}", plan.releases) as emit:
+        with notebook.releases(name or "stats", plan.releases) as emit:
             ended = once(plan, vectors, self._seat.inside(name), emit=emit)
         self.bytes += max((cost.bytes_to_parties + cost.bytes_to_owners for cost in ended.costs), default=0)
         self.before = (*self.before, plan.derived.mechanism)

@@ -9,7 +9,7 @@ import pytest
 
 import dpmpc
 from dpmpc.circuits import approximation, laplace
-from dpmpc.learning.survey import _quantile
+from dpmpc.learning.quantile_of_noise import upper_quantile
 
 
 @pytest.fixture
@@ -43,9 +43,9 @@ def test_polynomials_are_the_same_whatever_others_do_to_mpmath(law: Any, lowered
 
 
 def test_a_survey_s_quantile_is_the_same_whatever_others_do_to_mpmath() -> None:
-    expected = _quantile.__wrapped__(0.0123)
+    expected = upper_quantile.__wrapped__(0.0123)
     with mpmath.workprec(20):
-        assert _quantile.__wrapped__(0.0123) == expected
+        assert upper_quantile.__wrapped__(0.0123) == expected
 
 
 @pytest.mark.slow

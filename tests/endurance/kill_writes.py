@@ -76,7 +76,7 @@ def train(folder: Path, out: Path, engine: Engine) -> None:
 
 def stats(folder: Path, out: Path, engine: Engine) -> None:
     """Questions: the same call again carries them on."""
-    from dpmpc.tables.stats import stats as ask
+    from dpmpc.tables.asked import stats as ask
 
     ask(
         folder / "records.csv", ["count", "mean(age) by sex"], owners="site", out=out, epsilon=2.0, delta=1e-5,

@@ -2,5 +2,5 @@
 
 import dpmpc.consortium.start
 import dpmpc.local.launcher
-import dpmpc.tables.stats
+import dpmpc.tables.asked
 import dpmpc.tables.synth  # noqa: F401

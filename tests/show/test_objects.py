@@ -17,7 +17,8 @@ from dpmpc.outcome import Answer, Line, Number, Outcome
 from dpmpc.show import papers
 from dpmpc.show.objects import Report, Sheet, Shown
 from dpmpc.show.tables import SCREEN, Table
-from dpmpc.tables.stats import Dry, Statistics, dry
+from dpmpc.tables.asked import Dry, dry
+from dpmpc.tables.stats import Statistics
 from dpmpc.tables.synth import Synthetic
 
 BOUNDS: dict[str, Any] = {"age": [18, 90], "sex": ["f", "m"], "arm": ["A", "B"], "ill": ["no", "yes"]}

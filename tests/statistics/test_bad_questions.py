@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from dpmpc.cli.main import group
 from dpmpc.consortium.toml import read_consortium
 from dpmpc.errors import UsageError, owner_text
-from dpmpc.tables.stats import dry
+from dpmpc.tables.asked import dry
 
 BOUNDS: dict[str, Any] = {"sex": ["F", "M"], "ward": ["heart", "lung, or chest"], "age": [18, 90]}
 BAD = [

@@ -8,7 +8,7 @@ import pytest
 
 from dpmpc.intake.spelling import Spelling
 from dpmpc.records.schema import Categorical, Labels, Schema
-from dpmpc.tables.stats import stats
+from dpmpc.tables.asked import stats
 from dpmpc.tables.synth import synth
 
 N = 600

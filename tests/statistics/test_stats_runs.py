@@ -21,8 +21,9 @@ from dpmpc.records.loading import opened
 from dpmpc.records.schema import Categorical, Labels, Numeric, Schema
 from dpmpc.statistics.scores import Model
 from dpmpc.statistics.tables import STEP, Tables
+from dpmpc.tables.asked import dry
 from dpmpc.tables.questions import asked_of, flattered, read_queries, warn_of
-from dpmpc.tables.stats import OPENED, dry, noise_of, plan_of_tables, reopened
+from dpmpc.tables.stats import OPENED, noise_of, plan_of_tables, reopened
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 
@@ -130,11 +131,12 @@ def test_what_cannot_be_asked_spends_nothing(people: pd.DataFrame, tmp_path: Pat
         ({"bounds": BOUNDS, "epsilon": 1.0}, "intervals are those of Gaussian noise"),
         ({"bounds": BOUNDS, **PROMISE, "min_owners": 2}, "whose number is public"),
         ({"bounds": BOUNDS, **PROMISE, "check_owners": "zero"}, "whose number is public"),
-        ({**PROMISE}, "one of them"),
     ]
     for given, match in cases:
         with pytest.raises(UsageError, match=match):
             dpmpc.stats(people, ["count by sex"], owners="site", **given)
+    with pytest.raises(UsageError, match="one of them"):
+        dry(people, ["count by sex"], owners="site", **PROMISE)
     with pytest.raises(UsageError, match="no column is named; give owners_column, in Python owners="):
         dpmpc.stats(people, ["count by sex"], bounds=BOUNDS, **PROMISE)
 
