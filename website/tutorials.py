@@ -3,10 +3,12 @@
     python -m website.tutorials            runs every page, each in an empty folder
     python -m website.tutorials --write    and puts what was printed below each block
     python -m website.tutorials NAME ...   these pages alone, such as start/mean or synth
+    python website/tutorials.py --installed NAME ...    these, with the dpmpc of this interpreter and not the tree's
     python -m website.tutorials --notebooks    writes examples/notebooks: those of Start
 
 A block is a fence of `sh` or `python`. A fence `text output` below it shows what it prints; noise is new in each
-run, so the figures shown are those of one run.
+run, so the figures shown are those of one run. What is shown is held by its shape: lines without their figures. Where
+fewer than half of the lines shown have one of today's shapes, the page is out of date, which is said and fails.
 """
 
 import json
@@ -34,6 +36,7 @@ BY_THE_SUITE = {
     "hospitals": "tests/test_hospitals_page.py",
     "python": "tests/test_api.py",
 }
+LEAST = 0.5  # of the lines that are shown
 _LONG = 40  # lines; of more the middle is left out
 
 
@@ -64,10 +67,10 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
-def run(found: Sequence[Block], folder: Path, timeout: float = 300.0) -> list[str]:
+def run(found: Sequence[Block], folder: Path, timeout: float = 300.0, installed: bool = False) -> list[str]:
     """What each block prints, run in order in a folder. Shell blocks are scripts of their own; Python blocks are one
     program, which shell blocks may stand between. Errors: CalledProcessError with what was printed."""
-    env = environment(folder)
+    env = environment(folder, installed)
     printed: list[str] = []
     program: list[str] = []
     for block in found:
@@ -91,8 +94,8 @@ def _done(command: Sequence[str], text: str, folder: Path, environment: dict[str
     return done.stdout
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """An environment in which `dpmpc` is this one."""
+def environment(folder: Path, installed: bool = False) -> dict[str, str]:
+    """An environment in which `dpmpc` is this tree's, or what is installed for this interpreter."""
     commands = folder / ".bin"
     commands.mkdir(exist_ok=True)
     (commands / "dpmpc").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dpmpc "$@"\n')
@@ -100,7 +103,7 @@ def environment(folder: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": "" if installed else str(ROOT),
         "PYTHONDONTWRITEBYTECODE": "1",
         "COLUMNS": "100",
         "DPMPC_ACCOUNT": str(folder / ".account"),  # a page spends nothing of whoever runs it
@@ -123,6 +126,23 @@ def filled(text: str, found: Sequence[Block], printed: Sequence[str], folder: Pa
         if block.output is not None:
             text = text[: block.output[0]] + shown(said, folder) + text[block.output[1] :]
     return text
+
+
+def shape(line: str) -> str:
+    """A line without its figures, digests and widths."""
+    return re.sub(r"[-─ ]+", " ", re.sub(r"[0-9a-f]{12,}|\d[\d,.e]*", "#", line)).strip()
+
+
+def stale(text: str, found: Sequence[Block], printed: Sequence[str], folder: Path) -> list[str]:
+    """The outputs of a page of which most lines have no shape of today's."""
+    old = []
+    for block, said in zip(found, printed, strict=True):
+        if block.output is not None:
+            today = {shape(line) for line in shown(said, folder).splitlines()} | {shape(x) for x in said.splitlines()}
+            lines = [shape(line) for line in text[slice(*block.output)].splitlines() if shape(line)]
+            if sum(line in today for line in lines) < LEAST * len(lines):
+                old.append(block.text)
+    return old
 
 
 # -- notebooks ---------------------------------------------------------------------------------------------------------
@@ -201,12 +221,15 @@ def main(arguments: Sequence[str], say: Callable[[str], object] = print) -> int:
         found = blocks(text)
         with tempfile.TemporaryDirectory() as name:
             try:
-                printed = run(found, Path(name))
+                printed = run(found, Path(name), installed="--installed" in arguments)
             except subprocess.CalledProcessError as error:
                 say(f"{path.name}: exit code {error.returncode} of\n{error.cmd}\n{error.output}")
                 return 1
             if "--write" in arguments:
                 path.write_text(filled(text, found, printed, Path(name)), encoding="utf-8")
+            elif old := stale(text, found, printed, Path(name)):
+                say(f"{path.name}: what is shown is not what is printed any more below\n{old[0]}")
+                return 1
         say(f"{_name(path)}: {len(found)} blocks ran")
     return 0
 

@@ -84,6 +84,7 @@ td {{ overflow-wrap: anywhere; }} .wide td {{ overflow-wrap: break-word; min-wid
 .numbers td, .numbers thead th {{ text-align: right; font-variant-numeric: tabular-nums; }}
 .numbers .label {{ text-align: left; }}
 th {{ font-weight: 600; }} tbody th {{ width: 17rem; max-width: 40vw; }}
+.wide:not(.numbers) td:last-child {{ min-width: 11rem; }}
 .wide {{ overflow-x: auto; }} .wide tbody th {{ width: auto; min-width: 7rem; }} .words td {{ min-width: 9rem; }}
 code {{ font: .85rem/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }}
 .pair {{ display: grid; grid-template-columns: 1fr 1fr; gap: 1.2rem; }}
