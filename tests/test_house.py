@@ -41,6 +41,7 @@ RUN_ROOM, SHOW_ROOM = (
 PLANNING, TABLES = "planning: a request, and its plan", "tables: questions, statistics, synthetic tables"
 LOCAL, CONSORTIUM = "local: records, survey, releases, results", "consortium: a file, its kits, each process's part"
 EXPERIMENTS = "experiments are a distribution of their own"
+OPENED, CONNECTED = "sums are opened by aggregation and run alone", "the engine alone connects"
 ALONE = "the backend mpyc computes with MPyC alone"
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
 
@@ -144,6 +145,15 @@ BREAKING = [
         ("dpmpc/run/opening.py", "def late():\n    import dpmpc.show.files", "run.opening -> dpmpc.show.files"),
         ("dpmpc/run/resume.py", "import dpmpc.run.once", "run.resume -> dpmpc.run.once"),
         ("dpmpc/show/html.py", "import dpmpc.show.figures", "show.html -> dpmpc.show.figures"),
+    ),
+    (
+        {OPENED, CONNECTED},
+        (
+            "dpmpc/tables/meet.py",
+            "from dpmpc.aggregation.owner.session import session_of",
+            "tables.meet -> dpmpc.aggregation.owner.session",
+        ),
+        ("dpmpc/run/stages.py", "from dpmpc.run.opening import connected", "run.stages -> dpmpc.run.opening"),
     ),
     (
         {PLANNING, TABLES, LOCAL, CONSORTIUM},

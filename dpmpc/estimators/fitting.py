@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 
 from dpmpc.aggregation.owner.accounts import Books
-from dpmpc.aggregation.owner.aggregator import Release
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.owner.local_parties import work_out
+from dpmpc.aggregation.owner.opens_sums import Release
 from dpmpc.aggregation.plan.guarantee import Promise, promise_of, report_of
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan

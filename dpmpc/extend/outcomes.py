@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dpmpc.aggregation.owner.aggregator import Release
+from dpmpc.aggregation.owner.opens_sums import Release
 from dpmpc.aggregation.plan.opening import opening_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.local.delivering import deliver_outcome

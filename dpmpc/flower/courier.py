@@ -7,7 +7,8 @@ from typing import Any, Self
 from dpmpc.aggregation.owner.accounts import NO_BOOKS, Books
 from dpmpc.aggregation.owner.aggregator import ByOneSession
 from dpmpc.aggregation.owner.company import company_of
-from dpmpc.aggregation.owner.session import Connected, Release
+from dpmpc.aggregation.owner.opens_sums import Release
+from dpmpc.aggregation.owner.session import Connected
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.here import HERE, Here

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Unpack
 
-from dpmpc.aggregation.owner.aggregator import Release
+from dpmpc.aggregation.owner.opens_sums import Release
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.guarantee import Promise, promise_of

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.owner.aggregator import Release
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.owner.local_parties import PartiesHere
+from dpmpc.aggregation.owner.opens_sums import Release
 from dpmpc.aggregation.party.beside_owner import PartyHere, named
 from dpmpc.aggregation.plan.asked import AGREED, Attempt, Presence, plan_path
 from dpmpc.aggregation.plan.fields import differing

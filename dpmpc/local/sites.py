@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from dpmpc.aggregation.owner.accounts import NO_BOOKS, Books
-from dpmpc.aggregation.owner.aggregator import Aggregator, Release
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.owner.imports import PRELOAD
 from dpmpc.aggregation.owner.local_parties import PartiesHere
-from dpmpc.aggregation.owner.own_ledger import OwnLedger
+from dpmpc.aggregation.owner.opens_sums import Release
 from dpmpc.aggregation.party.beside_owner import PartyHere, named
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.plan.asked import Attempt, plan_path
@@ -34,7 +33,6 @@ from dpmpc.processes.supervisor import Event, Process
 from dpmpc.processes.worker import Emit, Log
 from dpmpc.records.blocks import Records, in_memory
 from dpmpc.run.engine import Ended, Made, nobody, run
-from dpmpc.run.opening import connected
 from dpmpc.run.resume import Since
 from dpmpc.run.seat import Seat
 
@@ -61,12 +59,9 @@ def serve(
     )  # fmt: skip
     opened = {int(release): total for release, total in known.items()}
 
-    def opens(attempt: Attempt, ledger: OwnLedger | None) -> Aggregator:
-        aggregator = connected(mine.plan, seat, attempt, ledger)
-        log("owner: connected with all parties")
-        return aggregator
-
     def heard(event: str, **fields: Any) -> None:
+        if event == "connections":
+            log("owner: connected with all parties")
         if event == "ready":
             tell(event, **fields)
 
@@ -74,7 +69,7 @@ def serve(
         stack.callback(party.end)
         try:
             owner = _Owner(mine, in_memory(X, y), tell)
-            ended = run(mine.plan, owner, seat, Since(mine.attempt, opened), opens=opens, emit=heard)
+            ended = run(mine.plan, owner, seat, Since(mine.attempt, opened), emit=heard)
         except DpmpcError as error:
             raise named(f"owner {mine.index}", error) from None
     return [cost.pack() for cost in ended.costs] if mine.index == _TELLS else None

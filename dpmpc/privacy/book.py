@@ -187,6 +187,10 @@ class Reader:
 
     def _spend(self, key: str, entry: Entry) -> None:
         self.entries.append((key, entry))
+        if (span := self.open.get(entry.run)) is not None and span.first <= entry.release:
+            del self.open[entry.run]
+            if entry.release + 1 < span.end:
+                self.open[entry.run] = replace(span, first=entry.release + 1)
         self._due, self._next[entry.run] = after(entry), entry.release + 1
 
     def _check(self, line: bytes, found: Line | None) -> None:

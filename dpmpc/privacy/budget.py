@@ -139,7 +139,7 @@ class Held:
             )
         self._reservation = replace(reservation, since=len(lines), by=ledger.name)
         self._watch: Callable[[Entry], None] = lambda entry: None
-        ledger.guard = self._check
+        ledger.guard = self._line
         self._path = ledger.path if budget is None else _below(ledger.path, budget.root)
 
     def keep(self) -> None:
@@ -164,13 +164,16 @@ class Held:
         if self._budget is not None:
             self._watch = Watch(self._budget, entry, self._ledger.name, self._path).check
 
-    def _check(self, entry: Entry) -> None:
+    def check(self, entry: Entry) -> None:
         """Errors: UsageError for a line beyond the budget, and for a second one of a release."""
         if entry.run == self._reservation.entry.run and entry.release in self._lines:
             raise UsageError(
                 f"a run spends each release once; {entry.release} has a line; begin a new run", code="budget"
             )
         self._watch(entry)
+
+    def _line(self, entry: Entry) -> None:
+        self.check(entry)
         self._lines.add(entry.release)
 
     def begin(self, entry: Entry) -> None:

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from dpmpc.aggregation.owner.aggregator import Aggregator, Release
+from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.ending import Ending
-from dpmpc.aggregation.owner.opens_sums import OpensSums
+from dpmpc.aggregation.owner.opens_sums import OpensSums, Release
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.party.noise_source import about_noise
 from dpmpc.aggregation.plan.asked import AGREED, Attempt

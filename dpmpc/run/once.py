@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.aggregation.owner.aggregator import Release
+from dpmpc.aggregation.owner.opens_sums import Release
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.plan import Plan

@@ -15,8 +15,6 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 from dpmpc.processes.closing import Closing
-from dpmpc.run.opening import connected
-from dpmpc.run.seat import Seat
 
 FINEST = 40  # bits of the grid without noise: rounding is below 2^-41
 _NOISE_STEPS = 1 << 24
@@ -71,4 +69,4 @@ class RealParties(Closing):
             threshold=self.threshold,
             pool=False,
         )
-        return connected(plan, Seat())
+        return Aggregator.of_plan(plan)

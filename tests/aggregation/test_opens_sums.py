@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from dpmpc.aggregation.owner.aggregator import Aggregator
-from dpmpc.aggregation.owner.opens_sums import OpensSums
-from dpmpc.aggregation.owner.session import Connected, InTheClear, Progress, Session
+from dpmpc.aggregation.owner.opens_sums import OpensSums, Progress
+from dpmpc.aggregation.owner.session import Connected, InTheClear, Session
 from dpmpc.flower.courier import Courier
 from dpmpc.local.sites import SitesRun
 

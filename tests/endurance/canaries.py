@@ -301,6 +301,7 @@ AFTER = (
     ("check", "--schema", "run/survey/schema.json", "--csv", "RECORDS"),  # its dictionary is for its owner's screen
     ("verify", "run", "--structure"),
     ("report", "run"),
+    ("status", "run", "--html", "status.html", "--metrics", "status.prom"),
     ("predict", "run", "--csv", "RECORDS", "--out", f"{INPUTS}/p.csv"),
 )
 TASKS = ("logistic", "softmax", "ridge")

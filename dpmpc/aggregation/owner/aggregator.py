@@ -19,8 +19,9 @@ from dpmpc.aggregation.owner.accounts import NO_BOOKS, Books
 from dpmpc.aggregation.owner.company import Started
 from dpmpc.aggregation.owner.encoding import as_blocks, decode, encode
 from dpmpc.aggregation.owner.local_parties import PartiesHere
+from dpmpc.aggregation.owner.opens_sums import Release
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
-from dpmpc.aggregation.owner.session import Release, Session, session_of
+from dpmpc.aggregation.owner.session import Session, session_of
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.guarantee import Promise, noise_costs, promise_of, report_of

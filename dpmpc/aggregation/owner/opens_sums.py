@@ -1,11 +1,37 @@
-"""What runs ask of whoever opens their sums."""
+"""What runs ask of whoever opens their sums, and get: a sum after the other, and how far the run has come."""
 
 from typing import Protocol, TypeVar
 
-from dpmpc.aggregation.owner.session import Progress, Release
+from dpmpc.aggregation.plan.asked import Attempt, Presence
+from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.wire.frames import PartyCost
+from dpmpc.lazy import dataclass
 
 Given = TypeVar("Given", contravariant=True)
+
+
+@dataclass(frozen=True)
+class Release:
+    """One opened release: its number, the sum (d,) in grid steps, the bytes all processes have sent so far, and the
+    owners whose vectors are in it, where some may be missing or fail their checks."""
+
+    number: int
+    total: Ints
+    bytes_sent: int
+    present: Presence | None = None
+
+
+class Progress(Protocol):
+    """`attempt`: of the run, agreed on where the parties do that; `next`: the release that is made next;
+    `bytes_before`: sent by all processes when the noise made ahead was there."""
+
+    attempt: Attempt
+    next: int
+    bytes_before: int
+
+    @property
+    def parties_lost(self) -> list[int]:
+        """The parties that left after noise was made, where the backend opens sums without them."""
 
 
 class OpensSums(Protocol[Given]):

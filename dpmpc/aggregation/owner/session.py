@@ -19,16 +19,16 @@ import numpy as np
 from dpmpc.aggregation.owner.accounts import NO_BOOKS, Books
 from dpmpc.aggregation.owner.client import OwnerClient
 from dpmpc.aggregation.owner.company import Company, Started, company_of
+from dpmpc.aggregation.owner.opens_sums import Progress, Release
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.owner.standing import meets
-from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, Presence
+from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.here import HERE, Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, blocks_of, columns_of
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.errors import UsageError
-from dpmpc.lazy import dataclass
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.numbers.prg import Prg
@@ -38,30 +38,6 @@ from dpmpc.mpc.transport.tls import Tls
 from dpmpc.processes.background import Pending, Ready
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Release:
-    """One opened release: its number, the sum (d,) in grid steps, the bytes all processes have sent so far, and the
-    owners whose vectors are in it, where some may be missing or fail their checks."""
-
-    number: int
-    total: Ints
-    bytes_sent: int
-    present: Presence | None = None
-
-
-class Progress(Protocol):
-    """`attempt`: of the run, agreed on where the parties do that; `next`: the release that is made next;
-    `bytes_before`: sent by all processes when the noise made ahead was there."""
-
-    attempt: Attempt
-    next: int
-    bytes_before: int
-
-    @property
-    def parties_lost(self) -> list[int]:
-        """The parties that left after noise was made, where the backend opens sums without them."""
 
 
 class Session(Progress, Protocol):
@@ -293,7 +269,7 @@ class Connected:
         for (start, end), vectors in zip(due, blocks, strict=True):
             assert vectors.shape == (end - start, d)
             if k < 0 and self._ledger is not None:  # a line, before anything of the release leaves
-                self._ledger.spend(self.attempt, number, self.token)
+                self._ledger.sends(self.attempt, number, self.token)
             for column in columns:
                 began, k = time.perf_counter(), k + 1
                 payloads = self.dealer.deal(vectors[:, slice(*column)])
@@ -316,6 +292,8 @@ class Connected:
     async def _finish(self, number: int, block: int, payloads: Sequence[Any]) -> Release:
         await self.client.send(number, block, payloads)
         total, sent, present = await self.client.opened(number)
+        if self._ledger is not None:
+            self._ledger.opened(number)
         return Release(number, total, sent + self.client.bytes_sent, present)
 
     def costs(self) -> list[PartyCost]:

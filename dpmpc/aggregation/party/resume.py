@@ -4,8 +4,10 @@ was opened before.
 The next attempt's number is above every number that a party has begun; it is agreed on as soon as all have met, before
 any key is made, so no stream of randomness of an earlier attempt can come again. Its first release is the one after the
 last of which any ledger has a line: a party's, whose line was on disk before its share left, or an owner's, whose line
-was there before its vector's. An opened release has t + 1 parties' lines; noise is made by all parties, so all come
-together before anything else can be opened, and one of them knows it. What was opened is told to those that lack it.
+was there before its vector's; of a run of one release an owner's line follows when it is opened (`owner.own_ledger`),
+so that it can be made again where no party has a line. An opened release has t + 1 parties' lines; noise is made by all
+parties, so all come together before anything else can be opened, and one of them knows it. What was opened is told to
+those that lack it.
 """
 
 import hashlib

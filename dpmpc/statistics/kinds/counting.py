@@ -130,7 +130,7 @@ class Missing(QuestionKind):
         return Patterns(tuple(axis_of(name, columns) for name in query.columns))
 
     def _names(self, query: Query, columns: Columns) -> tuple[str, ...]:
-        return query.columns or tuple(name for name in columns.names if name != query.by)
+        return query.columns or tuple(name for name in columns.of_records if name != query.by)
 
     def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
         by = by_of(query, columns)

@@ -25,6 +25,7 @@ from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.compile import by_of
 from dpmpc.statistics.families import Family, Logit, Ordinal, Poisson
 from dpmpc.statistics.foresight import Expected, Foreseeing
+from dpmpc.statistics.heterogeneity import Apart, inconsistency
 from dpmpc.statistics.intervals import Floats, linear
 from dpmpc.statistics.joint import Coded, counts, joint
 from dpmpc.statistics.kind import QuestionKind, told
@@ -40,6 +41,14 @@ MOST_TERMS = 12
 USEFUL, HOPELESS = 0.25, 1.0  # predicted standard errors of a log ratio
 CONFOUNDED = 0.7  # a level's indicator may be explained by the others: then nothing is told of it
 ABOVE = 0.01  # of the records: so many counts beyond the bounds bend rate ratios
+COMMON, VARYING, BETWEEN_OWNERS = "all owners, one effect", "all owners, effects vary", "between owners"
+BETWEEN = (
+    f"{COMMON}: adjusted for owner (a fixed effect); {VARYING}: the mean of owners' effects (random effects, "
+    "DerSimonian-Laird, Hartung-Knapp), about other owners like these, from those whose own ratio the noise does not "
+    "hide",
+    "Q, I2 and p: whether the effect is one at all owners, with the noise in it; tau2: the variance of log ratios "
+    "between owners",
+)
 NEAR = "approximate"  # of a point that is the least rejected value of the grid
 
 
@@ -247,7 +256,31 @@ class Regression(QuestionKind):
                     lines.append(Line((*group, name, ""), "count", linear(float(value), float(v), _of_data(asking))))
             lines += [Line((*group, *labels), statistic, number) for labels, statistic, number in
                       self._model(asking, family, design, flat, variance)]  # fmt: skip
-        return asking.made(("term", "level"), lines, *self.notes(asking, design, outcome))
+        notes = self.notes(asking, design, outcome)
+        if asking.by_owner:
+            apart = Apart(family, design.matrix, np.stack(tables), variance, design.offset)
+            lines += self._between(asking, apart, design)
+            notes = (*notes, *BETWEEN)
+        return asking.made(("term", "level"), lines, *notes)
+
+    def _between(self, asking: Asking, apart: Apart, design: Design) -> Iterator[Line]:
+        """What differs between owners, of every coefficient that is shown."""
+        B, level = apart.family.predictors, asking.level
+        shown = {B + k: each for k, each in enumerate(design.terms) if each[0]}
+        table = apart.common(float(level.population))
+        exact = not apart.variance and not level.population
+        root = table.point() if apart.counts.sum() > 0 else None
+        error = 1 - level.confidence ** (1 / level.answers)
+        sets = [] if exact or apart.counts.sum() <= 0 else table.sets(list(shown), error)
+        noise = None if root is None else replace(table, tau=0.0).deviations(root)
+        for k, (place, labels) in enumerate(shown.items()):
+            value = None if root is None else float(root[place])
+            if sets:
+                number = ratio_of(value, None if noise is None else float(noise[place]), sets[k])
+            else:
+                number = ratio_of(value, 0.0, None if value is None else Found(value, value, value, 0))
+            yield Line((COMMON, *labels), self.statistic, number)
+            yield from between(asking, apart, place, labels, self.statistic)
 
     def cells_of(
         self, asking: Asking, outcome: Sequence[Coded], covariates: Sequence[Coded]
@@ -340,7 +373,18 @@ class Regression(QuestionKind):
         return f"odds ratios of {outcome[0].name} = {outcome[0].labels[-1]}, of complete records"
 
     def draw(self, answer: Answer) -> tuple[Shape, ...]:
-        return (Forest(self.statistic, told(answer, self.statistic), ratios=True),)
+        """A forest plot; of groups, one a coefficient, with a row each group."""
+        lines = told(answer, self.statistic)
+        if not answer.grouped:
+            return (Forest(self.statistic, lines, ratios=True),)
+        terms = dict.fromkeys(line.labels[1:] for line in lines)
+        return tuple(
+            Forest(
+                f"{self.statistic} of {' '.join(filter(None, term))}",
+                tuple(replace(line, labels=line.labels[:1]) for line in lines if line.labels[1:] == term), ratios=True,
+            )
+            for term in terms
+        )  # fmt: skip
 
     # -- before anything is spent ---------------------------------------------------------------------------------
     def expect(self, asked: Foreseeing) -> Expected:
@@ -551,6 +595,30 @@ def ratio_of(point: float | None, noise: float | None, found: Found | None) -> N
     at = min(max(math.exp(value), low), high)
     reach = None if noise is None or not np.isfinite(noise) else at * noise
     return Number(at, reach, low, high, note)
+
+
+def between(
+    asking: Asking, apart: Apart, place: int, labels: tuple[str, ...], statistic: str
+) -> Iterator[Line]:
+    """Effects that vary, and how much owners differ, of one coefficient. Nothing of persons with several rows, whose
+    records depend on each other."""
+    if asking.opened.rows > 1 or apart.counts.sum() <= 0:
+        return
+    mean = apart.varying(place, 1 - asking.level.confidence ** (1 / asking.level.answers))
+    if mean is None:
+        yield Line((VARYING, *labels), statistic, Number(None, None, 0.0, math.inf, "not told"))
+    else:
+        ends = (math.exp(min(max(end, -700.0), 700.0)) for end in (mean.mean, mean.low, mean.high))
+        value, low, high = ends
+        note = "" if mean.owners == apart.owners else f"of {mean.owners} of {apart.owners} owners"
+        yield Line((VARYING, *labels), statistic, Number(value, None, low, high, note))
+    Q, p = apart.differs(place)
+    yield Line((BETWEEN_OWNERS, *labels), "Q", Number(Q, None, None, None))
+    yield Line((BETWEEN_OWNERS, *labels), "I2, percent", Number(inconsistency(Q, apart.owners), None, None, None))
+    if mean is not None:
+        yield Line((BETWEEN_OWNERS, *labels), "tau2", Number(mean.tau2, None, None, None))
+    if asking.named:
+        yield Line((BETWEEN_OWNERS, *labels), "p", Number(p, None, None, None))
 
 
 def holm(found: Mapping[str, float]) -> dict[str, float]:
