@@ -69,9 +69,10 @@ def refuse_hopeless(found: Sequence[Expected], epsilon: float, delta: float) -> 
         return
     worst = max(hopeless, key=lambda item: item.ratio)
     if worst.line:
-        more = "more records, wider bands or fewer covariates" if worst.needed is None else (
-            f"epsilon {epsilon_of_mu(mu_of_budget(epsilon, delta) / max(worst.needed, 1e-9), delta):.2g} would do, or "
-            "more records, wider bands, fewer covariates")  # fmt: skip
+        would = [] if worst.needed is None else [
+            f"epsilon {epsilon_of_mu(mu_of_budget(epsilon, delta) / max(worst.needed, 1e-9), delta):.2g} would do"
+        ]  # fmt: skip
+        more = ", or ".join([*would, *worst.ways, "wider bands or fewer covariates"])
         raise UsageError(
             f"an answer must tell something; {worst.question} would tell {worst.line}; {more}, or ask fewer questions"
         )
