@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpmpc.aggregation.owner.imports import PRELOAD
+from dpmpc.cli.everywhere import have_common_options
 from dpmpc.cli.help import on_one_screen
 from dpmpc.errors import DpmpcError, UsageError, machine_text, owner_text, spelt
 from dpmpc.processes import logs, standing
@@ -110,6 +111,8 @@ class _Lazy(click.Group):
             return None
         assert isinstance(command, click.Command)
         _name_paths(command)
+        if cmd_name in COMMANDS:
+            have_common_options(command)
         on_one_screen(command)
         return command
 
@@ -146,6 +149,14 @@ def group(ctx: click.Context, debug: bool) -> None:
       dpmpc train --csv hospitals.csv --target readmitted \\
         --owners-column site --epsilon 1 --delta 1e-5 --out demo
     """
+
+
+def named(name: str) -> click.Command:
+    """The command of that name, as the group runs it. Errors: KeyError."""
+    found = group.get_command(click.Context(group), name)
+    if found is None:
+        raise KeyError(name)
+    return found
 
 
 def main(arguments: list[str] | None = None) -> Any:
@@ -257,17 +268,8 @@ def _last_line(arguments: Sequence[str], text: str, code: str = DpmpcError.code,
 
     lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ... {line[-_END:]}" for line in text.split("\n"))
     text = harmless("\n".join(lines))  # a value in it may be anybody's
-    as_json = logs.as_json() or _prints_json(arguments)
+    as_json = logs.as_json() or "--json" in arguments
     click.echo(logs.json_line(text, code=code, setting=setting) if as_json else text, err=True)
-
-
-def _prints_json(arguments: Sequence[str]) -> bool:
-    """Whether the command was asked to print JSON (where `--json` names a file it prints a table)."""
-    if "--json" not in arguments:
-        return False
-    command = group.get_command(click.Context(group), arguments[0])
-    params = () if command is None else command.params
-    return any(isinstance(each, click.Option) and each.is_flag and "--json" in each.opts for each in params)
 
 
 @contextlib.contextmanager

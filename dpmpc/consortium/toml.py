@@ -274,6 +274,7 @@ def _plan_of_tables(file: ConsortiumFile, stats: StatsPart, path: Path) -> Plan:
     if stats.share is not None:
         raise UsageError("share is for questions and training in one run; this file has no [learning]; take it out")
     tables, origin = _asked(stats, *_public(file, path), path)
+    tables = tables.among(_called(file).owners)
     data = file.run.data_id
     made = plan_of_tables(
         tables, _sizes(file), data, data, _settings(file), origin, capacity=_private(file), by_person=True,
@@ -403,7 +404,8 @@ def _plan(file: ConsortiumFile, schema: Schema, path: Path) -> tuple[Plan, str]:
     asked, complete = None, file.records.schema is not None
     if (stats := file.stats) is not None:
         tables, origin = _asked(stats, schema, None, path)
-        asked = Beforehand(tables, origin, _SHARE if stats.share is None else stats.share, _settings(file))
+        tables, share = tables.among(_called(file).owners), _SHARE if stats.share is None else stats.share
+        asked = Beforehand(tables, origin, share, _settings(file))
     plan, note = plan_of_machines(request, schema, sizes, complete, asked, _called(file).owners)
     if stats is not None and stats.hopeless == "refuse":
         refuse_hopeless(foreseen(plan.first, Level()), plan.first.epsilon, plan.delta)

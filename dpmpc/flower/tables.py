@@ -106,6 +106,6 @@ def mean_of(plan: Plan, owner: int, records: Source, spelling: Spelling = PLAIN)
         planned, sizes = (plan.sizes[owner],), tuple(units * rows for units in found)
         if sizes != planned:
             raise RecordError(other_sizes(planned, sizes), OTHER_SIZES)
-        (vectors,) = tables.means(own, np.zeros(own.n, dtype=np.int64), sizes)
+        (vectors,) = tables.sited(owner).means(own, np.zeros(own.n, dtype=np.int64), sizes)
     found_mean: Floats = vectors[0]
     return found_mean

@@ -10,7 +10,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.outcome import Answer, Level, Line, Number
 from dpmpc.statistics.blocks import Block, Counts
 from dpmpc.statistics.cells import Axis
-from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.columns import Columns, Owners
 from dpmpc.statistics.compile import by_of
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.opened import Opened
@@ -39,6 +39,11 @@ class Asking:
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """The labels of the groups: one of none, without `by`."""
         return tuple((label,) for label in self.by[0].labels) if self.by else ((),)
+
+    @property
+    def by_owner(self) -> bool:
+        """Whether its groups are owners."""
+        return self.query.by is not None and isinstance(self.columns[self.query.by], Owners)
 
     def counts(self, axes: Sequence[Axis]) -> tuple[Floats, float]:
         """(cells of these axes in this order, the deviation of the noise in each, which is independent): every opened

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.outcome import spelled
-from dpmpc.statistics.columns import MISSING, OTHER, Grouped, Quantity
+from dpmpc.statistics.columns import MISSING, OTHER, Grouped, Owners, Quantity
 
 Ints = NDArray[np.int64]
 Values = NDArray[Any]
@@ -68,7 +68,8 @@ class Axis(Protocol):
 
 @dataclass(frozen=True)
 class Levels:
-    """The cells of a category: its levels, '(other)' where other values have no level, and '(missing)'."""
+    """The cells of a category: its levels, '(other)' where other values have no level, and '(missing)'. Of owners:
+    one each."""
 
     column: Grouped
 
@@ -78,6 +79,8 @@ class Levels:
 
     @property
     def labels(self) -> tuple[str, ...]:
+        if isinstance(self.column, Owners):
+            return self.column.levels
         return (*self.column.levels, *((OTHER,) if self.column.others is None else ()), MISSING)
 
     @property

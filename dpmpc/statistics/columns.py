@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Values = NDArray[Any]
 MISSING, OTHER = "(missing)", "(other)"  # cells beside the levels
+OWNER = "owner"  # the word for whose a record is, where no column is called so
 _MOST_BUCKETS = 1 << 20
 _WIDER = 2.0  # a survey maps two deviations on either side of the mean; statistics take four
 
@@ -147,8 +148,33 @@ class Bucketed:
         return np.where(np.isnan(parts[0]), -1, np.where(np.isfinite(parts[0]), -2, found))
 
 
-Grouped = Category | Bucketed
-Column = Quantity | Category | Bucketed
+@dataclass(frozen=True)
+class Owners:
+    """Whose each record is: a category that no file has, as every process knows whose records it reads. `levels`: the
+    owners' names, by number. A record is of one of them, so there is no cell beside these."""
+
+    levels: tuple[str, ...] = (f"{OWNER} 0", f"{OWNER} 1")  # until it is known how many there are
+    name: str = OWNER
+
+    others = None
+
+    def __post_init__(self) -> None:
+        if len(self.levels) < 2 or len(set(self.levels)) < len(self.levels) or {MISSING, OTHER} & set(self.levels):
+            raise UsageError(
+                f"owners are two or more, and differ in their names; got {_some(self.levels)}; ask without '{OWNER}'"
+            )
+
+    def sql(self, table: "Table") -> list[str]:
+        """Nothing is read: `Tables.encode` knows the number."""
+        return []
+
+    def read(self, parts: list[Values]) -> Values:
+        """Errors: always; no part of a record says it."""
+        raise NotImplementedError
+
+
+Grouped = Category | Bucketed | Owners
+Column = Quantity | Category | Bucketed | Owners
 
 
 @dataclass(frozen=True)
@@ -165,6 +191,26 @@ class Columns:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+    @property
+    def of_records(self) -> tuple[str, ...]:
+        """The names of those that records have themselves."""
+        return tuple(column.name for column in self.columns if not isinstance(column, Owners))
+
+    @property
+    def owners(self) -> Owners | None:
+        """Whose records are, where it is asked."""
+        return next((column for column in self.columns if isinstance(column, Owners)), None)
+
+    @property
+    def or_owners(self) -> "Columns":
+        """What questions may name: these, and whose records are where no column has the word."""
+        return self if OWNER in self else self.with_owners(Owners())
+
+    def with_owners(self, owners: Owners | None) -> "Columns":
+        """The same with whose records are, or without."""
+        others = tuple(column for column in self.columns if not isinstance(column, Owners))
+        return Columns((*others, *(() if owners is None else (owners,))))
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and any(composed(known) == composed(name) for known in self.names)

@@ -17,7 +17,7 @@ from dpmpc.statistics.syntax import read, text_of
 
 def parse(text: str, columns: Columns, models: Sequence[str] = ()) -> Query:
     """The question that a line asks. Errors: UsageError with a caret below what cannot be, and the nearest name."""
-    reading = Reading(read(text), columns, models)
+    reading = Reading(read(text), columns.or_owners, models)
     w = reading.written
     if w.what.text not in QUESTION_KINDS:
         names = QUESTION_KINDS.names()

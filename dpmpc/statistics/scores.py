@@ -166,6 +166,8 @@ class Model:
         """The edges of about `cells` cells of that logit, 0 among them."""
         centre, deviation = self.expected(output)
         furthest = float(np.linalg.norm(self.theta)) * (1 if output is None else 2)  # rows lie in the unit ball
+        if furthest == 0:  # all scores are 0
+            return (0.0,)
         reach = math.asinh((furthest + abs(centre)) / deviation)  # no edge lies where no score does
         bend = max(_BEND * cells, cells / 2 / reach)
         k = np.arange(cells - 1) - (cells - 2) / 2

@@ -31,7 +31,7 @@ from dpmpc.settings import only_known
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Block, Counts, Distance, Part, width
 from dpmpc.statistics.cells import Field, Ints, Records, Values
-from dpmpc.statistics.columns import Bucketed, Category, Column, Columns, Quantity
+from dpmpc.statistics.columns import OWNER, Bucketed, Category, Column, Columns, Owners, Quantity
 from dpmpc.statistics.compile import merged
 from dpmpc.statistics.joint import Complete, collected, held
 from dpmpc.statistics.kind import answer, parts_of
@@ -57,6 +57,13 @@ class Tables(Source):
 
     In plans the unit is a record or an owner, as the plan says; persons and presence are for who adds up sums by other
     means.
+
+    Where a question names `owner` and no column is called so, cells are kept apart by owner: each fills those of its
+    own. A record stays with its owner, so it moves from one of that owner's cells to another, and no distance is larger
+    than without. What is opened then tells of single organisations, as a meeting does, and each takes part only where
+    its own limits say so (`tells_owners`).
+
+    `number`: of the owner that the first of `means` is, in the process that makes them; no part of a plan.
     """
 
     KIND: ClassVar[str] = "tables"
@@ -70,6 +77,7 @@ class Tables(Source):
     queries: tuple[Query, ...]
     unit: Unit = RECORD
     models: tuple[tuple[str, Model], ...] = ()
+    number: int = 0
 
     @property
     def origin(self) -> Origin:
@@ -88,7 +96,37 @@ class Tables(Source):
     ) -> "Tables":
         """The release of these questions; `models`: those that `evaluate` names. Errors: as `query.parse_all`."""
         given = models or {}
-        return Tables(columns, parse_all(asked, columns, tuple(given)), unit or RECORD, tuple(given.items()))
+        known = columns.or_owners
+        queries = parse_all(asked, known, tuple(given))
+        found = Tables(known, queries, unit or RECORD, tuple(given.items()))
+        return found if known.owners is None or found._asks_owners else replace(found, columns=known.with_owners(None))
+
+    @property
+    def _asks_owners(self) -> bool:
+        if not any(OWNER in str(query) for query in self.queries):  # quick: blocks are many
+            return False
+        return any(isinstance(field, Owners) for part, _ in self.parts for field in part.block.fields)
+
+    def among(self, owners: Sequence[str]) -> "Tables":
+        """The same questions of these owners, by name. Errors: as `of`; names that are no levels."""
+        if self.columns.owners is None or self.columns.owners.levels == tuple(owners):
+            return self
+        columns = self.columns.with_owners(Owners(tuple(owners)))
+        return Tables.of(columns, [str(query) for query in self.queries], self.unit, dict(self.models))
+
+    def of_many(self, owners: int) -> "Tables":
+        """The same questions of so many owners, which have numbers for names where they have none."""
+        known = self.columns.owners
+        if known is None or len(known.levels) == owners:
+            return self
+        return self.among([f"{OWNER} {j}" for j in range(owners)])
+
+    @property
+    def tells_owners(self) -> bool:
+        return self.columns.owners is not None
+
+    def sited(self, owner: int) -> "Tables":
+        return replace(self, number=owner) if self.tells_owners else self
 
     @cached_property
     def parts(self) -> tuple[tuple[Part, float], ...]:
@@ -146,7 +184,8 @@ class Tables(Source):
 
     @property
     def about(self) -> list[str]:
-        return [f"asks: {query}" for query in self.queries]
+        apart = ["what is opened has counts of every owner by itself, each with the noise"] * self.tells_owners
+        return [*(f"asks: {query}" for query in self.queries), *apart]
 
     @property
     def listed(self) -> Mapping[str, Sequence[str]]:
@@ -180,6 +219,10 @@ class Tables(Source):
         return Sensitivity(d.l1 * STEP, d.l2 * STEP, d.linf * STEP, {"tables": d.l2 * STEP})
 
     def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        if (known := self.columns.owners) is not None and len(known.levels) < len(sizes):
+            raise UsageError(
+                f"questions by owner are of their {len(known.levels)} owners; this plan has {len(sizes)}; plan again"
+            )
         return of_means(self.spread, self.clip, sizes, self._weights(weights), dimension)
 
     def by_owner(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
@@ -199,6 +242,8 @@ class Tables(Source):
         super().check(neighbours, dimension)
         if self.unit != RECORD:
             raise UsageError(f"a plan says the unit of its promise; its tables say {self.unit.kind} too; plan again")
+        if self.number:
+            raise UsageError("a plan is the same at every owner; its tables have the number of one; plan again")
 
     @staticmethod
     def _weights(weights: Weights) -> Weights:
@@ -230,7 +275,7 @@ class Tables(Source):
         for first in range(0, len(sizes), at_once):
             part = sizes[first : first + at_once]
             whose = f"({owner}) - {first}" if isinstance(owner, str) else owner - first
-            yield self.mean_of(self.encode(table, whose, len(part)), part)
+            yield self.mean_of(self.encode(table, whose, len(part), first), part)
 
     def mean_of(self, total: Ints, sizes: Sequence[int]) -> NDArray[np.float64]:
         return total * STEP / np.array(sizes, dtype=np.float64)[:, None]
@@ -249,29 +294,34 @@ class Tables(Source):
     @property
     def reads(self) -> tuple[str, ...]:
         """The columns of records that are read."""
-        return tuple(dict.fromkeys(field.name for field in self.layout.fields))
+        return tuple(dict.fromkeys(field.name for field in self.layout.fields if not isinstance(field, Owners)))
 
     # -- owners and answers ---------------------------------------------------------------------------------------
-    def encode(self, table: "Table", owner: str | Ints | None = None, owners: int = 1) -> Ints:
+    def encode(self, table: "Table", owner: str | Ints | None = None, owners: int = 1, first: int = 0) -> Ints:
         """(owners, dimension) the owners' vectors, from one reading of a table some rows at a time. Secret. `owner`:
-        the number of each record's owner (n,), or SQL for it; others than 0 .. owners - 1 are nobody's.
+        the number of each record's owner (n,), or SQL for it; others than 0 .. owners - 1 are nobody's. `first`: how
+        many owners of this process came before these.
 
         Errors: a column is not there; the source cannot be read; none that depends on a value.
         """
         total = np.zeros((owners, self.layout.dimension), dtype=np.int64)
-        each = [field.sql(table) for field in self.layout.fields]
+        fields = [field for field in self.layout.fields if not isinstance(field, Owners)]
+        each = [field.sql(table) for field in fields]
         wanted = list(dict.fromkeys(sql for some in each for sql in some)) or ["CAST(0 AS INTEGER)"]
         place = {sql: k for k, sql in enumerate(wanted)}
         seen = 0
         for block in table.blocks([*wanted, *([owner] if isinstance(owner, str) else [])]):
             values: dict[Field, Values] = {
                 field: field.read([block[place[sql]] for sql in some])
-                for field, some in zip(self.layout.fields, each, strict=True)
+                for field, some in zip(fields, each, strict=True)
             }
             rows = slice(seen, seen := seen + len(block[0]))
             whose = block[-1].astype(np.int64) if isinstance(owner, str) else None if owner is None else owner[rows]
             if whose is not None:
                 whose = np.where(whose < owners, whose, -1)
+            if (known := self.columns.owners) is not None:
+                mine = np.zeros(len(block[0]), dtype=np.int64) if whose is None else whose
+                values[known] = np.where(mine < 0, 0, mine + self.number + first)  # nobody's are counted nowhere
             total += self.layout.encode(Records(len(block[0]), values), whose, owners)
         return total
 
@@ -403,7 +453,7 @@ def columns_from_json(value: Sequence[Mapping[str, Any]]) -> Columns:
 
 def _column(value: dict[str, Any]) -> Column:
     """A column that `Tables.to_json` wrote. Errors: UsageError for another kind, ValueError for what is no such."""
-    kinds: dict[str, Any] = {kind.__name__.lower(): kind for kind in (Quantity, Category, Bucketed)}
+    kinds: dict[str, Any] = {kind.__name__.lower(): kind for kind in (Quantity, Category, Bucketed, Owners)}
     kind = kinds.get(value.pop("kind", ""))
     if kind is None:
         raise UsageError(f"a plan's columns are {', '.join(kinds)}; one is none of them; copy it again")

@@ -34,7 +34,16 @@ from dpmpc.statistics.scores import Model
 from dpmpc.tables.answer_files import ANSWERS
 from dpmpc.tables.found_first import found_first
 from dpmpc.tables.questions import asked_of, check_read, tell_of, warn_of
-from dpmpc.tables.stats import OfTables, Statistics, foreseen, kept_of, origin_of_questions, owned, plan_of_tables
+from dpmpc.tables.stats import (
+    OfTables,
+    Statistics,
+    called,
+    foreseen,
+    kept_of,
+    origin_of_questions,
+    owned,
+    plan_of_tables,
+)
 
 
 @dataclass(frozen=True)
@@ -117,6 +126,7 @@ def stats(
     of, read = kept_of(settings, owners), (*tables.reads, owners)
     with opened(records, memory=memory, spelling=spelling, person=of, names=read) as (table, _):
         own, number, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
+        tables = called(tables, own, owners)
         tell_of(own, tables, tell)
         plan = plan_of_tables(
             tables, sizes, own.source, data_id, settings, origin_of_questions(public, tables),
@@ -149,6 +159,7 @@ def dry(
     of, read = kept_of(settings, owners), (*tables.reads, owners)
     with opened(records, memory=memory, spelling=spelling, person=of, names=read) as (table, _):
         own, _, sizes = owned(keeping(table, tables.columns.listed), tables.reads, owners, settings, capacity)
+        tables = called(tables, own, owners)
         check_read(own, tables)
         plan = plan_of_tables(tables, sizes, own.source, None, settings, capacity=capacity is not None, by_person=True)
     return Dry(plan, foreseen(plan, Level()))

@@ -23,7 +23,7 @@ from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.source import SURVEY
 from dpmpc.tables.answer_files import ANSWERS
 from dpmpc.tables.questions import check_spelled, tell_of
-from dpmpc.tables.stats import Statistics, kept_of
+from dpmpc.tables.stats import Statistics, called, kept_of
 from dpmpc.tables.synth_columns import Public, surveyed_columns, surveyed_first
 from dpmpc.tables.synth_releases import Releases
 
@@ -53,7 +53,7 @@ def found_first(
                 (tell or _warn)(line)
             if not kept:
                 raise UsageError(f"a question is about what a survey found; none can be asked: {left[0]}; ask others")
-            tables = Tables.of(columns, kept, None, {})
+            tables = called(Tables.of(columns, kept, None, {}), run.table, owners)
             tell_of(run.table, tables, tell)
             found = run.release(tables, "", 1.0, False)
     return replace(found, level=level)

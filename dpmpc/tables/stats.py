@@ -211,6 +211,14 @@ def owned(
     return own, number, tuple(size * (1 if of is None else of.rows) for size in found)
 
 
+def called(tables: Tables, table: Table, owners: str | None) -> Tables:
+    """The questions with the owners' names as the column that says whose a record is has them. Errors: one owner, of
+    whom nothing can be kept apart."""
+    if owners is None or not tables.tells_owners:
+        return tables
+    return tables.among(owner_numbers(table, owners)[1])
+
+
 def plan_of_tables(
     tables: Tables, sizes: Sequence[int], data: str, data_id: str | None, settings: Mapping[str, Any],
     origin: Origin = PUBLIC, before: tuple[Mechanism, ...] = (), *, capacity: bool = False, by_person: bool = False,
@@ -224,7 +232,8 @@ def plan_of_tables(
             "persons are for training and statistics; this release counts records; leave <<person>> out, or give one "
             "record of each person"
         )
-    return replace(_plan_of(tables, sizes, data, data_id, settings, origin, before), capacity=capacity)
+    among = tables.of_many(len(sizes))
+    return replace(_plan_of(among, sizes, data, data_id, settings, origin, before), capacity=capacity)
 
 
 def plan_of_survey(

@@ -24,7 +24,7 @@ from dpmpc.mpc.native import choice
 from dpmpc.mpc.native.ot import stream
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.two_servers import half_gates
-from dpmpc.mpc.two_servers.backend import GarbledHolder
+from dpmpc.mpc.two_servers.backend import OT, GarbledHolder
 from dpmpc.mpc.two_servers.extension import pieces as transfer_pieces
 from dpmpc.mpc.two_servers.garbled import GarbledBatch, pieces
 from dpmpc.mpc.two_servers.half_gates import MOST_GATES, Drawn, Hash, Inputs, lanes_at_a_time, low
@@ -236,6 +236,10 @@ def test_the_bound_in_the_docs_is_that_of_the_programs() -> None:
     n = max(BATCH, 64 * max(size for _, size, _ in transfer_pieces(1000, 100)))
     shown = f"{floor(log2(2**126 / n))} | 2^{ceil(log2(n) + 80 - 127)} | 2^{ceil(log2(4 * t * n / 2**128))} |"
     assert f"| transfers, Gaussian | N = {n:,} | 2^{shown}" in lines
+    lacking, k = 128 // OT.k, OT.k  # streams that an offerer lacks, of a bit a transfer
+    calls, told = ceil(log2(lacking) + 80 - 128), ceil(log2(lacking * (t / 128) ** 2 / 2**129))
+    page = "\n".join(lines)
+    assert f"2^{calls} at p = 2^80 and k = {k}" in page and f"a million Gaussian samples that is 2^{told}." in page
 
 
 def test_the_hash_is_what_is_said() -> None:

@@ -1,13 +1,14 @@
-"""python -m tests.neighbours [N [OF [PART]]]: all pairs of N records (400), or every OF-th from PART on.
+"""python -m tests.neighbours [N [OF [PART]]]: tables of N records (400), all of them or every OF-th from PART on.
 
-First all sources, kinds of columns and odd values as they are read, then the same by every public entry.
+First all sources, kinds of columns and odd values as they are read, a pair each; then by every public entry, up to
+twelve odd values in one table: a table that differs by more than its odd records is split until one value is left.
 """
 
 import os
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 from tests.neighbours import test_neighbours_at_entries as entries
@@ -18,31 +19,28 @@ def main() -> int:
     n, part, of = int(sys.argv[1]) if len(sys.argv) > 1 else 400, 0, 1
     if len(sys.argv) > 2:
         of, part = int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0
-    begin = time.process_time()
-    found, refused = Counter[str](), Counter[str]()
+    begin, wrong, values = time.process_time(), 0, defaultdict[str, int](int)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DPMPC_ACCOUNT"] = folder
-        tried, bad = 0, list[str]()
         places = (0, n // 10, n // 2 + 1, n - 1)
         for k, (source, kind, name) in enumerate(sources.pairs(part, of)):
-            tried += 1
+            values["as read"] += 1
             if text := sources.held_against(source, kind, name, n, places[k % 4], Path(folder)):
-                bad.append(f"{source}: {name} among {kind}: {text}")
-                print(bad[-1], flush=True)
-        print(f"| as read | {tried:,} | | {len(bad)} |", flush=True)
-        by_entry = Counter[str]()
-        for k, (entry, source, kind, name) in enumerate(entries.pairs(part, of)):
-            text, why = entries.held_against(entry, source, kind, name, n, places[k % 4])
-            by_entry[entry] += 1
-            found[entry] += bool(text)
-            refused[entry] += bool(why)
-            if text:
-                bad.append(f"{entry} of {source}: {name} among {kind}: {text}")
-                print(bad[-1], flush=True)
-    for entry, count in by_entry.items():
-        print(f"| {entry} | {count:,} | {refused[entry]:,} | {found[entry]} |")
-    print(f"{len(bad)} in which one record changed more than itself; {time.process_time() - begin:.0f} s of processor")
-    return bool(bad)
+                wrong += 1
+                print(f"{source}: {name} among {kind}: {text}", flush=True)
+        print(f"| as read | {values['as read']:,} | {values['as read']:,} | | {wrong} |", flush=True)
+        found = defaultdict[str, entries.Found](entries.Found)
+        for k, case in enumerate(entries.cases(part, of)):
+            values[case.entry] += len(case.names)
+            there, before = found[case.entry], len(found[case.entry].wrong)
+            entries.held_against(case, n, places[k % 4], there)
+            for text in there.wrong[before:]:
+                print(text, flush=True)
+    for entry, each in found.items():
+        wrong += len(each.wrong)
+        print(f"| {entry} | {values[entry]:,} | {each.tables:,} | {each.refused:,} | {len(each.wrong)} |")
+    print(f"{wrong} in which one record changed more than itself; {time.process_time() - begin:.0f} s of processor")
+    return bool(wrong)
 
 
 if __name__ == "__main__":

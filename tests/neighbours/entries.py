@@ -1,13 +1,16 @@
-"""The public entries, each called with two tables that differ in one ugly record: what is public must not differ, and
-the vector that an owner sends by no more than the plan claims.
+"""The public entries, each called with two tables that differ in odd records: what is public must not differ, the
+vector that an owner sends by no more than the plan claims for so many records, and of what has a row a record no other
+row.
 
 An entry gives what anybody may know (plan, dimension, columns, names of files) and the integer vectors of the first
 release that depends on records, as they go to the parties. Later releases follow from noise, which is fresh each time.
 """
 
+import functools
 import json
+import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,15 +21,26 @@ import numpy as np
 import dpmpc
 from dpmpc.aggregation.owner import aggregator
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.consortium.plan_of_machines import plan_of_machines
 from dpmpc.errors import DpmpcError, public_text
 from dpmpc.estimators import PrivateLogisticRegression
-from dpmpc.records.loading import load, opened
+from dpmpc.intake.describe import describe
+from dpmpc.learning.model import model_file
+from dpmpc.learning.predict import predict
+from dpmpc.learning.task import TASKS
+from dpmpc.local.named_records import load_owner
+from dpmpc.planning.request import Request
+from dpmpc.privacy.account import ENVIRONMENT
+from dpmpc.records.draft import schema_of
+from dpmpc.records.loading import Query, load, opened
+from dpmpc.statistics.scores import Model
 
 BOUNDS = {"x": [0.0, 7.0], "z": [0.0, 4.0]}
 PLACED: dict[str, Any] = {"epsilon": 20.0, "delta": 1e-4, "engine": "clear", "hopeless": "allow"}
 PLACED |= {"owners": "o", "data_id": "rows"}
 ASKED: dict[str, Any] = {**PLACED, "tell": lambda text: None}
 MADE: dict[str, Any] = {**PLACED, "rows": 20, "seed": 1}
+TRAINED: dict[str, Any] = {k: v for k, v in PLACED.items() if k not in ("owners", "hopeless")}
 
 
 class Told(BaseException):
@@ -35,12 +49,14 @@ class Told(BaseException):
 
 @dataclass(frozen=True)
 class Seen:
-    """What is public, the vector (d,) in grid steps and how far one neighbour may move it, in L2; or why it refuses."""
+    """What is public, the vector (d,) in grid steps and how far one neighbour may move it, in L2; what has a row a
+    record; or why it refuses."""
 
     public: Any
     vector: Any = None
     claimed: float = 0.0
     refused: str = ""
+    rows: Any = None
 
 
 def release_of(call: Callable[[Path], object], folder: Path) -> Seen:
@@ -54,7 +70,12 @@ def release_of(call: Callable[[Path], object], folder: Path) -> Seen:
 
     out = folder / "out"
     try:
-        with mock.patch.object(aggregator, "encode", told), warnings.catch_warnings():
+        with (
+            tempfile.TemporaryDirectory() as account,  # of one run alone: what others spent has no part in it
+            mock.patch.dict("os.environ", {ENVIRONMENT: account}),
+            mock.patch.object(aggregator, "encode", told),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore")
             call(out)
     except Told:
@@ -72,9 +93,7 @@ def release_of(call: Callable[[Path], object], folder: Path) -> Seen:
 
 
 def stats(source: Any, folder: Path) -> Seen:
-    return release_of(
-        lambda out: dpmpc.stats(source, ["mean(x)", "hist(z)"], bounds=BOUNDS, out=out, **ASKED), folder
-    )
+    return release_of(lambda out: dpmpc.stats(source, ["mean(x)", "hist(z)"], bounds=BOUNDS, out=out, **ASKED), folder)
 
 
 def synth(source: Any, folder: Path) -> Seen:
@@ -104,13 +123,94 @@ def estimator(source: Any, folder: Path) -> Seen:
     )  # fmt: skip
 
 
+def _where(source: Any) -> dict[str, Any]:
+    """A source as settings name it."""
+    if isinstance(source, Query):
+        return {"database": source.url, "sql": source.sql}
+    return {"records": str(path) if isinstance(path := getattr(source, "path", source), Path) else source}
+
+
+def _trained(source: Any, **asked: Any) -> Callable[[Path], object]:
+    return lambda out: dpmpc.train(
+        out, **_where(source), target="z", task="ridge", owners_column="o", evaluate=False, iterations=1, **TRAINED,
+        **asked,
+    )  # fmt: skip
+
+
+def train(source: Any, folder: Path) -> Seen:
+    """End to end, within public bounds."""
+    path = folder / "bounds.json"
+    path.write_text(json.dumps(BOUNDS))
+    return release_of(_trained(source, bounds=str(path), preprocessing="records"), folder)
+
+
+def train_survey(source: Any, folder: Path) -> Seen:
+    """End to end, whose first release is a survey."""
+    return release_of(_trained(source, preprocessing="survey"), folder)
+
+
+@functools.cache
+def _model() -> tuple[Model, bytes]:
+    """A model of public numbers, and its file."""
+    known = {"x": [float(k % 8) for k in range(40)], "z": [float(k % 5) for k in range(40)]}
+    found = load(known, target="z", task="ridge", bounds=BOUNDS, test_fraction=0.0)
+    theta = np.linspace(0.5, -0.5, found.d)
+    return Model.of(found.schema, theta), model_file(theta, found, "run")
+
+
+def evaluate(source: Any, folder: Path) -> Seen:
+    """A model's figures over all owners' records."""
+    model = _model()[0]
+    return release_of(
+        lambda out: dpmpc.stats(
+            source, ["evaluate(m)"], schema=model.schema, models={"m": model}, out=out, **ASKED,
+        ), folder,
+    )  # fmt: skip
+
+
 def mapped(source: Any, folder: Path) -> Seen:
     """Records through public bounds, as `train` maps them: (n, d), of which one row may differ, by 2 at most."""
     try:
         found = load(source, target="z", task="ridge", bounds=BOUNDS, drop=("o",), test_fraction=0.0)
     except DpmpcError as error:
         return Seen(None, refused=public_text(error))
-    return Seen((found.schema.to_json(), found.X.shape), np.array(found.X), 2.0 + 1e-9)
+    X = np.array(found.X)
+    return Seen((found.schema.to_json(), X.shape), X, 2.0 + 1e-9, rows=np.column_stack([X, found.y]))
+
+
+@functools.cache
+def _joined(n: int) -> Plan:
+    """A plan that was made without any record, which owners join."""
+    request = Request(
+        schema="schema.json", owner_sizes=(n, n, n), evaluate=False, preprocessing="records", task="ridge", epsilon=4.0,
+        delta=1e-5, iterations=1, data_id="rows", run_id="r", test_fraction=0.0,
+    )  # fmt: skip
+    schema = _model()[0].schema
+    return plan_of_machines(request, schema, (n, n, n), complete=False, owners=["a", "b", "c"])[0]
+
+
+def join(source: Any, folder: Path) -> Seen:
+    """An owner among others on other machines: its records as it brings them to the plan that it has joined."""
+    try:
+        with opened(source) as (table, _):
+            plan = _joined(table.n)
+        found = load_owner(Request(**_where(source), planned=True, evaluate=False, delta=1e-5).among_others, plan, 0)
+    except DpmpcError as error:
+        return Seen(None, refused=public_text(error))
+    X = np.array(found.X)
+    return Seen((found.n, found.d), X, 2.0 + 1e-9, rows=np.column_stack([X, found.y]))
+
+
+def predicted(source: Any, folder: Path) -> Seen:
+    """A model's predictions, a row a record, for their owner alone."""
+    run = folder / "model"
+    run.mkdir(exist_ok=True)
+    (run / "model.npz").write_bytes(_model()[1])
+    try:
+        found = predict(run, source)
+    except DpmpcError as error:
+        return Seen(None, refused=public_text(error))
+    return Seen(sorted(found.columns), rows=np.column_stack([found.columns[name] for name in sorted(found.columns)]))
 
 
 def looked_at(source: Any, folder: Path) -> Seen:
@@ -122,23 +222,43 @@ def looked_at(source: Any, folder: Path) -> Seen:
         return Seen(None, refused=public_text(error))
 
 
+def drafted(source: Any, folder: Path) -> Seen:
+    """`describe --schema`: what it says comes of the records, and so what rests on it says "if", whatever they are."""
+    try:
+        with opened(source) as (table, _):
+            return Seen(schema_of(describe(table, target="z").intake, "z", goal=TASKS["ridge"]).origin.read)
+    except DpmpcError as error:
+        return Seen(None, refused=public_text(error))
+
+
 ENTRIES: dict[str, Callable[[Any, Path], Seen]] = {
     "stats": stats, "synth within bounds": synth, "synth by a survey": synth_survey, "stats of persons": persons,
-    "estimator": estimator, "mapped": mapped, "columns": looked_at,
+    "estimator": estimator, "train": train, "train by a survey": train_survey, "evaluate": evaluate, "mapped": mapped,
+    "join": join, "predict": predicted, "columns": looked_at, "describe": drafted,
 }  # fmt: skip
-OF_FRAMES = ("arrays", "series", "pandas objects", "pandas category")
+OF_FRAMES = ("arrays", "series", "pandas objects", "pandas category")  # which an estimator takes
+OF_SITES = ("CSV", "JSON lines", "JSON", "SQLite", "Feather", "Parquet", "a folder of CSV")  # which a site joins with
+OF_TARGETS = ("train", "train by a survey", "evaluate", "mapped", "join", "predict", "synth by a survey", "describe")
 
 
-def differ(one: Seen, other: Seen) -> str:
-    """What of two neighbours differs that must not; "" for nothing, and where one is refused."""
+def differ(one: Seen, other: Seen, places: Collection[int] = (0,)) -> str:
+    """What of two tables differs that must not, where the records at these places do; "" for nothing, and where one is
+    refused."""
     if one.refused:
         return f"refused without it: {one.refused}"
     if other.refused:
         return ""
     if one.public != other.public:
         return f"public: {short(one.public, other.public)}"
+    if one.rows is not None:
+        same = (one.rows == other.rows) | ((one.rows != one.rows) & (other.rows != other.rows))
+        if odd := sorted({*np.flatnonzero(~same.all(axis=1)).tolist()} - set(places)):
+            return f"rows of {len(odd)} other records differ, the first {odd[0]}"
+    if one.vector is None:
+        return ""
     moved = float(np.linalg.norm((np.asarray(one.vector, dtype=np.float64) - other.vector).ravel()))
-    return f"moved {moved:.6g} where {one.claimed:.6g} is claimed" if moved > one.claimed else ""
+    claimed = one.claimed * len(places)
+    return f"moved {moved:.6g} where {claimed:.6g} is claimed" if moved > claimed else ""
 
 
 def short(one: Any, other: Any) -> str:

@@ -2,10 +2,11 @@
 
 import datetime
 import decimal
+import importlib.util
 import io
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +119,7 @@ def _sqlite(rows: Rows, folder: Path) -> Any:
     path.unlink(missing_ok=True)
     database = sqlite3.connect(path)
     database.execute("CREATE TABLE t (x, z INTEGER, o TEXT)")
-    database.executemany(
-        "INSERT INTO t VALUES (?, ?, ?)", [(_of_sqlite(row["x"]), row["z"], row["o"]) for row in rows]
-    )
+    database.executemany("INSERT INTO t VALUES (?, ?, ?)", [(_of_sqlite(row["x"]), row["z"], row["o"]) for row in rows])
     database.commit()
     database.close()
     return Query(f"sqlite:///{path}", "SELECT * FROM t")
@@ -213,17 +212,42 @@ def _folder(rows: Rows, folder: Path) -> Any:
     return many
 
 
+def _dask(rows: Rows, folder: Path) -> Any:
+    """A frame of Dask in three parts, whose texts are Dask's own."""
+    import dask.dataframe as dd
+
+    frame = _pandas(rows, folder)
+    return dd.from_pandas(frame.assign(x=_texts(rows)["x"].to_pandas()), npartitions=3)
+
+
+def _ray(rows: Rows, folder: Path) -> Any:
+    """A data set of Ray, each of whose parts has types of its own values."""
+    import ray.data
+
+    return ray.data.from_pandas([part for _, part in _pandas(rows, folder).groupby(lambda k: 3 * k // len(rows))])
+
+
 SOURCES: dict[str, Callable[[Rows, Path], Any]] = {
     "CSV": _csv, "JSON lines": _lines, "JSON": _array, "SQLite": _sqlite, "pandas objects": _pandas,
     "pandas objects beside Arrow": _beside_arrow, "pandas category": _category, "lists": _lists, "arrays": _arrays,
     "series": _series, "Polars objects": _polars, "Arrow": _arrow, "Feather": _feather, "Parquet": _parquet,
     "a folder of CSV": _folder,
 }  # fmt: skip
+if importlib.util.find_spec("dask") is not None:
+    SOURCES["Dask"] = _dask
+if importlib.util.find_spec("ray") is not None:
+    SOURCES["Ray"] = _ray
 
 
 def neighbours(kind: str, n: int, place: int, ugly: Any) -> tuple[Rows, Rows]:
     """Two tables that differ in the value of one record."""
+    return differing(kind, n, {place: ugly})
+
+
+def differing(kind: str, n: int, odd: Mapping[int, Any], column: str = "x") -> tuple[Rows, Rows]:
+    """Two tables that differ in the values of a column of the records at these places."""
     one = rows_of(kind, n)
     other = [dict(row) for row in one]
-    other[place]["x"] = ugly
+    for place, ugly in odd.items():
+        other[place][column] = ugly
     return one, other

@@ -18,8 +18,11 @@ from dpmpc.consortium.toml import read_consortium
 from dpmpc.consortium.toml_text import Founding, text_of
 from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression
+from dpmpc.flower import prepare_questions
+from dpmpc.flower.prepared import read_prepared
 from dpmpc.records.origins import ELEMENTS, SCHEMA, Origin, assumption, origin_of
 from dpmpc.records.schema import Labels, Numeric, Schema
+from dpmpc.statistics.scores import Model
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 N = 400
@@ -85,6 +88,18 @@ def plans_of(way: str, schema: Schema, folder: Path) -> list[Plan]:
                     bounds=str(bounds_file(folder)), evaluate=False, **asked)  # fmt: skip
         return [dpmpc.stats(frame(), ["evaluate(m)"], owners="site", schema=path, models={"m": folder / "model"},
                             hopeless="allow", out=out, **asked).plan]  # fmt: skip
+    elif way == "flower":  # clients answer; a prepared run is all that they go by
+        prepare_questions(
+            out, ["mean(a)"], sizes=(N // 2, N // 2), data_id="rows", schema=path, epsilon=20.0, delta=1e-5
+        )
+        return [read_prepared(out).plan]
+    elif way == "flower, a model's figures":
+        model = Model.of(schema, np.zeros(len(schema.feature_names)))
+        prepare_questions(
+            out, ["evaluate(m)"], sizes=(200, 200), data_id="rows", schema=path, models={"m": model}, epsilon=20.0,
+            hopeless=True, delta=1e-5,
+        )  # fmt: skip
+        return [read_prepared(out).plan]
     elif way == "stats":
         return [dpmpc.stats(frame(), ["mean(a)"], owners="site", schema=path, out=out, **asked).plan]
     elif way.startswith("synth"):
@@ -108,7 +123,7 @@ def bounds_file(folder: Path) -> Path:
 HERE = ("127.0.0.2:1000", "127.0.0.3:1000", "127.0.0.4:1000")
 WAYS = (
     "train", "train, survey", "train, figures", "stats", "stats, a model's figures", "synth", "synth, cells",
-    "estimator", "estimator, survey", "consortium", "consortium, survey",
+    "estimator", "estimator, survey", "consortium", "consortium, survey", "flower", "flower, a model's figures",
 )  # fmt: skip
 
 

@@ -170,3 +170,16 @@ def test_every_record_has_a_cell_and_zero_is_not_positive() -> None:
     assert ((place := Scores("m", model, edges).place(odd)) >= 0).all() and (place < len(edges) + 1).all()
     flat = Scores("m", Model.of(TWO, [0.0, 0, 0, 0]), (-1.0, 0.0, 1.0))
     assert (flat.place(odd) == 1).all()
+
+
+def test_a_model_that_says_nothing_has_figures_too() -> None:
+    """All weights 0, as of a fit whose penalty is all: every score is 0, and so is every edge."""
+    frame = people(500)
+    model = Model.of(TWO, [0.0] * len(THETA))
+    tables = Tables.of(Columns.of_schema(TWO), ["evaluate(m)"], models={"m": model})
+    (answer,) = tables.answers(encoded(tables, frame), 0.0, (len(frame),))
+    found = {name: number.estimate for (*_, name), number in figures(answer).items()}
+    assert model.edges(40) == (0.0,) and found["records"] == frame["y"].notna().sum()
+    y = frame["y"].dropna().astype(int)
+    assert found["accuracy"] in (pytest.approx(y.mean()), pytest.approx(1 - y.mean())), found
+    assert found["AUC"] == pytest.approx(0.5)

@@ -45,7 +45,7 @@ class Table1(QuestionKind):
 
 def _summarised(query: Query, columns: Columns) -> tuple[str, ...]:
     """The columns of a `table1`: those named, or all but the one to group by."""
-    return query.columns or tuple(name for name in columns.names if name != query.by)
+    return query.columns or tuple(name for name in columns.of_records if name != query.by)
 
 
 def _summary(name: str, query: Query, columns: Columns, by: tuple[Axis, ...]) -> Part:

@@ -16,6 +16,7 @@ hull where it has gaps, open where it has no end. No parameter but psi is in it,
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,12 +25,15 @@ from dpmpc.outcome import Answer, Forest, Level, Line, Number, Shape
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Part
 from dpmpc.statistics.chi_square import chi_square_tail
-from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.columns import Columns, Owners
 from dpmpc.statistics.compile import by_of
+from dpmpc.statistics.families import Logit
 from dpmpc.statistics.foresight import Expected, Foreseeing
+from dpmpc.statistics.heterogeneity import Apart
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.joint import Coded, counts, joint
 from dpmpc.statistics.kind import QuestionKind, told
+from dpmpc.statistics.kinds.regression import BETWEEN, between
 from dpmpc.statistics.options import OfColumn, Option
 from dpmpc.statistics.question import Query
 from dpmpc.statistics.reading import Reading
@@ -37,6 +41,7 @@ from dpmpc.statistics.scores import Model
 
 FEWEST = 5.0  # records that a stratum is taken to have at least, in its weight
 _GRID = np.concatenate([[0.0], np.exp(np.arange(-8, 8.001, 0.02))])  # of ratios, to 3,000
+_TWO = np.array([[[1.0, 0.0]], [[1.0, 1.0]]])  # the logistic model of two groups
 _DIFFERENCES = np.linspace(-1.0, 1.0, 2001)
 Polynomial = Callable[[Floats, Floats, float], tuple[Floats, Floats]]
 
@@ -160,11 +165,23 @@ class TwoByTwo(QuestionKind):
                 names = coded[2].labels if coded[2:] else ()
                 for of, what, number in self._numbers(asking, name, strata, variance, merged, names):
                     lines.append(Line((*group, label, of), what, number))
+                if query.what == "or" and self._over_owners(query, asking.columns):
+                    cells_of = np.stack([strata[:, [3, 2]], strata[:, [1, 0]]], axis=1)  # (S, exposed, event)
+                    apart = Apart(Logit(), _TWO, cells_of, variance * merged)
+                    found = between(asking, apart, 1, (), name)
+                    lines += [replace(line, labels=(*group, label, *line.labels)) for line in found]
         event = f"{outcome.name} = {outcome.labels[-1]}, against {exposure.name} {exposure.labels[0]}"
         said = [f"of {event}, of complete records"]
         if coded[2:]:
             said.append(f"crude, within strata of {coded[2].name}, and over them (Mantel-Haenszel weights)")
+        if query.what == "or" and self._over_owners(query, asking.columns):
+            said += BETWEEN[1:]
         return asking.made((exposure.name, "of"), lines, *said)
+
+    def _over_owners(self, query: Query, columns: Columns) -> bool:
+        """Whether strata are owners."""
+        strata = self.setting(query, "strata")
+        return strata is not None and isinstance(columns[str(strata)], Owners)
 
     def _numbers(
         self, asking: Asking, name: str, strata: Floats, variance: float, merged: int, labels: Sequence[str]
