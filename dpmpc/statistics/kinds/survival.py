@@ -89,12 +89,12 @@ class KaplanMeier(QuestionKind):
             curve = survival(deaths[g], gone[g], deviation, others, asking.level)
             for edge, number in zip(bins.edges[1:], curve, strict=True):
                 found.append(((*group, spelled(edge)), "survival", number))
-        notes = [f"event: {ends.labels[levels[-1]]}; survival to the end of each bin", WHOSE]
+        notes = [f"event: {ends.labels[levels[-1]]}; survival to the end of each bin"]
         arms = [k for k, group in enumerate(asking.groups) if group and group[0] not in (OTHER, MISSING)]
         if len(arms) > 1:
             p = log_rank_within(deaths[arms], gone[arms], deviation, others)
             notes.append("log-rank test of the arms: " + ("no estimate" if p is None else _p_value(*p)))
-        return asking.made((time,), asking.lines(found), *notes)
+        return asking.made((time,), asking.lines(found), *notes, WHOSE)
 
     def draw(self, answer: Answer) -> tuple[Shape, ...]:
         lines = told(answer, "survival")
