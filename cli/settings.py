@@ -25,6 +25,7 @@ _SOURCE = {
     "other_decimal": "--other-decimal",
     "kept": "--kept-word",
     "pairs": "--pair",
+    "percents": "--percent",
 }  # settings of `intake.spelling`: of others the name is the flag
 _LISTED = ("drop", "person", "classes")  # columns and classes, as Python has them
 

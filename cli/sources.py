@@ -105,6 +105,7 @@ _SPELLED = {
         "COLUMN",
         "A column with two numbers in a field, such as blood pressure, 120/80: read as two, 'bp (1)' and 'bp (2)'",
     ),
+    "percents": _some("--percent", "COLUMN", "A column of shares, in which 85% is 0.85, as others of its fields are"),
     "months": _some(
         "--month",
         "WORD=N",

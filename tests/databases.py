@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import pytest
 
+from dpmpc.intake.dates import add_dates
 from dpmpc.intake.engine import duckdb
 
 _LEFT = "SELECT count(*) FROM (SELECT 1 FROM duckdb_tables() UNION ALL SELECT 1 FROM duckdb_views() WHERE NOT internal)"
@@ -28,6 +29,9 @@ class _Lent:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._own, name)
+
+    def create_function(self, *_: object, **__: object) -> None:
+        """None: functions are a database's, and each that is lent has those of the library."""
 
     def __enter__(self) -> Self:
         return self
@@ -72,7 +76,9 @@ def kept() -> Iterator[list[int]]:
             counts[1] += 1
             return _Lent(database, back)
         counts[0] += 1
-        return _Lent(made(config=config), back)
+        database = made(config=config)
+        add_dates(database)
+        return _Lent(database, back)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb, "connect", connect)

@@ -56,7 +56,8 @@ BEFORE_DATE = rf"^(?i:{'|'.join(WORDS_BEFORE)})[.,]* +"
 
 def bare_date(text: str) -> str:
     """A text as it is held against these patterns."""
-    return re.sub(BEFORE_DATE, "", turned(western(text, ".").strip()), count=1)
+    plain = text.strip() if text.isascii() else turned(western(text, ".").strip())
+    return plain if plain[:1] <= ":" else re.sub(BEFORE_DATE, "", plain, count=1)
 
 
 def persian_days(year: int, month: int, day: int) -> int | None:
@@ -97,4 +98,4 @@ def clock_time(text: str) -> float | None:
 
 def month_of(text: str, months: dict[str, int]) -> int:
     """A number, as it stands or of a word; 0 for no month. Errors: ValueError."""
-    return int(text) if text.isdigit() else months.get(small(text), 0)
+    return int(text) if text.isascii() and text.isdigit() else months.get(small(text), 0)

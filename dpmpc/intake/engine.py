@@ -42,7 +42,8 @@ def registered(connection: Any, name: str, value: Any) -> None:
 
 def interrupted(error: Exception) -> bool:
     """Whether a signal (Ctrl-C, SIGTERM) ended a query: DuckDB then raises an error of its own, of one of two types."""
-    return isinstance(error, duckdb.InterruptException) or str(error) == "Query interrupted"
+    text = str(error)
+    return isinstance(error, duckdb.InterruptException) or text == "Query interrupted" or "KeyboardInterrupt" in text
 
 
 def explained(error: Exception, source: str) -> str:

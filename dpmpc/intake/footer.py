@@ -23,6 +23,7 @@ TOTALS = (
 )  # fmt: skip
 TOTAL = regex(rf"({'|'.join(re.escape(word) for word in dict.fromkeys(TOTALS))})[ :]*(\d[\d.,' ]*.*|\(.*\))?")
 _LAST = 8  # lines at most that are proposed as no records
+_ROWS = 20  # above them: fewer do not say how full a record is
 _TAIL = 1 << 16  # bytes that are looked at for them
 
 
@@ -39,12 +40,16 @@ def _cells(text: str, separator: str) -> list[str]:
 
 
 def check_last(path: Path, name: str, separator: str, width: int) -> None:
-    """Errors: the last lines have fewer fields than `width` or no field with a value, while those above are rows."""
+    """Errors: the last lines have fewer fields than `width`, or no field with a value, or one alone where all others
+    have several, while those above are rows."""
     texts, whole = _last_lines(path)
     rows = [_cells(text, separator) for _, text in texts]
+    filled = [sum(map(bool, map(str.strip, row))) for row in rows]
+    body = filled[len(filled) // 2 : -_LAST]
+    least = 2 if len(body) >= _ROWS and width > 2 and min(body) > 1 else 1
     odd = 0
-    for (_, text), row in reversed(list(zip(texts, rows, strict=True))):
-        record = len(row) >= width and any(cell.strip() for cell in row)
+    for (_, text), row, many in reversed(list(zip(texts, rows, filled, strict=True))):
+        record = len(row) >= width and many >= least
         if text.count('"') % 2 or (record and not (odd and _is_total(row))):
             break
         odd += 1

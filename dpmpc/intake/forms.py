@@ -13,7 +13,7 @@ from dpmpc.errors import number_of, some
 from dpmpc.intake.calendars import TIME, WORD, YEAR_WORD, bare_date
 from dpmpc.intake.once import once
 from dpmpc.intake.reading import literal
-from dpmpc.intake.scripts import ENGLISH, IN_TWO, MONTHS, WIDE_MINUS, month_list, quick, small
+from dpmpc.intake.scripts import ENGLISH, IN_TWO, LIKELY_MISSING, MONTHS, month_list, quick, small
 from dpmpc.intake.spelling import GAPS, NO_CENTS, Negative, Order, Spelling, composed, is_unit, stating
 from dpmpc.lazy import dataclass
 
@@ -58,16 +58,6 @@ NAMED = {  # dates whose month is a word: one that is known, with a year of two 
     "named short": (True, rf"\d{{1,2}}[-/. ]+{WORD}\.?[-/. ,]*\d{{2}}{TIME}"),
     "named otherwise": (False, rf"\d{{1,2}}\.?[-/. ]*{WORD}\.?[-/. ,]*(?:1[89]|20)\d\d{YEAR_WORD}{TIME}"),
 }
-LIKELY_MISSING = (
-    "-", "--", "---", *WIDE_MINUS, "\\n", ".", "..", "...", "nan", "nil", "#n/a", "#na", "#n/v", "#nv", "#n/d", "n.a.",
-    "n. a.", "k.a.", "k. a.", "<na>", "(null)", "not available", "missing", "n/d", "n.d.", "s.o.", "\u2014",
-    "no data", "s/d", "sin datos", "b.d.", "b. d.", "neuvedeno", "nincs adat", "ei tietoa", "ingen data", "fehlt",
-    "b/d", "n.c.", "n/c", "bez danych", "nema podataka", "nav datu", "n\u0117ra duomen\u0173", "ei mitattu",
-    "nicht verf\u00fcgbar", "non renseign\u00e9", "non disponible", "non disponibile", "no disponible",
-    "n\u00e3o dispon\u00edvel", "niet beschikbaar", "\u03b4/\u03c5", "\u30fc",
-    "keine angabe", "uppgift saknas", "ikke oplyst", "brak danych", "n\u00e3o informado", "veri yok", "\u043d/\u0434",
-    "\u043d.\u0434.", "\u043d\u0435\u0442 \u0434\u0430\u043d\u043d\u044b\u0445",
-)  # fmt: skip
 _LINES = "\n".join(("", *LIKELY_MISSING, ""))  # no text has a line end
 # A date, a time, a number with decimals or groups of digits, between words; one letter before it is a code's: K35.8.
 _CORE = (
@@ -132,11 +122,16 @@ def named_sql(text: str, form: str) -> str:
     return f"{'' if known else 'NOT '}contains({listed}, concat(',', {word}, '='))"
 
 
-def months_in(texts: Iterable[str]) -> tuple[str, ...]:
-    """The words of "named otherwise" among some texts, in small letters."""
+def months_in(texts: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """The words of "named otherwise" among some texts, in small letters, each with its number where that is the one
+    that no other word among them has, of those that it may have; else with 0."""
     found = (re.fullmatch(NAMED["named otherwise"][1], bare_date(text), re.ASCII) for text in texts)
-    words = (small(each[1]) for each in found if each)
-    return tuple(sorted({word for word in words if word not in MONTHS}))
+    words = sorted({small(each[1]) for each in found if each})
+    rest = set(range(1, 13)) - {MONTHS[word] for word in words if word in MONTHS}
+    unknown = [word for word in words if word not in MONTHS]
+    may = {word: rest & set(map(int, re.findall(r"(\d+) in", IN_TWO.get(word, "")))) for word in unknown}
+    may |= {word: rest for word in unknown if word not in IN_TWO and len(unknown) == 1}
+    return tuple((word, next(iter(may[word])) if len(may.get(word, ())) == 1 else 0) for word in unknown)
 
 
 def core_sql(text: str) -> str:
@@ -178,7 +173,7 @@ class Forms:
     name: str = ""
     plain: int = 0  # fields that are digits and what stands between them, with or without a unit
     codes: bool = False  # numbers that stand for something else
-    months: tuple[str, ...] = ()  # the words in dates whose months are not known
+    months: tuple[tuple[str, int], ...] = ()  # the words in dates whose months are not known, as of `months_in`
     results: tuple[str, ...] = ()  # words such as - that are values here, beside +
 
     @property
@@ -237,11 +232,17 @@ def proposed(stated: Spelling, columns: list[Forms]) -> tuple[Spelling, tuple[st
         result = replace(result, century=datetime.date.today().year - 99)
         asks.append("dates: years of two digits; <<century>> says of which hundred years")
     if any(c.unnamed for c in columns):
-        words = sorted({word for c in columns if c.unnamed for word in c.months})
+        words = dict(sorted({each for c in columns if c.unnamed for each in c.months}))
         said = some([f"{word} ({IN_TWO[word]})" if word in IN_TWO else word for word in words], 12)
-        way = stating(months=(f"{words[0] if words else 'WORD'}=N",))
-        known = f", {said}" if said else ""
-        asks.append(f"dates: months have names that are not known{known}; say which number each has: {way}")
+        guessed = tuple(f"{word}={number}" for word, number in words.items() if number)
+        if guessed and len(guessed) == len(words):
+            result = replace(result, months=(*stated.months, *guessed))
+            why = "which no other word there names; if it is another, correct <<months>>"
+            asks.append(f"dates: months have names that are not known, {said}; read as {', '.join(guessed)}, {why}")
+        else:
+            way = stating(months=(f"{next((word for word in words), 'WORD')}=N",))
+            known = f", {said}" if said else ""
+            asks.append(f"dates: months have names that are not known{known}; say which number each has: {way}")
     return replace(result, missing=(*stated.missing, *_words(columns))), tuple(asks)
 
 

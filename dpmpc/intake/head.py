@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.errors import RecordError
+from dpmpc.intake.scripts import LIKELY_MISSING, small
 from dpmpc.intake.spelling import MISSING, bare, stating
 from dpmpc.lazy import dataclass, regex
 
@@ -22,7 +23,9 @@ _HEAD = 1 << 16  # bytes, whose lines are looked at
 _FIGURE = regex(r"[^\w\s]{0,3}\s?\d")  # where a field begins that is a number, a date, an amount, a limit
 _NUMBER = regex(r"[^\w\s]{0,3}\s?\d[\d.,:/ '\u2019-]*\s?[^\W\d]{0,4}\W?")
 _MOSTLY = 0.6
-_NONE = {*MISSING, "-", "--", ".", "nan", "none", "n.a.", "k.a.", "#n/a"}
+_NONE = {*MISSING, "none", "unknown", "unbekannt", "inconnu"}
+# How often a name is a value of its column, and a file has no names; how much likelier names have to be.
+_ALIKE, _NAMELESS, _PLAINLY = 1 / 200, 1 / 20, 3
 
 
 class UnstatedError(RecordError):
@@ -144,7 +147,7 @@ def _numeric(rows: Sequence[Row], width: int) -> set[int]:
     later = rows[max(1, len(rows) // 2) :]
     found = set[int]()
     for k in range(width):
-        there = [row.cells[k] for row in later if len(row.cells) > k and row.cells[k].lower() not in _NONE]
+        there = [row.cells[k] for row in later if len(row.cells) > k and not _is_none(row.cells[k])]
         if there and sum(_FIGURE.match(cell) is not None for cell in there) >= _MOSTLY * len(there):
             found.add(k)
     return found
@@ -156,7 +159,7 @@ def _is_record(cells: Sequence[str], numeric: set[int], rows: Sequence[Row], wid
     fill = sorted(sum(map(bool, row.cells[:width])) for row in rows[len(rows) // 2 :])
     if len(cells) < width or 2 * sum(map(bool, cells[:width])) < fill[len(fill) // 2]:
         return False
-    there = [cells[k] for k in numeric if cells[k].lower() not in _NONE]
+    there = [cells[k] for k in numeric if not _is_none(cells[k])]
     return any(_FIGURE.match(cell) for cell in there) or (not plain and len(set(there)) < 2)
 
 
@@ -173,16 +176,35 @@ def _doubt(rows: Sequence[Row], numeric: set[int], width: int) -> str:
     number = next((k for k in sorted(numeric) if k < len(cells) and _NUMBER.fullmatch(cells[k])), None)
     if number is not None:
         return f"has the number {cells[number][:20]} where others have numbers"
-    worded = [k for k in numeric if k < len(cells) and cells[k] and cells[k].lower() not in _NONE]
+    worded = [k for k in numeric if k < len(cells) and not _is_none(cells[k])]
     below = [{row.cells[k] for row in others if len(row.cells) > k} for k in range(len(cells))]
     again = [k for k, cell in enumerate(cells) if cell and cell in below[k]]
-    if again and len(again) >= len(worded):
+    if again and not _are_names(cells, worded, len(again), others):
         return f"has '{cells[again[0]][:20]}', as a line below it has"
     # where all is words, a record would hardly have one that no other has in each of some columns of few
     several = [k for k, cell in enumerate(cells) if cell and 2 * len(below[k]) <= len(others)]
     if worded or len(several) >= min(2, width):
         return ""
     return "has words, as those below it have"
+
+
+def _are_names(cells: Sequence[str], worded: Sequence[int], again: int, others: Sequence[Row]) -> bool:
+    """Whether a first row that has `again` values of those below it names the columns none the less: a record of these
+    records would have words, each another, where others have numbers, more seldom by far than a name is a value."""
+    record = _NAMELESS
+    for word in dict.fromkeys(cells[k] for k in worded):  # records lack several values by one word
+        record *= max((1 + _words_at(others, k)) / (2 + len(others)) for k in worded if cells[k] == word)
+    return _PLAINLY * record < _ALIKE**again
+
+
+def _words_at(rows: Sequence[Row], k: int) -> int:
+    """How many rows have a word in a column of numbers."""
+    return sum(len(row.cells) > k and bool(row.cells[k]) and not _FIGURE.match(row.cells[k]) for row in rows)
+
+
+def _is_none(cell: str) -> bool:
+    """Whether a cell says that there is no value, as that of a record may."""
+    return cell.lower() in _NONE or (len(cell) < 24 and small(cell) in LIKELY_MISSING)
 
 
 def _refuse_lines(name: str, rows: Sequence[Row], names: int, below: int, likely: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from dpmpc.errors import number_of, some
 from dpmpc.intake.batched import asked_of
@@ -21,7 +22,7 @@ from dpmpc.intake.scripts import small, western
 from dpmpc.intake.spelling import MISSING, Spelling, is_number, is_unit, stating
 from dpmpc.intake.table import Table
 from dpmpc.intake.text_facts import figures_of, points_of
-from dpmpc.lazy import regex
+from dpmpc.lazy import dataclass, regex
 
 _LEAST = 20  # records: among fewer nothing is odd
 _VALUES = 5  # different ones: of fewer none is far from the others
@@ -122,14 +123,15 @@ def codes(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
     dates = [c for c in seen if c.kind == "date"]
     counts |= _ends(table, [c for c in seen if c.kind == "number" and not c.listed], table.number)
     counts |= _ends(table, dates, table.days)
-    alike = Counter(v for held in counts.values() for v in _lone(held))
+    each = {(v, *sorted(held)[:2], *sorted(held)[-2:]) for held in counts.values() for v in _lone(held)}
+    alike = Counter(v for v, *_ in each)  # of columns that have other values beside it
     lines, short, missing = list[str](), list[str](), list[str]()
     for c in seen:
         held = counts.get(c.name, {})
         found = _apart(held, listed=c.listed) if c.kind == "number" else []
         found = found or [v for v in _lone(held) if c.kind == "date" or v < 0 or alike[v] > 1]
         have = sum(held[v] for v in found)
-        if not found or have < max(3, _SHARED * c.present) or have >= c.present - c.unread:
+        if not found or have < _many(c.present) or have >= c.present - c.unread:
             continue
         words = [_written(table, c, v) for v in found]
         they = "that it says" if len(found) == 1 else "that they say"
@@ -149,42 +151,79 @@ def codes(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
         )
 
 
+@dataclass(frozen=True)
+class _Ends:
+    """A column of many values, SQL for one, and the least and the greatest."""
+
+    column: ColumnProfile
+    value: str
+    low: float
+    high: float
+
+    def counts(self) -> tuple[str, ...]:
+        """Aggregates: how often the greatest and the least are there, and each code that lies between them."""
+        codes = f"histogram({self.value}) FILTER (WHERE {self._is_code})"
+        return (*(f"count(*) FILTER (WHERE {self.value} = {_double(end)})" for end in (self.high, self.low)), codes)
+
+    def beside(self) -> tuple[str, ...]:
+        """Aggregates: the next values that are no codes."""
+        ends = f"{_double(self.low)}, {_double(self.high)}"
+        rest = f"isfinite({self.value}) AND {self.value} NOT IN ({ends}) AND NOT {self._is_code}"
+        return f"min({self.value}) FILTER (WHERE {rest})", f"max({self.value}) FILTER (WHERE {rest})"
+
+    def shares(self, held: Mapping[float, int]) -> bool:
+        """Whether so many records have an end or a code that one may be said, or may be the end of another column's
+        too (`codes`, `_lone`): of others no next value is asked for."""
+        ends = max(held[self.low], held[self.high])
+        return sum(held.values()) >= _many(self.column.present) or ends >= _many(sum(held.values()))
+
+    @property
+    def _is_code(self) -> str:
+        of = (sign * code for code in sorted(_BELOW) for sign in (1, -1)) if self.column.kind == "number" else ()
+        inside = [repr(code) for code in of if self.low <= code <= self.high]
+        return f"({self.value} IN ({', '.join(inside)}))" if inside else "false"
+
+
+def _double(value: float) -> str:
+    return f"CAST('{value!r}' AS DOUBLE)"
+
+
+def _many(records: int) -> float:
+    """How many of so many records share a code, at least."""
+    return max(3, _SHARED * records)
+
+
 def _ends(table: Table, columns: Sequence[ColumnProfile], value: Callable[[str], str]) -> dict[str, dict[float, int]]:
-    """What is known of columns of many values: how often each end is there, and each code, and the next values. Cost: a
-    query for every `_AT_ONCE` columns."""
-    ends_of = ((c, c.least, c.greatest) for c in columns if c.least is not None and c.greatest is not None)
-    seen = [each for each in ends_of if each[1] != each[2]]
+    """What is known of columns of many values: how often each end is there, and each code; of those in which enough
+    share one, the next values too. Cost: a query for every `_AT_ONCE` columns, and one for those among them."""
+    ends = ((c, c.least, c.greatest) for c in columns if c.least is not None and c.greatest is not None)
+    seen = [_Ends(c, value(c.name), low, high) for c, low, high in ends if low != high]
     found = dict[str, dict[float, int]]()
     for begin in range(0, len(seen), _AT_ONCE):
         some = seen[begin : begin + _AT_ONCE]
-        asked = [_of_ends(value(c.name), low, high, c.kind == "number") for c, low, high in some]
-        answers = iter(table.one(*itertools.chain.from_iterable(asked)))
-        for c, low, high in some:
-            most, least, codes, next_low, next_high = itertools.islice(answers, len(asked[0]))
-            ends = {float(code): int(count) for code, count in dict(codes or {}).items()} | {low: int(least)}
-            ends[high] = int(most)
-            found[c.name] = {float(each): 0 for each in (next_low, next_high) if each is not None} | ends
+        for each, (most, least, codes) in _asked(table, some, _Ends.counts):
+            held = {float(code): int(count) for code, count in dict(codes or {}).items()} | {each.low: int(least)}
+            found[each.column.name] = held | {each.high: int(most)}
+        shared = [each for each in some if each.shares(found[each.column.name])]
+        for each, beside in _asked(table, shared, _Ends.beside):
+            found[each.column.name] = {float(v): 0 for v in beside if v is not None} | found[each.column.name]
     return found
 
 
-def _of_ends(v: str, low: float, high: float, numbers: bool) -> tuple[str, ...]:
-    """Aggregates of a column's values `v`: how often the greatest and the least are there, each code, the next ones."""
-    least, greatest = f"CAST('{low!r}' AS DOUBLE)", f"CAST('{high!r}' AS DOUBLE)"
-    known = ", ".join(repr(sign * code) for code in sorted(_BELOW) for sign in (1, -1))
-    is_code = f"{v} IN ({known})" if numbers else "false"
-    of = f"isfinite({v}) AND {v} NOT IN ({least}, {greatest})"
-    return (
-        f"count(*) FILTER (WHERE {v} = {greatest})", f"count(*) FILTER (WHERE {v} = {least})",
-        f"histogram({v}) FILTER (WHERE {is_code})", f"min({v}) FILTER (WHERE {of} AND NOT {is_code})",
-        f"max({v}) FILTER (WHERE {of} AND NOT {is_code})",
-    )  # fmt: skip
+def _asked(
+    table: Table, ends: Sequence[_Ends], asked: Callable[[_Ends], tuple[str, ...]]
+) -> Iterator[tuple[_Ends, tuple[Any, ...]]]:
+    """What a query says of each."""
+    parts = [asked(each) for each in ends]
+    answers = iter(table.one(*itertools.chain.from_iterable(parts)) if parts else ())
+    yield from ((each, tuple(itertools.islice(answers, len(part)))) for each, part in zip(ends, parts, strict=True))
 
 
 def _lone(counts: Mapping[float, int]) -> list[float]:
     """The least or the greatest of some values, where many records share it and it is further from the others than
     these are from each other."""
     values, found = sorted(counts), list[float]()
-    shared = max(3, _SHARED * sum(counts.values()))
+    shared = _many(sum(counts.values()))
     for end, rest in ((values[0], values[1:]), (values[-1], values[:-1])) if len(values) > 2 else ():
         gap = rest[0] - end if end < rest[0] else end - rest[-1]
         if counts[end] >= shared and gap > rest[-1] - rest[0]:
@@ -239,12 +278,12 @@ def percents(counts: Mapping[str, int]) -> tuple[str, str]:
 
 def _percents(columns: Sequence[ColumnProfile]) -> Iterator[str]:
     for c in columns:
-        with_sign, without = percents(dict(c.values)) if c.forms is not None and c.role != "dropped" else ("", "")
-        if with_sign:
+        if any(c.shares):
+            with_sign, without = c.shares
             yield (
                 f"column '{c.name}' has fields such as '{with_sign[:20]}' beside '{without[:20]}': with and without a "
-                "sign of per cent they differ by a factor of 100; write them alike, as no unit reads both; until then "
-                f"leave it out, or have it read as words: {stating(words=(c.name,))}"
+                "sign of per cent they differ by a factor of 100; to read both as shares: "
+                f"{stating(percents=(c.name,))}"
             )
 
 
@@ -595,7 +634,8 @@ def _groups(source: Table, table: Table, columns: Sequence[ColumnProfile], state
         if c.kind == "number" and not c.whole and c.rows >= _LEAST and c.least is not None and c.greatest is not None
         and source[c.name].kind == "text" and max(abs(c.least), abs(c.greatest)) < 1000
     ]  # fmt: skip
-    names = _of_three_digits(table, seen)
+    first = points_of(source, seen, table.n, _FIRST)  # that nearly all have other numbers, the first records say
+    names = _of_three_digits(table, [name for name, (pointed, grouped) in first.items() if pointed == grouped])
     for name, (pointed, grouped) in points_of(source, names, table.n).items():
         if pointed == grouped >= _LEAST:
             yield (
@@ -625,7 +665,8 @@ def _figures(table: Table, columns: Sequence[ColumnProfile], otherwise: bool) ->
     seen = []
     for c in columns:
         worded = c.role == "feature" and c.kind in ("category", "free text", "identifier")
-        worded = worded and not (c.forms and c.forms.unnamed) and (c.distinct > _MANY_VALUES or measured(c))
+        worded = worded and not any(c.shares) and not (c.forms and c.forms.unnamed)
+        worded = worded and (c.distinct > _MANY_VALUES or measured(c))
         if not worded or 2 * c.digits < c.present or c.forms is None or (otherwise and c.forms.otherwise):
             continue
         if not (identifies(c.name) or CODE.search(c.name) or table[c.name].kind != "text" or _named(c)):
@@ -658,7 +699,7 @@ def _mixed(columns: Sequence[ColumnProfile]) -> Iterator[str]:
     """Columns of words many of which are numbers."""
     for c in columns:
         if c.role == "feature" and c.forms is not None and c.kind in ("category", "free text", "identifier"):
-            numbers = 0 if c.worded or c.codes else c.forms.read[0]
+            numbers = 0 if c.worded or c.codes or any(c.shares) else c.forms.read[0]
             other = next((text for text, _ in c.values if not is_number(text)), "")
             mixed = _MUCH * c.present <= numbers < c.present and c.distinct > _MANY_VALUES
             if mixed and other and not signed(other)[0]:

@@ -112,7 +112,8 @@ def _stated(spelling: Spelling, names: tuple[str, ...]) -> Iterator[tuple[str, s
 
 
 def _numbers(stated: list[tuple[str, str]], name: str, spelling: Spelling) -> list[float]:
-    read = (spelling.number(word) for of, word in stated if of in ("", name))
+    own = spelling.of(name)
+    read = (own.number(word) for of, word in stated if of in ("", name))
     return sorted({value for value in read if value is not None})
 
 

@@ -18,7 +18,18 @@ from dpmpc.intake.dictionary import few
 from dpmpc.intake.forms import BOTH, FORMS, NAMED, NEGATIVE, SOME, Forms, months_in, proposed
 from dpmpc.intake.lint import CODE, LIKELY_YEARS, LIMIT_WORDS, fewer, identifies, oddities, of_sexes, percents, years_of
 from dpmpc.intake.missing import as_stated
-from dpmpc.intake.spelling import PLAIN, Decimal, Negative, Spelling, Thousands, canonical, is_number, is_unit, stating
+from dpmpc.intake.spelling import (
+    PLAIN,
+    Decimal,
+    Negative,
+    Spelling,
+    Thousands,
+    canonical,
+    composed,
+    is_number,
+    is_unit,
+    stating,
+)
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import Table
 from dpmpc.intake.text_facts import plain_forms
@@ -129,6 +140,7 @@ def _look(
         column.name: _looked(plain, column.name, table[column.name].type, roles[column.name], facts[column.name])
         for column in seen
     }
+    columns |= _of_one_family(columns)
     forms = [c.forms for c in columns.values() if c.forms is not None]
     if table.spelling.decimal == "." and any(each.commas for each in forms):  # are the points of others decimals?
         broken = [c for c in columns.values() if c.forms is None and c.kind == "number" and not c.whole]
@@ -164,10 +176,30 @@ def _unmoved(table: Table, before: TableProfile | None) -> dict[str, ColumnProfi
     return found
 
 
+def _of_one_family(columns: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
+    """The columns of numbers, as codes, that are called as one of codes is but for a number, such as diag_2 beside
+    diag_1: the same list of codes, of which these records have none with a letter there."""
+
+    def family(name: str) -> str:
+        return re.sub(r"\d+", "#", name)
+
+    codes = {family(c.name): c.name for c in columns.values() if c.codes and re.search(r"\d", c.name)}
+    found = dict[str, ColumnProfile]()
+    for name, c in columns.items():
+        of = codes.get(family(name), "")
+        if of and c.kind == "number" and c.role == "feature" and not c.codes and c.distinct > 2:
+            why = f"{c.distinct} different numbers that are codes, as those of '{of}' are"
+            found[name] = replace(c, kind="category", why=why, codes=True)
+    return found
+
+
 def _with_codes(
     spelling: Spelling, asks: tuple[str, ...], columns: Sequence[ColumnProfile]
 ) -> tuple[Spelling, tuple[str, ...]]:
-    """With the columns of codes among those that have words, and what is asked of those that are not called so."""
+    """With the columns of codes among those that have words, those of shares, and what is asked of codes that are not
+    called so."""
+    shares = tuple(c.name for c in columns if any(c.shares))
+    spelling = replace(spelling, percents=(*spelling.percents, *shares)) if shares else spelling
     found = [c.name for c in columns if c.codes and c.role == "feature"]
     padded = [c.name for c in columns if c.codes and c.role == "feature" and c.why == _PADDED]
     if padded:
@@ -303,7 +335,10 @@ def _text(table: Table, base: ColumnProfile, fact: Fact) -> ColumnProfile:
         units and (numbered or identifies(base.name)) and not broken and base.distinct >= _NEARLY * present >= _FEW
     ):  # PID00271828
         units = {}
-    merging = ""
+    merging, shares = "", ("", "")
+    if base.distinct <= 20 * TOP and not base.worded and composed(base.name) not in table.spelling.percents:
+        shares = percents(fact["counts"])
+    base = replace(base, shares=shares)
     if base.distinct <= 20 * TOP and (units or table.spelling.units):
         units, merging = _tried(table, base, fact["counts"], units)
     levels = bool(fact["units"]) and not units and base.distinct <= _LEVELS
@@ -357,9 +392,7 @@ def _tried(
     numeric = dict(itertools.islice(counts.items(), 0 if base.worded else _SAMPLE))  # the commonest
     if merged := _merged(numeric, table.spelling.of(base.name)):
         return {}, merged
-    if not units or base.worded or _levels(base, counts):
-        return {}, ""
-    if any(percents(counts)):
+    if not units or base.worded or any(base.shares) or _levels(base, counts):
         return {}, ""
     parts = tuple(unit for both in units for unit in both.split(BOTH) if is_unit(unit))
     now = table.spelling.of(base.name)

@@ -1,29 +1,19 @@
-"""SQL for what a text reads as: a number, or a date in days. The same as `intake.spelling` says in Python."""
+"""SQL for what a text reads as. A number is read as `intake.spelling` reads it in Python; a date or a time of day is
+read by Python itself, but for dates as ISO 8601 writes them."""
 
 import os
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from dpmpc.intake.calendars import BEFORE_DATE, CLOCK, DATE_PATTERNS, OURS, PERSIAN_EPOCH, SAID_CLOCKS, YEARS
-from dpmpc.intake.once import let, once
-from dpmpc.intake.scripts import (
-    ARABIC_COMMA,
-    ARABIC_POINT,
-    ENGLISH_LIST,
-    ERAS,
-    FIRST,
-    FROM,
-    TO,
-    TURNED,
-    TURNS,
-    WORDS_BEFORE,
-    month_list,
-)
-from dpmpc.intake.spelling import GAPS, Spelling
+from dpmpc.intake.calendars import BEFORE_DATE
+from dpmpc.intake.dates import CLOCK, DAYS, LONGEST, way_of
+from dpmpc.intake.once import let
+from dpmpc.intake.scripts import ARABIC_COMMA, ARABIC_POINT, ENGLISH_LIST, FROM, TO, WORDS_BEFORE, quick
+from dpmpc.intake.spelling import GAPS, SHARE, Spelling
 
 # What stands for a value within an expression; no column of records has such a name, and one that had it would be read
 # in its place.
-TEXT, BARE, BELOW, PARTS, HOUR, DATE = '"(text)"', '"(bare)"', '"(below)"', '"(p)"', '"(hour)"', '"(date)"'
+TEXT, BARE, BELOW = '"(text)"', '"(bare)"', '"(below)"'
 
 
 def literal(text: str) -> str:
@@ -37,6 +27,11 @@ def path_literal(path: str | Path) -> str:
 
 
 _OTHERS = literal(f"[{FROM}{ARABIC_POINT}{ARABIC_COMMA}]")  # what `scripts.western` has something else for
+_FIGURE = literal(quick(r"\pN"))
+# Two numbers with more than a point or a comma between them, or three of these: all dates have that, few numbers do.
+_DATES = literal(quick(r"\pN[^\pN]*[^\pN.,][^\pN]*\pN|\pN[.,]\pN+[.,]\pN"))
+_ISO = r"[1-9]\d{3}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([ T]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?)?"
+_PADDED = "CASE WHEN length({}) = 16 THEN ':00' ELSE '' END"
 
 
 def number_sql(text: str, spelling: Spelling, *, loose: bool) -> str:
@@ -67,7 +62,13 @@ def _western(text: str, decimal: str) -> str:
 
 
 def _signed(text: str, spelling: Spelling) -> str:
-    """With a plain sign or none: as it stands, without its unit, or in parentheses with one."""
+    """With a plain sign or none: a share by its sign of per cent, as it stands, without its unit, or in parentheses
+    with one."""
+    if spelling.percents:
+        marked = " OR ".join(f"contains({text}, '{sign}')" for sign in "%\uff05\u066a")
+        bare = f"regexp_replace({text}, {literal(f'^(?:{SHARE})$')}, '\\1\\2', 's')"
+        share = f"{let(BARE, bare, _read(BARE, spelling))} / 100"
+        return f"CASE WHEN {marked} THEN {share} ELSE {_signed(text, replace(spelling, percents=()))} END"
     ways = [_read(text, spelling)]
     if spelling.units:
         units = [f"contains({text}, {literal(unit)})" for unit in spelling.units]
@@ -110,120 +111,35 @@ def _digits(text: str, spelling: Spelling) -> str:
 
 def without_before_sql(text: str) -> str:
     """SQL for a text without a day of the week before it, if it is one of a date: a look at two letters is cheap."""
-    two = ", ".join(sorted({word[:2] for word in WORDS_BEFORE}))  # of one text: a list of them is looked through slower
-    led = f"{text} > ':' AND contains({literal(two)}, lower(left({text}, 2)))"
+    led = f"{text} > ':' AND {_led(text)}"
     return f"CASE WHEN {led} THEN regexp_replace({text}, {literal(BEFORE_DATE)}, '') ELSE {text} END"
 
 
+def _led(text: str) -> str:
+    """SQL for whether a text begins as some day of the week does."""
+    two = ", ".join(sorted({word[:2] for word in WORDS_BEFORE}))  # of one text: a list of them is looked through slower
+    return f"contains({literal(two)}, lower(left({text}, 2)))"
+
+
 def days_sql(text: str, spelling: Spelling) -> str:
-    """SQL for the DOUBLE of days since 1970-01-01 of the date that a text spells, NULL where it spells none. What finds
-    the parts of a date differs with their order; what makes days of them stands there once for all orders, as DuckDB
-    takes longer to plan an expression than to work it out for some thousand texts."""
-    other = f"CASE WHEN regexp_matches({text}, '\\pN') THEN {_turned(_western(text, '.'))} END"
-    western = once(f"CASE WHEN {_foreign(text)} THEN {other} ELSE {text} END")
-    plain = once(without_before_sql(western))  # within a lambda DuckDB compiles patterns again for each 2,048 fields
-    # years of an era are ours, whatever calendar the others are of
-    groups = [spelling.date_orders] if not spelling.calendar else [spelling.date_orders[:-1], spelling.date_orders[-1:]]
-    calendars = (spelling.calendar, "")
-    ways = [_days(plain, orders, spelling, calendar) for orders, calendar in zip(groups, calendars, strict=False)]
-    return f"coalesce({', '.join(ways)})" if len(ways) > 1 else ways[0]
+    """SQL for the DOUBLE of days since 1970-01-01 of the date that a text spells, NULL where it spells none. DuckDB
+    reads those that are written as ISO 8601 has it; `intake.dates` the others, each different text once. What cannot be
+    a date by its looks, as numbers cannot, reaches neither."""
+    begun = f"left({text}, 1) BETWEEN '0' AND '9' OR {_foreign(text)}"
+    begun += f" OR ({_led(text)} AND regexp_matches({text}, {literal(BEFORE_DATE)}))"
+    begun += f" OR contains({literal(ENGLISH_LIST)}, lower(left({text}, 3)))"
+    other = f"CASE WHEN ({begun}) AND length({text}) <= {LONGEST} AND regexp_matches({text}, {_DATES}) THEN "
+    other += f"{DAYS}({text}, {literal(way_of(spelling))}) END"
+    if spelling.calendar:
+        return other
+    iso = f"starts_with(right({text}, length({text}) - 4), '-') AND regexp_full_match({text}, {literal(_ISO)})"
+    date = f"CAST(TRY_CAST(left({text}, 10) AS DATE) - DATE '1970-01-01' AS DOUBLE)"
+    second = f"coalesce(epoch(TRY_CAST(substr({text}, 12) || {_PADDED.format(text)} AS TIME)), 0) / 86400"
+    return f"coalesce(CASE WHEN {iso} THEN {date} + {second} END, {other})"
 
 
 def clock_sql(text: str) -> str:
     """SQL for the part of a day that a time of day alone spells, NULL where a text spells none."""
-
-    def read(text: str) -> str:
-        part = f"regexp_extract({text}, {literal(f'^{CLOCK}$')}, ['h', 'i', 's', 'half'])"
-        return let(PARTS, part, f"CASE WHEN {PARTS}.h <> '' THEN {_time()} END")
-
-    marked = f"contains({TEXT}, ':') OR contains({TEXT}, 'h')"
-    foreign = f"CASE WHEN {_foreign(text)} THEN {_turned(_western(text, '.'))} ELSE {text} END"
-    plain = let(TEXT, foreign, _clock(TEXT))
-    return let(TEXT, plain, f"CASE WHEN {marked} THEN {read(TEXT)} END")
-
-
-def _turned(text: str) -> str:
-    """SQL for `scripts.turned`. Most texts need one look."""
-    other = TEXT
-    for pattern, instead in TURNED:
-        other = f"regexp_replace({other}, {literal(pattern.pattern)}, {literal(instead)}, 'g')"
-    return let(TEXT, text, f"CASE WHEN regexp_matches({TEXT}, '{TURNS}') THEN {other} ELSE {TEXT} END")
-
-
-def _clock(text: str) -> str:
-    """SQL for a text with a colon where a word beside it says that it is a time of day."""
-    for said in SAID_CLOCKS:
-        text = f"regexp_replace({text}, {literal(said)}, '\\1:\\2\\3')"
-    return text
-
-
-def _days(text: str, orders: Sequence[str], spelling: Spelling, calendar: str) -> str:
-    """SQL for the days of the date that a text spells in one of some orders; NULL where it spells none. Most texts are
-    no dates, and a look at the first characters is cheap."""
-    ways = {order: _parts(text, order) for order in orders}
-    words, era = ways.pop("bdy", ""), ways.pop("era", "")
-    begun = [
-        (f"left({text}, 1) BETWEEN '0' AND '9'", f"coalesce({', '.join(ways.values())})" if ways else ""),
-        (f"contains({literal(ENGLISH_LIST)}, lower(left({text}, 3)))", words),
-        (f"contains({literal(', '.join(ERAS))}, left({text}, 2))", era),
-    ]
-    parts = " ".join(f"WHEN {begins} THEN {way}" for begins, way in begun if way)
-    short = "NULL"
-    if spelling.century is not None:
-        first, rest = spelling.century - spelling.century % 100, spelling.century % 100
-        two = f"CAST({PARTS}.y AS INTEGER)"
-        short = f"CAST({two} + {first} + CASE WHEN {two} < {rest} THEN 100 ELSE 0 END AS VARCHAR)"
-    year = f"CASE WHEN strlen({PARTS}.y) = 2 THEN {short} ELSE {PARTS}.y END"
-    named = f"left(split_part({literal(month_list(spelling.month_numbers))}, concat(',', lower({PARTS}.m), '='), 2), 2)"
-    month = f"CASE WHEN left({PARTS}.m, 1) BETWEEN '0' AND '9' THEN {PARTS}.m ELSE {named} END"
-    time = f"CASE WHEN {PARTS}.h = '' THEN 0 ELSE {_time()} END"
-    there = f"{PARTS}.y NOT IN ('', '0000')"
-    return let(PARTS, f"CASE {parts} END", f"CASE WHEN {there} THEN {_date(year, month, calendar)} + {time} END")
-
-
-def _parts(text: str, order: str) -> str:
-    """SQL for the parts of a date of this order, as texts: a STRUCT of all that `_days` asks for; NULL where the text
-    is none. A year of two digits lacks its century; one of an era, or of the Republic of China, has more."""
-    pattern, names = DATE_PATTERNS[order]
-    found = f"regexp_extract({text}, {literal(f'^{pattern}$')}, [{', '.join(map(literal, names))}])"
-    year = f"{PARTS}.y"
-    if order == "era":
-        base = " ".join(f"WHEN {literal(era)} THEN {first}" for era, first in ERAS.items())
-        within = f"CASE WHEN {PARTS}.y = {literal(FIRST)} THEN 1 ELSE TRY_CAST({PARTS}.y AS INTEGER) END"
-        year = f"CAST(CASE {PARTS}.e {base} END + {within} AS VARCHAR)"
-    elif order == "roc":
-        year = f"lpad({PARTS}.y, 3, '0')"
-    others = ", ".join(f"{part} := {PARTS}.{part}" for part in ("m", "d", "h", "i", "s", "half"))
-    return let(PARTS, found, f"CASE WHEN {PARTS}.y <> '' THEN struct_pack(y := {year}, {others}) END")
-
-
-def _date(year: str, month: str, calendar: str) -> str:
-    """SQL for the days since 1970-01-01 of a date of a calendar, whose day is that of PARTS; NULL if there is none."""
-    if not calendar:
-        return f"CAST(TRY_CAST(concat({year}, '-', {month}, '-', {PARTS}.d) AS DATE) - DATE '1970-01-01' AS DOUBLE)"
-    first, last = YEARS[calendar]
-    whole = f"TRY_CAST({year} AS INTEGER)"
-    if calendar in OURS:
-        ours = _date(f"CAST({DATE} + ({OURS[calendar]}) AS VARCHAR)", month, "")
-        return let(DATE, whole, f"CASE WHEN {DATE} BETWEEN {first} AND {last} THEN {ours} END")
-    y, m, d = (f"{DATE}[{k}]" for k in (1, 2, 3))
-
-    def new_year(year: str) -> str:
-        since = f"({year} + 1595)"
-        return f"(365 * {since} + {since} // 33 * 8 + ({since} % 33 + 3) // 4 - {PERSIAN_EPOCH})"
-
-    before = f"CASE WHEN {m} < 7 THEN 31 * ({m} - 1) ELSE 30 * ({m} - 1) + 6 END"
-    there = f"{y} BETWEEN {first} AND {last} AND {m} BETWEEN 1 AND 12 AND {d} BETWEEN 1 AND CASE WHEN {m} < 7 THEN 31"
-    there += f" ELSE 30 END AND {before} + {d} <= {new_year(f'({y} + 1)')} - {new_year(y)}"
-    days = f"CASE WHEN {there} THEN CAST({new_year(y)} + {before} + {d} - 1 AS DOUBLE) END"
-    return let(DATE, f"[{whole}, TRY_CAST({month} AS INTEGER), TRY_CAST({PARTS}.d AS INTEGER)]", days)
-
-
-def _time() -> str:
-    """SQL for the part of a day that the PARTS h, i, s and half say, NULL where there is no such time."""
-    hour = f"TRY_CAST({PARTS}.h AS INTEGER)"
-    later = f"CASE WHEN lower({PARTS}.half) = 'p' THEN 12 ELSE 0 END"
-    clock = f"CASE WHEN {PARTS}.half = '' THEN {hour} WHEN {hour} BETWEEN 1 AND 12 THEN {hour} % 12 + {later} END"
-    second, minute = f"coalesce(TRY_CAST({PARTS}.s AS INTEGER), 0)", f"TRY_CAST({PARTS}.i AS INTEGER)"
-    within = f"{HOUR} <= 23 AND {minute} <= 59 AND {second} <= 60"
-    return let(HOUR, clock, f"CASE WHEN {within} THEN ({HOUR} * 3600 + {minute} * 60 + {second}) / 86400 END")
+    marked = f"strlen({text}) <> length({text}) OR contains(lower({text}), 'h') OR contains({text}, ':')"
+    marked = f"({marked} OR lower(left({text}, 2)) = 'kl') AND length({text}) <= {LONGEST}"
+    return f"CASE WHEN {marked} AND regexp_matches({text}, {_FIGURE}) THEN {CLOCK}({text}) END"

@@ -196,3 +196,16 @@ def quick(pattern: str) -> str:
         return inner if part.startswith("[") else f"[{inner}]"
 
     return re.sub(r"\[(?:\\.|[^\]\\])+\]|\\pL|\\pN|\\P\{Nd\}", other, pattern)
+
+
+# Words that seem to say that there is no value, in small letters: they are proposed, never taken.
+LIKELY_MISSING = (
+    "-", "--", "---", *WIDE_MINUS, "\\n", ".", "..", "...", "nan", "nil", "#n/a", "#na", "#n/v", "#nv", "#n/d", "n.a.",
+    "n. a.", "k.a.", "k. a.", "<na>", "(null)", "not available", "missing", "n/d", "n.d.", "s.o.", "\u2014",
+    "no data", "s/d", "sin datos", "b.d.", "b. d.", "neuvedeno", "nincs adat", "ei tietoa", "ingen data", "fehlt",
+    "b/d", "n.c.", "n/c", "bez danych", "nema podataka", "nav datu", "n\u0117ra duomen\u0173", "ei mitattu",
+    "nicht verf\u00fcgbar", "non renseign\u00e9", "non disponible", "non disponibile", "no disponible",
+    "n\u00e3o dispon\u00edvel", "niet beschikbaar", "\u03b4/\u03c5", "\u30fc",
+    "keine angabe", "uppgift saknas", "ikke oplyst", "brak danych", "n\u00e3o informado", "veri yok", "\u043d/\u0434",
+    "\u043d.\u0434.", "\u043d\u0435\u0442 \u0434\u0430\u043d\u043d\u044b\u0445",
+)  # fmt: skip

@@ -2,7 +2,7 @@
 
 What a field reads as depends on that field and on what was stated before anything was read (`Spelling`), never on other
 fields. Texts only, so that a process that reads no records can check a schema without a database engine;
-`intake.reading` says the same in SQL, and tests hold the two against each other.
+`intake.reading` says the same of numbers in SQL, and tests hold the two against each other.
 """
 
 import codecs
@@ -11,6 +11,7 @@ import math
 import re
 import unicodedata
 from dataclasses import asdict, replace
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from dpmpc.errors import UsageError, sayable
@@ -25,7 +26,7 @@ from dpmpc.intake.calendars import (
     persian_days,
     time_of,
 )
-from dpmpc.intake.scripts import BLANKS, ERAS, FIRST, MARKS, MONTHS_OF, both_small, small, western
+from dpmpc.intake.scripts import BLANKS, ENGLISH, ERAS, FIRST, MARKS, MONTHS_OF, both_small, small, western
 from dpmpc.lazy import dataclass
 
 MISSING = ("", "?", "na", "n/a", "null")
@@ -39,7 +40,7 @@ Misfits = Literal["", "ask", "zero"]
 # What a person types as a space or an apostrophe is one of several characters.
 GAPS = {"": "", ",": ",", ".": ".", " ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 _EPOCH = datetime.date(1970, 1, 1)
-COLUMNS = ("names", "other_decimal", "words", "yyyymmdd", "pairs")  # of `Spelling`: names of columns
+COLUMNS = ("names", "other_decimal", "words", "yyyymmdd", "pairs", "percents")  # of `Spelling`: names of columns
 
 
 _POWERS = r"(?<=m)[23](?!\d)|(?<=/)1[.,]73 ?(?=m)|(?<=[x×*])10[*^eE]?\d{1,2}(?=/)|(?<=[^\W\d_])-[123]$"  # in a unit
@@ -53,6 +54,10 @@ def is_unit(text: str) -> bool:
     unit = "".join(sign for sign in text.strip() if unicodedata.category(sign)[0] != "M")  # vowels of Indian letters
     unit = unit if unit in NO_CENTS else re.sub(_POWERS, "", unit)
     return unit in NO_CENTS or bool(unit and not re.search(r"[\d+-]|^[.,']|[,']$|(^|[^\w.])\.$|\.\.$", unit))
+
+
+_PER_CENT = "[%\uff05\u066a]"
+SHARE = f"{_PER_CENT}[{GAPS[' ']}]*(.+)|(.+?)[{GAPS[' ']}]*{_PER_CENT}"  # for RE2 and Python alike
 
 
 _BLANK = "".join(map(chr, (*range(9, 14), *range(28, 33), 133))) + BLANKS + MARKS
@@ -95,7 +100,8 @@ class Spelling:
     `pairs`: columns with two numbers in a field, such as blood pressure (120/80, 120x80): two columns, `bp (1)` and
     `bp (2)`. `months`: names of months that are not known, or mean two in two languages, with their numbers
     (listopada=11). `names`: the keys of JSON objects that are columns (else those that many have), or the columns
-    of a text file that does not name them.
+    of a text file that does not name them. `percents`: columns of shares, in which 85% is 0.85, as a field without the
+    sign says it.
     """
 
     decimal: Decimal = "."
@@ -119,6 +125,7 @@ class Spelling:
     months: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     no_header: bool = False
+    percents: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         kinds = {
@@ -188,7 +195,8 @@ class Spelling:
     @property
     def plain(self) -> bool:
         """Whether numbers are read as `float` reads them and nothing else is."""
-        return self.decimal == "." and not (self.thousands or self.units or self.negative or self.other_decimal)
+        more = self.thousands or self.units or self.negative or self.other_decimal or self.percents
+        return self.decimal == "." and not more
 
     @property
     def among_others(self) -> "Spelling":
@@ -197,6 +205,9 @@ class Spelling:
 
     def of(self, column: str) -> "Spelling":
         """The spelling of a column's numbers."""
+        if self.percents:
+            shares = (column,) if composed(column) in self.percents else ()
+            return replace(replace(self, percents=()).of(column), percents=shares)
         if composed(column) not in self.other_decimal:
             return self if not self.other_decimal else replace(self, other_decimal=())
         decimal: Decimal = "," if self.decimal == "." else "."
@@ -223,7 +234,12 @@ class Spelling:
         return self._signed(western(text, self.decimal).strip()) if found is None and not text.isascii() else found
 
     def _signed(self, text: str) -> float | None:
-        """With a plain sign or none: as it stands, without its unit, or in parentheses with one."""
+        """With a plain sign or none: a share by its sign of per cent, as it stands, without its unit, or in parentheses
+        with one."""
+        if self.percents and re.search(_PER_CENT, text):
+            share = re.fullmatch(SHARE, text, re.DOTALL)
+            found = None if share is None else self._number(share[1] or share[2])
+            return None if found is None else found / 100
         found = self._number(text)
         if found is None and self.units:
             owed = re.fullmatch(self.owed_pattern, text, re.DOTALL)
@@ -290,10 +306,11 @@ class Spelling:
         """The days from 1970-01-01 to the date that a text spells, with a part of a day for its time, as it is written
         (an offset from UTC does not count); None if it spells none."""
         plain = bare_date(composed(bare(text)))
-        for order in self.date_orders:
-            pattern, names = DATE_PATTERNS[order]
-            found = re.fullmatch(pattern, plain, re.ASCII)
-            if found is not None:
+        digit = "0" <= plain[:1] <= "9"
+        for order, begins, pattern, names in _patterns(self.date_orders):
+            if (digit if begins is None else not digit and plain[: len(begins[0])].lower() in begins) and (
+                found := pattern.fullmatch(plain)
+            ):
                 return self._days(dict(zip(names, found.groups(), strict=True)), short=order != "roc")
         return None
 
@@ -336,6 +353,16 @@ class Spelling:
         """What differs from the default, by the setting's name."""
         plain = asdict(PLAIN)
         return {name: value for name, value in asdict(self).items() if value != plain[name]}
+
+
+@lru_cache(64)
+def _patterns(
+    orders: tuple[str, ...],
+) -> tuple[tuple[str, tuple[str, ...] | None, re.Pattern[str], tuple[str, ...]], ...]:
+    """Each order, the letters that a date of it begins with (None: a digit), its pattern, and what that finds."""
+    begins = {"bdy": tuple({word[:3] for word in ENGLISH}), "era": tuple(ERAS)}
+    found = ((order, begins.get(order), *DATE_PATTERNS[order]) for order in orders)
+    return tuple((order, first, re.compile(text, re.ASCII), names) for order, first, text, names in found)
 
 
 def stating(**settings: Any) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import RecordError, UsageError, sayable, some
+from dpmpc.intake.dates import add_dates
 from dpmpc.intake.engine import duckdb, explained, interrupted
 from dpmpc.intake.once import asked, once
 from dpmpc.intake.reading import clock_sql, days_sql, literal, number_sql
@@ -277,6 +278,7 @@ def connect(folder: Path | None, memory: int | None, threads: int | None = None)
     if folder is not None:
         config["temp_directory"] = str(folder)
     connection = duckdb.connect(config=config)
+    add_dates(connection)
     # standard output is for results and, in a run's processes, for events; in a notebook without ipywidgets DuckDB
     # cannot even switch its bar off, and draws none
     with contextlib.suppress(ImportError, duckdb.Error):

@@ -135,16 +135,16 @@ def plain_forms(source: Table, present: Mapping[str, int], rows: int) -> list[Fo
     return [Forms(n, none, {}, {}, found[name][::-1], (n, 0), name, 0) for name, n in present.items()]
 
 
-def points_of(source: Table, names: Sequence[str], rows: int) -> dict[str, tuple[int, int]]:
-    """(fields with a point, those such as 1.234) of each of some columns. `rows`: of the source. Cost: one reading of
-    it, however many columns; of a small one a few."""
+def points_of(source: Table, names: Sequence[str], rows: int, limit: int | None = None) -> dict[str, tuple[int, int]]:
+    """(fields with a point, those such as 1.234) of each of some columns; of the first records alone, if there is a
+    limit. `rows`: of the source. Cost: one reading of it, however many columns; of a small one a few."""
 
     def asked(one: Table, name: str) -> list[str]:
         text = one.text(name)
         tests = (f"contains({text}, '.')", f"regexp_full_match({text}, {literal(FORMS['point three'])})")
         return [f"count(*) FILTER (WHERE {test})" for test in tests]
 
-    return {name: (pointed, three) for name, (pointed, three) in asked_of(source, names, asked, rows).items()}
+    return {name: (pointed, three) for name, (pointed, three) in asked_of(source, names, asked, rows, limit).items()}
 
 
 def _together(table: Table, names: Sequence[str], texts: Mapping[str, Texts | None]) -> Iterator[tuple[Alike, str]]:

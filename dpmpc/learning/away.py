@@ -282,6 +282,10 @@ class Away(Records):
         return len(self._schema.feature_names)
 
     @property
+    def width(self) -> int:
+        return self._schema.design.width
+
+    @property
     def held(self) -> NoReturn:
         _held_elsewhere()
 

@@ -14,7 +14,7 @@ from dpmpc.learning.class_weights import Weighted
 from dpmpc.learning.erm import Solution, solve_owners
 from dpmpc.learning.functional import pack
 from dpmpc.learning.losses import Loss
-from dpmpc.learning.matrix import Matrix, matrix_of
+from dpmpc.learning.matrix import Matrix, matrix_of, written
 from dpmpc.learning.newton import Point, newton
 from dpmpc.learning.softmax import optima as softmax_optima
 from dpmpc.learning.softmax import predicted
@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 
 _STREAMED = 1 << 20  # an owner with more numbers than this has its optimum found tile by tile
 _TOGETHER = 1 << 22  # the numbers of owners whose optima are found at once
-_FEWEST, _PER_FEATURE = 16, 64  # tiles, and rows a feature, that the curvature of very many records is read off
+_FEWEST, _PER_FEATURE = 8, 64  # tiles, and rows a feature, that the curvature of very many records is read off
 _WELL = 8.0  # by how much a step along such a curvature divides the gradient, or the next has that of all records
 
 
@@ -71,9 +71,11 @@ class _Products:
         return (owners, d), (owners, d, d)
 
     def __call__(self, tile: Tile, X: Matrix, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
-        pulls, rows = X.sums(y, tile.cuts), X.rows()
-        each = [rows[int(a) : int(b)] for a, b in pairwise(tile.cuts)]
-        return pulls, np.stack([part.T @ part for part in each])
+        products = np.zeros((len(tile.cuts) - 1, X.shape[1], X.shape[1]))
+        for j, (a, b) in enumerate(pairwise(tile.cuts.tolist())):
+            for _, rows in written(X, a, b):
+                products[j] += rows.T @ rows
+        return X.sums(y, tile.cuts), products
 
 
 def owner_coefficients(records: Records, offsets: Ints, *, cores: int | None = None, ahead: int = 4) -> Floats:
@@ -119,7 +121,7 @@ def scores(theta: Floats, records: Records) -> Floats:
         result[tile.begin : tile.end] = matrix_of(records, tile.begin, tile.end).scores(theta)
         records.forget(tile.begin, tile.end)
 
-    for _ in in_threads(list(tiles(_whole(records), records.d)), one, None, 4):
+    for _ in in_threads(list(tiles(_whole(records), records.width)), one, None, 4):
         pass
     return result
 
@@ -211,7 +213,9 @@ class _OwnPulls:
     def __call__(self, tile: Tile, X: Matrix, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
         own = self.theta[tile.first : tile.last]
         if len(own) > 1:
-            score = np.einsum("id,id->i", X.rows(), np.repeat(own, np.diff(tile.cuts), axis=0))
+            score, whose = np.empty(len(y)), np.repeat(np.arange(len(own)), np.diff(tile.cuts))
+            for part, rows in written(X):
+                score[part] = np.einsum("id,id->i", rows, own[whose[part]])
         else:
             score = X.scores(own[0])
         return (X.sums(self.loss.derivative(score, y), tile.cuts),)
@@ -234,21 +238,28 @@ class _Valued:
 
 @dataclass(frozen=True, eq=False)
 class _Curved:
-    """The sum of l'' x x^T of one owner, whose rows begin at `begin`, over every `step`-th of its tiles."""
+    """The sum of l'' x x^T of one owner over those of its tiles that it `asks` for."""
 
     loss: Loss
     theta: Floats
     begin: int
+    rows: int
     step: int
 
     def shapes(self, owners: int, d: int) -> tuple[tuple[int, ...], ...]:
         return ((d, d),)
 
     def __call__(self, tile: Tile, X: Matrix, y: Floats, weights: Floats | None) -> tuple[Floats, ...]:
-        if (tile.begin - self.begin) // tile_rows(X.shape[1]) % self.step:
-            return (np.zeros((X.shape[1], X.shape[1])),)
-        rows = X.rows()
-        return (rows.T @ (self.loss.second_derivative(X.scores(self.theta), y)[:, None] * rows),)
+        total = np.zeros((X.shape[1], X.shape[1]))
+        if self.asks(tile):
+            bends = self.loss.second_derivative(X.scores(self.theta), y)[:, None]
+            for part, rows in written(X):
+                total += rows.T @ (bends[part] * rows)
+        return (total,)
+
+    def asks(self, tile: Tile) -> bool:
+        """Whether a tile is among every `step`-th, of `rows` rows each, from the row `begin` on."""
+        return (tile.begin - self.begin) // self.rows % self.step == 0
 
 
 @dataclass(eq=False)
@@ -308,17 +319,13 @@ class _Streamed:
         return made
 
     def _made(self, theta: Floats) -> Floats:
-        begin, rows = int(self.offsets[0]), tile_rows(len(theta))
+        begin, rows = int(self.offsets[0]), tile_rows(self.records.width)
         n, d = int(self.offsets[1]) - begin, len(theta)
         step = 1 if self.whole else max(1, min(n // (_FEWEST * rows), n // (_PER_FEATURE * d)))
-
-        def asked(tile: Tile) -> bool:
-            return (tile.begin - begin) // rows % step == 0
-
         total, seen = np.zeros((d, d)), 0
-        work = _Curved(self.loss, theta, begin, step)
-        for tile, (part,) in over_tiles(self.records, self.offsets, work, asked=asked):
-            if asked(tile):
+        work = _Curved(self.loss, theta, begin, rows, step)
+        for tile, (part,) in over_tiles(self.records, self.offsets, work, asked=work.asks):
+            if work.asks(tile):
                 total += part
                 seen += tile.end - tile.begin
         return np.asarray((total / seen + self.lam * np.eye(d))[None], dtype=np.float64)

@@ -1,5 +1,6 @@
 """The records of a tile as a matrix: written out, or by their places (`records.design.Compact`)."""
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +14,8 @@ from dpmpc.records.design import Compact
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_NUMBERS = 1 << 18  # 2 MB, which a core's cache holds
+_ROWS = 1 << 13  # temporaries of as many doubles are below what malloc asks the system for
 _LONG = 24  # features: from about here on, rows times theta are quicker one row at a time
 
 
@@ -31,6 +34,22 @@ class Matrix(Protocol):
 
     def rows(self) -> Floats:
         """(n, d), written out."""
+
+    def part(self, begin: int, end: int) -> "Matrix":
+        """Rows begin ... end - 1."""
+
+
+def at_once(width: int) -> int:
+    """How many rows of so many numbers are worked on at once: a power of two, 64 to 8,192, of some 2^18 numbers."""
+    return min(_ROWS, 1 << max(6, (_NUMBERS // max(1, width)).bit_length() - 1))
+
+
+def written(X: Matrix, begin: int = 0, end: int | None = None) -> Iterator[tuple[slice, Floats]]:
+    """Rows begin ... end - 1 written out, as many at a time as a core's cache holds."""
+    step, last = at_once(X.shape[1]), X.shape[0] if end is None else end
+    for first in range(begin, last, step):
+        rows = slice(first, min(first + step, last))
+        yield rows, X.part(rows.start, rows.stop).rows()
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +71,9 @@ class Written:
     def rows(self) -> Floats:
         return self.X
 
+    def part(self, begin: int, end: int) -> "Written":
+        return Written(self.X[begin:end])
+
 
 @dataclass(frozen=True, eq=False)
 class Kept:
@@ -67,21 +89,26 @@ class Kept:
         return self.compact.scores(theta)
 
     def sums(self, coefficients: Floats, cuts: Ints) -> Floats:
-        """Of groups of fewer rows than `Design.few` the rows are written out for it."""
+        """Of groups of fewer rows than `Design.few` the rows are written out for it, some groups at a time."""
         small = np.diff(cuts) < self.compact.design.few
         if not small.any():
             return self.compact.sums(coefficients, cuts)
-        if small.all():
-            return _sums(coefficients, self.rows(), cuts)
-        found = self.compact.sums(coefficients, cuts)
-        mine = np.repeat(small, np.diff(cuts))
-        own = np.concatenate([[0], np.cumsum(np.diff(cuts)[small])])
-        rows = np.flatnonzero(mine) + cuts[0]
-        found[small] = _sums(np.ascontiguousarray(coefficients[rows]), self.compact.taken(rows).rows(), own)
+        K = 1 if coefficients.ndim == 1 else coefficients.shape[1]
+        found = np.empty((len(small), self.shape[1] * K)) if small.all() else self.compact.sums(coefficients, cuts)
+        which, step = np.flatnonzero(small), at_once(self.shape[1])
+        together = (np.cumsum(np.diff(cuts)[which]) - 1) // step
+        for groups in np.split(which, np.flatnonzero(np.diff(together)) + 1):
+            sizes = np.diff(cuts)[groups]
+            own = np.concatenate([[0], np.cumsum(sizes)])
+            rows = np.repeat(cuts[groups] - own[:-1], sizes) + np.arange(own[-1])
+            found[groups] = _sums(np.ascontiguousarray(coefficients[rows]), self.compact.taken(rows).rows(), own)
         return found
 
     def rows(self) -> Floats:
         return self.compact.rows()
+
+    def part(self, begin: int, end: int) -> "Kept":
+        return Kept(self.compact.part(begin, end))
 
 
 def matrix_of(records: Records, begin: int, end: int) -> Matrix:

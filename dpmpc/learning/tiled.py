@@ -1,9 +1,10 @@
 """Records tile by tile, in one fixed order, on all cores.
 
 A tile is some rows of one owner, or all rows of some small owners in a row; where tiles begin follows from the owners'
-sizes and d alone. A tile is worked out by one thread, with BLAS held to one thread, and tiles are added up in their
-order: so a result is the same to the last bit, however much is held in memory at once, wherever the records lie, and
-however many cores there are. What is held at once are `ahead` tiles for each core.
+sizes and from how many numbers a record is kept as alone. A tile is worked out by one thread, with BLAS held to one
+thread, and tiles are added up in their order: so a result is the same to the last bit, however much is held in memory
+at once, wherever the records lie, and however many cores there are. What is held at once are `ahead` tiles for each
+core.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.learning.away import Away, Tile, Work
-from dpmpc.learning.matrix import matrix_of
+from dpmpc.learning.matrix import at_once, matrix_of
 from dpmpc.processes.cores import one_thread
 from dpmpc.records.blocks import Records
 
@@ -25,18 +26,16 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Result = TypeVar("Result")
 
-_TILE = 1 << 18  # numbers in a tile: 2 MB, which a core's cache holds
-_ROWS = 1 << 13  # of a tile, at most: temporaries of as many doubles are below what malloc asks the system for
 
 
-def tile_rows(d: int) -> int:
-    """How many rows a tile has at most: a power of two, 64 to 8,192, so that it has about 2^18 numbers."""
-    return min(_ROWS, 1 << max(6, (_TILE // max(1, d)).bit_length() - 1))
+def tile_rows(width: int) -> int:
+    """How many rows of so many numbers a tile has at most: a power of two, 64 to 8,192, so that it has about 2^18."""
+    return at_once(width)
 
 
-def tiles(offsets: Ints, d: int) -> Iterator[Tile]:
+def tiles(offsets: Ints, width: int) -> Iterator[Tile]:
     """The tiles of owners j = 0 ... m - 1 that hold rows offsets[j] : offsets[j + 1], in order."""
-    most, j, m = tile_rows(d), 0, len(offsets) - 1
+    most, j, m = tile_rows(width), 0, len(offsets) - 1
     while j < m:
         begin, end = int(offsets[j]), int(offsets[j + 1])
         if end - begin >= most:
@@ -62,7 +61,7 @@ def over_tiles(
     """The work's sums of every tile, in the tiles' order. They are made by threads here, or where the records are.
     `asked`: whether a tile's are needed; others may be left out."""
     if isinstance(records, Away):
-        yield from records.sums(list(tiles(offsets, records.d)), work)
+        yield from records.sums(list(tiles(offsets, records.width)), work)
         return
 
     def one(tile: Tile) -> tuple[Floats, ...]:
@@ -72,7 +71,7 @@ def over_tiles(
         records.forget(tile.begin, tile.end)
         return result
 
-    yield from in_threads([tile for tile in tiles(offsets, records.d) if asked(tile)], one, cores, ahead)
+    yield from in_threads([tile for tile in tiles(offsets, records.width) if asked(tile)], one, cores, ahead)
 
 
 def in_threads(

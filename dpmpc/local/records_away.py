@@ -71,7 +71,7 @@ def load_away(request: Request, plan: Plan, number: int, folder: Path, workers: 
         )
     owner = _in_part(owner, request, plan, plan, number)
     records = Away(owner, schema, request.precision)
-    whole = list(tiles(np.array([0, owner.n], dtype=np.int64), records.d))
+    whole = list(tiles(np.array([0, owner.n], dtype=np.int64), records.width))
     *counts, target = records.looked_over(whole)
     dataset = Dataset(
         owner.partitions.source, schema, records, owner.n, counts=tuple(counts),

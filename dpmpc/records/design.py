@@ -39,7 +39,7 @@ Ints = NDArray[np.int64]
 Places = NDArray[np.float64] | NDArray[np.float32]
 
 
-RUN = 16  # records whose sums are made one by one before they are added up, as rows.c has it
+RUN = 64  # records whose sums are made one by one before they are added up, as rows.c has it
 
 Read = Callable[[NDArray[Any]], tuple[Floats, Ints]]
 
@@ -196,7 +196,7 @@ class Design:
             for k in range(self.width):
                 row, share = _split(P[:, k])
                 row = row + int(self.told[k, 4])
-                found += slots[row] * (1.0 - share)[:, None] + slots[row + 1] * share[:, None]
+                found += slots[row] + (slots[row + 1] - slots[row]) * share[:, None]
             found *= factors[:, None]
         return found[:, 0] if K == 1 else found
 
@@ -290,6 +290,10 @@ class Compact:
     def taken(self, rows: Ints) -> "Compact":
         """These rows."""
         return Compact(self.design, self.places[rows], self.factors[rows])
+
+    def part(self, begin: int, end: int) -> "Compact":
+        """Rows begin ... end - 1."""
+        return Compact(self.design, self.places[begin:end], self.factors[begin:end])
 
     def rows(self) -> Floats:
         """(n, d) the rows, written out."""

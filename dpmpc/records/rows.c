@@ -225,7 +225,7 @@ static int design_of(design *g, const Py_buffer *told, const Py_buffer *tables, 
         slots += c->dense + c->singles + 2;
     }
     g->slots = slots;
-    return 0;
+    return slots > INT32_MAX ? -1 : 0;
 }
 
 /* Each row's squared norm before it is divided: cell after cell, of each the squares of its features one after the other. */
@@ -274,80 +274,177 @@ static int written(const design *g, const void *held, int single, const double *
     return 0;
 }
 
-enum { ABREAST = 4, RUN = 16 /* rows that are added up by themselves, as `design.RUN` */ };
+/* Rows that are added up by themselves, as `design.RUN`; numbers that are split at once, and stay in the nearest cache. */
+enum { ABREAST = 4, RUN = 64, SPLIT = 1024 };
 
-/* What each row of each cell adds to K scores: the features of its row times theta (d, K), one after the other. */
+/* Of some numbers the row below each, counted among all cells' rows, and how far above it they are. */
+typedef struct {
+    double *last, *shares; /* the largest place of each number's cell */
+    int32_t *slot, *rows;  /* the first row of each number's cell */
+    Py_ssize_t most;       /* how many records at once */
+} halves;
+
+static void halves_freed(halves *h) {
+    free(h->last);
+    free(h->slot);
+}
+
+static int halves_of(halves *h, const design *g) {
+    h->most = g->many < SPLIT ? SPLIT / (g->many ? g->many : 1) : 1;
+    size_t width = (size_t)g->many, numbers = width * (size_t)h->most;
+    h->last = malloc((2 * numbers + 1) * sizeof *h->last), h->slot = malloc((2 * numbers + 1) * sizeof *h->slot);
+    if (!h->last || !h->slot) {
+        halves_freed(h);
+        return -1;
+    }
+    h->shares = h->last + numbers, h->rows = h->slot + numbers;
+    for (size_t j = 0; j < numbers; j++) {
+        const cell *c = g->cells + j % width;
+        h->last[j] = (double)(c->dense + c->singles);
+        h->slot[j] = (int32_t)c->slot;
+    }
+    return 0;
+}
+
+/* Splits numbers j ... n - 1: those of `wide`, or of `narrow` where that is none. -1 where one is no place of its cell's. */
+static int split_each(const halves *h, const double *wide, const float *narrow, Py_ssize_t j, Py_ssize_t n) {
+    int wrong = 0;
+    for (; j < n; j++) {
+        double place = wide ? wide[j] : (double)narrow[j];
+        const int good = place >= 0.0 && place <= h->last[j];
+        place = good ? place : 0.0;
+        const int32_t row = (int32_t)place;
+        h->shares[j] = place - (double)row;
+        h->rows[j] = row + h->slot[j];
+        wrong |= !good;
+    }
+    return wrong ? -1 : 0;
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+
+/* The same, four at once; the last one by one. */
+__attribute__((target("avx2"))) static int split_fours(const halves *h, const double *wide, const float *narrow, Py_ssize_t n) {
+    __m256d all = _mm256_castsi256_pd(_mm256_set1_epi64x(-1));
+    Py_ssize_t j = 0;
+    for (; j + 4 <= n; j += 4) {
+        __m256d place = wide ? _mm256_loadu_pd(wide + j) : _mm256_cvtps_pd(_mm_loadu_ps(narrow + j));
+        const __m256d good = _mm256_and_pd(_mm256_cmp_pd(place, _mm256_setzero_pd(), _CMP_GE_OQ),
+                                           _mm256_cmp_pd(place, _mm256_loadu_pd(h->last + j), _CMP_LE_OQ));
+        all = _mm256_and_pd(all, good);
+        place = _mm256_and_pd(place, good);
+        const __m128i row = _mm256_cvttpd_epi32(place);
+        _mm256_storeu_pd(h->shares + j, _mm256_sub_pd(place, _mm256_cvtepi32_pd(row)));
+        _mm_storeu_si128((__m128i *)(h->rows + j), _mm_add_epi32(row, _mm_loadu_si128((const __m128i *)(h->slot + j))));
+    }
+    const int rest = split_each(h, wide, narrow, j, n);
+    return _mm256_movemask_pd(all) == 15 ? rest : -1;
+}
+#endif
+
+/* Splits the places of rows begin ... begin + n - 1, at most `most`. */
+static int halved(const halves *h, const design *g, const void *held, int single, Py_ssize_t begin, Py_ssize_t n) {
+    const Py_ssize_t at = begin * (Py_ssize_t)g->many, numbers = n * (Py_ssize_t)g->many;
+    const double *wide = single ? NULL : (const double *)held + at;
+    const float *narrow = single ? (const float *)held + at : NULL;
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (__builtin_cpu_supports("avx2")) return split_fours(h, wide, narrow, numbers);
+#endif
+    return split_each(h, wide, narrow, 0, numbers);
+}
+
+/* What each row of each cell adds to K scores: the features of its row times theta (d, K), one after the other. After
+the K of a row, how much more the next one adds. */
 static void looked_up(const design *g, const double *theta, int64_t K, double *slots) {
     for (int64_t k = 0; k < g->many; k++) {
         const cell *c = g->cells + k;
-        double *to = slots + c->slot * K;
-        memset(to, 0, (size_t)((c->dense + c->singles + 2) * K) * sizeof *to);
+        const int64_t rows = c->dense + c->singles + 2;
+        double *to = slots + c->slot * 2 * K;
+        memset(to, 0, (size_t)(rows * 2 * K) * sizeof *to);
         for (int64_t row = 0; row < c->dense; row++)
             for (int64_t q = 0; q < c->width; q++)
-                for (int64_t o = 0; o < K; o++) to[row * K + o] += g->tables[c->table + row * c->width + q] * theta[(c->at + q) * K + o];
-        memcpy(to + c->dense * K, theta + (c->at + c->width) * K, (size_t)(c->singles * K) * sizeof *to);
+                for (int64_t o = 0; o < K; o++)
+                    to[row * 2 * K + o] += g->tables[c->table + row * c->width + q] * theta[(c->at + q) * K + o];
+        for (int64_t row = 0; row < c->singles; row++)
+            memcpy(to + (c->dense + row) * 2 * K, theta + (c->at + c->width + row) * K, (size_t)K * sizeof *to);
+        for (int64_t row = 0; row + 1 < rows; row++)
+            for (int64_t o = 0; o < K; o++) to[row * 2 * K + K + o] = to[(row + 1) * 2 * K + o] - to[row * 2 * K + o];
     }
 }
 
-static int scores_of(const design *g, const void *held, int single, const double *factors, const double *theta, int64_t K,
+static int scores_of(const design *g, const halves *h, const void *held, int single, const double *factors, const double *theta, int64_t K,
                      const double *slots, Py_ssize_t n, double *out) {
     const double *constant = g->intercept ? theta + (g->d - 1) * K : NULL;
-    Py_ssize_t i = 0;
-    if (K == 1) { /* the same, some rows at once: additions of one wait for each other */
-        const int64_t many = g->many;
-        for (; i + ABREAST <= n; i += ABREAST, out += ABREAST) {
-            double total[ABREAST];
-            int wrong = 0;
-            for (int r = 0; r < ABREAST; r++) total[r] = constant ? constant[0] : 0.0;
-            for (int64_t k = 0; k < many; k++) {
-                const double *own = slots + g->cells[k].slot, last = (double)(g->cells[k].dense + g->cells[k].singles);
-                for (int r = 0; r < ABREAST; r++) {
-                    double place = place_at(held, single, (i + r) * many + k);
-                    int good = place >= 0.0 && place <= last;
-                    int32_t row = good ? (int32_t)place : 0;
-                    double share = place - (double)row;
-                    total[r] += own[row] * (1.0 - share) + own[row + 1] * share;
-                    wrong |= !good;
-                }
+    const int64_t many = g->many;
+    int wrong = 0;
+    for (Py_ssize_t begin = 0; begin < n; begin += h->most) {
+        const Py_ssize_t end = begin + h->most < n ? begin + h->most : n;
+        const double *shares = h->shares;
+        const int32_t *rows = h->rows;
+        Py_ssize_t i = begin;
+        wrong |= halved(h, g, held, single, begin, end - begin);
+        if (K == 1) /* the same, some rows at once: additions of one wait for each other */
+            for (; i + ABREAST <= end; i += ABREAST, out += ABREAST, shares += ABREAST * many, rows += ABREAST * many) {
+                double total[ABREAST];
+                for (int r = 0; r < ABREAST; r++) total[r] = constant ? constant[0] : 0.0;
+                for (int64_t k = 0; k < many; k++)
+                    for (int r = 0; r < ABREAST; r++) {
+                        const double *at = slots + 2 * (int64_t)rows[r * many + k];
+                        total[r] += at[0] + at[1] * shares[r * many + k];
+                    }
+                for (int r = 0; r < ABREAST; r++) out[r] = total[r] * factors[i + r];
             }
-            if (wrong) return -1;
-            for (int r = 0; r < ABREAST; r++) out[r] = total[r] * factors[i + r];
+        for (; i < end; i++, out += K, shares += many, rows += many) {
+            for (int64_t o = 0; o < K; o++) out[o] = constant ? constant[o] : 0.0;
+            for (int64_t k = 0; k < many; k++) {
+                const double *at = slots + 2 * K * (int64_t)rows[k];
+                for (int64_t o = 0; o < K; o++) out[o] += at[o] + at[K + o] * shares[k];
+            }
+            for (int64_t o = 0; o < K; o++) out[o] *= factors[i];
         }
     }
-    for (; i < n; i++, out += K) {
-        for (int64_t o = 0; o < K; o++) out[o] = constant ? constant[o] : 0.0;
-        for (int64_t k = 0; k < g->many; k++) {
-            double place = place_at(held, single, i * g->many + k);
-            int64_t row = row_of(place, g->cells + k);
-            if (row < 0) return -1;
-            double share = place - (double)row, rest = 1.0 - share;
-            const double *at = slots + (g->cells[k].slot + row) * K;
-            for (int64_t o = 0; o < K; o++) out[o] += at[o] * rest + at[K + o] * share;
-        }
-        for (int64_t o = 0; o < K; o++) out[o] *= factors[i];
-    }
-    return 0;
+    return wrong;
 }
 
-/* Rows begin ... end - 1, each with its K coefficients, into two sums a slot: of what goes to the row below a place, and above. */
-static int sums_of(const design *g, const void *held, int single, const double *factors, const double *coefficients, int64_t K,
-                   Py_ssize_t begin, Py_ssize_t end, double *slots, double *constant) {
-    for (Py_ssize_t i = begin; i < end; i++) {
-        const double *mine = coefficients + i * K, factor = factors[i];
-        for (int64_t o = 0; o < K; o++) constant[o] += mine[o] * factor;
-        for (int64_t k = 0; k < g->many; k++) {
-            double place = place_at(held, single, i * g->many + k);
-            int64_t row = row_of(place, g->cells + k);
-            if (row < 0) return -1;
-            double share = place - (double)row, rest = 1.0 - share, *at = slots + 2 * (g->cells[k].slot + row) * K;
-            for (int64_t o = 0; o < K; o++) {
-                double pull = mine[o] * factor;
-                at[2 * o] += pull * rest;
-                at[2 * o + 1] += pull * share;
+typedef double pair __attribute__((vector_size(16), aligned(8)));
+
+/* Rows begin ... end - 1, at most RUN, each with its K coefficients, into two sums a slot: of what goes to the row below a
+place, and above. */
+static int sums_of(const design *g, const halves *h, const void *held, int single, const double *factors, const double *coefficients,
+                   int64_t K, Py_ssize_t begin, Py_ssize_t end, double *slots, double *constant) {
+    const int64_t many = g->many;
+    int wrong = 0;
+    for (; begin < end; begin += h->most) {
+        const Py_ssize_t stop = begin + h->most < end ? begin + h->most : end;
+        const double *shares = h->shares;
+        const int32_t *rows = h->rows;
+        wrong |= halved(h, g, held, single, begin, stop - begin);
+        for (Py_ssize_t i = begin; i < stop; i++, shares += many, rows += many) {
+            const double *mine = coefficients + i * K, factor = factors[i];
+            if (K == 1) {
+                const double pull = mine[0] * factor;
+                const pair both = {pull, pull};
+                constant[0] += pull;
+                for (int64_t k = 0; k < many; k++) {
+                    pair *at = (pair *)(slots + 2 * (int64_t)rows[k]);
+                    const pair parts = {1.0 - shares[k], shares[k]};
+                    *at += both * parts;
+                }
+                continue;
+            }
+            for (int64_t o = 0; o < K; o++) constant[o] += mine[o] * factor;
+            for (int64_t k = 0; k < many; k++) {
+                double share = shares[k], rest = 1.0 - share, *at = slots + 2 * K * (int64_t)rows[k];
+                for (int64_t o = 0; o < K; o++) {
+                    double pull = mine[o] * factor;
+                    at[2 * o] += pull * rest;
+                    at[2 * o + 1] += pull * share;
+                }
             }
         }
     }
-    return 0;
+    return wrong;
 }
 
 /* The sums by features (d, K) of those by slots: each dense row times its sum, one after the other. */
@@ -452,6 +549,7 @@ static PyObject *scores(PyObject *self, PyObject *args) {
     asked a;
     int wrong = -1;
     double *slots = NULL;
+    halves h;
     (void)self;
     if (asked_of(&a, args) || PyTuple_Size(args) != 11) goto end;
     int64_t K = scores_each(PyTuple_GetItem(args, 7), &a);
@@ -459,15 +557,16 @@ static PyObject *scores(PyObject *self, PyObject *args) {
         taken(a.views + 4, PyTuple_GetItem(args, 9), 'd', 0, (Py_ssize_t)(a.g.d * K)) ||
         taken(a.views + 5, PyTuple_GetItem(args, 10), 'd', 1, a.n * (Py_ssize_t)K))
         goto end;
-    slots = malloc((size_t)(a.g.slots * K + 1) * sizeof *slots);
-    if (!slots) {
+    slots = malloc((size_t)(a.g.slots * 2 * K + 1) * sizeof *slots);
+    if (!slots || halves_of(&h, &a.g)) {
         PyErr_NoMemory();
         goto end;
     }
     Py_BEGIN_ALLOW_THREADS;
     looked_up(&a.g, a.views[4].buf, K, slots);
-    wrong = scores_of(&a.g, a.views[2].buf, a.single, a.views[3].buf, a.views[4].buf, K, slots, a.n, a.views[5].buf);
+    wrong = scores_of(&a.g, &h, a.views[2].buf, a.single, a.views[3].buf, a.views[4].buf, K, slots, a.n, a.views[5].buf);
     Py_END_ALLOW_THREADS;
+    halves_freed(&h);
 end:
     free(slots);
     return ended(&a, wrong);
@@ -477,6 +576,7 @@ static PyObject *sums(PyObject *self, PyObject *args) {
     asked a;
     int wrong = -1;
     double *slots = NULL;
+    halves h;
     (void)self;
     if (asked_of(&a, args) || PyTuple_Size(args) != 12) goto end;
     int64_t K = scores_each(PyTuple_GetItem(args, 7), &a);
@@ -494,7 +594,7 @@ static PyObject *sums(PyObject *self, PyObject *args) {
     if (taken(a.views + 6, PyTuple_GetItem(args, 11), 'd', 1, groups * (Py_ssize_t)(a.g.d * K))) goto end;
     size_t numbers = (size_t)((2 * a.g.slots + 1) * K);
     slots = malloc(2 * numbers * sizeof *slots);
-    if (!slots) {
+    if (!slots || halves_of(&h, &a.g)) {
         PyErr_NoMemory();
         goto end;
     }
@@ -505,13 +605,14 @@ static PyObject *sums(PyObject *self, PyObject *args) {
         memset(slots, 0, numbers * sizeof *slots);
         for (Py_ssize_t at = cuts[k]; !wrong && at < cuts[k + 1]; at += RUN) {
             memset(part, 0, numbers * sizeof *part);
-            wrong = sums_of(&a.g, a.views[2].buf, a.single, a.views[3].buf, a.views[4].buf, K, at,
+            wrong = sums_of(&a.g, &h, a.views[2].buf, a.single, a.views[3].buf, a.views[4].buf, K, at,
                             at + RUN < cuts[k + 1] ? at + RUN : cuts[k + 1], part, part + 2 * a.g.slots * K);
             for (size_t q = 0; q < numbers; q++) slots[q] += part[q];
         }
         if (!wrong) by_feature(&a.g, slots, constant, K, (double *)a.views[6].buf + k * a.g.d * K);
     }
     Py_END_ALLOW_THREADS;
+    halves_freed(&h);
 end:
     free(slots);
     return ended(&a, wrong);

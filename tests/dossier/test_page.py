@@ -7,6 +7,7 @@ import math
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -84,13 +85,31 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(finished: Path) -> N
     text = page(facts_of(finished / "second"))
     outline = Outline(text)
     assert text.startswith("<!DOCTYPE html>") and outline.named("html") == [{"lang": "en"}]
-    assert len(outline.named("h1")) == 1 and len(outline.named("h2")) == 11 and len(outline.named("main")) == 1
+    assert len(outline.named("h1")) == 1 and len(outline.named("h2")) == 13 and len(outline.named("main")) == 1
     levels = [int(name[1]) for name, _ in outline.elements if re.fullmatch(r"h\d", name)]
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
-    assert not {"script", "link", "img", "iframe", "object", "form", "a"} & {name for name, _ in outline.elements}
+    assert not {"script", "link", "img", "iframe", "object", "form"} & {name for name, _ in outline.elements}
     assert "default-src 'none'" in text and not re.search(r"url\(|@import|https?://", text)
-    for _, attributes in outline.elements:
-        assert not attributes.keys() & {"src", "href", "onclick", "onload"}
+    for name, attributes in outline.elements:
+        assert not attributes.keys() & ({"src", "onclick", "onload"} | (set() if name == "a" else {"href"}))
+    ids = [f"#{attributes['id']}" for _, attributes in outline.elements if "id" in attributes]
+    assert [attributes["href"] for attributes in outline.named("a")] == ids[1:]  # the contents: all parts, in order
+
+
+def test_the_first_screen_is_the_answer(finished: Path) -> None:
+    """What for, epsilon, for whom, what was checked, every warning, and that it was carried on, before any part."""
+    facts = facts_of(finished / "second")
+    facts = replace(facts, report={**facts.report, "warnings": []})
+    warned = replace(facts, report={**facts.report, "warnings": ["a first warning.", "a second."]}, tries=3)
+    for each, words in (
+        (facts, ["No warnings."]),
+        (warned, ["2 warnings: a first warning. a second.", "it took 3 attempts"]),
+    ):
+        text = page(each)
+        first = text[text.index('id="answer"') : text.index("<nav")]
+        for word in ("What was computed: ", "epsilon = 0.5", "every single record of every owner", "structure", *words):
+            assert word in first, word
+    assert "attempts" not in page(facts)[: page(facts).index('id="s1"')]
 
 
 def test_the_page_can_be_read_without_eyes(finished: Path) -> None:
@@ -227,7 +246,10 @@ def test_the_structure_is_checked_for_the_page_and_verifys_verdict_is_taken_over
     folder = tmp_path / "copy"  # ledgers are looked for beside it
     shutil.copytree(finished / "second", folder)
     said = told(folder).text
-    assert "The structure was checked for this page" in said and "Not done: statistics, audit" in said
+    assert (
+        "The structure was checked for this page" in said
+        and "Checks that nobody has made yet: statistics, the law of the noise; audit" in said
+    )
     assert dpmpc("verify", folder, "--structure").returncode == 0
     assert "From verify.json of this run" in told(folder).text and "FAILS" not in said
     lines = (folder / "party_1.transcript.jsonl").read_text().splitlines()
@@ -247,7 +269,7 @@ def test_verdicts_that_parties_sent_are_shown(finished: Path, tmp_path: Path) ->
         shutil.copy(party / name, owner / name)
     shutil.copy(owner / "plan.json", party / "plan_1.json")
     sent = owner / "verify_party_1.json"
-    assert dpmpc("verify", party, "--structure", "--json", sent).returncode == 0
+    assert dpmpc("verify", party, "--structure", "--out", sent).returncode == 0
     value = json.loads(sent.read_text())
     assert value["parties_seen"] == [1] and str(tmp_path) not in sent.read_text()
     digest = hashlib.sha256((party / "ledger_1.jsonl").read_bytes()).hexdigest()

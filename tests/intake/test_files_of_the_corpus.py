@@ -7,8 +7,9 @@ import pytest
 from tests.intake.corpus.cases import cases
 from tests.intake.corpus.judge import followed, judged, stated_in
 from tests.intake.corpus.mutations import mutation
+from tests.intake.corpus.ugly import ugly
 
-CASES = {case.name: case for case in cases()}
+CASES = {case.name: case for case in (*cases(), *ugly())}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -111,7 +111,7 @@ def test_columns_of_many_spellings_are_planned_once_and_read_as_each_by_itself(
         both = {n: (lambda t, n=n: [value_sql(t, n, read="either"), bucket_sql(t, n, BUCKETS)]) for n in names}
         made = readers(table, both)
         one, query = (
-            tables.asked(", ".join(asked), table.relation, "").count("regexp_extract")
+            tables.asked(", ".join(asked), table.relation, "").count("written_days(")
             for asked in ([both["t"](table)[0]], [each for how in made.values() for each in how.expressions])
         )
         assert query == (one if together else one * columns) > 0

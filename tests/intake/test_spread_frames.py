@@ -178,7 +178,7 @@ def test_workers_read_what_they_wrote(of: Any, frame_of: Callable[[pd.DataFrame]
         theta, offsets = np.linspace(-1, 1, one.d), np.array([0, N])
         found = owner_gradients(LOGISTIC, theta, away, offsets)
         assert found.tobytes() == owner_gradients(LOGISTIC, theta, one.train, offsets).tobytes()
-        work, all_tiles = Once(tmp_path / "killed", Products(), 0), list(tiles(offsets, away.d))
+        work, all_tiles = Once(tmp_path / "killed", Products(), 0), list(tiles(offsets, away.width))
         expected = [sums[0].tobytes() for _, sums in away.sums(all_tiles, Products())]
         assert [sums[0].tobytes() for _, sums in away.sums(all_tiles, work)] == expected
         assert (tmp_path / "killed").exists()

@@ -84,7 +84,7 @@ class Watching:
 def test_a_worker_has_room_for_the_rows_of_one_tile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A task of several tiles has one buffer, as long as a tile; DuckDB gives ONE rows at most at once."""
     d, made, read, blocks = 8, list[int](), list[int](), Table.blocks
-    most = tile_rows(d + 1)
+    most = tile_rows(d)
     n = ONE + 2 * most + 3
     with closing(connect(tmp_path, None)) as connection:
         columns = ", ".join(f"(i + {k}) / {n}.0 AS x{k}" for k in range(d))
@@ -102,7 +102,7 @@ def test_a_worker_has_room_for_the_rows_of_one_tile(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(away, "allocate", allocated)
     monkeypatch.setattr(Table, "blocks", noted)
     schema = Schema(tuple(Numeric(f"x{k}", 0.0, 2.0) for k in range(d)), Labels("y", ("1",), ("0",)))
-    whole, seen = tuple(tiles(np.array([0, n]), d + 1)), Watching()
+    whole, seen = tuple(tiles(np.array([0, n]), d)), Watching()
     owner = away.Owner(
         Workers(lambda count: pytest.fail("no worker is asked"), 1), partitions_of(str(tmp_path / "*.parquet"))
     )

@@ -96,7 +96,7 @@ def test_names_of_months_that_are_not_known_are_asked_for_and_stop_a_run() -> No
         with opened({"day": days, "y": np.arange(60) % 2}, spelling=stated) as (table, _):
             found, _plain = look(table, target="y")
             assert found["day"].kind == "date" and found["day"].unread == 0 and not spelled_otherwise(found)
-    assert months_in(("wt. 5 Listopada 2024 r.", "5. Lip 1999 10:30", "3 maja 2024")) == ("lip", "listopada")
+    assert months_in(("wt. 5 Listopada 2024 r.", "5. Lip 1999 10:30", "3 maja 2024")) == (("lip", 0), ("listopada", 0))
     doses = np.array([f"{1 + k % 9} tabl {5 * k}" for k in range(60)], dtype=object)
     with opened({"dose": doses, "y": np.arange(60) % 2}) as (table, _):
         assert not spelled_otherwise(look(table, target="y")[0])

@@ -82,7 +82,7 @@ def url(path: Path) -> str:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
     """Threads of this process; ranges and tiles have a quarter of their rows."""
-    for name, size in (("intake.ranges.STEP", STEP), ("learning.tiled._ROWS", STEP // 2)):
+    for name, size in (("intake.ranges.STEP", STEP), ("learning.matrix._ROWS", STEP // 2)):
         monkeypatch.setattr(f"dpmpc.{name}", size)
     found = workers()
     yield found

@@ -156,6 +156,31 @@ def test_kernel_and_twin_have_the_same_bits_and_are_those_of_written_rows(
     assert np.concatenate(whole).tobytes() == everything()[2].tobytes()  # whatever block a row is in
 
 
+@needs_kernel
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_few_and_many_numbers_are_split_alike(precision: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel splits four at once and the rest one by one, some records together: each number of records has the
+    twin's bits, and a place that is none is found wherever it stands."""
+    rng = np.random.default_rng(6)
+    for schema, most in ((SCHEMAS[0], 9), (SCHEMAS[1], 140), (SCHEMAS[2], 700)):
+        matrix, _ = compact(schema, most, 12, precision)
+        theta, pulls = rng.normal(size=matrix.shape[1]), rng.normal(size=most)
+        for n in {1, 2, 3, 4, 5, most}:
+            part, cuts = matrix.part(0, n), np.array([0, n])
+            found = [part.scores(theta), part.sums(pulls[:n], cuts)]
+            with monkeypatch.context() as without:
+                without.setattr(kernel, "compiled", lambda: None)
+                twins = [part.scores(theta), part.sums(pulls[:n], cuts)]
+            assert [one.tobytes() for one in found] == [one.tobytes() for one in twins]
+            for i, k in {(0, 0), (n - 1, matrix.places.shape[1] - 1), (n // 2, 1)}:
+                wrong = np.array(part.places)
+                wrong[i, k] = -1.0
+                with pytest.raises(ValueError, match="a place must be"):
+                    part.design.scores(wrong, part.factors, theta)
+                with pytest.raises(ValueError, match="a place must be"):
+                    part.design.sums(wrong, part.factors, pulls[:n], cuts)
+
+
 def exact_square(design: Design, places: Any, factor: float) -> Fraction:
     """|x|^2 of the vector that a record stands for, in exact arithmetic."""
     total = Fraction(int(design.intercept))
@@ -275,7 +300,7 @@ def test_parts_of_a_vector_are_no_longer_than_few_says() -> None:
         rows = max(len(cell.dense) for cell in design.cells)
         n = design.few
         assert n == 1 << 62 or most * (RUN + n / RUN + rows + 8) <= n < most * (RUN + (n - 2) / RUN + rows + 8) + 2
-    wide = Schema(tuple(Numeric(f"x{k}", -1.0, 1.0) for k in range(300)), TARGET, True).design
+    wide = Schema(tuple(Numeric(f"x{k}", -1.0, 1.0) for k in range(4000)), TARGET, True).design
     assert wide.few == 1 << 62  # so many numbers may point against each other: rows are written out
 
 

@@ -24,7 +24,7 @@ def words(values: Sequence[str]) -> Truth:
 def text_of(rows: Sequence[Sequence[Any]], separator: str = ",") -> str:
     def cell(value: Any) -> str:
         text = str(value)
-        return '"' + text.replace('"', '""') + '"' if separator in text or '"' in text else text
+        return '"' + text.replace('"', '""') + '"' if {separator, '"', "\n"} & {*text} else text
 
     return "".join(separator.join(map(cell, row)) + "\n" for row in rows)
 

@@ -87,7 +87,11 @@ def judged(case: Case, folder: Path, spelling: Spelling = Spelling()) -> list[st
             if case.refused and case.refused in text:
                 return []
             said.append(text)
-            before, spelling = spelling, followed(spelling, text)
+            before = spelling
+            try:
+                spelling = followed(spelling, text)
+            except DpmpcError as refused:
+                return [f"a way out that is refused ({refused}): {text}"]
             if spelling == before:
                 return [f"a stop without a way out: {text}"]
             if stop == case.stops:
@@ -96,10 +100,13 @@ def judged(case: Case, folder: Path, spelling: Spelling = Spelling()) -> list[st
 
 
 def _follow(case: Case, spelling: Spelling, lines: list[str]) -> Spelling:
-    """With what the lines on the columns of this case say of values that stand for none."""
+    """With what the lines on the columns of this case say of values that stand for none, and of codes."""
     for line in lines:
-        if "that there is none" in line and any(f"'{name}'" in line for name in case.truth):
+        named = [truth for name, truth in case.truth.items() if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line)]
+        if named and "to state" in line:
             spelling = followed(spelling, line.partition("to state")[2].replace("<<", "").replace(">>", ""))
+        elif named and "to read them as words" in line and all(truth.kind == "category" for truth in named):
+            spelling = followed(spelling, line.partition("to read them as words")[2])
     return spelling
 
 
