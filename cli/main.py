@@ -167,10 +167,21 @@ def main(arguments: list[str] | None = None) -> Any:
 
 def _begin(arguments: list[str], start: Callable[[Sequence[str]], None]) -> Any:
     """`start`: what makes the process that parties are forked from."""
+    _fill_streams()
     keep_children_safe()
     _speak_anywhere()
     with _ends_as_by_ctrl_c() as stopped, logs.speaking("dpmpc.cli.settings:spelling"):
         return _main(arguments, stopped, start)
+
+
+def _fill_streams() -> None:
+    """Has no file that is opened later take the number of a stream that was closed at the start: what libraries print
+    would be written into it."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the least number that is free, which is this one
 
 
 def _speak_anywhere() -> None:
@@ -193,8 +204,8 @@ def program() -> None:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         try:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in filter(None, (sys.stdout, sys.stderr)):
+                stream.flush()
         except OSError:
             raise end from None  # nobody reads it: as the interpreter says
         os._exit(end.code)
@@ -204,6 +215,11 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
     """`stopped`: has a signal's number when that ends the command."""
     debug, last_line = "--debug" in arguments, partial(_last_line, arguments)
     try:
+        if sys.stdout is None:  # before anything is spent that could then be told to nobody
+            raise UsageError(
+                "what a command says needs somewhere to go; standard output is closed; leave it open, or send it to a "
+                "file or to /dev/null"
+            )
         if arguments[:1] and arguments[0] in _START and not _ALONE & {word.partition("=")[0] for word in arguments}:
             start(PRELOAD)
         code = group.main([a for a in arguments if a != "--debug"], prog_name="dpmpc", standalone_mode=False)
