@@ -12,12 +12,14 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.dossier import facts
 from dpmpc.dossier.effects import MOST, NOT_EFFECTS, question_of
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
@@ -233,6 +235,9 @@ def test_the_page_reads_the_account_and_says_how(tmp_path: Path) -> None:
     assert "for one record, each epsilon at delta 1e-05; as seen in the account in “account” and the ledgers" in text
     assert "'Trial ', 'trial' count as one name" in text and ELSEWHERE in text
     assert str(tmp_path) not in text
+    with mock.patch.object(facts, "_account", lambda run, plan: None):  # what was: the ledgers of one folder
+        alone = facts_of(tmp_path / "B" / "run").budget
+    assert alone is not None and alone.before.runs == 0
 
 
 def test_the_structure_is_checked_for_the_page_and_verifys_verdict_is_taken_over(
@@ -296,6 +301,7 @@ def test_digests_are_those_of_the_files(finished: Path) -> None:
 def test_the_command_writes_the_page_and_refuses_what_is_no_run(finished: Path, tmp_path: Path) -> None:
     result = dpmpc("report", finished / "first", "--out", tmp_path / "page.html")
     assert result.returncode == 0 and (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
+    assert (tmp_path / "page.html").stat().st_mode & 0o777 == 0o600  # as its run
     with pytest.raises(UsageError, match=r"a finished run has a report\.json"):
         facts_of(tmp_path)
     with pytest.raises(UsageError, match="gone is not there; check the path"):
