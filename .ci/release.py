@@ -22,8 +22,9 @@ COPIES = {  # file -> what stands before the version there
     "compose.yaml": r"dpmpc:",
     "docs/consortium.md": r"dpmpc:",
     "experiments/pyproject.toml": r"^version = \"",
-    "docs/howto/services.md": r"dpmpc(?::|==)",
+    "docs/howto/services.md": r"dpmpc(?::|-)",
     "docs/project/install.md": r"dpmpc-",
+    "packaging/conda/recipe.yaml": r"^  version: \"",
 }
 FRAGMENTS = "changelog.d"
 KINDS = {"breaking": "Breaking", "security": "Security", "feature": "New", "fix": "Mended"}

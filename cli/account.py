@@ -1,13 +1,12 @@
 """`dpmpc account`: noise scale, epsilon, delta or number of iterations from the others, and what the literature's
 formulas give."""
 
-import json
-import math
 import sys
 from typing import Any, Literal
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import setting_option
 from dpmpc.learning.account import Account, answer
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
@@ -61,7 +60,6 @@ _CALIBRATIONS = {
     help="Total variation of one coordinate's sampler, with --grid-bits.",
 )
 @click.option("--literature/--no-literature", default=True, show_default=True, help="The table of published methods.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     method: str,
     law: str | None,
@@ -84,7 +82,6 @@ def command(
     security_bits: float | None,
     sampler_tv: float,
     literature: bool,
-    as_json: bool,
 ) -> None:
     """Account for a run: leave out one of --epsilon, --delta, --sigma, --iterations and it is solved for.
 
@@ -116,10 +113,8 @@ def command(
         sampler_tv=sampler_tv,
     )
     result: dict[str, Any] = answer(question, with_literature=literature)
-    if as_json:
-        click.echo(json.dumps(_finite(result), indent=2))
-    else:
-        _print(result)
+    give(result)
+    _print(result)
 
 
 def _print(result: dict[str, Any]) -> None:
@@ -228,14 +223,3 @@ def _print_risk(terminal: Terminal, rows: list[dict[str, Any]]) -> None:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.5g}"
-
-
-def _finite(value: Any) -> Any:
-    """The value with infinities as null, which is all that JSON has for them."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

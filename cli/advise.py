@@ -1,11 +1,11 @@
 """`dpmpc advise`: what to run for a budget, from public numbers alone."""
 
-import json
 import sys
 from typing import Any, Literal
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import setting_option, spelling
 from dpmpc.errors import spelt
 from dpmpc.learning.losses import RESIDUAL_CLIP
@@ -28,7 +28,6 @@ from dpmpc.show.terminal import Column, Row, Terminal
 @setting_option("method", help="Only this one.")
 @setting_option("law", help="Law of output perturbation.")
 @click.option("--columns", type=int, default=0, show_default=True, help="Columns without public bounds.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     owners: int,
     total: int,
@@ -43,7 +42,6 @@ def command(
     method: str | None,
     law: str | None,
     columns: int,
-    as_json: bool,
 ) -> None:
     """Advise on a run: method, iterations, step, averaging, weights, noise, grid, and what to expect.
 
@@ -72,10 +70,8 @@ def command(
     )
     found = advise(circumstances)
     advice = found.to_json()
-    if as_json:
-        click.echo(json.dumps(advice, indent=2))
-    else:
-        _print({**advice, "warnings": found.marked}, BETTER if found.surpassed else None)
+    give(advice)
+    _print({**advice, "warnings": found.marked}, BETTER if found.surpassed else None)
 
 
 def _print(advice: dict[str, Any], better: float | None) -> None:

@@ -13,9 +13,9 @@ from dpmpc.cli.bench_options import (
     bar,
     computed_options,
     csv_option,
-    json_option,
     networks_option,
     numbers_option,
+    out_option,
     quick_option,
     show_findings,
     two_servers,
@@ -37,7 +37,7 @@ def command() -> None:
 
     \b
     Examples:
-      dpmpc bench all --quick --json results.json
+      dpmpc bench all --quick --out results.json
       dpmpc bench iteration -d 122,10k -m 100 -M 3,5 --rtt 40 --bandwidth 100
       dpmpc bench compare before.json after.json
     """
@@ -71,12 +71,12 @@ def command() -> None:
     "--executor",
     metavar="WHERE",
     help="Measure the cells by processes, joblib, dask:ADDRESS, or MODULE:FUNCTION, which returns an Executor; a "
-    "file of --json then holds every cell as soon as it is measured, and is gone on with.  [default: one by one]",
+    "file of --out then holds every cell as soon as it is measured, and is gone on with.  [default: one by one]",
 )
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Cells at once with --executor, at most."
 )
-@json_option
+@out_option
 @csv_option
 def iteration(
     quick: bool,
@@ -95,7 +95,7 @@ def iteration(
     bandwidth: float | None,
     executor: str | None,
     jobs: int,
-    json_file: Path | None,
+    out: Path | None,
     csv_file: Path | None,
 ) -> None:
     """The main table: one release, split into its stages."""
@@ -123,11 +123,11 @@ def iteration(
         if executor is None:
             results = suite.results(quick, lambda: suite.run_cells(chosen, quick, progress, line))
         else:
-            results = _by(executor, jobs, chosen, quick, progress, line, json_file)
+            results = _by(executor, jobs, chosen, quick, progress, line, out)
     click.echo(tables.plain(tables.iteration_rows(results.records)))
     if any(cell.parties == 2 for cell in chosen):
         click.echo(suite.PUBLISHED)
-    write(results, json_file, csv_file)
+    write(results, out, csv_file)
 
 
 @command.command("noise")
@@ -145,7 +145,7 @@ def iteration(
     "Measure this sampler only.",
     "Who draws.  [default: the backend that computes less; with -M 2, ot and garbled]",
 )
-@json_option
+@out_option
 @csv_option
 def noise(
     quick: bool,
@@ -157,7 +157,7 @@ def noise(
     backend: str | None,
     link: str | None,
     security: str | None,
-    json_file: Path | None,
+    out: Path | None,
     csv_file: Path | None,
 ) -> None:
     """Samplers against each other and against MPyC's own fixed-point arrays (the backend mpyc)."""
@@ -185,7 +185,7 @@ def noise(
     click.echo(tables.plain(tables.noise_rows(results.records)))
     if any(record.key["parties"] == 2 for record in results.records):
         click.echo(suite.PUBLISHED)
-    write(results, json_file, csv_file)
+    write(results, out, csv_file)
 
 
 @command.command("limit")
@@ -203,7 +203,7 @@ def noise(
 @click.option(
     "--backend", type=click.Choice(BACKENDS.names()), help="Whose messages.  [default: sharing; with -M 2, ot]"
 )
-@json_option
+@out_option
 @csv_option
 def limit(
     quick: bool,
@@ -212,7 +212,7 @@ def limit(
     parties: list[int] | None,
     network: str,
     backend: str | None,
-    json_file: Path | None,
+    out: Path | None,
     csv_file: Path | None,
 ) -> None:
     """The physical limit: a release's messages between as many processes over bare TCP, with no computation."""
@@ -222,7 +222,7 @@ def limit(
     with bar(len(chosen)) as progress:
         results = suite.results(quick, lambda: suite.run_limit(chosen, quick, progress))
     click.echo(tables.plain(tables.limit_rows(results.records)))
-    write(results, json_file, csv_file)
+    write(results, out, csv_file)
 
 
 @command.command("scale")
@@ -233,8 +233,8 @@ def limit(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Fit the results in this file instead of measuring.",
 )
-@json_option
-def scale(quick: bool, source: Path | None, json_file: Path | None) -> None:
+@out_option
+def scale(quick: bool, source: Path | None, out: Path | None) -> None:
     """How cost grows with d, m, n and T; flags what is worse than linear."""
     from dpmpc.benchmarks import result_file as records
     from dpmpc.benchmarks import suite
@@ -248,14 +248,14 @@ def scale(quick: bool, source: Path | None, json_file: Path | None) -> None:
                 quick, lambda: suite.run_cells(chosen, quick, progress) + suite.run_growth(quick, progress)
             )
     show_findings(results)
-    write(results, json_file, None)
+    write(results, out, None)
 
 
 @command.command("all")
 @quick_option
-@json_option
+@out_option
 @csv_option
-def everything(quick: bool, json_file: Path | None, csv_file: Path | None) -> None:
+def everything(quick: bool, out: Path | None, csv_file: Path | None) -> None:
     """Iterations, growth and noise in one result file, with slopes and targets."""
     from dpmpc.benchmarks import suite, tables
 
@@ -264,7 +264,7 @@ def everything(quick: bool, json_file: Path | None, csv_file: Path | None) -> No
     click.echo(tables.plain(tables.iteration_rows(results.find("iteration"))) + "\n")
     click.echo(tables.plain(tables.noise_rows(results.find("noise"))) + "\n")
     show_findings(results)
-    write(results, json_file, csv_file)
+    write(results, out, csv_file)
 
 
 def _by(executor: str, jobs: int, chosen: Any, quick: bool, progress: Progress, link: Any, file: Path | None) -> Any:

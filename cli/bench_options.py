@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.mpc.contract.backend import BACKENDS, FOR_TWO
 from dpmpc.mpc.contract.levels import by_link
 from dpmpc.mpc.contract.security import MODES, checked_backend
@@ -18,8 +19,8 @@ Progress = Callable[[str], None]
 quick_option = click.option(
     "--quick/--full", "quick", default=True, show_default=True, help="Under 2 minutes, or under 40 on 2 cores."
 )
-json_option = click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write everything to this file."
+out_option = click.option(
+    "--out", "out", type=click.Path(dir_okay=False, path_type=Path), help="Write everything to this file, as JSON."
 )
 csv_option = click.option(
     "--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Write one line a record to this file."
@@ -108,10 +109,11 @@ def show_findings(results: Any) -> None:
         click.echo(tables.plain(tables.target_rows(targets)))
 
 
-def write(results: Any, json_file: Path | None, csv_file: Path | None) -> None:
+def write(results: Any, out: Path | None, csv_file: Path | None) -> None:
     from dpmpc.benchmarks import result_file as records
 
-    for path, write in ((json_file, records.write_json), (csv_file, records.write_csv)):
+    give(results)
+    for path, write in ((out, records.write_json), (csv_file, records.write_csv)):
         if path is not None:
             write(results, path)
             click.echo(f"written to {path}")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from dpmpc.cli.bench_options import bar, csv_option, json_option, numbers_option, quick_option, write
+from dpmpc.cli.bench_options import bar, csv_option, numbers_option, out_option, quick_option, write
 from dpmpc.errors import UsageError
 from dpmpc.mpc.shamir.layout import MOST_PARTIES
 
@@ -19,9 +19,9 @@ from dpmpc.mpc.shamir.layout import MOST_PARTIES
     show_default=True,
     help="Draw rate, bytes and latency against the number of parties here.",
 )
-@json_option
+@out_option
 @csv_option
-def many(quick: bool, parties: list[int], png: Path, json_file: Path | None, csv_file: Path | None) -> None:
+def many(quick: bool, parties: list[int], png: Path, out: Path | None, csv_file: Path | None) -> None:
     """Noise against the number of parties: numbers mod a prime beside replicated bits, in one run."""
     from dpmpc.benchmarks import parties as benchmark
     from dpmpc.benchmarks import parties_plot, plot, suite, tables
@@ -32,7 +32,7 @@ def many(quick: bool, parties: list[int], png: Path, json_file: Path | None, csv
         results = suite.results(quick, lambda: benchmark.run(parties, quick, progress))
     click.echo(tables.plain(parties_plot.rows(results.records)))
     click.echo(f"best published rate known: 16 a second at n = 16 ({benchmark.PUBLISHED_BY})")
-    write(results, json_file, csv_file)
+    write(results, out, csv_file)
     for path in plot.draw(results, png.parent, png.stem.removesuffix("-parties")):
         path.replace(png)
         click.echo(f"written to {png}")

@@ -1,7 +1,6 @@
 """`dpmpc budget`: what was spent on each data set, as the account and the ledgers below a directory have it, and what a
 budget has left."""
 
-import json
 import math
 import sys
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from typing import Any
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.folders import said_path
 from dpmpc.privacy.account import Account, account_folder
@@ -29,9 +29,8 @@ from dpmpc.show.terminal import Column, Row, Terminal
 @click.option("--data", help="only the data set of this name, or whose digest starts so.")
 @click.option("--delta", type=float, help="state epsilon at this delta  [default: the largest that a run promised]")
 @click.option("--budget", "limit", metavar="EPS,DELTA", help="compare with this budget; exit code 1 if it is exceeded.")
-@click.option("--json", "as_json", is_flag=True, help="print JSON.")
 def command(
-    directory: Path | None, account: str | None, data: str | None, delta: float | None, limit: str | None, as_json: bool
+    directory: Path | None, account: str | None, data: str | None, delta: float | None, limit: str | None
 ) -> None:
     """What was spent on each data set that the account knows, also by runs whose folders are gone; with DIRECTORY, on
     each that a ledger*.jsonl there or below is of, by the account and by those ledgers together.
@@ -44,6 +43,8 @@ def command(
     that a run on it promised: one record, or all of one owner's. What runs that are under way have reserved is said
     apart, and counts against --budget, which is compared at its own delta. Names that differ in blanks, case or width
     alone are one.
+
+    Example: dpmpc budget demo
     """
     budget = None if limit is None else parse_budget(limit)
     if delta is not None:
@@ -91,10 +92,8 @@ def command(
         "runs": _runs(books, everything),
         "unseen": found.unseen(),
     }
-    if as_json:
-        click.echo(json.dumps(result, indent=2))
-    else:
-        _print(found, budget, rows)
+    give(result)
+    _print(found, budget, rows)
     exceeded = sorted({str(row["name"] or row["data"]) for row in rows if row.get("within_budget") is False})
     if budget is not None and exceeded:
         raise DpmpcError(

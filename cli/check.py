@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import setting_option
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options
@@ -43,7 +44,10 @@ def command(
 
     For the owner's own eyes; nothing is sent anywhere. Exit code 1 if a run would refuse the records.
 
-    Example: dpmpc check --plan plan.json --csv mine.csv
+    \b
+    Examples:
+      dpmpc check --schema schema.toml --csv north.csv
+      dpmpc check --plan plan.json --csv mine.csv
     """
     from dpmpc.aggregation.plan.plan import Plan
     from dpmpc.consortium.kit import owner_of_kit
@@ -88,6 +92,9 @@ def command(
                 f"schema {schema.digest[:16]}",
             )
         name = table.source
+    give({"records": result.rows, "columns": result.counts, "said": [
+        {"severity": each.severity, "column": each.column, "text": spelt(each.text, say)} for each in result.said
+    ], "refused": result.refused, "unfit": result.unfit})  # fmt: skip
     _show(result, f"{name}: {number_of(result.rows, 'record')}; {of}; for your own eyes", say)
     return 1 if result.refused or result.unfit else 0
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.errors import UsageError
 from dpmpc.privacy.law import LAWS, sampler_names
 
@@ -31,7 +32,7 @@ def number(ctx: click.Context, param: click.Parameter, value: str) -> float:
 )
 @click.option("--samples", type=click.IntRange(1), default=1 << 16, show_default=True, help="Samples of the batch.")
 @click.option("--dot", type=click.Path(dir_okay=False, path_type=Path), help="Write the graph, for Graphviz.")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write its arrays.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write its arrays, as JSON.")
 def command(
     law: str,
     scale: float,
@@ -40,7 +41,7 @@ def command(
     threshold: int | None,
     samples: int,
     dot: Path | None,
-    json_file: Path | None,
+    out: Path | None,
 ) -> None:
     """Show the Boolean program of a sampler: its gates, its layers, its inputs, and what it costs the parties.
 
@@ -70,6 +71,7 @@ def command(
     if dot:
         dot.write_text(to_dot(program))
         click.echo(f"written to {dot}")
-    if json_file:
-        json_file.write_text(json.dumps(to_json(program)) + "\n")
-        click.echo(f"written to {json_file}")
+    give({**figures(program), "cost": cost})
+    if out:
+        out.write_text(json.dumps(to_json(program)) + "\n")
+        click.echo(f"written to {out}")

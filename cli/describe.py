@@ -1,6 +1,5 @@
 """`dpmpc describe`: a look at one's own records."""
 
-import json
 import re
 import sys
 from dataclasses import replace
@@ -9,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpmpc.cli.everywhere import give
+from dpmpc.cli.run_file import said_here
 from dpmpc.cli.settings import options_stating, setting_option, spelling
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import UsageError, number_of, spelt
@@ -16,6 +17,7 @@ from dpmpc.folders import write_file
 from dpmpc.show import html
 from dpmpc.show.svg import histogram
 from dpmpc.show.terminal import Column, Row, Style, Terminal
+from dpmpc.show.values import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +51,6 @@ _SPARKS = " ▁▂▃▄▅▆▇█"
 @click.option(
     "--html", "html_out", type=click.Path(path_type=Path), help="Write the same as a web page, with histograms."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print all that was found as JSON.")
 @click.option("--editor-schema", is_flag=True, help="Print the JSON schema of schema files, for editors, and stop.")
 def command(
     source: str | None,
@@ -65,7 +66,6 @@ def command(
     drop: tuple[str, ...],
     schema_out: Path | None,
     html_out: Path | None,
-    as_json: bool,
     editor_schema: bool,
 ) -> None:
     """Describe the records in SOURCE (a file, folder or pattern; or as the options say), for their owner's own eyes.
@@ -76,13 +76,14 @@ def command(
 
     \b
     Examples:
-      dpmpc describe hospital.parquet --target outcome
-      dpmpc describe hospital.csv --decimal , --dates dmy --target outcome --schema schema.toml --html hospital.html
+      dpmpc describe hospitals.csv --target readmitted --owners-column site --schema schema.toml
+      dpmpc describe hospital.csv --decimal , --dates dmy --target outcome --spelling how.toml --html hospital.html
     """
     if editor_schema:
         from dpmpc.records.schema import editor_schema as for_editors
 
-        click.echo(json.dumps(for_editors(), indent=2))
+        give(for_editors())
+        click.echo(json_text(for_editors()), nl=False)
         return
     from dpmpc.intake.describe import NOT_PUBLIC, describe
     from dpmpc.records.draft import schema_of, toml_of
@@ -114,18 +115,16 @@ def command(
         from dpmpc.learning.task import TASKS
 
         schema = schema_of(found.intake, target, goal=None if task is None else TASKS[task])
-        as_text = json.dumps(schema.to_json(), indent=2) + "\n" if schema_out.suffix == ".json" else None
+        as_text = json_text(schema) if schema_out.suffix == ".json" else None
         _write(schema_out, as_text or toml_of(schema, found.intake))
         click.echo(f'{schema_out}: a first schema, bounds "data"; {NOT_PUBLIC}', err=True)
-    if (spelling_out := click.get_current_context().params.get("spelling_file")) is not None:
+    if (spelling_out := said_here("spelling_file")) is not None:
         from dpmpc.intake.spelling_file import write_spelling
 
         write_spelling(spelling_out, found.intake.proposed)
         click.echo(f"{spelling_out}: how these records are spelled; a run takes it with --spelling", err=True)
-    if as_json:
-        click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
-    else:
-        _show(found, target)
+    give(found)
+    _show(found, target)
 
 
 def _show(found: "Description", target: str | None) -> None:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from dpmpc.cli.everywhere import give
+
 
 @click.command("example")
 @click.argument("name", type=click.Choice(["hospitals"]))
@@ -22,7 +24,9 @@ def command(name: str, out: Path, records: int, seed: int) -> None:
     """
     from dpmpc.records.example import hospitals
 
-    for path in hospitals(out, records, seed):
+    written = hospitals(out, records, seed)
+    give({"files": written})
+    for path in written:
         click.echo(f"{path}: {_lines(path)}")
 
 

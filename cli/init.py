@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import setting_option
 from dpmpc.errors import UsageError
 
@@ -43,7 +44,9 @@ def command(
 
     Beside it goes consortium.schema.json, by which editors check and complete it.
 
-    Example: dpmpc init -P a.example:11365 -P b.example:11365 -P c.example:11365 --owner-sizes 400,250,900
+    \b
+    Example:
+      dpmpc init -P a.example:11365 -P b.example:11365 -P c.example:11365 --owner-sizes 400,250,900
     """
     from dpmpc.consortium.toml_keys import editor_schema
     from dpmpc.consortium.toml_text import Founding, text_of
@@ -75,4 +78,5 @@ def command(
         ) from None
     except OSError as error:
         raise UsageError(f"the file must be writable; {out}: {error.strerror}; name another with --out") from None
+    give({"file": out, "editors": editors})
     click.echo(f"{out}: edit it, then `dpmpc plan {out}` checks it")

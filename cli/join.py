@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import setting_option
 from dpmpc.cli.sources import source_options
 from dpmpc.processes import logs
@@ -48,10 +49,11 @@ def command(kit: Path, **own: Any) -> None:
     Examples:
       dpmpc join kit/                  a party
       dpmpc join kit/ --csv mine.csv   an owner, or a site that is both
-      dpmpc join kit/ --dry-run        before the day: is all there, is everybody reached?
+      dpmpc join kit/ --dry-run        before the day: is everybody reached?
     """
     from dpmpc.cli.progress import make_progress
     from dpmpc.consortium.joining import Joining, join, kit_spelling, try_out
+    from dpmpc.local.report import read_report
 
     logs.choose(own.pop("log_level"), own.pop("log_json"))
     os.umask(0o077)  # what a run writes is for this user alone
@@ -60,11 +62,16 @@ def command(kit: Path, **own: Any) -> None:
     if own.pop("dry_run"):
         with make_progress() as progress:
             try_out(kit, Joining(**said(own)), progress)
+        give({"ready": True, "spent": 0})
         click.echo("all is ready; nothing was spent")
         return
     with make_progress() as progress:
         out = join(kit, Joining(**said(own)), progress)
     found = [f"the {what}: {out / name}" for what, name in _RESULTS if (out / name).exists()]
+    give({
+        "folder": out, **{what: out / name for what, name in reversed(_RESULTS) if (out / name).exists()},
+        "report": read_report(out) if (out / "report.json").exists() else None,
+    })  # fmt: skip
     done = found or ["no model here; the sites that saw the end have it"]
     if logs.as_json():
         for line in done:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpmpc.aggregation.owner.imports import PRELOAD
+from dpmpc.cli.everywhere import have_common_options
 from dpmpc.cli.help import on_one_screen
 from dpmpc.errors import DpmpcError, UsageError, machine_text, owner_text, spelt
 from dpmpc.processes import logs, standing
@@ -110,6 +111,8 @@ class _Lazy(click.Group):
             return None
         assert isinstance(command, click.Command)
         _name_paths(command)
+        if cmd_name in COMMANDS:
+            have_common_options(command)
         on_one_screen(command)
         return command
 
@@ -148,6 +151,14 @@ def group(ctx: click.Context, debug: bool) -> None:
     """
 
 
+def named(name: str) -> click.Command:
+    """The command of that name, as the group runs it. Errors: KeyError."""
+    found = group.get_command(click.Context(group), name)
+    if found is None:
+        raise KeyError(name)
+    return found
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Runs a command and exits: 0, 2 for bad usage, another code for a failure. A failure is one line on standard
     error."""
@@ -156,10 +167,21 @@ def main(arguments: list[str] | None = None) -> Any:
 
 def _begin(arguments: list[str], start: Callable[[Sequence[str]], None]) -> Any:
     """`start`: what makes the process that parties are forked from."""
+    _fill_streams()
     keep_children_safe()
     _speak_anywhere()
     with _ends_as_by_ctrl_c() as stopped, logs.speaking("dpmpc.cli.settings:spelling"):
         return _main(arguments, stopped, start)
+
+
+def _fill_streams() -> None:
+    """Has no file that is opened later take the number of a stream that was closed at the start: what libraries print
+    would be written into it."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the least number that is free, which is this one
 
 
 def _speak_anywhere() -> None:
@@ -182,8 +204,8 @@ def program() -> None:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         try:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in filter(None, (sys.stdout, sys.stderr)):
+                stream.flush()
         except OSError:
             raise end from None  # nobody reads it: as the interpreter says
         os._exit(end.code)
@@ -193,6 +215,11 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
     """`stopped`: has a signal's number when that ends the command."""
     debug, last_line = "--debug" in arguments, partial(_last_line, arguments)
     try:
+        if sys.stdout is None:  # before anything is spent that could then be told to nobody
+            raise UsageError(
+                "what a command says needs somewhere to go; standard output is closed; leave it open, or send it to a "
+                "file or to /dev/null"
+            )
         if arguments[:1] and arguments[0] in _START and not _ALONE & {word.partition("=")[0] for word in arguments}:
             start(PRELOAD)
         code = group.main([a for a in arguments if a != "--debug"], prog_name="dpmpc", standalone_mode=False)
@@ -241,17 +268,8 @@ def _last_line(arguments: Sequence[str], text: str, code: str = DpmpcError.code,
 
     lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ... {line[-_END:]}" for line in text.split("\n"))
     text = harmless("\n".join(lines))  # a value in it may be anybody's
-    as_json = logs.as_json() or _prints_json(arguments)
+    as_json = logs.as_json() or "--json" in arguments
     click.echo(logs.json_line(text, code=code, setting=setting) if as_json else text, err=True)
-
-
-def _prints_json(arguments: Sequence[str]) -> bool:
-    """Whether the command was asked to print JSON (where `--json` names a file it prints a table)."""
-    if "--json" not in arguments:
-        return False
-    command = group.get_command(click.Context(group), arguments[0])
-    params = () if command is None else command.params
-    return any(isinstance(each, click.Option) and each.is_flag and "--json" in each.opts for each in params)
 
 
 @contextlib.contextmanager

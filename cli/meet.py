@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Noise
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import names_options, options_of, own_option
 from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
 
@@ -28,8 +29,8 @@ def run_command(
 
     \b
     Examples:
-      dpmpc meet --csv all.csv --owners-column hospital --target died --dry
-      dpmpc meet --csv all.csv --owners-column hospital --target died --epsilon 0.5 --out runs/met
+      dpmpc meet --csv hospitals.csv --owners-column site --target readmitted --dry
+      dpmpc meet --csv hospitals.csv --owners-column site --target readmitted --epsilon 0.5 --out met
     """
     from dpmpc.learning.survey_words import read_words
     from dpmpc.tables import meet as meeting
@@ -49,6 +50,7 @@ def run_command(
         account=account, out=out, wait=wait,
         tell=lambda line: click.echo(line, err=True), **given,
     )  # fmt: skip
+    give({**found.outcome.section, "folder": out})
     click.echo(found.text(), nl=False)
     click.echo(found.outcome.about[0], err=True)
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.errors import UsageError
 
 
@@ -12,7 +13,10 @@ from dpmpc.errors import UsageError
 @click.option("--out", type=click.Path(path_type=Path), help="Where the plan goes.  [default: plan.json beside FILE]")
 def command(file: Path, out: Path | None) -> None:
     """Check FILE, a consortium.toml, and write the plan: what every site computes for itself before it takes part, and
-    what it will cost. Touches no network and no record."""
+    what it will cost. Touches no network and no record.
+
+    Example: dpmpc plan consortium.toml
+    """
     from dpmpc.aggregation.plan.guarantee import warnings_of
     from dpmpc.aggregation.plan.shown import taking_part
     from dpmpc.aggregation.plan.stages import noise_of
@@ -38,4 +42,5 @@ def command(file: Path, out: Path | None) -> None:
         plan.write(out)
     except OSError as error:
         raise UsageError(f"the plan must be writable; {out}: {error.strerror}; name another with --out") from None
+    give({"written": out, "plan": plan, "notes": consortium.notes, "warnings": warnings_of(plan)})
     click.echo(f"{out}: written; `dpmpc kit {file} --out kits` makes a folder for every site")

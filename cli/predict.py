@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import options_stating
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.show.terminal import harmless
@@ -60,8 +61,8 @@ def command(
 
     \b
     Examples:
-      dpmpc predict runs/mine --csv new_patients.csv
-      dpmpc predict runs/mine --records new.parquet --out predictions.parquet
+      dpmpc predict demo --csv new_patients.csv
+      dpmpc predict demo --records new.parquet --out predictions.parquet
     """
     from dpmpc.intake.writing import print_table, write_table
     from dpmpc.learning.predict import predict
@@ -70,6 +71,10 @@ def command(
     source, folder = source_of(csv, records, database, sql), run_folder(run)
     spelling = _own_spelling(folder, spelling)
     result = predict(folder, source, memory=memory_of(memory), spelling=spelling)
+    give({
+        "predictions": result.columns if out is None else out, "records": result.n, "score": result.score,
+        "base": result.base, "unused": result.unused,
+    })  # fmt: skip
     if out is None:
         print_table(result.columns, sys.stdout)
     else:

@@ -6,6 +6,8 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from dpmpc.cli.everywhere import give
+
 
 @click.command("rehearse")
 @click.argument("kits", type=click.Path(path_type=Path))
@@ -22,7 +24,6 @@ def command(kits: Path) -> None:
     with TemporaryDirectory(prefix="dpmpc-rehearsal-") as folder:
         done = rehearse(kits, Path(folder), click.echo)
     releases = done.plan.releases + len(coming(done.plan))
-    click.echo(
-        f"all {len(done.sites)} sites made all {releases} releases in {time.monotonic() - begin:.1f} s; "
-        "nothing was spent"
-    )
+    seconds = time.monotonic() - begin
+    give({"sites": len(done.sites), "releases": releases, "seconds": seconds, "spent": 0})
+    click.echo(f"all {len(done.sites)} sites made all {releases} releases in {seconds:.1f} s; nothing was spent")

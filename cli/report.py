@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from dpmpc.cli.everywhere import give
+
 
 @click.command("report")
 @click.argument("run", type=click.Path(path_type=Path))
@@ -32,9 +34,9 @@ def command(run: Path, out: Path | None, ledgers: Path | None, curves: Path | No
 
     \b
     Examples:
-      dpmpc report runs/demo
-      dpmpc report runs/demo --ledgers runs --out demo.html
-      dpmpc report runs/demo --curves curves.json
+      dpmpc report demo
+      dpmpc report demo --ledgers runs --out demo.html
+      dpmpc report demo --curves curves.json
     """
     from dpmpc.dossier.facts import facts_of, of_a_party
     from dpmpc.dossier.page import write_page
@@ -58,4 +60,5 @@ def command(run: Path, out: Path | None, ledgers: Path | None, curves: Path | No
             read_model(run).additive.write(curves)
     except OSError as error:
         raise UsageError(f"the page must be written; {path}: {error.strerror}; name another with --out") from None
+    give({"page": path, "curves": curves})
     click.echo(path)

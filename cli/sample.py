@@ -1,14 +1,15 @@
 """`dpmpc sample`: noise for study, its cost and its certificate."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import setting_option
 from dpmpc.privacy.law import DEFAULT_LAW
+from dpmpc.show.values import json_text
 
 GATES = {"ands": "ANDs"}
 
@@ -39,7 +40,7 @@ GATES = {"ands": "ANDs"}
     help="Open the samples and hold them against the exact law. For study only: opened noise protects nothing.",
 )
 @click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Also write everything to this file."
+    "--out", "out", type=click.Path(dir_okay=False, path_type=Path), help="Also write everything to this file."
 )
 def command(
     law: str,
@@ -54,7 +55,7 @@ def command(
     link: str | None,
     threads: int | None,
     opened: bool,
-    json_file: Path | None,
+    out: Path | None,
 ) -> None:
     """Draw noise samples inside MPC and report rate, cost and certificate.
 
@@ -89,9 +90,10 @@ def command(
         _show_opened(report, engine)
         for line in sampling.histogram(values, report["scale"]):
             click.echo("  " + line)
-    if json_file:
-        json_file.write_text(json.dumps(report, indent=2) + "\n")
-        click.echo(f"written to {json_file}")
+    give(report)
+    if out:
+        out.write_text(json_text(report))
+        click.echo(f"written to {out}")
 
 
 def _transfers(report: dict[str, Any]) -> str:

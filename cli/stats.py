@@ -1,6 +1,7 @@
 """`dpmpc stats`: answers about the records of several owners, from one release with one copy of noise."""
 
 import os
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -8,22 +9,24 @@ from typing import Any
 import click
 
 from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Promise
+from dpmpc.cli.defaults import with_delta, with_delta_rule
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import names_options, options_of
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
 from dpmpc.errors import UsageError, spelt
 from dpmpc.planning.settings import OwnerSettings
 
-_FORMS = ("text", "table", "markdown", "csv", "json", "html")
+_FORMS = ("text", "table", "markdown", "csv", "html")
 
 
 def run_command(
-    ask: tuple[str, ...], queries: Path | None, csv: Path | None, records: str | None, database: str | None,
+    questions: tuple[str, ...], queries: Path | None, csv: Path | None, records: str | None, database: str | None,
     sql: str | None, memory: str | None, owners_column: str | None, schema: Path | None, bounds: Path | None,
     model: tuple[str, ...], named: tuple[str, ...], word_list: Path | None, about: str, confidence: float,
     at_once: bool, hopeless: bool, dry: bool, of: Path | None,
-    form: str, table_to: Path | None, everything: bool, out: Path | None, data_id: str | None, budget: str | None,
-    account: str | None, wait: float, spelling: Any, **settings: Any,
+    form: str | None, table_to: Path | None, everything: bool, out: Path | None, data_id: str | None,
+    budget: str | None, account: str | None, wait: float, spelling: Any, **settings: Any,
 ) -> None:  # fmt: skip
     """Answer questions about the records of several owners, with one copy of noise and intervals that know it.
 
@@ -32,13 +35,13 @@ def run_command(
 
     \b
     Examples:
-      dpmpc stats "table1 by outcome" "median(age) by sex" --csv all.csv --owners-column site --bounds bounds.toml \\
-        --epsilon 1 --delta 1e-5 --out runs/table1
-      dpmpc stats "mean(age) by sex" --csv all.csv --owners-column site --name sex --epsilon 1 --delta 1e-5
-      dpmpc stats --queries questions.toml --csv all.csv --owners-column site --schema schema.json --delta 1e-5 --dry
-      dpmpc stats --of runs/table1 --form table --table-to table1.docx
-      dpmpc stats --of runs/table1 --about population --form html
-      dpmpc stats "table(race) by sex" --of runs/synthetic
+      dpmpc stats "table1 by readmitted" "mean(age) by sex" --csv hospitals.csv --owners-column site \\
+        --bounds bounds.toml --epsilon 1 --delta 1e-5 --out table1
+      dpmpc stats "mean(age) by sex" --csv hospitals.csv --owners-column site --name sex --epsilon 1
+      dpmpc stats --queries questions.toml --csv all.csv --owners-column site --schema schema.json --dry
+      dpmpc stats --of table1 --form table --table-to table1.docx
+      dpmpc stats --of table1 --about population --form html
+      dpmpc stats "table(ward) by sex" --of synthetic
     """
     from dpmpc.learning.survey_words import read_words
     from dpmpc.outcome import Level
@@ -50,13 +53,14 @@ def run_command(
     if table_to is not None:
         check_file(table_to)
     level = Level(confidence, about, 0 if at_once else 1)
-    questions: list[Any] = [*ask, *(read_queries(queries) if queries is not None else [])]
+    every: list[Any] = [*questions, *(read_queries(queries) if queries is not None else [])]
     if of is not None:
         if out:
             raise UsageError("--of is about what was opened; --out was given too; leave it out")
         found = stats.reopened(of, level)
-        _show(found.asked(questions) if questions else found, form, table_to, everything)
+        _show(found.asked(every) if every else found, form, table_to, everything)
         return
+    with_delta(settings)
     given = {
         "owners": owners_column, "schema": schema, "bounds": bounds,
         "models": dict(_named(part) for part in model), "memory": memory_of(memory), "spelling": spelling,
@@ -65,12 +69,14 @@ def run_command(
     source = source_of(csv, records, database, sql)
     warn_of_filters(sql, settings)
     if dry:
-        click.echo(asked.dry(source, questions, **given).text(), nl=False)
+        foreseen = asked.dry(source, every, **given)
+        give({"expected": foreseen.expected})
+        click.echo(foreseen.text(), nl=False)
         return
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
         found = asked.stats(
-            source, questions, named=named, words=() if word_list is None else read_words(word_list),
+            source, every, named=named, words=() if word_list is None else read_words(word_list),
             about=level.about, confidence=confidence, at_once=at_once, data_id=data_id, out=out,  # type: ignore[arg-type]
             hopeless="allow" if hopeless else "refuse", wait=wait, budget=budget, account=account,
             tell=lambda line: click.echo(spelt(line, as_options), err=True), **given,
@@ -81,8 +87,12 @@ def run_command(
     click.echo(found.guarantee, err=True)
 
 
-def _show(found: Any, form: str, table_to: Path | None, everything: bool) -> None:
+def _show(found: Any, form: str | None, table_to: Path | None, everything: bool) -> None:
     """Prints the answers in a form, and writes the first of their tables as a paper prints it."""
+    from dpmpc.show.forms import values
+
+    give(values(found.outcome))
+    form = form or ("table" if sys.stdout.isatty() else "text")
     if table_to is not None:
         found.printed(everything=everything)[0].write(table_to)
     if form == "table":
@@ -99,7 +109,7 @@ def _named(part: str) -> tuple[str, str]:
 
 
 _OWN = [
-    click.Argument(["ask"], nargs=-1, metavar="[QUESTION]..."),
+    click.Argument(["questions"], nargs=-1, metavar="[QUESTION]..."),
     click.Option(["--queries"], type=click.Path(path_type=Path), help="A TOML file with queries = [...]."),
     click.Option(["--owners-column"], metavar="COLUMN", help="The column that says whose each record is."),
     click.Option(["--schema"], type=click.Path(path_type=Path), help="A public schema: what may be asked."),
@@ -120,15 +130,17 @@ _OWN = [
         help="Answer from a release, or a synthetic table, that is there; spend nothing.",
     ),
     click.Option(
-        ["--form"], type=click.Choice(_FORMS), default="text",
-        help="Of what is printed; table: as papers print it, no wider than the terminal.  [default: text]",
+        ["--form"], type=click.Choice(_FORMS),
+        help="Of what is printed; table: as papers print it, no wider than the terminal.  [default: table on a "
+        "terminal, else text]",
     ),
     click.Option(
         ["--table-to"], type=click.Path(path_type=Path), metavar="FILE",
         help="Write the first table as papers print it: .txt, .md, .html, .tex, .csv or .docx.",
     ),
     click.Option(["--everything"], is_flag=True, help="In tables of papers, the levels that may be nobody's too."),
-    click.Option(["--out"], type=click.Path(path_type=Path), help="A new folder for the answers in every form."),
+    click.Option(["--out"], type=click.Path(path_type=Path), help="A new folder for the answers in every form, "
+                 "for --of.  [default: they are printed alone]"),
     click.Option(["--data-id"], metavar="TEXT", help="Name under which ledgers add up what is spent."),
     *options_of(Accounting),
     *options_of(OwnerSettings, without=("owners", "owner_sizes", "skew")),
@@ -142,7 +154,7 @@ command = click.Command(
     params=[
         *_OWN,
         *reversed(_CALLED.__click_params__),  # type: ignore[attr-defined]
-        *options_of(Promise, Choosing, Computing, without=_LATER),
+        *with_delta_rule(options_of(Promise, Choosing, Computing, without=_LATER)),
     ],
     help=run_command.__doc__,
 )

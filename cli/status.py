@@ -1,7 +1,6 @@
 """`dpmpc status`: how far a run is."""
 
 import contextlib
-import json
 import re
 import sys
 import time
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import spelling
 from dpmpc.folders import replaced
 
@@ -24,7 +24,6 @@ _AGO = re.compile(r"^( +)\d+ s ago: ")
 
 @click.command("status")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--watch", is_flag=True, help="All sites, again every two seconds, until the processes here have ended.")
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write a page of all sites; with --watch again "
               "and again.")  # fmt: skip
@@ -32,14 +31,14 @@ _AGO = re.compile(r"^( +)\d+ s ago: ")
               "OpenMetrics, for a node exporter's folder; with --watch again and again.")  # fmt: skip
 @click.option("--serve", metavar="127.0.0.1:PORT", help="Serve the page at /, /status.json and /metrics to this "
               "machine alone, read-only, until it is stopped.")  # fmt: skip
-def command(
-    run: Path, as_json: bool, watch: bool, page: Path | None, metrics: Path | None, serve: str | None
-) -> None:  # fmt: skip
+def command(run: Path, watch: bool, page: Path | None, metrics: Path | None, serve: str | None) -> None:
     """How far the run in the folder RUN (or the kit RUN) is: phase, release, rate, who is connected, what is spent, the
     last event of every process here. Beside a running run or after its end; it changes nothing.
 
     --watch, --html and --serve show all sites of the plan at once: who is here, connected or not seen, phase, releases,
     spent, last word, from what each process says to all others anyway.
+
+    Example: dpmpc status demo
     """
     from dpmpc.consortium import watching
     from dpmpc.consortium.joining import kit_spelling
@@ -62,12 +61,12 @@ def command(
         return
     if watch:
         _watch(read, write)
+        give(read())
         return
     found = read()
     write(found)
-    if as_json:
-        click.echo(json.dumps(found.to_json()))
-    elif page is None and metrics is None:
+    give(found)
+    if page is None and metrics is None:
         _say(found)
 
 
@@ -94,12 +93,13 @@ def _watch(read: "Callable[[], RunStatus]", write: "Callable[[RunStatus], None]"
 
 def _serve(address: str, read: "Callable[[], RunStatus]") -> None:
     from dpmpc.consortium import watched, watching
+    from dpmpc.show.values import json_text
 
     read()  # whether there is a run
     page = "text/html; charset=utf-8"
     with watched.server(address, {
         "/": (page, lambda: watching.page(read(), again=True)),
-        "/status.json": ("application/json", lambda: json.dumps(read().to_json())),
+        "/status.json": ("application/json", lambda: json_text(read())),
         "/metrics": ("text/plain; version=0.0.4; charset=utf-8", lambda: watching.metrics(read())),
     }) as server:  # fmt: skip
         host, port = server.server_address[:2]

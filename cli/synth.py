@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Promise
+from dpmpc.cli.defaults import OUT, out_of, with_delta, with_delta_rule
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import names_options, options_of
 from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
 from dpmpc.errors import UsageError
@@ -31,9 +33,9 @@ def run_command(
 
     \b
     Examples:
-      dpmpc synth --csv all.csv --owners-column site --bounds bounds.toml --target outcome \\
+      dpmpc synth --csv hospitals.csv --owners-column site --bounds bounds.toml --target readmitted \\
         --epsilon 1 --delta 1e-5 --out synthetic.parquet
-      dpmpc stats "table(sex) by outcome" --of synthetic
+      dpmpc stats "table(sex) by readmitted" --of synthetic
       dpmpc synth --of kits/site0/run --rows 1000 --out rows.csv
     """
     from dpmpc.learning.survey_words import read_words
@@ -46,6 +48,7 @@ def run_command(
     if of is not None:
         _redrawn(of, out, drawing)
         return
+    with_delta(settings)
     source = source_of(csv, records, database, sql)
     warn_of_filters(sql, settings)
     given: dict[str, Any] = {
@@ -58,8 +61,7 @@ def run_command(
 
         click.echo(foreseen(source, digits=drawing["digits"], **given), nl=False)
         return
-    if out is None:
-        raise UsageError("--out is a new folder, or a file .parquet or .csv; none was given; name one, or say --dry")
+    out = out_of("synth") if out is None else out
     file = out if out.suffix in _FILES else None
     folder = out.with_suffix("") if file is not None else out
     if file is not None and file.exists():
@@ -75,8 +77,7 @@ def _redrawn(of: Path, out: Path | None, drawing: dict[str, Any]) -> None:
     """Rows from a run over several machines, into a new folder, or a file and a folder beside it."""
     from dpmpc.tables.synth_made import made_from
 
-    if out is None:
-        raise UsageError("--out is a new folder, or a file .parquet or .csv; none was given; name one")
+    out = out_of("synth") if out is None else out
     file = out if out.suffix in _FILES else None
     folder = out.with_suffix("") if file is not None else out
     if out.exists() or folder.exists():
@@ -89,9 +90,11 @@ def _redrawn(of: Path, out: Path | None, drawing: dict[str, Any]) -> None:
 def _say(found: Any, folder: Path, file: Path | None) -> None:
     if file is not None:
         (folder / f"synthetic{file.suffix}").rename(file)
+    rows = file or folder / "synthetic.parquet"
+    give({"rows": rows, "folder": folder, "records": len(next(iter(found.values.values()))), "about": found.lines})
     for line in found.lines:
         click.echo(line)
-    click.echo(f"Rows: {file or folder / 'synthetic.parquet'}; what they are good for: {folder}")
+    click.echo(f"Rows: {rows}; what they are good for: {folder}")
 
 
 def _digits(part: str) -> tuple[str, int]:
@@ -123,8 +126,8 @@ _OWN = [
                  "nothing."),
     click.Option(["--of"], type=click.Path(path_type=Path), help="Rows from a run over several machines that is there "
                  "([synth] in consortium.toml); spend nothing."),
-    click.Option(["--out"], type=click.Path(path_type=Path), help="A new folder, or a file .parquet or "
-                 ".csv beside it."),
+    click.Option(["--out"], type=click.Path(path_type=Path), help="A new folder, or a file .parquet or .csv "
+                 f"beside it.  [default: {OUT.format('synth')}]"),
     click.Option(["--data-id"], metavar="TEXT", help="Name under which ledgers add up what is spent."),
     click.Option(["--wait"], type=float, default=60.0, help="Seconds for parties to come.  [default: 60]"),
 ]  # fmt: skip
@@ -137,7 +140,7 @@ command = click.Command(
         *_OWN,
         *reversed(_CALLED.__click_params__),  # type: ignore[attr-defined]
         *options_of(OwnerSettings, without=("owners", "owner_sizes", "skew")),
-        *options_of(Accounting, Promise, Choosing, Computing, without=_LATER),
+        *with_delta_rule(options_of(Accounting, Promise, Choosing, Computing, without=_LATER)),
     ],
     help=run_command.__doc__,
 )

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from dpmpc.cli.defaults import out_of, with_delta
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import spelling_of
 from dpmpc.cli.train_options import OPTIONS, SectionedCommand
@@ -66,6 +68,10 @@ def run_command(**given: Any) -> None:
             starting.carry_on(where, progress)
         show(resume)
         return
+    if run["plan_file"] is None:
+        with_delta(given)
+        if run["out"] is None and run["index"] is None:
+            run["out"] = out_of("train")
     if run["out"] is None:
         raise UsageError("a run needs a directory for its results; none was given; add --out DIRECTORY")
     where = Placement(
@@ -80,7 +86,9 @@ def run_command(**given: Any) -> None:
     request = None if where.plan_file is not None and alone else Request(**said(given))
     if run["plan_only"]:
         assert request is not None
-        click.echo(spelt(plan_only(request, where), as_options))
+        said_of_plan = spelt(plan_only(request, where), as_options)
+        give({"plan": where.out / "plan.json", "about": said_of_plan.split("\n")})
+        click.echo(said_of_plan)
         return
     with make_progress() as progress:
         starting.start(request, where, progress)
@@ -95,7 +103,9 @@ def show(run: Path, spelling: Callable[[str, str | None], str] = as_options) -> 
     from dpmpc.statistics.figures import BALANCING
 
     columns = [Column(right=True, long="whole", style="bold"), Column()]
-    lines = [(k, v.replace(BALANCING, spelling("class_weight", "balanced"))) for k, v in summary(read_report(run), run)]
+    report = read_report(run)
+    give({"folder": run, **report})
+    lines = [(k, v.replace(BALANCING, spelling("class_weight", "balanced"))) for k, v in summary(report, run)]
     rows = [Row([what, value], "yellow" if what == "warning" else "") for what, value in lines]
     Terminal(sys.stdout).table(columns, rows, header=False, gap=4)
 

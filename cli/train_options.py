@@ -15,6 +15,7 @@ from dpmpc.aggregation.plan.settings import (
     Noise,
     Promise,
 )
+from dpmpc.cli.defaults import OUT, with_delta_rule
 from dpmpc.cli.settings import options_of, own_option
 from dpmpc.cli.sources import SPELLING
 from dpmpc.planning.settings import LearningSettings, Naming, OwnerSettings, RecordSettings
@@ -33,7 +34,8 @@ _PROCESSES = [
     _option("--ssl", is_flag=True, help="As in MPyC, certificates in the folder .config: --tls .config."),
 ]
 _RUN = [
-    *(own_option(name) for name in _OF_RUN),
+    own_option("out", help=f"Run directory for report, model, history and logs.  [default: {OUT.format('train')}]"),
+    *(own_option(name) for name in _OF_RUN if name != "out"),
     _option(
         "--resume",
         type=click.Path(path_type=Path),
@@ -62,7 +64,7 @@ OPTIONS: dict[str, list[click.Option]] = {
     "Records": [*options_of(RecordSettings), *SPELLING],
     "Owners": options_of(OwnerSettings, Attendance),
     "Learning": options_of(LearningSettings),
-    "Privacy": options_of(Promise, Noise),
+    "Privacy": with_delta_rule(options_of(Promise, Noise)),
     "Parties": [*options_of(Choosing, Computing), *_PROCESSES],
     "The run": [*_RUN, *options_of(Naming, Ledgers, Accounting)],
 }

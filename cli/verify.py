@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpmpc.cli.everywhere import give
 from dpmpc.cli.progress import make_progress
 from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import BACKENDS
@@ -52,8 +53,8 @@ if TYPE_CHECKING:
     help="where fresh releases leave their transcripts.",
 )
 @click.option(
-    "--json",
-    "json_file",
+    "--out",
+    "out",
     type=click.Path(dir_okay=False, path_type=Path),
     help="where the verdict is written.  [default: verify.json in RUN, or in --work]",
 )
@@ -69,16 +70,17 @@ def command(
     law: str,
     sampler: str | None,
     work: Path,
-    json_file: Path | None,
+    out: Path | None,
     details: bool,
 ) -> int:
     """Check a RUN directory: its transcripts, and fresh releases of the same kind. Exit code 0 only if all hold.
     RUN may be a party's folder or kit, which shows that party's part, or a folder with all sites' folders or kits.
 
     \b
-    dpmpc verify runs/demo --structure  what the parties did, by their transcripts
-    dpmpc verify runs/demo              that, and fresh releases with an audit
-    dpmpc verify --fresh                all of it on fresh releases, without a run
+    Examples:
+      dpmpc verify demo --structure  what parties did, by their transcripts
+      dpmpc verify demo              that, and fresh releases with an audit
+      dpmpc verify --fresh           all on fresh releases, without a run
     """
     from dpmpc.run.folder import run_folder
     from dpmpc.verify.verification import default_cases, verify_fresh, verify_run, verify_structure
@@ -106,8 +108,9 @@ def command(
     else:
         with make_progress("release") as progress:
             result = verify_run(run, work, progress)
-    path = json_file if json_file is not None else (run_folder(run) if run else work) / "verify.json"
+    path = out if out is not None else (run_folder(run) if run else work) / "verify.json"
     result.write(path)
+    give(result)
     _print(result, details)
     click.echo(f"written to {path}")
     return 0 if result.holds else 1

@@ -16,10 +16,12 @@ import numpy as np
 
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.grid import Ints
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.local.launcher import train
 from dpmpc.planning.request import Request
+from dpmpc.settings import declared
 from tests import forked_commands
 from tests.forked_commands import HANG, Forked
 
@@ -55,7 +57,8 @@ def same(a: dict[int, Ints], b: dict[int, Ints]) -> bool:
 
 def run(request: Request, out: Path, **settings: Any) -> dict[str, Any]:
     """The report of a run done in `out`."""
-    train(request, out, **settings)
+    own = {name: settings.pop(name) for name in declared(Here) if name in settings}
+    train(request, Here(out=out, **own), **settings)
     return dict(json.loads((out / "report.json").read_text()))
 
 

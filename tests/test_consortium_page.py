@@ -126,6 +126,24 @@ def test_the_dockerfile_installs_the_command_that_it_starts() -> None:
     assert f"dpmpc:{VERSION}" in (ROOT / "Dockerfile").read_text() and package.__name__ == "dpmpc"
 
 
+def test_the_conda_recipe_requires_what_the_wheel_does() -> None:
+    """Its syntax, version, entry point and requirements; no builder was at hand, and it says so."""
+    text = (ROOT / "packaging/conda/recipe.yaml").read_text()
+    recipe = yaml.safe_load(text)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert "never run" in text and recipe["context"]["version"] == VERSION and recipe["schema_version"] == 1
+
+    def bare(each: str) -> tuple[str, str]:
+        name, version = re.fullmatch(r"([\w-]+) ?([=><]+.*)", each).groups()  # type: ignore[union-attr]
+        return name.removeprefix("python-"), version
+
+    run = recipe["requirements"]["run"]
+    assert {bare(each) for each in run} == {*map(bare, project["dependencies"]), ("python", project["requires-python"])}
+    entry = recipe["build"]["python"]["entry_points"]
+    assert entry == [f"{name} = {place}" for name, place in project["scripts"].items()]
+    assert recipe["about"]["license"] == project["license"]
+
+
 def test_no_key_kit_or_record_gets_into_an_image() -> None:
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     assert {"**/*.key", "**/*.csv", "authority", "kits", "runs", ".git"} <= set(ignored)

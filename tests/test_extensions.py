@@ -399,7 +399,7 @@ def test_a_question_of_another_package_is_asked_on_every_surface(tmp_path: Path)
     dry = with_toys("stats", "--queries", tmp_path / "asked.toml", *given, "--dry")
     assert dry.returncode == 0 and dry.stdout.startswith("diversity(ward): 100 % of the promise"), dry.stderr
     table = with_toys("stats", "table(ward, age)", *given, "--out", tmp_path / "table")
-    again = with_toys("stats", "diversity(ward)", "--of", tmp_path / "table", "--form", "json")
+    again = with_toys("stats", "diversity(ward)", "--of", tmp_path / "table", "--json")
     assert table.returncode == again.returncode == 0, table.stderr + again.stderr
     assert json.loads(again.stdout)["numbers"][0]["estimate"] == pytest.approx(0.375, abs=0.01)
     wrong = with_toys("stats", "diversity(wart)", *given, "--dry")
@@ -557,11 +557,11 @@ def test_advice_has_the_law_and_refuses_a_method_that_nothing_rehearses() -> Non
 )
 def test_the_cost_suite_measures_them(more: list[str], tmp_path: Path) -> None:
     """Measured bytes and rounds are held against the counting of the backend and of the law's circuit."""
-    result = with_toys("bench", "iteration", "-d", 7, "-m", 3, "-M", 3, *more, "--json", tmp_path / "bench.json")
+    result = with_toys("bench", "iteration", "-d", 7, "-m", 3, "-M", 3, *more, "--out", tmp_path / "bench.json")
     assert result.returncode == 0, result.stderr
     if "--method" not in more:
         one = () if "--law" in more else ("--law", "gaussian", "--sampler", "discrete")
-        noise = with_toys("bench", "noise", "--no-plain", *more, *one, "--json", tmp_path / "noise.json")
+        noise = with_toys("bench", "noise", "--no-plain", *more, *one, "--out", tmp_path / "noise.json")
         assert noise.returncode == 0 and more[1] in noise.stdout, noise.stderr
 
 

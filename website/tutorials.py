@@ -3,9 +3,12 @@
     python -m website.tutorials            runs every page, each in an empty folder
     python -m website.tutorials --write    and puts what was printed below each block
     python -m website.tutorials NAME ...   these pages alone, such as start/mean or synth
+    python website/tutorials.py --installed NAME ...    these, with the dpmpc of this interpreter and not the tree's
+    python -m website.tutorials --notebooks    writes examples/notebooks: those of Start
 
 A block is a fence of `sh` or `python`. A fence `text output` below it shows what it prints; noise is new in each
-run, so the figures shown are those of one run.
+run, so the figures shown are those of one run. What is shown is held by its shape: lines without their figures. Where
+fewer than half of the lines shown have one of today's shapes, the page is out of date, which is said and fails.
 """
 
 import json
@@ -16,12 +19,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 _FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
+NOTEBOOKS = ROOT / "examples" / "notebooks"
 _END = "-- end of block --"
 _SKIPPED = ("no-run", "output")
 # These need addresses, several folders at once, or names that stand in the words: tests of their own run them.
@@ -30,6 +36,7 @@ BY_THE_SUITE = {
     "hospitals": "tests/test_hospitals_page.py",
     "python": "tests/test_api.py",
 }
+LEAST = 0.5  # of the lines that are shown
 _LONG = 40  # lines; of more the middle is left out
 
 
@@ -60,19 +67,19 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
-def run(found: Sequence[Block], folder: Path, timeout: float = 300.0) -> list[str]:
+def run(found: Sequence[Block], folder: Path, timeout: float = 300.0, installed: bool = False) -> list[str]:
     """What each block prints, run in order in a folder. Shell blocks are scripts of their own; Python blocks are one
     program, which shell blocks may stand between. Errors: CalledProcessError with what was printed."""
-    environment = _environment(folder)
+    env = environment(folder, installed)
     printed: list[str] = []
     program: list[str] = []
     for block in found:
         if block.language == "sh":
-            printed.append(_done(["sh", "-eu"], block.text, folder, environment, timeout))
+            printed.append(_done(["sh", "-eu"], block.text, folder, env, timeout))
             continue
         program.append(block.text)  # all before it is run again, so that blocks between may change files
         text = f"\nprint({_END!r}, flush=True)\n".join(program)
-        said = _done([sys.executable, "-W", "ignore", "-"], text, folder, environment, timeout)
+        said = _done([sys.executable, "-W", "ignore", "-"], text, folder, env, timeout)
         printed.append(said.rpartition(_END + "\n")[2])
     return printed
 
@@ -87,8 +94,8 @@ def _done(command: Sequence[str], text: str, folder: Path, environment: dict[str
     return done.stdout
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """An environment in which `dpmpc` is this one."""
+def environment(folder: Path, installed: bool = False) -> dict[str, str]:
+    """An environment in which `dpmpc` is this tree's, or what is installed for this interpreter."""
     commands = folder / ".bin"
     commands.mkdir(exist_ok=True)
     (commands / "dpmpc").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dpmpc "$@"\n')
@@ -96,7 +103,7 @@ def _environment(folder: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": "" if installed else str(ROOT),
         "PYTHONDONTWRITEBYTECODE": "1",
         "COLUMNS": "100",
         "DPMPC_ACCOUNT": str(folder / ".account"),  # a page spends nothing of whoever runs it
@@ -119,6 +126,23 @@ def filled(text: str, found: Sequence[Block], printed: Sequence[str], folder: Pa
         if block.output is not None:
             text = text[: block.output[0]] + shown(said, folder) + text[block.output[1] :]
     return text
+
+
+def shape(line: str) -> str:
+    """A line without its figures, digests and widths."""
+    return re.sub(r"[-─ ]+", " ", re.sub(r"[0-9a-f]{12,}|\d[\d,.e]*", "#", line)).strip()
+
+
+def stale(text: str, found: Sequence[Block], printed: Sequence[str], folder: Path) -> list[str]:
+    """The outputs of a page of which most lines have no shape of today's."""
+    old = []
+    for block, said in zip(found, printed, strict=True):
+        if block.output is not None:
+            today = {shape(line) for line in shown(said, folder).splitlines()} | {shape(x) for x in said.splitlines()}
+            lines = [shape(line) for line in text[slice(*block.output)].splitlines() if shape(line)]
+            if sum(line in today for line in lines) < LEAST * len(lines):
+                old.append(block.text)
+    return old
 
 
 # -- notebooks ---------------------------------------------------------------------------------------------------------
@@ -156,12 +180,39 @@ def written(text: str) -> str:
     return json.dumps(notebook(text), indent=1, ensure_ascii=False) + "\n"
 
 
+def of_start() -> dict[Path, str]:
+    """The notebooks of the pages of Start, as files in examples/notebooks, whose links lead to the pages."""
+    found = {}
+    for path in sorted((DOCS / "start").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if blocks(text):
+            found[NOTEBOOKS / f"{path.stem}.ipynb"] = written(_LINK.sub(partial(_led, path), text))
+    return found
+
+
+def _led(page: Path, link: re.Match[str]) -> str:
+    """A link of the page, from the folder of the notebooks; of a page that only the site has, its words."""
+    words, to = link.groups()
+    if "://" in to or to.startswith("#"):
+        return link[0]
+    target, mark, anchor = to.partition("#")
+    if not (page.parent / target).exists():
+        return words
+    return f"[{words}]({os.path.relpath(page.parent / target, NOTEBOOKS)}{mark}{anchor})"
+
+
 def _name(path: Path) -> str:
     return path.relative_to(DOCS if DOCS in path.parents else ROOT).with_suffix("").as_posix()
 
 
 def main(arguments: Sequence[str], say: Callable[[str], object] = print) -> int:
     """The command."""
+    if "--notebooks" in arguments:
+        NOTEBOOKS.mkdir(exist_ok=True)
+        for path, text in of_start().items():
+            path.write_text(text, encoding="utf-8")
+            say(str(path.relative_to(ROOT)))
+        return 0
     names = [name for name in arguments if not name.startswith("--")]
     for path in pages():
         if names and _name(path) not in names:
@@ -170,12 +221,15 @@ def main(arguments: Sequence[str], say: Callable[[str], object] = print) -> int:
         found = blocks(text)
         with tempfile.TemporaryDirectory() as name:
             try:
-                printed = run(found, Path(name))
+                printed = run(found, Path(name), installed="--installed" in arguments)
             except subprocess.CalledProcessError as error:
                 say(f"{path.name}: exit code {error.returncode} of\n{error.cmd}\n{error.output}")
                 return 1
             if "--write" in arguments:
                 path.write_text(filled(text, found, printed, Path(name)), encoding="utf-8")
+            elif old := stale(text, found, printed, Path(name)):
+                say(f"{path.name}: what is shown is not what is printed any more below\n{old[0]}")
+                return 1
         say(f"{_name(path)}: {len(found)} blocks ran")
     return 0
 

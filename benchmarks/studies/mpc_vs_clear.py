@@ -15,6 +15,7 @@ from pathlib import Path
 
 from scipy.stats import t as student
 
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
 from dpmpc.local.launcher import train
 from dpmpc.planning.request import Request
@@ -26,7 +27,7 @@ def accuracies(request: Request, runs: int, folder: Path) -> list[float]:
     result = []
     for k in range(runs):
         out = folder / f"{request.engine}{k}"
-        train(request, out)
+        train(request, Here(out=out))
         result.append(float(json.loads((out / "report.json").read_text())["utility"]["test_accuracy"]))
     return result
 

@@ -19,6 +19,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium import kit_texts
 from dpmpc.consortium.site_file import SITE, SiteFile
 from dpmpc.consortium.toml import Consortium, Site
+from dpmpc.consortium.wheel import Wheel
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder, write_file
 from dpmpc.intake.written import read_written
@@ -55,9 +56,9 @@ class Kit:
         return self.folder / KEYS
 
 
-def write_kits(consortium: Consortium, out: Path, authority: Path) -> list[Path]:
-    """Writes a folder for every site into `out`, and returns them. Errors: `out` holds something already, or is not to
-    be written."""
+def write_kits(consortium: Consortium, out: Path, authority: Path, wheel: Wheel | None = None) -> list[Path]:
+    """Writes a folder for every site into `out`, and returns them. `wheel`: what its texts say to install. Errors:
+    `out` holds something already, or is not to be written."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"kits go into a new or empty folder; {out} is not; name another with <<out>>")
     certificate = make_authority(authority) if consortium.file.run.tls else None
@@ -69,7 +70,7 @@ def write_kits(consortium: Consortium, out: Path, authority: Path) -> list[Path]
         for site in consortium.sites:
             folder = out / site.name
             make_folder(folder, _KITS, "name another with <<out>>", new=True)
-            _write_kit(consortium, site, folder, certificate)
+            _write_kit(consortium, site, folder, certificate, wheel)
             folders.append(folder)
     except (OSError, UsageError) as error:
         shutil.rmtree(out, ignore_errors=True)  # it was empty, or not there
@@ -79,7 +80,9 @@ def write_kits(consortium: Consortium, out: Path, authority: Path) -> list[Path]
     return folders
 
 
-def _write_kit(consortium: Consortium, site: Site, folder: Path, certificate: bytes | None) -> None:
+def _write_kit(
+    consortium: Consortium, site: Site, folder: Path, certificate: bytes | None, wheel: Wheel | None
+) -> None:
     plan = consortium.plan
     plan.write(plan_path(folder))
     if consortium.schema is not None:
@@ -115,6 +118,7 @@ def _write_kit(consortium: Consortium, site: Site, folder: Path, certificate: by
         plan.source.comes_to,
         ids_wanted(plan),
         plan.source.tells_owners,
+        wheel,
     )
     for name, text in kit_texts.files(about).items():
         _text(folder / name, [text])

@@ -1,5 +1,6 @@
 """The texts in a kit: what to do, and how a machine's own tools start it (a systemd unit, a compose file)."""
 
+from dpmpc.consortium.wheel import Wheel, installing
 from dpmpc.lazy import dataclass
 
 SITE_HEAD = "# Which process of which plan this site starts, and where the parties are. Written by `dpmpc kit`.\n"
@@ -15,7 +16,8 @@ ACCOUNT = "~/.local/share/dpmpc/account"  # of a user on Linux, unless it says o
 @dataclass(frozen=True)
 class About:
     """What the texts say. `port`: of a party, for parties; for owners it is `port` + `parties`. `ids`: as of
-    `parting.ids_wanted`. `by_owner`: whether what is opened tells of single organisations."""
+    `parting.ids_wanted`. `by_owner`: whether what is opened tells of single organisations. `wheel`: what sites
+    install."""
 
     name: str
     role: str
@@ -28,6 +30,7 @@ class About:
     result: str
     ids: str = ""
     by_owner: bool = False
+    wheel: Wheel | None = None
 
 
 def files(about: About) -> dict[str, str]:
@@ -80,7 +83,7 @@ def _readme(about: About) -> str:
     if about.port is not None:
         verdict = f"verify_{about.role}.json"
         steps += [
-            f"Then `dpmpc verify . --structure --json {verdict}` checks what this party did. Send owners that file."
+            f"Then `dpmpc verify . --structure --out {verdict}` checks what this party did. Send owners that file."
         ]
     if about.owner:
         steps += [
@@ -93,9 +96,10 @@ def _readme(about: About) -> str:
 
 
 def _unit(about: About) -> str:
+    install = "\n".join(f"#   {line}" for line in installing(about.wheel, _HOME, about.version))
     return f"""\
 # dpmpc in an environment of its own, under a user of its own; once, as root:
-#   python3 -m venv {_HOME} && {_HOME}/bin/pip install dpmpc=={about.version}
+{install}
 #   useradd --system --home-dir /srv/dpmpc --create-home --shell /usr/sbin/nologin dpmpc
 # The kit{" with the records" if about.owner else ""} goes to /srv/dpmpc/{about.name} (chown -R dpmpc:dpmpc),
 # this file to /etc/systemd/system/dpmpc-{about.name}.service; then systemctl start dpmpc-{about.name}.

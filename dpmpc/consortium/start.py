@@ -15,6 +15,7 @@ from dpmpc.aggregation.party.party import check_index, run_party
 from dpmpc.aggregation.party.resume import check_attempt, check_new, spent_releases
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt, plan_path
 from dpmpc.aggregation.plan.fields import differing, marks
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.names import named_errors, named_lines
 from dpmpc.aggregation.plan.plan import Plan
@@ -44,6 +45,7 @@ from dpmpc.run.folder import make_private, opened_nothing, prepare, request_path
 from dpmpc.run.once import OPENED as STAGE_OPENED
 from dpmpc.run.reserve import budget_below, check_budget
 from dpmpc.run.stages import Part, StageJob, Stages, coming, opened_by_party
+from dpmpc.settings import values_of
 
 
 def start(request: Request | None, where: Placement, progress: Progress) -> None:
@@ -56,16 +58,7 @@ def start(request: Request | None, where: Placement, progress: Progress) -> None
         return
     assert request is not None
     if where.index is None:
-        train(
-            request,
-            where.out,
-            base_port=where.base_port,
-            overwrite=where.overwrite,
-            wait=where.patience,
-            stall=where.stall,
-            threads=where.threads,
-            progress=progress,
-        )
+        train(request, Here(**values_of(where, Here)), progress=progress)
         return
     check_preprocessing(request)
     if where.party is not None:
@@ -168,16 +161,7 @@ def carry_on(where: Placement, progress: Progress) -> None:
             f"<<resume>> needs the request.json of a run that was started on one machine; {where.out}: {error}; a "
             "process of several machines is started again with its own command"
         ) from None
-    train(
-        request,
-        where.out,
-        base_port=where.base_port,
-        resume=True,
-        wait=where.patience,
-        stall=where.stall,
-        threads=where.threads,
-        progress=progress,
-    )
+    train(request, Here(**values_of(where, Here)), resume=True, progress=progress)
 
 
 def _party(mine: Part, where: Placement, index: int, progress: Progress) -> None:
@@ -213,16 +197,13 @@ def _site(mine: Part, request: Request, where: Placement, index: int, progress: 
     party = _party_job(mine, where, index)
     job = OwnersJob(
         request,
-        where.out,
-        where.patience,
+        where,
         time.time(),
         addresses=party.owner_addresses,
-        tls=where.tls,
         plan=plan,
         owner=index,
         party=party,
         check=lambda made: lines,
-        stall=where.stall,
         stage=stage,
         begins=party.begins,
     )
@@ -296,15 +277,12 @@ def _owners(mine: Part | None, request: Request, where: Placement, progress: Pro
 
     job = OwnersJob(
         request,
-        where.out,
-        where.patience,
+        where,
         time.time(),
         addresses=owner_endpoints(addresses),
         budget=_books(where).budget,
-        tls=where.tls,
         plan=plan,
         owner=where.owner,
-        stall=where.stall,
         check=check,
         stage=stage,
         begins=mine is None or mine.begins,

@@ -121,7 +121,8 @@ def _text(value: object) -> str:
 _HEAD = """\
 #:schema consortium.schema.json
 # One run over several machines, for all its sites: public facts only, no record and no key.
-# A key that is commented out has the value shown, or is chosen as the text says.
+# A key that is commented out shows its default or an example. Where a rule chooses instead, the text beside it or
+# above it says so; docs/settings.md has the rule of each.
 #
 #   dpmpc plan consortium.toml              checks this file and writes plan.json
 #   dpmpc kit consortium.toml --out kits    writes a folder for every site

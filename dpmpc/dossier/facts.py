@@ -27,7 +27,7 @@ from dpmpc.planning.request import Request
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.composition import PARTS, Spent, run_of, spent
-from dpmpc.privacy.ledgers import read_ledger
+from dpmpc.privacy.ledgers import attempts, read_ledger
 from dpmpc.privacy.seen import seen
 from dpmpc.processes.provenance import software
 from dpmpc.records.schema import Schema
@@ -88,6 +88,7 @@ class Facts:
     one_machine: bool
     site: SiteFile | None
     listed: str | None  # the number of the list of keys
+    tries: int = 1  # attempts at the run that left lines in its ledgers here
 
     @property
     def trains(self) -> bool:
@@ -161,6 +162,7 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
         one_machine=flower["parties_here"] if flower else one,
         site=read_written(site, SiteFile, "a site") if site.is_file() else None,
         listed=_listed(report, site.parent),
+        tries=max(1, attempts(map(read_ledger, kept))[plan.run_id]),
     )
 
 

@@ -54,12 +54,27 @@ def page(facts: Facts) -> str:
         f'<section aria-labelledby="s{k}"><h2 id="s{k}">{k}. {escape(name)}</h2>{content}</section>\n'
         for k, (name, content) in enumerate(sections, 1)
     )
-    return html.page(title, body, _summary(facts), _signatures())
+    return html.page(
+        title, _answer(facts) + html.contents([name for name, _ in sections]) + body, _summary(facts), _signatures()
+    )
 
 
 def write_page(facts: Facts, path: Path) -> None:
     """Writes the page whole or not at all."""
     write_file(path, page(facts))
+
+
+def _answer(facts: Facts) -> str:
+    """The first screen: what was computed, what was promised to whom, what was checked, what to be warned of."""
+    report = facts.report
+    none, found = report["privacy"]["epsilon"] is None, report["warnings"]
+    warned = f"{len(found)} warning{'s' * (len(found) > 1)}: {' '.join(found)}" if found else "No warnings."
+    kind = ' class="warning"' if found else ""
+    return (
+        f'<section aria-labelledby="answer"><h2 id="answer">The answer</h2><div class="promise{" none" * none}">'
+        f"<p><strong>{escape(words.figures(facts))}</strong></p>{html.items(plain.answer(facts))}</div>"
+        f"<p{kind}>{escape(warned)}</p></section>"
+    )
 
 
 def _summary(facts: Facts) -> str:
@@ -80,7 +95,7 @@ def _summary(facts: Facts) -> str:
 
 
 def _counted(facts: Facts) -> str:
-    return f"{sum(facts.report['owner_sizes']):,} {words.sized(facts)}"
+    return f"{sum(facts.report['owner_sizes']):,} {words.sized(facts)}{words.held_out(facts)}"
 
 
 def _plain(facts: Facts) -> str:
@@ -88,7 +103,9 @@ def _plain(facts: Facts) -> str:
     head = ("False alarms", "Hits, at most", "Hits by throwing dice")
     what = f"How often the best test for one {plain.unit(facts)} can hit"
     table = html.table(what, head, readings) if readings else ""
-    trust = html.table("Whom one must trust, and for what", ("Whom", "For what", "Else"), plain.trust(facts))
+    trust = html.table(
+        "Whom one must trust, and for what", ("Whom", "For what", "What happens if that fails"), plain.trust(facts)
+    )
     return (
         f"<h3>What happened</h3>{html.items(plain.what_happened(facts))}"
         f"<h3>What an outsider could learn at worst</h3>{html.items(plain.at_worst(facts))}{table}"
@@ -99,12 +116,7 @@ def _plain(facts: Facts) -> str:
 
 def _promise(facts: Facts) -> str:
     privacy = facts.report["privacy"]
-    none = privacy["epsilon"] is None
-    figures = (
-        "No promise: no noise was added"
-        if none
-        else f"epsilon = {privacy['epsilon']:.6g}, delta = {privacy['delta']:.3g}"
-    )
+    none, figures = privacy["epsilon"] is None, words.figures(facts)
     sentences = html.lines(words.promise(facts))
     return (
         f'<div class="promise{" none" * none}"><p><strong>{escape(figures)}</strong></p>{sentences}</div>'
@@ -132,7 +144,7 @@ def _verified(facts: Facts) -> str:
     rows = []
     for kind in KINDS:
         found, (shows, cannot) = facts.evidence.get(kind), words.SHOWS[kind]
-        verdict = '<span class="dim">not done</span>'
+        verdict = '<span class="dim">nobody has made this check</span>'
         if found is not None:
             checks = found["checks"]
             good = sum(bool(check["holds"]) for check in checks)
@@ -142,7 +154,13 @@ def _verified(facts: Facts) -> str:
             verdict = f'<span class="{name}">{word}</span>: {good} of {len(checks)} checks{alarm}'
         rows.append((kind, verdict, shows, cannot))
     missing = [kind for kind in KINDS if kind not in facts.evidence]
-    hint = f"<p>Not done: {', '.join(missing)}. <code>dpmpc verify</code> does them.</p>" if missing else ""
+    left = "; ".join(f"{kind}, {plain.CHECKED[kind]}" for kind in missing)
+    hint = (
+        f"<p>Checks that nobody has made yet: {left}. Whoever wants them makes them, also after the run, with "
+        "<code>dpmpc verify</code>.</p>"
+        if missing
+        else ""
+    )
     source = (
         "From verify.json of this run."
         if facts.written

@@ -84,6 +84,29 @@ def unit(facts: Facts) -> str:
     return _UNITS[facts.plan.neighbours]
 
 
+def answer(facts: Facts) -> list[str]:
+    """What somebody with one minute reads: what for, for whom the promise is, what was checked, what was unusual."""
+    report, of = facts.report, unit(facts)
+    whose = {"owner": "every owner", "unit": "every unit that the run's caller named"}.get(
+        of, f"every single {of} of every owner"
+    )
+    said = [f"What was computed: {_purpose(facts)}."]
+    if report["privacy"]["epsilon"] is not None:
+        said.append(
+            f"For whom the promise is: {whose}. With 1 false alarm in 100, the best test for one {of} hits in at most "
+            f"{hits(facts.plan, 1.0):.3g} of 100."
+        )
+    if facts.tries > 1:
+        said.append(
+            f"The run was stopped and carried on: it took {facts.tries} attempts. What each of them opened is counted."
+        )
+    checked = [f"{kind} {'holds' if value['holds'] else 'FAILS'}" for kind, value in facts.evidence.items()]
+    said.append(f"What was checked: {', '.join(checked)}." if checked else "What was checked: nothing yet.")
+    if facts.one_machine and report["engine"] == "mpc" and not facts.flower:
+        said.append("All ran on one machine, which could see all records: a trial.")
+    return said
+
+
 def what_happened(facts: Facts) -> list[str]:
     """Who computed where and for what, what was opened, who brought how many records, whether TLS was on."""
     report = facts.report
@@ -123,7 +146,7 @@ def _owners(facts: Facts) -> str:
     if plan.capacity:
         return f"{said} How many is private. Public are only the places, at least as many: {_shown(each)}."
     if _held_out(facts):
-        return f"{said} How many the model learnt from is public: {_shown(each)}. Others were held out to try it on."
+        return f"{said} How many the model learnt from is public: {_shown(each)}. {_tried(facts)}"
     return f"{said} How many is public: {_shown(each)}."
 
 
@@ -132,6 +155,12 @@ def _held_out(facts: Facts) -> bool:
     if not facts.trains:
         return False
     return bool(facts.report.get("figures")) or facts.plan.source.parted(facts.plan.data_id) is not None
+
+
+def _tried(facts: Facts) -> str:
+    tried = facts.report.get("figures")
+    count = tried.get("records") if tried else None
+    return f"{count:,} more were held out to try it on." if count else "Others were held out to try it on."
 
 
 def _parties(facts: Facts) -> str:

@@ -33,6 +33,21 @@ NEVER = (
 )
 
 
+def figures(facts: Facts) -> str:
+    """The promise in a line."""
+    privacy = facts.report["privacy"]
+    if privacy["epsilon"] is None:
+        return "No promise: no noise was added"
+    return f"epsilon = {privacy['epsilon']:.6g}, delta = {privacy['delta']:.3g}"
+
+
+def held_out(facts: Facts) -> str:
+    """ " and 1,600 held out to try it on", where the report has how many."""
+    tried = facts.report.get("figures") if facts.trains else None
+    count = tried.get("records") if tried else None
+    return f" to learn from, {count:,} held out to try it on" if count else ""
+
+
 def promise(facts: Facts) -> list[str]:
     """The promise in sentences, each with its figures."""
     privacy = facts.report["privacy"]

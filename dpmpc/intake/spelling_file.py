@@ -12,7 +12,7 @@ import msgspec
 from dpmpc.errors import UsageError, sayable
 from dpmpc.folders import write_file
 from dpmpc.intake.spelling import Spelling
-from dpmpc.intake.written import read_written
+from dpmpc.intake.written import read_written, toml_value
 
 
 def read_spelling(path: Path) -> Spelling:
@@ -30,7 +30,7 @@ def write_spelling(path: Path, spelling: Spelling) -> None:
     if path.suffix == ".json":
         text = json.dumps(said, ensure_ascii=False, indent=2) + "\n"
     else:
-        lines = (f"{name} = {_toml(value)}" for name, value in said.items())
+        lines = (f"{name} = {toml_value(value)}" for name, value in said.items())
         text = "\n".join(("# How these records are spelled: for --spelling. It is private, as they are.", *lines, ""))
     try:
         write_file(path, text)
@@ -40,8 +40,3 @@ def write_spelling(path: Path, spelling: Spelling) -> None:
 
 def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML has it: JSON's, but for one character that TOML escapes too."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

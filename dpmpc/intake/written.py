@@ -249,3 +249,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _finite(text: str) -> float:
     raise ValueError(f"numbers are finite, got {sayable(text)}")
+
+
+def toml_value(value: Any) -> str:
+    """A text, number, truth or list of these as TOML has it: JSON's, but for one character that TOML escapes too."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -15,9 +15,9 @@ from dpmpc.errors import UsageError
 from dpmpc.folders import carried_on, replaced, write_file
 from dpmpc.lazy import dataclass
 from dpmpc.learning.additive import Additive
-from dpmpc.learning.method import Floats
 from dpmpc.outcome import Bars, Line, Number, Shape
 from dpmpc.records import Dataset
+from dpmpc.records.blocks import Floats
 from dpmpc.records.schema import Schema
 from dpmpc.show.objects import Sheet, Shown
 from dpmpc.show.tables import Table

@@ -10,7 +10,6 @@ from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.transport.addresses import Endpoint
-from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.planning.request import Request
 from dpmpc.privacy.budget import Budget
 from dpmpc.processes.worker import Log
@@ -37,10 +36,10 @@ def says(log: Log, emit: Emit) -> Log:
 
 @dataclass(frozen=True)
 class OwnersJob:
-    """What to do and where to write. `started`: Unix time at which the user's command began.
+    """What to do. `here`: what this process says for itself, its folder first. `started`: Unix time at which the user's
+    command began.
 
-    `addresses`: where parties elsewhere listen for owners; None: the parties are started here, on `base_port` or free
-    ports, on `threads` threads each, doing `role`. `tls`: the directory of the owners' certificate and key. `plan`:
+    `addresses`: where parties elsewhere listen for owners; None: the parties are started here, doing `role`. `plan`:
     made before; by default it is made here. `owner`: the only one to play here; by default all. `party`: of this
     process too, with the owner's number; its end of the connections. `check`: told the plan before anything is sent,
     and may refuse it; the lines that it returns go into the log. `budget`: what this process's own ledger is held
@@ -49,23 +48,23 @@ class OwnersJob:
     """
 
     request: Request
-    out: Path
-    wait: float
+    here: Here
     started: float
     resume: bool = False
     addresses: Sequence[Endpoint] | None = None
-    base_port: int | None = None
-    threads: int | None = None
     role: str | None = None
-    tls: Path | None = None
     plan: Plan | None = None
     owner: int | None = None
-    stall: float = STALL
     check: Callable[[Plan], list[str]] = lambda plan: []
     party: PartyJob | None = None
     budget: Budget | None = None
     stage: StageJob | None = None
     begins: bool = False
+
+    @property
+    def out(self) -> Path:
+        """Where it writes."""
+        return self.here.folder
 
     @property
     def books(self) -> Books:
@@ -75,20 +74,6 @@ class OwnersJob:
         if self.addresses is not None:
             return request.books(self.budget)
         return request.books(budget_below(request.budget, request.ledgers, self.out))
-
-    @property
-    def here(self) -> Here:
-        """What this process says for itself."""
-        index = None if self.addresses is None else "owners" if self.owner is None else f"owner{self.owner}"
-        return Here(
-            out=self.out,
-            wait=self.wait,
-            stall=self.stall,
-            threads=self.threads,
-            base_port=self.base_port,
-            tls=self.tls,
-            index=index,
-        )
 
     def seat(self, say: Callable[[str], None], parties: Started | None = None) -> Seat:
         """Its seat in the run. Its own ledger, where parties are elsewhere: theirs are not at hand. A party of this

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dpmpc.aggregation.party.resume import check_new
 from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import PeerError
 from dpmpc.folders import sweep_halves, write_file
@@ -15,29 +16,24 @@ from dpmpc.intake.scratch import sweep
 from dpmpc.learning.survey_columns import SURVEY
 from dpmpc.local.job import OwnersJob
 from dpmpc.local.owner_process import Progress, run_owners
-from dpmpc.mpc.transport.heartbeat import STALL, WAIT
 from dpmpc.planning.request import Request
 from dpmpc.run.folder import alone, prepare, request_path
 
 
 def train(
     request: Request,
-    out: Path,
+    here: Here,
     *,
-    base_port: int | None = None,
-    overwrite: bool = False,
     resume: bool = False,
-    wait: float = WAIT,
-    stall: float = STALL,
-    threads: int | None = None,
     progress: Progress = lambda event: None,
     role: str | None = None,
 ) -> None:
-    """Does a whole run and returns when report.json is written. `threads`: of each party; by default an equal part of
-    the cores. `role`: what a party's process does, for tests.
+    """Does a whole run in the folder of `here` and returns when report.json is written. `role`: what a party's process
+    does, for tests.
 
     Errors: the one that names the cause; UsageError for an unusable directory.
     """
+    out, overwrite = here.folder, here.overwrite and not resume
     started = time.time()
     if not out.exists():
         prepare(out, overwrite=overwrite, resume=resume)
@@ -50,17 +46,7 @@ def train(
         name = request.run_id or _begun(out) or secrets.token_hex(8)  # stays that of the run, whatever happens to it
         request = replace(request, run_id=name)
         write_file(request_path(out), json.dumps(request.to_json()))
-        job = OwnersJob(
-            request,
-            out,
-            wait,
-            started,
-            resume=resume,
-            base_port=base_port,
-            threads=threads,
-            role=role,
-            stall=stall,
-        )
+        job = OwnersJob(request, here, started, resume=resume, role=role)
         try:
             run_owners(job, out / "owners.log", progress)
         except PeerError as error:

@@ -227,8 +227,8 @@ def _keep(training: _Training, ended: Ended, advice: Advice | None, inside: bool
         plan, ended.attempt, training.learner, training.evaluator, costs, advice, training.presence, _names(training),
         dataset.columns,
     )  # fmt: skip
-    report["tls"] = job.tls is not None  # between its processes; of one machine's none needs it
-    listed = None if job.tls is None else list_in(job.tls)
+    report["tls"] = job.here.tls is not None  # between its processes; of one machine's none needs it
+    listed = None if job.here.tls is None else list_in(job.here.tls)
     report["keys"] = None if listed is None else listed.number
     if job.request.baseline and job.owner is None:
         beside = ordinary(job.request, dataset, job.out)

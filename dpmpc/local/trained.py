@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.errors import spelt
 from dpmpc.folders import said_path
 from dpmpc.intake.spelling import PLAIN, Spelling
@@ -107,5 +108,5 @@ def train(
             from dpmpc.intake.scratch import scratch_folder
 
             asked["records"] = str(stored(records, stack.enter_context(scratch_folder())))
-        launch(Request(**said(asked), spelling=spelling), folder, overwrite=overwrite, progress=told)
+        launch(Request(**said(asked), spelling=spelling), Here(out=folder, overwrite=overwrite), progress=told)
     return Trained(folder, Report(read_report(folder)), read_model(folder))

@@ -8,9 +8,9 @@ from dpmpc.show.html import lines, page, scrolling, table
 from dpmpc.show.svg import pictures
 
 
-def as_html(outcome: Outcome, title: str = "Statistics") -> str:
-    """The page."""
-    return page(title, f"{lines(outcome.about)}{as_part(outcome)}")
+def as_html(outcome: Outcome, title: str = "") -> str:
+    """The page, under its own title or what came of the run is called."""
+    return page(title or outcome.title, f"{lines(outcome.about)}{as_part(outcome)}")
 
 
 def as_part(outcome: Outcome, heading: str = "h2") -> str:

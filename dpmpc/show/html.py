@@ -61,6 +61,12 @@ def table(
     )
 
 
+def contents(names: Sequence[str]) -> str:
+    """The names of a page's numbered parts, each of which leads there."""
+    lines = "".join(f'<li><a href="#s{k}">{escape(name)}</a></li>' for k, name in enumerate(names, 1))
+    return f'<nav aria-label="Contents"><h2>Contents</h2><ol>{lines}</ol></nav>'
+
+
 def scrolling(svg: str) -> str:
     """A picture that scrolls sideways where it would be too small to read."""
     return f'<div class="wide" tabindex="0" role="region" aria-label="picture">{svg}</div>'

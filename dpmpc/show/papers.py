@@ -238,6 +238,11 @@ def effects(answer: Answer, said: Sequence[str] = ()) -> Table:
     terms: dict[Labels, dict[str, Number]] = {}
     for line in answer.lines:
         terms.setdefault(line.labels, {})[line.statistic] = line.number
+    if answer.headers[-2:] == ("term", "level"):  # the test of a term of one coefficient stands beside its ratio
+        for whole in [each for each in terms if not each[-1]]:
+            others = [each for each in terms if each[:-1] == whole[:-1] and each != whole]
+            if len(others) == 1:
+                terms[others[0]] = terms.pop(whole) | terms[others[0]]
     head = (*answer.headers, *(f"{name} [interval]" if _has_interval(answer, name) else name for name in kinds), "p")
     rows = tuple(
         (*labels, *(_effect(found.get(name)) for name in kinds), p_value(found.get("p")))

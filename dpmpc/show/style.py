@@ -66,6 +66,7 @@ header, main, footer {{ max-width: 62rem; margin: 0 auto; padding: 1rem 1.25rem;
 h1 {{ font-size: 1.6rem; line-height: 1.25; margin: .5rem 0; overflow-wrap: anywhere; }}
 h2 {{ font-size: 1.2rem; margin: 2.2rem 0 .6rem; padding-top: .6rem; border-top: 1px solid var(--line);
   overflow-wrap: anywhere; }}
+nav ol {{ columns: 2; padding-left: 1.6rem; }} a {{ color: var(--accent); }} nav li {{ break-inside: avoid; }}
 h3 {{ font-size: 1rem; margin: 1.2rem 0 .3rem; overflow-wrap: anywhere; }}
 p, li {{ max-width: 46rem; }}
 .dim {{ color: var(--dim); }}
@@ -83,6 +84,7 @@ td {{ overflow-wrap: anywhere; }} .wide td {{ overflow-wrap: break-word; min-wid
 .numbers td, .numbers thead th {{ text-align: right; font-variant-numeric: tabular-nums; }}
 .numbers .label {{ text-align: left; }}
 th {{ font-weight: 600; }} tbody th {{ width: 17rem; max-width: 40vw; }}
+.wide:not(.numbers) td:last-child {{ min-width: 11rem; }}
 .wide {{ overflow-x: auto; }} .wide tbody th {{ width: auto; min-width: 7rem; }} .words td {{ min-width: 9rem; }}
 code {{ font: .85rem/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }}
 .pair {{ display: grid; grid-template-columns: 1fr 1fr; gap: 1.2rem; }}
@@ -93,7 +95,7 @@ svg.square {{ max-width: 24rem; }}
 {_rules("svg")}
 .sign {{ display: grid; grid-template-columns: 1fr 1fr; gap: 2.2rem 1.5rem; margin-top: 2.5rem; }}
 .sign div {{ border-top: 1px solid var(--ink); padding-top: .2rem; font-size: .9rem; }}
-@media (max-width: 46rem) {{ svg.broad {{ min-width: 38rem; }}
+@media (max-width: 46rem) {{ nav ol {{ columns: 1; }} svg.broad {{ min-width: 38rem; }}
   .pair, .sign {{ grid-template-columns: 1fr; }} tbody th {{ width: 9rem; }}
   .words thead {{ display: none; }} .words tr, .words th, .words td {{ display: block; border: 0; padding: .1rem 0; }}
   .words tr {{ border-bottom: 1px solid var(--line); padding: .5rem 0; }}

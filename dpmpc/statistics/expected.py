@@ -7,22 +7,45 @@ cells that would do follow from half the interval as it is.
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from dpmpc.errors import UsageError
 from dpmpc.outcome import Level
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
+from dpmpc.statistics.blocks import Block
+from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.foresight import Expected, Foreseeing
 from dpmpc.statistics.kind import QUESTION_KINDS
+from dpmpc.statistics.layout import Layout
 from dpmpc.statistics.opened import Opened
-from dpmpc.statistics.tables import Tables
+from dpmpc.statistics.question import Query
 
 TOLD = 0.5  # half an interval over the count: above this an answer tells little, above 1 nothing
 
 
+class Asks(Protocol):
+    """What is known of a release of tables beforehand."""
+
+    @property
+    def columns(self) -> Columns:
+        """The public columns."""
+
+    @property
+    def queries(self) -> Sequence[Query]:
+        """The questions, in order."""
+
+    @property
+    def layout(self) -> Layout:
+        """Which coordinates the tables of their blocks are."""
+
+    def blocks_of(self, query: Query) -> Sequence[Block]:
+        """The blocks that answer a question."""
+
+
 def expected(
-    tables: Tables, sizes: Sequence[int], sigma: float, level: Level | None = None, counted: bool = True
+    tables: Asks, sizes: Sequence[int], sigma: float, level: Level | None = None, counted: bool = True
 ) -> tuple[Expected, ...]:
     """The widths of every question. sizes: records of each owner, or places, where records are not counted; sigma: the
     noise's deviation a coordinate, in grid steps. Records are taken to satisfy all conditions."""
@@ -46,9 +69,10 @@ def refuse_hopeless(found: Sequence[Expected], epsilon: float, delta: float) -> 
         return
     worst = max(hopeless, key=lambda item: item.ratio)
     if worst.line:
-        more = "more records, wider bands or fewer covariates" if worst.needed is None else (
-            f"epsilon {epsilon_of_mu(mu_of_budget(epsilon, delta) / max(worst.needed, 1e-9), delta):.2g} would do, or "
-            "more records, wider bands, fewer covariates")  # fmt: skip
+        would = [] if worst.needed is None else [
+            f"epsilon {epsilon_of_mu(mu_of_budget(epsilon, delta) / max(worst.needed, 1e-9), delta):.2g} would do"
+        ]  # fmt: skip
+        more = ", or ".join([*would, *worst.ways, "wider bands or fewer covariates"])
         raise UsageError(
             f"an answer must tell something; {worst.question} would tell {worst.line}; {more}, or ask fewer questions"
         )

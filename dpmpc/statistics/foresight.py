@@ -19,7 +19,8 @@ class Expected:
     count is, were records spread evenly; `also`: what else is off by how much; `share`: its part of the promise.
 
     `line`: what is said in place of counts, where the question is of none: `half` is then a standard error of a log
-    ratio, to be held against `count`; `needed`: the part of the noise with which it would do."""
+    ratio, to be held against `count`; `needed`: the part of the noise with which it would do; `ways`: what else would.
+    """
 
     question: str
     half: float
@@ -29,6 +30,7 @@ class Expected:
     cells: int
     line: str = ""
     needed: float | None = None
+    ways: tuple[str, ...] = ()
 
     @property
     def ratio(self) -> float:

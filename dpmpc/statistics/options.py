@@ -40,6 +40,21 @@ class Whole(Option):
 
 
 @dataclass(frozen=True)
+class Amount(Option):
+    """A number between two others."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def check(self, reading: Reading, given: Given) -> Setting:
+        name, value = given.name.text, given.value
+        if not isinstance(value, float) or not self.low < value < self.high:
+            way = f"write {name}={min(self.low * 2 + 0.2, self.high / 2):g}"
+            reading.refuse(given.place, f"{name} is a number between {self.low:g} and {self.high:g}", way)
+        return value
+
+
+@dataclass(frozen=True)
 class Increasing(Option):
     """Numbers that increase, at least two; `two`: just two."""
 

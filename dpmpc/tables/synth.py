@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.keywords import SourceKeywords
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, some
 from dpmpc.folders import OUT, make_folder, replaced, said_path, write_file
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import PLAIN, Spelling
@@ -97,6 +97,7 @@ class Synthetic(Shown):
             f"Tables of two columns are expected to be off by {mean:.3f} in total variation in the mean; each pair's "
             "own figure is in synthetic.md.",
             *([hashed] if buckets else []),
+            *alone(self.values),
             *left,
         ], self.structure.target)  # fmt: skip
 
@@ -140,6 +141,21 @@ class Synthetic(Shown):
         write_file(out / "columns.json", json.dumps({"about": self.lines, "columns": columns}, indent=1) + "\n")
         write_file(out / "synthetic.md", self.report())
         write_file(out / LAST, as_json(self.lines, self.structure, self.errors))
+
+
+def alone(values: Mapping[str, NDArray[Any]]) -> list[str]:
+    """A line on the columns that have one value in every drawn row: rarer ones may have been lost in noise."""
+    found = []
+    for name, drawn in values.items():
+        there = drawn[~np.isnan(drawn)] if drawn.dtype.kind == "f" else [text for text in drawn if text is not None]
+        if len(drawn) > 1 and len({*there}) < 2:
+            found.append(name)
+    if not found:
+        return []
+    return [
+        f"One value alone in all rows: {some(found, 12)}. What else real rows have there, such as a rare 1 among 0, is "
+        "rarer than the noise shows, or is not there; public bounds for such a column keep more of it."
+    ]
 
 
 @keywords(OfTables)

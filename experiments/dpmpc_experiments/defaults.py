@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.codec import loads
 from dpmpc.lazy import dataclass
 from dpmpc.local.launcher import train
@@ -93,7 +94,7 @@ def score(setting: Setting, way: str, seed: int) -> float:
         else:
             options["data"] = setting.data
         request = Request(owners=OWNERS, epsilon=setting.epsilon, delta=DELTA, engine="clear", seed=seed, **options)
-        train(request, folder / "run")
+        train(request, Here(out=folder / "run"))
         utility = loads((folder / "run" / "report.json").read_text(encoding="utf-8"))["utility"]
     return float(utility["test_mse" if setting.ridge else "test_accuracy"])
 

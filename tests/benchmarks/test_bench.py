@@ -377,7 +377,7 @@ def test_the_command_measures_writes_plots_and_compares(tmp_path: Path) -> None:
             "40",
             "--bandwidth",
             "100",
-            "--json",
+            "--out",
             str(file),
             "--csv",
             str(tmp_path / "r.csv"),
@@ -493,7 +493,7 @@ def test_noise_is_measured_against_the_number_of_parties(tmp_path: Path, monkeyp
     few.append(parties.Draw("shamir", "laplace", 4, 200, "lan", 1))
     monkeypatch.setattr(parties, "draws", lambda *_: few)
     done = CliRunner().invoke(
-        command, ["parties", "-M", "3", "--png", str(tmp_path / "p.png"), "--json", str(tmp_path / "p.json")],
+        command, ["parties", "-M", "3", "--png", str(tmp_path / "p.png"), "--out", str(tmp_path / "p.json")],
         catch_exceptions=False,
     )  # fmt: skip
     assert done.exit_code == 0, done.output

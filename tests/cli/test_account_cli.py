@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from dpmpc.cli.account import command as account
-from dpmpc.cli.budget import command as budget
+from dpmpc.cli.main import named
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
+
+account = named("account")
+budget = named("budget")
 
 RUN = "--owners 100 --smallest 500"
 ISSUE = f"--epsilon 0.5 --delta 1e-3 --iterations 100 {RUN} --method gradient"

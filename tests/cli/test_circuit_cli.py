@@ -10,12 +10,14 @@ from click.testing import CliRunner, Result
 
 from dpmpc.circuits.program import Layer, Program
 from dpmpc.circuits.sampler import discrete_gaussian, discrete_laplace, noise_program
-from dpmpc.cli.circuit import command
+from dpmpc.cli.main import named
 from dpmpc.mpc.clear.executor import run
 from dpmpc.mpc.contract.executor import MaskBits
 from dpmpc.mpc.contract.lanes import to_planes
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.replicated.backend import SHARING
+
+command = named("circuit")
 
 
 def ask(*arguments: object) -> Result:
@@ -45,7 +47,7 @@ def test_what_is_printed_is_what_the_program_holds_and_costs() -> None:
 def test_the_arrays_that_it_writes_are_the_program(tmp_path: Path) -> None:
     """Read back by someone else, they give the same bits."""
     path = tmp_path / "program.json"
-    assert ask("gaussian", "--sigma", 300, "--json", path).exit_code == 0
+    assert ask("gaussian", "--sigma", 300, "--out", path).exit_code == 0
     value = json.loads(path.read_text())
 
     def ints(rows: list[object], width: int = 0) -> "np.ndarray[tuple[int, ...], np.dtype[np.int32]]":

@@ -109,3 +109,14 @@ def test_a_user_without_a_home_is_told_what_to_say(here: Path) -> None:
     words = [sys.executable, "-c", program, "", "0", "0", "0", *COMMANDS["stats"]]
     done = subprocess.run(words, cwd=here, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "DPMPC_ACCOUNT" in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("words", [COMMANDS["stats"], ["example", "hospitals"]])
+def test_a_closed_output_is_refused_before_anything_is_spent(here: Path, words: list[str]) -> None:
+    """As `command >&-` has it: a file that is opened later would have the number of standard output."""
+    shell = ["bash", "-c", '"$@" >&-', "bash", sys.executable, "-m", "dpmpc", *words]
+    env = {**os.environ, "DPMPC_ACCOUNT": str(here / "account")}
+    done = subprocess.run(shell, cwd=here, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
+    assert "standard output is closed" in done.stderr
+    assert not (here / "r").exists() and not (here / "account").exists() and not (here / "hospitals.csv").exists()

@@ -30,6 +30,7 @@ from dpmpc.consortium.kit_texts import ACCOUNT
 from dpmpc.consortium.toml import read_consortium
 from dpmpc.consortium.toml_keys import ConsortiumFile, editor_schema
 from dpmpc.consortium.toml_text import Founding, text_of
+from dpmpc.consortium.wheel import wheel_of
 from dpmpc.errors import NotYetError, UsageError, owner_text
 from dpmpc.intake.written import known_keys
 from dpmpc.mpc.transport import credentials
@@ -292,8 +293,31 @@ def test_a_kit_has_nothing_secret_and_limits_that_its_plan_keeps(tmp_path: Path,
         text = (folder / "README.md").read_text()
         assert len(text.splitlines()) <= 12
         site, party, owner = read_kit(folder).site, "is a party" in text, "an owner" in text
-        verdict = f"`dpmpc verify . --structure --json verify_{site.role}.json`"
+        verdict = f"`dpmpc verify . --structure --out verify_{site.role}.json`"
         assert (verdict in text, "`dpmpc report .`" in text) == (party, owner)
+
+
+def test_a_kit_names_the_wheel_by_what_is_in_it_and_never_by_a_bare_name(tmp_path: Path) -> None:
+    """A name that nobody owns is anybody's: root would install what a stranger put there. The line's own check holds
+    for the file and for no other."""
+    wheel = tmp_path / "dpmpc-0.2.0-cp311-abi3-linux_x86_64.whl"
+    wheel.write_bytes(b"a wheel")
+    consortium = read_consortium(written(tmp_path))
+    write_kits(consortium, tmp_path / "named", tmp_path / "authority", wheel_of(wheel))
+    write_kits(consortium, tmp_path / "unnamed", tmp_path / "authority2")
+    for unit in tmp_path.glob("*named/*/site.service"):
+        text = unit.read_text()
+        for words in re.findall(r"pip install (.*)", text):
+            assert words.startswith("./dpmpc-") and words.endswith(".whl"), words
+        assert text.count("sha256sum") == 1
+        if "unnamed" not in str(unit):
+            line = text[text.index("echo ") : text.index(" \\\n")]
+            assert subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True).returncode == 0
+            (tmp_path / "other").mkdir(exist_ok=True)
+            (tmp_path / "other" / wheel.name).write_bytes(b"another wheel")
+            assert subprocess.run(line, shell=True, cwd=tmp_path / "other", capture_output=True).returncode
+    with pytest.raises(UsageError, match="wheel"):
+        wheel_of(tmp_path / "other.whl")
 
 
 def test_limits_of_the_file_reach_every_kit(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium.one_release import vectors_of
 from dpmpc.consortium.toml import read_consortium
@@ -115,7 +116,7 @@ def test_tables_count_places(tmp_path: Path) -> None:
     for kind, persons in (("persons", 20), ("capacity", 17)):
         plan = plan_of(tmp_path, f"{kind} = 20", f"{kind} = 30", PERSONS, asked)
         request: Any = Request(records=records(tmp_path, persons), planned=True, delta=1e-5)
-        job = OwnersJob(request, tmp_path / "out", 1.0, 0.0, plan=plan, owner=0)
+        job = OwnersJob(request, Here(out=tmp_path / "out"), 0.0, plan=plan, owner=0)
         job.out.mkdir(exist_ok=True)
         with own_records(job, plan, lambda event, **fields: None) as found:
             (vector,) = vectors_of(job, plan, found.table)
@@ -131,7 +132,7 @@ def test_a_synthetic_table_is_of_places_too(tmp_path: Path) -> None:
         plan = plan_of(tmp_path, f"{kind} = 20", f"{kind} = 30", PERSONS, asked).ahead[-1]
         assert plan.sizes == (60, 90) and not plan.counted and plan.neighbours == "person"
         request: Any = Request(records=records(tmp_path, persons), planned=True, delta=1e-5)
-        job = OwnersJob(request, tmp_path / "out", 1.0, 0.0, plan=plan, owner=0)
+        job = OwnersJob(request, Here(out=tmp_path / "out"), 0.0, plan=plan, owner=0)
         job.out.mkdir(exist_ok=True)
         with own_records(job, plan, lambda event, **fields: None) as found:
             (vector,) = vectors_of(job, plan, found.table)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import stage_plan
 from dpmpc.consortium.joining import kit_spelling
@@ -81,7 +82,7 @@ def vectors(
     data = load_owner(request, plan, owner)
     made = made or evaluation_of(plan)
     job = OwnersJob(
-        request, folder, 1.0, 0.0, plan=made, owner=owner, stage=StageJob(EVALUATION, plan, lambda *_: None)
+        request, Here(out=folder), 0.0, plan=made, owner=owner, stage=StageJob(EVALUATION, plan, lambda *_: None)
     )
     with own_records(job, made, lambda event, **fields: None) as found:
         (vector,) = vectors_of(job, made, found.table)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.plan_of_machines import plan_of_machines
@@ -133,7 +134,8 @@ def test_a_process_of_one_owner_takes_it_so_and_one_of_all_owners_asks(monkeypat
     for owner in (None, 0):
         for word in ("", "ask", "zero"):
             request = Request(csv="x.csv", planned=True, evaluate=False, delta=1e-5, spelling=Spelling(misfits=word))
-            run_owners(OwnersJob(request, Path("/dev/null"), 1.0, 0.0, owner=owner), Path("/dev/null"), lambda _: None)
+            job = OwnersJob(request, Here(out=Path("/dev/null")), 0.0, owner=owner)
+            run_owners(job, Path("/dev/null"), lambda _: None)
     assert seen == ["", "ask", "zero", "zero", "ask", "zero"]
 
 
@@ -169,7 +171,7 @@ def test_an_owner_alone_is_told_who_finds_no_place(
     path.write_text("who,x,y\n" + "".join(f"p{k},0.1,{k % 2}\n" for k in range(40)))
     request = Request(csv=str(path), planned=True, evaluate=False, delta=1e-5, ids=None if persons else "who")
     lines: list[str] = []
-    job = OwnersJob(request, tmp_path, 1.0, 0.0, plan=plan, owner=0, begins=True)
+    job = OwnersJob(request, Here(out=tmp_path), 0.0, plan=plan, owner=0, begins=True)
     with own_records(job, plan, lambda event, **fields: lines.append(str(fields.get("text")))) as own:
         request = as_planned(request, plan)
         used = [

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.plan.asked import plan_path
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium.status import read_status
 from dpmpc.errors import UsageError
@@ -64,7 +65,7 @@ def test_stages_are_shown_while_they_run_and_counted_after(tmp_path: Path) -> No
     request = Request(
         csv=str(path), target="ill", owners_column="site", epsilon=3.0, delta=1e-4, evaluate=False, iterations=2
     )
-    train(request, tmp_path / "run")
+    train(request, Here(out=tmp_path / "run"))
     found = read_status(tmp_path / "run")
     assert found.spent is not None and (found.spent.releases, found.spent.stages) == (3, ("survey",))
     assert found.spent.lines == 3 and found.spent.epsilon == pytest.approx(found.spent.of_epsilon, rel=1e-2)

@@ -7,16 +7,19 @@ import math
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.dossier import facts
 from dpmpc.dossier.effects import MOST, NOT_EFFECTS, question_of
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
@@ -82,13 +85,31 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(finished: Path) -> N
     text = page(facts_of(finished / "second"))
     outline = Outline(text)
     assert text.startswith("<!DOCTYPE html>") and outline.named("html") == [{"lang": "en"}]
-    assert len(outline.named("h1")) == 1 and len(outline.named("h2")) == 11 and len(outline.named("main")) == 1
+    assert len(outline.named("h1")) == 1 and len(outline.named("h2")) == 13 and len(outline.named("main")) == 1
     levels = [int(name[1]) for name, _ in outline.elements if re.fullmatch(r"h\d", name)]
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
-    assert not {"script", "link", "img", "iframe", "object", "form", "a"} & {name for name, _ in outline.elements}
+    assert not {"script", "link", "img", "iframe", "object", "form"} & {name for name, _ in outline.elements}
     assert "default-src 'none'" in text and not re.search(r"url\(|@import|https?://", text)
-    for _, attributes in outline.elements:
-        assert not attributes.keys() & {"src", "href", "onclick", "onload"}
+    for name, attributes in outline.elements:
+        assert not attributes.keys() & ({"src", "onclick", "onload"} | (set() if name == "a" else {"href"}))
+    ids = [f"#{attributes['id']}" for _, attributes in outline.elements if "id" in attributes]
+    assert [attributes["href"] for attributes in outline.named("a")] == ids[1:]  # the contents: all parts, in order
+
+
+def test_the_first_screen_is_the_answer(finished: Path) -> None:
+    """What for, epsilon, for whom, what was checked, every warning, and that it was carried on, before any part."""
+    facts = facts_of(finished / "second")
+    facts = replace(facts, report={**facts.report, "warnings": []})
+    warned = replace(facts, report={**facts.report, "warnings": ["a first warning.", "a second."]}, tries=3)
+    for each, words in (
+        (facts, ["No warnings."]),
+        (warned, ["2 warnings: a first warning. a second.", "it took 3 attempts"]),
+    ):
+        text = page(each)
+        first = text[text.index('id="answer"') : text.index("<nav")]
+        for word in ("What was computed: ", "epsilon = 0.5", "every single record of every owner", "structure", *words):
+            assert word in first, word
+    assert "attempts" not in page(facts)[: page(facts).index('id="s1"')]
 
 
 def test_the_page_can_be_read_without_eyes(finished: Path) -> None:
@@ -214,6 +235,9 @@ def test_the_page_reads_the_account_and_says_how(tmp_path: Path) -> None:
     assert "for one record, each epsilon at delta 1e-05; as seen in the account in “account” and the ledgers" in text
     assert "'Trial ', 'trial' count as one name" in text and ELSEWHERE in text
     assert str(tmp_path) not in text
+    with mock.patch.object(facts, "_account", lambda run, plan: None):  # what was: the ledgers of one folder
+        alone = facts_of(tmp_path / "B" / "run").budget
+    assert alone is not None and alone.before.runs == 0
 
 
 def test_the_structure_is_checked_for_the_page_and_verifys_verdict_is_taken_over(
@@ -222,7 +246,10 @@ def test_the_structure_is_checked_for_the_page_and_verifys_verdict_is_taken_over
     folder = tmp_path / "copy"  # ledgers are looked for beside it
     shutil.copytree(finished / "second", folder)
     said = told(folder).text
-    assert "The structure was checked for this page" in said and "Not done: statistics, audit" in said
+    assert (
+        "The structure was checked for this page" in said
+        and "Checks that nobody has made yet: statistics, the law of the noise; audit" in said
+    )
     assert dpmpc("verify", folder, "--structure").returncode == 0
     assert "From verify.json of this run" in told(folder).text and "FAILS" not in said
     lines = (folder / "party_1.transcript.jsonl").read_text().splitlines()
@@ -242,7 +269,7 @@ def test_verdicts_that_parties_sent_are_shown(finished: Path, tmp_path: Path) ->
         shutil.copy(party / name, owner / name)
     shutil.copy(owner / "plan.json", party / "plan_1.json")
     sent = owner / "verify_party_1.json"
-    assert dpmpc("verify", party, "--structure", "--json", sent).returncode == 0
+    assert dpmpc("verify", party, "--structure", "--out", sent).returncode == 0
     value = json.loads(sent.read_text())
     assert value["parties_seen"] == [1] and str(tmp_path) not in sent.read_text()
     digest = hashlib.sha256((party / "ledger_1.jsonl").read_bytes()).hexdigest()
@@ -274,6 +301,7 @@ def test_digests_are_those_of_the_files(finished: Path) -> None:
 def test_the_command_writes_the_page_and_refuses_what_is_no_run(finished: Path, tmp_path: Path) -> None:
     result = dpmpc("report", finished / "first", "--out", tmp_path / "page.html")
     assert result.returncode == 0 and (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
+    assert (tmp_path / "page.html").stat().st_mode & 0o777 == 0o600  # as its run
     with pytest.raises(UsageError, match=r"a finished run has a report\.json"):
         facts_of(tmp_path)
     with pytest.raises(UsageError, match="gone is not there; check the path"):

@@ -225,9 +225,9 @@ def without_records(folder: Path) -> Done:
         ("account", "--epsilon", "0.5", "--delta", "1e-3", "--iterations", "100", "--owners", "100",
          "--smallest", "500", "--json"),
         ("advise", "--owners", "10", "--total", "6000", "--dimension", "5", "--epsilon", "1", "--delta", "1e-5"),
-        ("sample", "--law", "gaussian", "--scale", "65536", "--count", "64", "-M", "3", "--json", "sample.json"),
-        ("circuit", "gaussian", "--json", "circuit.json"),
-        ("bench", "iteration", "-d", "8", "-m", "2", "-M", "3", "--quick", "--json", "bench.json"),
+        ("sample", "--law", "gaussian", "--scale", "65536", "--count", "64", "-M", "3", "--out", "sample.json"),
+        ("circuit", "gaussian", "--out", "circuit.json"),
+        ("bench", "iteration", "-d", "8", "-m", "2", "-M", "3", "--quick", "--out", "bench.json"),
         ("experiment", "table1", "--out", "table", "--repeats", "1", "--jobs", "1"),
     )  # fmt: skip
     return after(folder, run(folder, "example", "hospitals", "--out", "made", "--records", "120"), commands, path)

@@ -33,6 +33,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path
@@ -162,7 +163,7 @@ def kill_at_every_event(
         order = f"{victim}:{EVENT}{first + kill * stride}:{-1 if start else state.next}"
         try:
             with patch.dict(os.environ, {"KILL": order, "WITNESS": str(out)}):
-                train(request, out, resume=(out / "plan.json").exists(), role=ROLE, wait=WAIT, stall=WAIT)
+                train(request, Here(out=out, wait=WAIT, stall=WAIT), resume=(out / "plan.json").exists(), role=ROLE)
         except DpmpcError as error:
             assert f"party {victim} was killed" in str(error), f"kill {order}: {error}"
         else:
@@ -187,7 +188,7 @@ def kill_parties(
         order = f"{victim}:{point}:{state.next + (kill // len(points)) % 3}"
         try:
             with patch.dict(os.environ, {"KILL": order, "WITNESS": str(out)}):
-                train(request, out, resume=kill > 0, role=ROLE, wait=WAIT, stall=WAIT)
+                train(request, Here(out=out, wait=WAIT, stall=WAIT), resume=kill > 0, role=ROLE)
         except DpmpcError as error:
             assert f"party {victim} was killed" in str(error), f"kill {kill} at {point}: {error}"
         else:

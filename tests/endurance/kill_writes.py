@@ -57,6 +57,7 @@ def records(path: Path, n: int = 1200) -> Path:
 
 def train(folder: Path, out: Path, engine: Engine) -> None:
     """A run of training with a survey before and an evaluation after it: begun, or carried on."""
+    from dpmpc.aggregation.plan.here import Here
     from dpmpc.consortium.placement import Placement
     from dpmpc.consortium.start import carry_on
     from dpmpc.local.launcher import train as start
@@ -71,7 +72,7 @@ def train(folder: Path, out: Path, engine: Engine) -> None:
         **asked, csv=str(folder / "records.csv"), engine=engine,
         account=str(folder / "account"),
     )  # fmt: skip
-    start(request, out)
+    start(request, Here(out=out))
 
 
 def stats(folder: Path, out: Path, engine: Engine) -> None:
@@ -99,9 +100,10 @@ LAST = {"train": "report.json", "stats": "answers.html", "synth": "synthetic.jso
 STAGES = {"train": ("survey", "", "evaluation"), "stats": ("",), "synth": ("survey", "first", "second")}
 
 
-def dies_at(number: int, out: Path) -> Callable[[], int]:
-    """Makes this process die in place of its write of this number below `out`; how many it has made. Of the heartbeat
-    of the status, which comes by the clock, none is counted."""
+def dies_at(number: int, out: Path, opened: str | None = None) -> Callable[[], int]:
+    """Makes this process die in place of its write of this number below `out`; how many it has made. `opened`: in place
+    of its first write when a sum of this stage is in a file. Of the heartbeat of the status, which comes by the clock,
+    none is counted."""
     made, mine = 0, os.getpid()
 
     def die() -> NoReturn:
@@ -112,7 +114,8 @@ def dies_at(number: int, out: Path) -> Callable[[], int]:
         if os.getpid() != mine:
             return False
         made += 1
-        return made == number
+        sums = [] if opened is None else (out / opened).glob("*.opened.bin")
+        return made == number or any(path.stat().st_size for path in sums)
 
     def below(path: Any) -> bool:
         with contextlib.suppress(TypeError, ValueError):
@@ -158,13 +161,15 @@ def dies_at(number: int, out: Path) -> Callable[[], int]:
     return lambda: made
 
 
-def _played(kind: str, folder: Path, out: Path, engine: Engine, number: int, said: Any) -> None:
+def _played(
+    kind: str, folder: Path, out: Path, engine: Engine, number: int, opened: str | None, said: Any
+) -> None:  # fmt: skip
     """A process: the command, which dies at that write. `said`: told how many writes it made, or its error."""
     from dpmpc.errors import DpmpcError
 
     os.environ["DPMPC_ACCOUNT"] = str(folder / "account")
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere), contextlib.redirect_stdout(nowhere):
-        made = dies_at(number, out) if number >= 0 else lambda: 0
+        made = dies_at(number, out, opened) if number >= 0 or opened is not None else lambda: 0
         try:
             KINDS[kind](folder, out, engine)
         except DpmpcError as error:
@@ -176,12 +181,14 @@ def _played(kind: str, folder: Path, out: Path, engine: Engine, number: int, sai
     os._exit(FINISHED)
 
 
-def played(kind: str, folder: Path, out: Path, engine: Engine, number: int = -1) -> tuple[int, Any]:
+def played(
+    kind: str, folder: Path, out: Path, engine: Engine, number: int = -1, opened: str | None = None
+) -> tuple[int, Any]:  # fmt: skip
     """(how the command ended, its count of writes or its error)."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.endurance.kill_writes_preload"])
     heard, said = context.Pipe(duplex=False)
-    process = context.Process(target=_played, args=(kind, folder, out, engine, number, said))
+    process = context.Process(target=_played, args=(kind, folder, out, engine, number, opened, said))
     process.start()
     said.close()
     result: Any = None

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.cli.describe import command as describe_command
 from dpmpc.cli.main import group as dpmpc_command
+from dpmpc.cli.main import named
 from dpmpc.errors import RecordError
 from dpmpc.intake.calendars import clock_time
 from dpmpc.intake.lint import identifies
@@ -22,6 +22,8 @@ from dpmpc.records.loading import opened
 from tests.intake.abroad import ABROAD
 from tests.intake.test_other_countries import N, noted, table
 from tests.intake.test_profile import run
+
+describe_command = named("describe")
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 

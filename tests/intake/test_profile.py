@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from dpmpc.cli.describe import command as describe_command
 from dpmpc.cli.main import group as dpmpc_command
+from dpmpc.cli.main import named
 from dpmpc.codec import of_json
 from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.intake import describe as describe_module
@@ -28,6 +28,8 @@ from dpmpc.records.schema import VERSION
 from tests.intake.abroad import ABROAD
 from tests.intake.exports import EXPORTS, GERMAN, Export, random_export
 from tests.tables import write
+
+describe_command = named("describe")
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from sklearn.datasets import load_diabetes, load_wine
 
-from dpmpc.cli.describe import command as describe_command
+from dpmpc.cli.main import named
 from dpmpc.codec import of_json
 from dpmpc.errors import RecordError, UsageError, owner_text
 from dpmpc.estimators import PrivateLogisticRegression
@@ -34,6 +34,8 @@ from dpmpc.records.loading import opened
 from dpmpc.records.schema import VERSION
 from tests.intake.exports import PERSIAN_DIGITS, WIDE_DIGITS, grouped
 from tests.tables import write
+
+describe_command = named("describe")
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 

@@ -16,7 +16,7 @@ import dpmpc
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
-from dpmpc.cli.budget import command
+from dpmpc.cli.main import named
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.start import start
 from dpmpc.errors import UsageError
@@ -25,6 +25,8 @@ from dpmpc.privacy.account import Account, account_folder
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.ledger import Ledger
 from tests.runs import HANG, own_addresses
+
+command = named("budget")
 
 VECTORS = np.full((3, 2), 0.1)
 ONE = {"clip": 1.0, "epsilon": 0.5, "delta": 1e-5}

@@ -10,13 +10,15 @@ from click.testing import CliRunner
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of, prices_of
-from dpmpc.cli.budget import command
+from dpmpc.cli.main import named
 from dpmpc.errors import UsageError
 from dpmpc.planning.request import Request
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.run.reserve import budget_below
 from tests.runs import dpmpc, errors_of, small, started
+
+command = named("budget")
 
 TRAIN = (
     *("train", "--data", "synthetic", "--max-rows", 120, "--dimension", 4, "--owners", 3, "--no-evaluate"),

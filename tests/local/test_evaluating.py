@@ -193,7 +193,7 @@ def test_too_few_records_are_said_before_anything_is_spent(tmp_path: Path) -> No
     said: list[str] = []
     from dpmpc.local.launcher import train
 
-    train(request(path), tmp_path / "plain", progress=lambda event: said.append(str(event.get("text"))))
+    train(request(path), Here(out=tmp_path / "plain"), progress=lambda event: said.append(str(event.get("text"))))
     report = json.loads((tmp_path / "plain" / "report.json").read_text())
     assert not report["figures"]["inside"] and report["utility"] is not None
     assert any("80 held-out records are too few" in text and "would do" in text for text in said)
@@ -301,7 +301,7 @@ def test_a_rare_class_is_said_to_be_unsure_before_anything_is_spent(tmp_path: Pa
     from dpmpc.local.launcher import train
 
     asked = request(path, epsilon=2.0, delta=1e-5, test_fraction=0.2)
-    train(asked, tmp_path / "run", progress=lambda event: said.append(str(event.get("text"))))
+    train(asked, Here(out=tmp_path / "run"), progress=lambda event: said.append(str(event.get("text"))))
     (line,) = [text for text in said if "of a class that 5% of records have" in text]
     assert line.startswith("figures come from ") and "inside the guarantee: AUC would be off by 0.0" in line
     assert said.index(line) < next(k for k, text in enumerate(said) if "evaluating the model" in text)

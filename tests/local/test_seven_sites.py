@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.wire.transcript import ABORT, read_transcript
 from dpmpc.errors import DpmpcError, owner_text
 from dpmpc.local import sites
@@ -22,7 +23,7 @@ def test_one_of_many_sites_cheats_and_training_ends_in_one_line(
     monkeypatch.setattr(sites, "ROLE", "tests.faulty:cheating_site")
     request = small(owners=count, parties=count, role="both", security="active", iterations=6)
     with pytest.raises(DpmpcError, match="that the shares opened on channel 1002 are of one") as e:
-        train(request, tmp_path / "run")
+        train(request, Here(out=tmp_path / "run"))
     assert "\n" not in owner_text(e.value) and e.value.exit_code == 4
     assert not (tmp_path / "run" / "model.npz").exists()
     noted = set()
@@ -32,7 +33,7 @@ def test_one_of_many_sites_cheats_and_training_ends_in_one_line(
         noted |= {i for event in events if event["event"] == ABORT}
     assert noted - {CHEATING_SITE}  # the launcher may end the others before they have noted it
     with pytest.raises(DpmpcError, match="a check of the parties failed"):
-        train(request, tmp_path / "run", resume=True)
+        train(request, Here(out=tmp_path / "run"), resume=True)
 
 
 @pytest.mark.slow
@@ -45,10 +46,10 @@ def test_a_run_of_seven_sites_with_active_security_goes_on_where_it_was_interrup
     with monkeypatch.context() as killed:
         killed.setattr(sites, "ROLE", "tests.faulty:dying_site")
         with pytest.raises(DpmpcError):
-            train(request, out)
+            train(request, Here(out=out))
     before = read_transcript(out / f"party_{CHEATING_SITE}.transcript.jsonl")
     assert [event["release"] for event in before if event["event"] == "open"] == list(range(FIRST_CHEATED + 1))
-    train(request, out, resume=True)
+    train(request, Here(out=out), resume=True)
     for i in range(7):
         events = read_transcript(out / f"party_{i}.transcript.jsonl")
         assert [event["release"] for event in events if event["event"] == "open"] == list(range(releases))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpmpc.cli.advise import command
+from dpmpc.cli.main import named
 from dpmpc.errors import UsageError
 from dpmpc.learning import erm
 from dpmpc.learning.lengths import CURVED, ENOUGH, GROWS, LAMS, LONGEST, STEP_SHARE
@@ -29,6 +29,8 @@ from dpmpc.privacy.gaussian import gaussian_scale, mu_of_budget
 from dpmpc.privacy.laplace import laplace_scale
 from dpmpc.privacy.spread import logistic_spread
 from dpmpc.records import Dataset, load_dataset
+
+command = named("advise")
 
 KDD = Circumstances(1000, 100, 100_000, 123, 0.5, 1e-3)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from dpmpc.cli.budget import command as budget_command
+from dpmpc.cli.main import named
 from dpmpc.errors import UsageError
 from dpmpc.privacy.budget import Budget, reserved
 from dpmpc.privacy.entry import Entry
@@ -18,6 +18,8 @@ from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import Reservation, attempts, merge, read_ledgers
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
+
+budget_command = named("budget")
 
 HALF, OWNER = Sensitivity.flat(0.5), (("owner", Sensitivity.flat(20.0)),)
 FIFTY = Mechanism("gaussian", False, gaussian_scale(1.0, 1e-5, 0.5, 50), HALF, 3)  # 50 of them: (1, 1e-5)-private

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import dpmpc
-from dpmpc.cli.budget import command
+from dpmpc.cli.main import named
 from dpmpc.errors import UsageError
 from dpmpc.privacy import account_lines, data_names
 from dpmpc.privacy import entry as entries
@@ -29,6 +29,8 @@ from dpmpc.privacy.ledgers import Reservation
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.seen import ELSEWHERE, seen
 from dpmpc.privacy.sensitivity import Sensitivity
+
+command = named("budget")
 
 UNSEEN = [
     c for c in map(chr, range(0x30000)) if unicodedata.category(c) in ("Cf", "Cc", "Zs", "Zl", "Zp")

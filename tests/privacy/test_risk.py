@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from scipy.special import chdtri
 
-from dpmpc.cli.account import command
+from dpmpc.cli.main import named
 from dpmpc.learning import erm
 from dpmpc.privacy.gaussian import gaussian_epsilon, gaussian_scale
 from dpmpc.privacy.literature import Setting, rajkumar_sigma
@@ -25,6 +25,8 @@ from dpmpc.privacy.risk import (
     output_excess,
     spent_at,
 )
+
+command = named("account")
 
 KDD = Setting(owners=1000, smallest=50, epsilon=0.5, delta=1e-3, iterations=1500, dimension=122, lam=1e-3)
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from dpmpc.cli.check import command as check_command
-from dpmpc.cli.describe import command as describe_command
+from dpmpc.cli.main import named
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.plan_alone import plan_only
 from dpmpc.errors import RecordError, UsageError
@@ -25,6 +24,9 @@ from dpmpc.records.check import check, schema_in
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Classes
 from tests.tables import cells_of, write
+
+check_command = named("check")
+describe_command = named("describe")
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 

@@ -158,3 +158,20 @@ def test_a_plan_cannot_leave_out_what_its_schema_rests_on() -> None:
     with pytest.raises(UsageError, match="rests on"):
         replace(plan, rests_on=("taste",))
     assert msgspec.structs.replace(schema, rests_on=("lists", "ranges")).rests_on == ("ranges", "lists")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("mend", [True, False])
+@pytest.mark.parametrize("way", ["train, survey", "consortium, survey", "estimator, survey"])
+def test_with_the_join_taken_out_a_survey_takes_the_if_away(
+    way: str, mend: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was: the schema of a survey said where its own constants come from, and no more."""
+    if not mend:
+        monkeypatch.setattr(Origin, "__or__", lambda self, other: Origin("survey"))
+    if way.startswith("estimator") and not mend:
+        with pytest.raises(AssertionError):  # what the fit says of itself
+            plans_of(way, schema_of("read"), tmp_path)
+        return
+    plans = plans_of(way, schema_of("read"), tmp_path)
+    assert all(set(plan.origin.read) >= set(SCHEMA) for plan in plans) == mend

@@ -8,13 +8,27 @@ from pathlib import Path
 import pytest
 
 from tests.endurance.kill_remote_writes import kill as kill_remote
-from tests.endurance.kill_writes import FINISHED, check, found, kill_at, played, records
+from tests.endurance.kill_writes import FINISHED, KILLED, STAGES, check, found, kill_at, played, records
 
 
 @pytest.mark.parametrize(("kind", "number"), [("train", 40), ("train", 90), ("stats", 9), ("stats", 14), ("synth", 30)])
 def test_a_killed_run_goes_on(kind: str, number: int, tmp_path: Path) -> None:
     records(tmp_path / "records.csv")
     assert kill_at(kind, "clear", number, tmp_path) is not None
+
+
+@pytest.mark.parametrize(("kind", "stage"), [("train", "survey"), ("train", "evaluation"), ("synth", "first")])
+def test_what_a_stage_has_opened_is_not_lost_with_the_process(kind: str, stage: str, tmp_path: Path) -> None:
+    """Killed in place of the first write after its sum is in a file, the run ends as one that was never killed: its
+    schema, its figures, its rows."""
+    records(tmp_path / "records.csv")
+    out = tmp_path / "run"
+    assert played(kind, tmp_path, out, "clear", opened=stage)[0] == KILLED
+    before = found(out, kind)
+    assert before[stage].opened and [*before][-1] == stage
+    assert check(kind, out, before, *played(kind, tmp_path, out, "clear")) == "finished"
+    after = found(out, kind)
+    assert [*after] == list(STAGES[kind]) and all(len(each.opened) == each.releases for each in after.values())
 
 
 def test_another_sum_would_be_seen(tmp_path: Path) -> None:

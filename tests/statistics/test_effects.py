@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.stats import chi2, chi2_contingency
 
 from dpmpc.errors import UsageError
-from dpmpc.outcome import Answer, Level, Number, Outcome
+from dpmpc.outcome import Answer, Heat, Level, Number, Outcome
 from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.show.answers_page import as_html
 from dpmpc.show.forms import as_csv, as_json, as_text
@@ -452,6 +452,51 @@ def test_a_dry_run_predicts_the_standard_error_and_refuses_the_hopeless() -> Non
     again = expected(tables, (60,), gaussian_scale(epsilon * 1.02, 1e-5, distance))
     refuse_hopeless(again, epsilon, 1e-5)
     assert again[0].half < 0.96
+
+
+def test_a_declared_strength_decides_and_what_would_do_is_said() -> None:
+    """An effect of 10 on an even outcome costs more than none; of half the covariates, or more records, it would do."""
+    plain, strong = (Tables.of(COLUMNS, [f"logit(y, sex, ward{more})"]) for more in ("", ", strength=10"))
+    sigma = gaussian_scale(1.0, 1e-5, plain.layout.distance((4000,)).l2)
+    (least,), (about,) = (expected(tables, (4000,), sigma) for tables in (plain, strong))
+    assert 1.2 * least.half < about.half and "by about" in about.line and "at least" in least.line
+    tables = Tables.of(COLUMNS, ["logit(y, sex, ward, age, grade)"])
+    (much,) = expected(tables, (200,), sigma)
+    with pytest.raises(UsageError, match="an answer must tell something") as caught:
+        refuse_hopeless((much,), 1.0, 1e-5)
+    said = str(caught.value)
+    records = int(said.split(" records")[0].rpartition("or ")[2].replace(",", ""))
+    (enough,), (few,) = (expected(tables, (n,), sigma) for n in (records, int(records * 0.9)))
+    assert enough.half <= 0.5 < few.half
+    assert "the question without age (18 combinations in place of 72)" in said
+    assert expected(Tables.of(COLUMNS, ["logit(y, sex, ward, grade)"]), (200,), sigma)[0].half < 1
+    with pytest.raises(UsageError, match="strength is a number between"):
+        Tables.of(COLUMNS, ["logit(y, sex, strength=0.5)"])
+
+
+@pytest.mark.parametrize("strata", ["", ", strata=site"])
+def test_crude_ratios_stand_beside_adjusted_ones_and_are_those_asked_alone(strata: str) -> None:
+    records = people(8000, 4)
+    whole, *alone = answers_of(
+        [f"logit(y, sex, ward{strata})", "logit(y, sex)", "logit(y, ward)"], records, None
+    )  # fmt: skip
+    crude = {line.labels: line.number for line in whole.lines if line.statistic == "crude odds ratio"}
+    assert set(crude) == set(ratios(whole))
+    for each in alone:
+        for labels, number in ratios(each).items():
+            assert crude[labels].estimate == pytest.approx(number.estimate, rel=1e-9)
+    noisy = answers_of([f"logit(y, sex, ward{strata})"], records, 1.0)[0]
+    for line in noisy.lines:
+        if line.statistic == "crude odds ratio":
+            assert line.number.low is not None and line.number.high is not None
+            assert line.number.low <= (crude[line.labels].estimate or 0) <= line.number.high
+    assert not any(line.statistic.startswith("crude") for line in alone[0].lines)
+
+
+def test_a_table_of_two_columns_has_a_heat_map() -> None:
+    (found,) = answers_of(["table(sex, ward)"], people(500, 1), None)
+    heat = next(shape for shape in found.shapes if isinstance(shape, Heat))
+    assert len(heat.lines) == 6 and "(missing)" not in {label for line in heat.lines for label in line.labels}
 
 
 # -- two by two -------------------------------------------------------------------------------------------------------

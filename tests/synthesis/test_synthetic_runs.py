@@ -168,7 +168,7 @@ def test_noisy_tables_travel_with_it_and_answer_at_no_cost(
     files = sorted(path for path in out.rglob("*"))
     runner = CliRunner()
     said = runner.invoke(
-        group, ["stats", "table(ward) by died", "mean(age)", "count", "--of", str(out), "--form", "json"]
+        group, ["stats", "table(ward) by died", "mean(age)", "count", "--of", str(out), "--json"]
     )
     assert said.exit_code == 0, said.output
     assert sorted(out.rglob("*")) == files

@@ -215,6 +215,7 @@ def test_verdict_as_json(honest: Path, tmp_path: Path) -> None:
     verification = verify_structure(honest)
     verification.write(tmp_path / "verify.json")
     value = json.loads((tmp_path / "verify.json").read_text())
+    assert (tmp_path / "verify.json").stat().st_mode & 0o777 == 0o600
     assert value["holds"] is True and value["structure"]["holds"] is True
     assert {"name", "holds", "detail"} <= set(value["structure"]["checks"][0])
     with pytest.raises(UsageError, match="with json"):

@@ -6,14 +6,14 @@ from typing import ClassVar
 import numpy as np
 
 from dpmpc.lazy import dataclass
-from dpmpc.outcome import Answer, Level, Line, Number
+from dpmpc.outcome import Answer, Heat, Level, Line, Number, Shape
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Block, Counts, Part
 from dpmpc.statistics.cells import Axis, Bins, Field, Ints, Records, even, logarithmic, octaves
-from dpmpc.statistics.columns import MISSING, Columns, Quantity
+from dpmpc.statistics.columns import MISSING, OTHER, Columns, Quantity
 from dpmpc.statistics.compile import DEFAULT_BINS, axis_of, by_of, cells, quantity
 from dpmpc.statistics.intervals import Pair, linear, share
-from dpmpc.statistics.kind import QuestionKind
+from dpmpc.statistics.kind import QuestionKind, told
 from dpmpc.statistics.opened import Weights, unit_weights
 from dpmpc.statistics.options import MOST_BINS, Choice, Increasing, Option, Whole
 from dpmpc.statistics.question import Query
@@ -50,6 +50,18 @@ class Table(QuestionKind):
         block = counts_of(asking.blocks[0])
         axes = [*asking.by, *(next(a for a in block.axes if a.name == name) for name in asking.query.columns)]
         return asking.made(asking.query.columns, list(cell_lines(asking, block, axes)))
+
+    def draw(self, answer: Answer) -> tuple[Shape, ...]:
+        """Bars, and of two columns a heat map of each group's counts, what is in no level left out."""
+        found = super().draw(answer)
+        if len(answer.columns) != 2:
+            return found
+        lines = [line for line in told(answer, "count") if not {MISSING, OTHER} & set(line.labels)]
+        heats = []
+        for group in dict.fromkeys(line.labels[:-2] for line in lines):
+            title = " by ".join(answer.columns[::-1]) + (f", {answer.headers[0]} = {group[0]}" if group else "")
+            heats.append(Heat(title, tuple(line for line in lines if line.labels[:-2] == group)))
+        return (*found, *heats)
 
 
 class Histogram(Table):

@@ -27,7 +27,7 @@ from dpmpc.statistics.compile import by_of, quantity
 from dpmpc.statistics.families import Family, Hazard
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.joint import Coded, Complete, complete
-from dpmpc.statistics.kinds.regression import Regression
+from dpmpc.statistics.kinds.regression import STRENGTH, Regression
 from dpmpc.statistics.options import Increasing, Option, Whole
 from dpmpc.statistics.question import Query
 from dpmpc.statistics.reading import Reading
@@ -101,7 +101,9 @@ class Cox(Regression):
     """`cox(time, event, a, b, a:b)`: hazard ratios of the event, the last level of its column."""
 
     least, most = 3, 14
-    options: ClassVar[Mapping[str, Option]] = {"bins": Whole(12.0, 2, 40), "cuts": Increasing()}
+    options: ClassVar[Mapping[str, Option]] = {
+        "bins": Whole(12.0, 2, 40), "cuts": Increasing(), "strength": STRENGTH
+    }  # fmt: skip
     statistic = "hazard ratio"
     leading = 2
 

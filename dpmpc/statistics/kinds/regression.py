@@ -29,7 +29,7 @@ from dpmpc.statistics.heterogeneity import Apart, inconsistency
 from dpmpc.statistics.intervals import Floats, linear
 from dpmpc.statistics.joint import Coded, counts, joint
 from dpmpc.statistics.kind import QuestionKind, told
-from dpmpc.statistics.options import Increasing, OfColumn, OfNumber, Option
+from dpmpc.statistics.options import Amount, Increasing, OfColumn, OfNumber, Option
 from dpmpc.statistics.question import Query
 from dpmpc.statistics.reading import Reading
 from dpmpc.statistics.scores import Model
@@ -38,8 +38,10 @@ from dpmpc.statistics.syntax import Option as Given
 from dpmpc.statistics.syntax import Token
 
 MOST_TERMS = 12
+_SIGNS = 5  # coefficients whose signs are all tried
 USEFUL, HOPELESS = 0.25, 1.0  # predicted standard errors of a log ratio
 CONFOUNDED = 0.7  # a level's indicator may be explained by the others: then nothing is told of it
+STRENGTH = Amount(low=1.0, high=1000.0)  # the largest ratio that is believed in, declared
 ABOVE = 0.01  # of the records: so many counts beyond the bounds bend rate ratios
 COMMON, VARYING, BETWEEN_OWNERS = "all owners, one effect", "all owners, effects vary", "between owners"
 BETWEEN = (
@@ -84,7 +86,7 @@ class Regression(QuestionKind):
     """The common part: how terms are written and coded, and how answers are made."""
 
     least, most = 1, 1 + MOST_TERMS
-    options: ClassVar[Mapping[str, Option]] = {"strata": OfColumn()}
+    options: ClassVar[Mapping[str, Option]] = {"strata": OfColumn(), "strength": STRENGTH}
     statistic: ClassVar[str] = "odds ratio"
     leading: ClassVar[int] = 1  # columns before the terms
 
@@ -254,14 +256,38 @@ class Regression(QuestionKind):
             for name, value, v in many:
                 if np.isfinite(value):
                     lines.append(Line((*group, name, ""), "count", linear(float(value), float(v), _of_data(asking))))
-            lines += [Line((*group, *labels), statistic, number) for labels, statistic, number in
-                      self._model(asking, family, design, flat, variance)]  # fmt: skip
+            for labels, statistic, number in (*self._crude(asking, family, design, flat, variance),
+                                              *self._model(asking, family, design, flat, variance)):  # fmt: skip
+                lines.append(Line((*group, *labels), statistic, number))
         notes = self.notes(asking, design, outcome)
         if asking.by_owner:
             apart = Apart(family, design.matrix, np.stack(tables), variance, design.offset)
             lines += self._between(asking, apart, design)
             notes = (*notes, *BETWEEN)
         return asking.made(("term", "level"), lines, *notes)
+
+    def _crude(
+        self, asking: Asking, family: Family, design: Design, flat: Floats, variance: float
+    ) -> Iterator[tuple[tuple[str, str], str, Number]]:
+        """The ratios of each term by itself, of the same records, where the model has more than it: its cells summed
+        over the other covariates, and so with the noise of all of them."""
+        query, shape = asking.query, [len(column.labels) for column in design.columns]
+        mains = [column.name for column in design.columns if column.name not in self.unshown(query)]
+        if len(mains) < 2 and self.setting(query, "strata") is None:
+            return
+        options = tuple((name, value) for name, value in query.options if name != "strata")
+        for name in mains:
+            alone = replace(query, columns=(*query.columns[: self.leading], name), options=options)
+            small = self.design(alone, asking.columns)
+            kept = [design.columns.index(column) for column in small.columns]
+            rest = tuple(k for k in range(len(shape)) if k not in kept)
+            cells = flat.reshape(*shape, -1).sum(axis=rest)
+            order = sorted(kept)
+            cells = cells.transpose(*(order.index(k) for k in kept), cells.ndim - 1).reshape(-1, flat.shape[-1])
+            merged = variance * math.prod(shape[k] for k in rest)
+            for labels, statistic, number in self._model(asking, family, small, cells, merged, tested=False):
+                if statistic == self.statistic:
+                    yield labels, f"crude {statistic}", number
 
     def _between(self, asking: Asking, apart: Apart, design: Design) -> Iterator[Line]:
         """What differs between owners, of every coefficient that is shown."""
@@ -300,7 +326,7 @@ class Regression(QuestionKind):
         return [("events", float(flat[:, -1].sum()), variance * len(flat))]
 
     def _model(
-        self, asking: Asking, family: Family, design: Design, flat: Floats, variance: float
+        self, asking: Asking, family: Family, design: Design, flat: Floats, variance: float, tested: bool = True
     ) -> Iterator[tuple[tuple[str, str], str, Number]]:
         B, level = family.predictors, asking.level
         error = 1 - level.confidence ** (1 / level.answers)
@@ -316,7 +342,7 @@ class Regression(QuestionKind):
         sets = [] if exact else table.sets(shown, error)
         made = None if root is None else Table(family, design.matrix, flat, variance, design.offset).deviations(root)
         both = None if root is None or not level.population else table.deviations(root)
-        tests = self._tests(asking, sampled, design, B)
+        tests = self._tests(asking, sampled, design, B) if tested else {}
         for k, place in enumerate(shown):
             term, label = design.terms[place - B]
             if exact:
@@ -388,8 +414,8 @@ class Regression(QuestionKind):
 
     # -- before anything is spent ---------------------------------------------------------------------------------
     def expect(self, asked: Foreseeing) -> Expected:
-        """The largest standard error of a log ratio, were records spread evenly over covariates and outcomes, without
-        effects: at least this."""
+        """The largest standard error of a log ratio, were records spread evenly over covariates and outcomes: at least
+        this, or, where `strength=` declares the largest ratio that is believed in, about this, by the worst signs."""
         query, columns = asked.query, asked.columns
         design, family = self.design(query, columns), self.family(query, columns)
         deviation = asked.opened.deviation(asked.blocks[0])
@@ -403,25 +429,56 @@ class Regression(QuestionKind):
                 fits = self.predicted(family, design, asked, deviation * middle) <= aim
                 low, high = (middle, high) if fits else (low, middle)
             needed = low
+        ways = self._ways(family, design, asked, deviation) if made[0] > HOPELESS else ()
+        least = "about" if self.setting(query, "strength") else "at least"
         ratio = math.exp(1.96 * made[0]) if made[0] < 5 else math.inf
         word = "" if made[0] <= USEFUL else (
             "; wide, may be open on one side" if made[0] <= 2 * USEFUL else "; likely no answer")  # fmt: skip
-        also = f"log ratios by at least {made[0]:.2g} (standard error), so a ratio by a factor of {ratio:.3g}{word}"
+        also = f"log ratios by {least} {made[0]:.2g} (standard error), so a ratio by a factor of {ratio:.3g}{word}"
         cells = int(np.prod([len(column.labels) for column in design.columns]))
-        return Expected(str(query), made[0], 1.0, also, asked.share, cells, line=also, needed=needed)
+        return Expected(str(query), made[0], 1.0, also, asked.share, cells, line=also, needed=needed, ways=ways)
 
-    def predicted(self, family: Family, design: Design, asked: Foreseeing, deviation: float) -> float:
-        """The largest deviation of a coefficient that is shown."""
-        theta = np.zeros(design.matrix.shape[2])
-        theta[: family.predictors] = self.even(family) - design.offset.mean(axis=0)
-        C = len(design.matrix)
+    def _ways(self, family: Family, design: Design, asked: Foreseeing, deviation: float) -> tuple[str, ...]:
+        """What would do in place of another epsilon: so many records, or the question without a covariate."""
+        found = []
+        low, high = 0.0, math.log(1e6)
+        if self.predicted(family, design, asked, deviation, math.exp(high)) <= HOPELESS / 2:
+            for _ in range(30):
+                middle = (low + high) / 2
+                fits = self.predicted(family, design, asked, deviation, math.exp(middle)) <= HOPELESS / 2
+                low, high = (low, middle) if fits else (middle, high)
+            found.append(f"{math.ceil(asked.n * math.exp(high)):,} records")
+        query, cells = asked.query, len(design.matrix)
+        for term in query.columns[self.leading :]:
+            rest = tuple(name for name in query.columns if name != term)
+            if len(rest) <= self.leading or any(term in split(name, asked.columns) for name in rest):
+                continue
+            less = self.design(replace(query, columns=rest), asked.columns)
+            if self.predicted(family, less, asked, deviation) < 0.95 * HOPELESS:
+                found.append(f"the question without {term} ({len(less.matrix)} combinations in place of {cells})")
+        return tuple(found[:3])
+
+    def predicted(
+        self, family: Family, design: Design, asked: Foreseeing, deviation: float, more: float = 1.0
+    ) -> float:  # fmt: skip
+        """The largest deviation of a coefficient that is shown, over signs of effects of the declared strength;
+        `more`: times as many records."""
+        B, C, strength = family.predictors, len(design.matrix), self.setting(asked.query, "strength")
+        effect = math.log(strength) if isinstance(strength, float) else 0.0
         groups = math.prod(len(axis.labels) for axis in asked.blocks[0].axes[:-1])
+        shown = [B + k for k, (term, _) in enumerate(design.terms) if term]
         table = Table(family, design.matrix, np.zeros((C, family.cells)), deviation**2, design.offset, 1.0)
-        chances = family.chances(table.eta(theta[None]))[0]
-        expected = asked.n / groups / C * chances
-        found = Table(family, design.matrix, expected, deviation**2, design.offset, 1.0).deviations(theta)
-        shown = [family.predictors + k for k, (term, _) in enumerate(design.terms) if term]
-        return float(np.max(found[shown])) if np.isfinite(found[shown]).all() else math.inf
+        most = 0.0
+        for pattern in range(1 << min(len(shown), _SIGNS) if effect else 1):
+            theta = np.zeros(design.matrix.shape[2])
+            for k, place in enumerate(shown):  # of more than _SIGNS coefficients some share their sign
+                theta[place] = effect if pattern >> (k % _SIGNS) & 1 else -effect
+            theta[:B] = self.even(family) - table.eta(theta[None])[0].mean(axis=0)
+            chances = family.chances(table.eta(theta[None]))[0]
+            expected = asked.n * more / groups / C * chances
+            found = Table(family, design.matrix, expected, deviation**2, design.offset, 1.0).deviations(theta)
+            most = max(most, float(np.max(found[shown]))) if np.isfinite(found[shown]).all() else math.inf
+        return most
 
     def even(self, family: Family) -> Floats:
         """Intercepts at which cells are about even."""
@@ -494,7 +551,7 @@ class PoissonModel(Regression):
     offset is a column of positive numbers in bands, of which each counts as its middle."""
 
     statistic = "rate ratio"
-    options: ClassVar[Mapping[str, Option]] = {"strata": OfColumn(), "offset": OfNumber()}
+    options: ClassVar[Mapping[str, Option]] = {"strata": OfColumn(), "strength": STRENGTH, "offset": OfNumber()}
 
     def unshown(self, query: Query) -> tuple[str, ...]:
         offset = self.setting(query, "offset")

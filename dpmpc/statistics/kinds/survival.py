@@ -42,6 +42,12 @@ DRAWS = 400  # of the noise, for the variance of the log-rank statistic
 _SEED = 20180  # of these draws: post-processing, the same for all who read the release
 
 
+WHOSE = (
+    "intervals about the data are of the curve of these bins, in which who leaves within a bin is at risk to its end; "
+    "that of exact times lies below it where many leave within a bin: ask for more bins, or about the population"
+)
+
+
 class KaplanMeier(QuestionKind):
     """`km(time, event) by arm`: each arm's survival at the ends of the bins, and the log-rank test."""
 
@@ -88,7 +94,7 @@ class KaplanMeier(QuestionKind):
         if len(arms) > 1:
             p = log_rank_within(deaths[arms], gone[arms], deviation, others)
             notes.append("log-rank test of the arms: " + ("no estimate" if p is None else _p_value(*p)))
-        return asking.made((time,), asking.lines(found), *notes)
+        return asking.made((time,), asking.lines(found), *notes, WHOSE)
 
     def draw(self, answer: Answer) -> tuple[Shape, ...]:
         lines = told(answer, "survival")
