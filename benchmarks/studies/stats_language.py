@@ -115,6 +115,8 @@ def _value(draw: random.Random, what: str, name: str, groups: list[str]) -> str:
             return f"[{', '.join(draw.choices(_NUMBERS, k=draw.randint(1, 3)))}]"
         case "range":
             return draw.choice(("[0, 10]", "[-0.5, 1e3]", f"[{draw.choice(_NUMBERS)}, {draw.choice(_NUMBERS)}]"))
+        case "strength":
+            return draw.choice(("1.5", "2", "3", "10"))
         case "cells" if what == "hist":
             return draw.choice(("octaves", "log", "1"))
     return draw.choice(("16", "64", "17", "8", draw.choice(_NUMBERS)))
