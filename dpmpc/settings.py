@@ -159,8 +159,8 @@ class Declared:
         if kind is int and isinstance(value, Real) and not isinstance(value, Integral) and float(value).is_integer():
             good = True
         if not good or (isinstance(value, bool) and kind is not bool) or (kind is float and not _finite(value)):
-            assert kind is not None
-            raise UsageError(f"<<{self.name}>> must be {_KINDS[kind]}; got {_brief(value)}; give one", code="type")
+            what = "a list" if kind is None else _KINDS[kind]
+            raise UsageError(f"<<{self.name}>> must be {what}; got {_brief(value)}; give one", code="type")
         if self.kind is Path:
             value = said_path(value, self.name)
         elif isinstance(value, str) and not value and self.setting.metavar in _PATHS:

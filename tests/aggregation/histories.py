@@ -186,8 +186,9 @@ def check_schema(schema: Schema, seed: int) -> None:
     ]
     d = sum(1 if isinstance(column, Numeric) else len(column.values) for column in schema.columns) + schema.intercept
     assert len(schema.feature_names) == d
-    for kind in (np.float64, np.float32):
-        X = np.empty((40, d), dtype=kind)
-        schema.rows(values, X)
+    X = np.empty((40, d))
+    schema.rows(values, X)
+    places = schema.design.places(values).astype(np.float32)  # what is kept of records in single precision
+    for X in (X, schema.design.rows(places, schema.design.factors(places))):
         assert max(math.fsum(float(x) ** 2 for x in row) for row in X) <= 1
     assert Schema.from_json(schema.to_json()).digest == schema.digest

@@ -165,7 +165,7 @@ def test_the_options_are_options(tmp_path: Path) -> None:
     path = csv(tmp_path, ward=some(*WARDS), country=some("NA", "NL", "DE"), y=some("a", "b"))
     options = ["--words", "ward", "--kept-word", "country=NA", "--json"]
     said = CliRunner().invoke(group, ["describe", str(path), *options], catch_exceptions=False)
-    assert '"stated": {\n  "kept": [' in said.output and '"words": [' in said.output
+    assert '"stated": {\n    "kept": [' in said.output and '"words": [' in said.output
 
 
 def test_columns_of_types_that_no_model_reads_are_named_at_once_and_times_of_day_are_read() -> None:

@@ -32,7 +32,7 @@ def account_of(
 
         if plan.data in NAMES:
             return None
-    return Account(account_folder() if plan.named else process_folder(), keeps)
+    return Account(account_folder() if plan.of_named_data else process_folder(), keeps)
 
 
 def _none(plan: Plan) -> Account | None:

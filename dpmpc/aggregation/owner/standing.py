@@ -109,5 +109,5 @@ def meets(plan: Plan, owners: tuple[int, int], addresses: Iterable[Endpoint], ac
     first, end = owners
     if end != first + 1 or plan.owners == 1 or all(is_loopback(each.host) for each in addresses):
         return
-    named = plan.named or account.folder != process_folder()
+    named = plan.of_named_data or account.folder != process_folder()
     Standing(account.folder if named else account_folder(), plan.digest(FIRST_ATTEMPT)).keep(first)

@@ -80,7 +80,7 @@ class Asked(Promise, Noise, Computing, Attendance, ABC):
         """Canonical JSON."""
 
     @property
-    def named(self) -> bool:
+    def of_named_data(self) -> bool:
         """Whether somebody has named its data, so that what is spent adds up over processes and runs."""
         return self.data not in NAMELESS or self.data_id != data_digest(self.data)
 

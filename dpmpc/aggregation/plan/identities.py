@@ -27,7 +27,7 @@ def certificate_name(plan: Plan, first: int, end: int) -> str:
 
 def shows_accounts(plan: Plan, secret: str = "") -> bool:
     """Whether owners show the heads of their accounts: of data with a name, in a run of several machines. Public."""
-    return not secret and plan.named
+    return not secret and plan.of_named_data
 
 
 def owner_of_account(plan: Plan, first: int, end: int) -> str:
