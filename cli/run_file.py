@@ -14,7 +14,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dpmpc.cli.settings import known_settings
 from dpmpc.errors import UsageError, sayable
 
 _OURS = ("config", "save_config", "as_json", "quiet", "help", "help_all")  # of one call, not of a run
@@ -39,6 +38,8 @@ def save_option() -> click.Option:
 
 def key_of(param: click.Parameter) -> str:
     """The key of an option or argument in the file."""
+    from dpmpc.cli.settings import known_settings  # which needs what plans do: for commands that run
+
     assert param.name is not None
     if isinstance(param, click.Argument) or param.name in known_settings():
         return param.name
