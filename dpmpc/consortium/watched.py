@@ -10,12 +10,9 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from dpmpc.errors import UsageError
+from dpmpc.show.html import HEADERS
 
 _SECONDS = 10  # for a request to come
-_HEADERS = {
-    "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-}  # fmt: skip
 Pages = dict[str, tuple[str, Callable[[], str]]]  # path -> (type, content)
 
 
@@ -51,7 +48,7 @@ def server(address: str, pages: Pages) -> ThreadingHTTPServer:
         def _send(self, code: int, kind: str, text: str, body: bool) -> None:
             data = text.encode()
             self.send_response(code)
-            for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **_HEADERS}.items():
+            for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **HEADERS}.items():
                 self.send_header(name, value)
             self.end_headers()
             if body:

@@ -7,6 +7,11 @@ from html import escape
 from dpmpc.show.style import PAGE, PART
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+# What a server says with a page, of which the page itself can say a part.
+HEADERS = {
+    "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": f"{_POLICY}; frame-ancestors 'none'",
+}  # fmt: skip
 
 
 def page(title: str, body: str, below: str = "", foot: str = "") -> str:
