@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.errors import PeerError, UsageError, owner_text
 from dpmpc.local import launcher
 from dpmpc.local.job import OwnersJob
@@ -102,7 +103,7 @@ def test_a_run_that_ends_after_its_survey_began_is_carried_on(
 
     monkeypatch.setattr(launcher, "run_owners", fails)
     with pytest.raises(PeerError) as ended:
-        launcher.train(small(), out)
+        launcher.train(small(), Here(out=out))
     assert "carry on with resume" in str(ended.value)
     with pytest.raises(UsageError) as again:
         prepare(out, overwrite=False, resume=False)
