@@ -35,6 +35,7 @@ OUTSIDE = {
     "consortium/plan_alone.py": "a run's id, of all that is public of it",
     "consortium/plan_of_machines.py": "what draws who is held out, of public words",
     "consortium/toml.py": "a run's id, of all that is public of it",
+    "consortium/wheel.py": "a wheel file, which sites compare before they install it",
     "dossier/facts.py": "files of a dossier",
     "flower/prepared.py": "a round's plan and keys, which seals are bound to",
     "flower/sealing.py": "HKDF and AES-256-GCM of one share, bound to round, attempt, release, owner and party",
