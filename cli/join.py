@@ -1,5 +1,6 @@
 """`dpmpc join`: one site of a consortium, from its kit."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,6 @@ def command(kit: Path, **own: Any) -> None:
     """
     from dpmpc.cli.progress import make_progress
     from dpmpc.consortium.joining import Joining, join, kit_spelling, try_out
-    from dpmpc.local.report import read_report
 
     logs.choose(own.pop("log_level"), own.pop("log_json"))
     os.umask(0o077)  # what a run writes is for this user alone
@@ -68,9 +68,10 @@ def command(kit: Path, **own: Any) -> None:
     with make_progress() as progress:
         out = join(kit, Joining(**said(own)), progress)
     found = [f"the {what}: {out / name}" for what, name in _RESULTS if (out / name).exists()]
+    report = out / "report.json"
     give({
         "folder": out, **{what: out / name for what, name in reversed(_RESULTS) if (out / name).exists()},
-        "report": read_report(out) if (out / "report.json").exists() else None,
+        "report": json.loads(report.read_text(encoding="utf-8")) if report.exists() else None,  # of any source
     })  # fmt: skip
     done = found or ["no model here; the sites that saw the end have it"]
     if logs.as_json():
