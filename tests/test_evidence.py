@@ -63,7 +63,7 @@ def test_a_sentence_is_a_part_and_comments_are_none() -> None:
 def three(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Sequence[Part]:
     """Parts: one that is good, one that fails, one whose figure moves."""
     (tmp_path / "say.py").write_text("import sys\nprint('found', sys.argv[1])\nsys.exit(sys.argv[1] == '0')\n")
-    made = [Part(f"python {tmp_path / 'say.py'} {k}", ("docs/a.md",)) for k in (5, 0, 9)]
+    made = [Part(f"python {tmp_path / 'say.py'} {k}", ("docs/a.md",)) for k in (5, 0, "9 --json a.json")]
     monkeypatch.setattr(evidence, "parts", lambda: made)
     monkeypatch.setattr(evidence, "RESULTS", tmp_path / "results")
     return made

@@ -35,6 +35,7 @@ from website.tutorials import BY_THE_SUITE, DOCS, ROOT, blocks, pages, run
 
 RESULTS = ROOT / "build" / "evidence"
 PAGE = DOCS / "evidence" / "run.md"
+STAMP = "stamp.json"  # in the folder of a part, whose own name may end as any file's does
 _HOURS = 12.0  # a part may take
 # Programs whose output is evidence, as they are named in words.
 EVIDENCE = (
@@ -203,7 +204,7 @@ def done(part: Part, stated: Sequence[Range], commit: str, hours: float = _HOURS
         part.name, commit, code, problems(part, output, stated) if code == 0 else (), time.monotonic() - clock,
         began.isoformat(timespec="seconds"), machine(), f"{load:.1f}",
     )  # fmt: skip
-    (RESULTS / commit / f"{part.file}.json").write_text(json.dumps(asdict(result), indent=1) + "\n", encoding="utf-8")
+    (folder / STAMP).write_text(json.dumps(asdict(result), indent=1) + "\n", encoding="utf-8")
     return result
 
 
@@ -226,7 +227,7 @@ def _environment(folder: Path) -> dict[str, str]:
 def results(commit: str) -> dict[str, Result]:
     """part -> what came of it on this commit."""
     found = {}
-    for path in sorted((RESULTS / commit).glob("*.json")):
+    for path in sorted((RESULTS / commit).glob(f"*/{STAMP}")):
         value = json.loads(path.read_text(encoding="utf-8"))
         found[value["part"]] = Result(**{**value, "problems": tuple(value["problems"])})
     return found
