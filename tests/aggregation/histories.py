@@ -189,6 +189,6 @@ def check_schema(schema: Schema, seed: int) -> None:
     X = np.empty((40, d))
     schema.rows(values, X)
     places = schema.design.places(values).astype(np.float32)  # what is kept of records in single precision
-    for X in (X, schema.design.rows(places, schema.design.factors(places))):
-        assert max(math.fsum(float(x) ** 2 for x in row) for row in X) <= 1
+    for rows in (X, schema.design.rows(places, schema.design.factors(places))):
+        assert max(math.fsum(float(x) ** 2 for x in row) for row in rows) <= 1
     assert Schema.from_json(schema.to_json()).digest == schema.digest
