@@ -9,7 +9,7 @@ import ipaddress
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, public_text
 from dpmpc.show.html import HEADERS
 
 _SECONDS = 10  # for a request to come
@@ -43,7 +43,7 @@ def server(address: str, pages: Pages) -> ThreadingHTTPServer:
             try:
                 self._send(200, kind, content(), body)
             except UsageError as error:
-                self._send(503, "text/plain; charset=utf-8", f"{error}\n", body)
+                self._send(503, "text/plain; charset=utf-8", f"{public_text(error)}\n", body)
 
         def _send(self, code: int, kind: str, text: str, body: bool) -> None:
             data = text.encode()

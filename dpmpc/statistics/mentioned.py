@@ -57,7 +57,7 @@ def askable(asked: Sequence[Asked], columns: Columns) -> tuple[list[Asked], list
             parse(_line(item), columns)
             kept.append(item)
         except UsageError as error:
-            left.append(f"not asked: {_line(item)}: {str(error).partition(chr(10))[0]}")
+            left.append(f"not asked: {_line(item)}: {error.message.partition(chr(10))[0]}")
     return kept, left
 
 
@@ -67,7 +67,7 @@ def _line(item: Asked) -> str:
 
 def _read(error: UsageError) -> int:
     """How much of a question was read before it was refused: where the caret stands."""
-    return str(error).rpartition("\n")[2].find("^")
+    return error.message.rpartition("\n")[2].find("^")
 
 
 def _words(question: Written) -> list[str]:

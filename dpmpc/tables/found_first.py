@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, spelt
 from dpmpc.intake.spelling import Spelling
 from dpmpc.outcome import Level
 from dpmpc.records.loading import Source, opened
@@ -80,6 +80,6 @@ def _asked_first(
 def _warn(line: str) -> None:
     import warnings
 
-    warnings.warn(line, stacklevel=4)
+    warnings.warn(spelt(line), stacklevel=4)
 
 
