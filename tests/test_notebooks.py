@@ -39,7 +39,7 @@ PICTURES = ("found.plot()", "made.plot()", "run.plot()", "run.model.plot()", "ru
 def test_a_notebook_shows_every_object(tmp_path: Path) -> None:
     first, *rest = run_cells([MADE, *OBJECTS, *PICTURES], tmp_path)
     said = "".join(output.get("text", "") + output.get("data", {}).get("text/plain", "") for output in first)
-    assert all(f"{name}:" in said or f"{name}," in said for name in ("train", "stats", "first")), first  # the bars
+    assert all(f"{name}:" in said or f"{name}," in said for name in ("train", "stats", "synth")), first  # the bars
     for code, outputs in zip([*OBJECTS, *PICTURES], rest, strict=True):
         assert all(output["output_type"] != "error" for output in outputs), code
         kinds = {kind for output in outputs for kind in output.get("data", {})}

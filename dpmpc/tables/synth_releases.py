@@ -152,7 +152,8 @@ class Releases(Closing):
         self._reserve.close()
 
     def _open(self, plan: Plan, vectors: Callable[[], Any], name: str) -> Ints:
-        with notebook.releases(name or "stats", plan.releases) as emit:
+        asks = "synth" if self.stages == RELEASES else "stats"
+        with notebook.releases(f"{asks}, {name}" if name else asks, plan.releases) as emit:
             ended = once(plan, vectors, self._seat.inside(name), emit=emit)
         self.bytes += max((cost.bytes_to_parties + cost.bytes_to_owners for cost in ended.costs), default=0)
         self.before = (*self.before, plan.derived.mechanism)

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tests.endurance.kill_writes import FAILED, FINISHED, KILLED, dies_at
+from tests.endurance.kill_writes import FAILED, FINISHED, KILLED, counted, dies_at
 
 NAMES = {"sites": ("0", "1", "2"), "apart": ("0", "1", "2", "owner0", "owner1", "owner2")}
 STAGES = {"questions": 1, "survey": 1, "": 3, "evaluation": 1}  # releases of each
@@ -205,15 +205,10 @@ def kill(
 
     files(folder)
     planned(kind, folder)
-    result: dict[str, int] = {}
-    for number in numbers:
-        out = folder / f"{kind}-{victim}-{number}"
-        became = play(kind, folder, out, victim, number)
-        if became is None:
-            break
-        tell(f"{kind}, {victim} at its write {number}: {became}")
-        result[became] = result.get(became, 0) + 1
-    return result
+    return counted(
+        f"{kind}, {victim}", numbers,
+        lambda number: play(kind, folder, folder / f"{kind}-{victim}-{number}", victim, number), tell,
+    )  # fmt: skip
 
 
 def main() -> None:

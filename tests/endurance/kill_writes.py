@@ -274,19 +274,26 @@ def kill_at(kind: str, engine: Engine, number: int, folder: Path) -> str | None:
     return check(kind, out, before, *played(kind, folder, out, engine))
 
 
+def counted(
+    what: str, numbers: Sequence[int], at: Callable[[int], str | None], tell: Callable[[str], None]
+) -> dict[str, int]:
+    """How many kills ended how. `at`: kills at a write, and says how that ended; None beyond the last one."""
+    result: dict[str, int] = {}
+    for number in numbers:
+        became = at(number)
+        if became is None:
+            break
+        tell(f"{what}, write {number}: {became}")
+        result[became] = result.get(became, 0) + 1
+    return result
+
+
 def kill(
     kind: str, engine: Engine, numbers: Sequence[int], folder: Path, tell: Callable[[str], None]
 ) -> dict[str, int]:
     """How many kills ended how."""
     records(folder / "records.csv")
-    result: dict[str, int] = {}
-    for number in numbers:
-        became = kill_at(kind, engine, number, folder)
-        if became is None:
-            break
-        tell(f"{kind} ({engine}), write {number}: {became}")
-        result[became] = result.get(became, 0) + 1
-    return result
+    return counted(f"{kind} ({engine})", numbers, lambda number: kill_at(kind, engine, number, folder), tell)
 
 
 def main() -> None:
