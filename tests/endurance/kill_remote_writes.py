@@ -98,6 +98,7 @@ def play(kind: str, folder: Path, out: Path, victim: str, number: int) -> str | 
     Errors: AssertionError for a process that ends otherwise than because another is away, or does not end."""
     from tests.runs import own_addresses
 
+    assert victim in NAMES[kind], f"a victim of {kind} is one of {', '.join(NAMES[kind])}; got {victim}"
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.endurance.kill_writes_preload"])
     addresses, running, again, killed = own_addresses(3)[1::2], dict[str, tuple[Any, Any]](), Counter[str](), False
