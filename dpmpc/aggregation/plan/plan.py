@@ -153,7 +153,7 @@ class Plan(Asked, Shown):
                     del of[name]
         value: dict[str, Any] = {"version": VERSION, "source": {self.source.KIND: source}}
         for group in GROUPS:
-            value[group.__name__.lower()] = {name: whole.pop(name) for name in declared(group)}
+            value[group.__name__.removesuffix("Settings").lower()] = {name: whole.pop(name) for name in declared(group)}
         return _canonical({**value, **whole})
 
     @classmethod
@@ -174,7 +174,7 @@ class Plan(Asked, Shown):
             content, value = _with_schema(kind, content, value)
             said: dict[str, Any] = {}
             for group in GROUPS:
-                name = group.__name__.lower()
+                name = group.__name__.removesuffix("Settings").lower()
                 said |= vars(of_json(group, value.pop(name, None), f"a plan's {name}", whole=True))
             said["source"] = SOURCES[kind].from_json(content)
             plan = of_json(cls, {**_UNSAID, **value}, "a plan", whole=True, **said)
