@@ -329,4 +329,9 @@ class Ledgers(Settings):
     )
 
 
-GROUPS: tuple[type[Settings], ...] = (PromiseSettings, Noise, Computing, Attendance)
+GROUPS: dict[str, type[Settings]] = {  # as a plan's text names them
+    "promise": PromiseSettings,
+    "noise": Noise,
+    "computing": Computing,
+    "attendance": Attendance,
+}
