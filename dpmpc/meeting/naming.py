@@ -1,4 +1,4 @@
-"""`Naming`: words that enough records of all owners have, opened under a promise, as a source of a plan.
+"""`NamingSource`: words that enough records of all owners have, opened under a promise, as a source of a plan.
 
 A text of a column falls into one of `cells` cells by its digest, and has `VOTES` votes there, each -1 or 1: the 512
 bits of its UTF-8 bytes, filled up with zeros, and 32 further bits of the digest. An owner sends the sums of its
@@ -45,7 +45,7 @@ WORDS = "words.txt"
 
 
 @dataclass(frozen=True)
-class Naming(Source):
+class NamingSource(Source):
     """The columns whose words are opened, and into how many cells the texts of each fall. All public."""
 
     KIND: ClassVar[str] = "naming"
@@ -169,7 +169,7 @@ class Naming(Source):
         return {"columns": list(self.columns), "cells": self.cells}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Naming":
+    def from_json(cls, value: Mapping[str, Any]) -> "NamingSource":
         return super().from_json(dict(value))
 
 

@@ -12,7 +12,7 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import Counts, Ints, count_here
 from dpmpc.mpc.contract.decisions import Decision, check_secret
 from dpmpc.mpc.contract.lanes import words_for
-from dpmpc.mpc.contract.owner_checks import NORMS, SHARES, Found, OwnerTest, check_possible
+from dpmpc.mpc.contract.owner_checks import NORMS, SHARES, FailedOwners, OwnerTest, check_possible
 from dpmpc.mpc.contract.seeded import SeededDealer, SeededShares, payload_bytes
 from dpmpc.mpc.contract.shares import WORD
 from dpmpc.mpc.numbers import field
@@ -25,7 +25,7 @@ from dpmpc.mpc.replicated.counts_fixed import CountingFixed
 from dpmpc.mpc.replicated.decisions import Deciding, count_decision
 from dpmpc.mpc.replicated.executor import SharingBatch
 from dpmpc.mpc.replicated.fixed import SharedFixed
-from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.layout import SharingLayout
 from dpmpc.mpc.replicated.owner_counts import count_owner_checks
 from dpmpc.mpc.replicated.owner_norms import NormCheck
 from dpmpc.mpc.replicated.pace import MESSAGE_SECONDS, Gates, bytes_of, hopeless, seconds_before, seconds_of
@@ -57,7 +57,7 @@ class SharingHolder(SeededShares, RobustSession):
     async def open(self, share: Words, channel: int) -> Ints:
         return field.to_int64(await self.open_from_left(share, channel))
 
-    async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> Found:
+    async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> FailedOwners:
         with self.needing_all():
             return await NormCheck(self, channel, test).run(rows)
 
@@ -100,7 +100,7 @@ class Sharing:
         check_secret(threshold)
 
     def count_decision(self, decision: Decision, parties: int, threshold: int) -> tuple[Counts, ...]:
-        senders = Layout.of(parties, threshold).product_senders
+        senders = SharingLayout.of(parties, threshold).product_senders
         return count_decision(CountingBatch, decision, parties, threshold, senders)[0]
 
     def hiding_decision(self, dimension: int, parties: int, threshold: int) -> float:

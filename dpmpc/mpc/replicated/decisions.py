@@ -21,7 +21,7 @@ from dpmpc.mpc.numbers.field import P, Words
 from dpmpc.mpc.owner_checks.counts import Exchanges
 from dpmpc.mpc.parties.session import Session
 from dpmpc.mpc.replicated.counts import CountingBatch
-from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.layout import SharingLayout
 from dpmpc.mpc.replicated.unmasking import Unmasking
 
 Batch = TypeVar("Batch", bound=CountingBatch)
@@ -90,7 +90,7 @@ def count_decision(
     make: type[Batch], decision: Decision, parties: int, threshold: int, senders: tuple[int, ...] | range
 ) -> tuple[tuple[Counts, ...], list[Batch]]:
     """(the cost by channel, the batches). `senders`: of the shares of masked numbers."""
-    layout, found, batches = Layout.of(parties, threshold), [], list[Batch]()
+    layout, found, batches = SharingLayout.of(parties, threshold), [], list[Batch]()
     for batch in decision.batches:
         channel = Exchanges(parties)
         channel.add(senders, layout.opened_to, 2 * WORD * batch.dimension)

@@ -23,7 +23,7 @@ from dpmpc.mpc.numbers.residues import recombine
 from dpmpc.mpc.parties.mesh import Channel
 from dpmpc.mpc.parties.session import Session
 from dpmpc.mpc.replicated.executor import SharingBatch
-from dpmpc.mpc.replicated.layout import Layout, Subset
+from dpmpc.mpc.replicated.layout import SharingLayout, Subset
 
 
 class Unmasking:
@@ -32,7 +32,7 @@ class Unmasking:
     def __init__(self, session: Session, channel: Channel) -> None:
         assert session.threshold >= 1
         self.session, self.channel = session, channel
-        self.layout = Layout.of(session.parties, session.threshold)
+        self.layout = SharingLayout.of(session.parties, session.threshold)
 
     def batch(self, ident: int, lanes: int) -> SharingBatch:
         """A batch whose program may be given shared bits."""
