@@ -11,7 +11,7 @@ none of them, and is caught. Texts that read as numbers, and those beyond `LONGE
 Guarantees: one record replaced changes, in each column, one cell by at most 2 in every vote, or two by 1. A cell's
 margin is the least distance of its sums from where a sign turns, so margins move by (2) or (1, 1): 2 sqrt(a) in L2 with
 a columns, 2 a in L1, and a sign turns in 2 a cells at most, whose margins are then 2 at most. `by_record` is of the
-margins. docs/names.md has the proof; it holds whatever other owners send.
+margins. docs/words.md has the proof; it holds whatever other owners send.
 """
 
 from collections import Counter
@@ -185,7 +185,7 @@ def votes_of(name: str, text: str) -> Floats | None:
     if not raw or len(raw) > LONGEST or is_number(key):
         return None
     whole = raw.ljust(LONGEST, b"\0") + check_number(name, key).to_bytes(CHECKS // 8, "big")
-    return 2.0 * np.unpackbits(np.frombuffer(whole, np.uint8)) - 1.0
+    return np.where(np.unpackbits(np.frombuffer(whole, np.uint8)), 1.0, -1.0)
 
 
 def word_of(name: str, cell: int, cells: int, votes: Floats) -> str | None:

@@ -3,7 +3,7 @@ for it, and what it costs.
 
 Margins, as if all were opened with their noise, are a Gaussian release. A cell of which two neighbours may turn a sign
 passes with probability at most Q(z): its margin is then `Votes.turns` at most, and the bound is z deviations more. All
-such cells together, `Votes.cells` Q(z), are a failure that delta pays: a tenth of it at most. docs/names.md has the
+such cells together, `Votes.cells` Q(z), are a failure that delta pays: a tenth of it at most. docs/words.md has the
 proof.
 """
 

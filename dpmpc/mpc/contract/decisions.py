@@ -1,5 +1,5 @@
 """What parties decide of sums of votes before anything of them is opened, and which backend can: a cell's signs where
-all its sums stand out of one noise, and nothing of them elsewhere. docs/names.md has what that promises."""
+all its sums stand out of one noise, and nothing of them elsewhere. docs/words.md has what that promises."""
 
 from typing import Protocol, runtime_checkable
 
