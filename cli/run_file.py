@@ -113,7 +113,7 @@ def _section(said: Mapping[str, Any], words: Iterable[str], path: Path) -> dict[
 def _of_others(left_out: list[str], words: list[str], path: Path) -> None:
     """Says which shared keys this command does not take. Errors: one that no command takes; one of the promise, which
     would then be a weaker one than the file says."""
-    from dpmpc.aggregation.plan.settings import Promise
+    from dpmpc.aggregation.plan.settings import PromiseSettings
     from dpmpc.settings import declared
 
     taken: dict[str, set[str]] = {}
@@ -124,7 +124,7 @@ def _of_others(left_out: list[str], words: list[str], path: Path) -> None:
     for key in left_out:
         if key not in taken:
             _unknown(key, taken, "no command", path)
-        if key in declared(Promise) and words[0] in ("train", "stats", "synth", "meet"):
+        if key in declared(PromiseSettings) and words[0] in ("train", "stats", "synth", "meet"):
             raise UsageError(
                 f"a promise is made as the file says, or not; {sayable(path)} has {key}, which `dpmpc {words[0]}` does "
                 f"not; put it below the name of a command that has it, [{min(taken[key])}]"

@@ -318,6 +318,18 @@ def test_no_two_files_of_tests_have_one_name() -> None:
     assert len(names) > 200 and [name for name, times in names.items() if times > 1] == []
 
 
+def test_a_class_name_says_one_thing() -> None:
+    """A reader who meets a name need not ask which of two it is. By a pattern: to parse all files takes seconds."""
+    named = Counter(
+        name
+        for top in ("dpmpc", "circuits", "cli", "benchmarks")
+        for path in (ROOT / top).rglob("*.py")
+        if not any(part.is_symlink() for part in path.parents)
+        for name in re.findall(r"^class (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert len(named) > 700 and [name for name, times in named.items() if times > 1] == []
+
+
 # -- texts -------------------------------------------------------------------------------------------------------------
 def test_folders_are_made_in_one_place() -> None:
     """`make_folder` says in one line what keeps a folder from being made; a bare call would say it in a traceback."""

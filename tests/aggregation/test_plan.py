@@ -366,7 +366,7 @@ CASES = [
 
 def test_every_field_of_a_plan_is_refused_for_every_bad_value() -> None:
     value = json.loads(planned().to_text())
-    flat = {name for group in GROUPS for name in value.pop(group.__name__.lower())}
+    flat = {name for key in GROUPS for name in value.pop(key)}
     assert {*BAD} == {*value, *flat} - {"source"}
     assert {*BAD_LEARNING} == {*value["source"]["learning"]}
     assert {*BAD_VECTORS} == {*json.loads(created().to_text())["source"]["vectors"]}
@@ -375,7 +375,7 @@ def test_every_field_of_a_plan_is_refused_for_every_bad_value() -> None:
     accepted = []
     for make, part, name, bad in CASES:
         value = json.loads(texts[make])
-        places = [value["source"][part]] if part else [value, *(value[group.__name__.lower()] for group in GROUPS)]
+        places = [value["source"][part]] if part else [value, *(value[key] for key in GROUPS)]
         next(place for place in places if name in place)[name] = bad
         try:
             Plan.from_text(json.dumps(value)).derived  # noqa: B018

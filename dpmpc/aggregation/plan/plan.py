@@ -139,8 +139,8 @@ class Plan(Planned, Shown):
                 for name in names:
                     del of[name]
         value: dict[str, Any] = {"version": VERSION, "source": {self.source.KIND: source}}
-        for group in GROUPS:
-            value[group.__name__.lower()] = {name: whole.pop(name) for name in declared(group)}
+        for key, group in GROUPS.items():
+            value[key] = {name: whole.pop(name) for name in declared(group)}
         return _canonical({**value, **whole})
 
     @classmethod
@@ -160,9 +160,8 @@ class Plan(Planned, Shown):
             ((kind, content),) = source.items()
             content, value = _with_schema(kind, content, value)
             said: dict[str, Any] = {}
-            for group in GROUPS:
-                name = group.__name__.lower()
-                said |= vars(of_json(group, value.pop(name, None), f"a plan's {name}", whole=True))
+            for key, group in GROUPS.items():
+                said |= vars(of_json(group, value.pop(key, None), f"a plan's {key}", whole=True))
             said["source"] = SOURCES[kind].from_json(content)
             plan = of_json(cls, {**_UNSAID, **value}, "a plan", whole=True, **said)
             if plan.to_text() != _canonical(loads(text)):
