@@ -22,7 +22,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first, noise_of, stage_plan
 from dpmpc.benchmarks.studies.stats_coverage import ABOUT, CoverageTally, lines_of, records_of, report
 from dpmpc.consortium.toml import read_consortium
-from dpmpc.learning.learner import Learner
+from dpmpc.learning.method import Learner
 from dpmpc.outcome import Level, Number
 from dpmpc.records.blocks import in_memory
 from dpmpc.records.schema import Schema

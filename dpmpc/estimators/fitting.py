@@ -31,8 +31,7 @@ from dpmpc.intake.spelling import PLAIN
 from dpmpc.intake.table import Floats, Ints, Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.class_weights import BALANCED, names_of, stated
-from dpmpc.learning.learner import Learner
-from dpmpc.learning.method import DEFAULT_METHOD, METHODS
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learner
 from dpmpc.learning.survey_columns import ANY, SURVEY
 from dpmpc.learning.task import modelled
 from dpmpc.local.surveying import SurveyInputs, draft_of, release, wanted

@@ -20,8 +20,7 @@ from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.lazy import dataclass
-from dpmpc.learning.learner import Learner
-from dpmpc.learning.method import DEFAULT_METHOD
+from dpmpc.learning.method import DEFAULT_METHOD, Learner
 from dpmpc.mpc.contract.backend import DEFAULT
 from dpmpc.planning.request import Request
 from dpmpc.planning.training import Facts, plan_of

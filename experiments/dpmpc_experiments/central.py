@@ -24,9 +24,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder
 from dpmpc.intake.hashing import BUCKETS, bucket
-from dpmpc.learning.learner import Learner
 from dpmpc.learning.losses import LOGISTIC, ridge
-from dpmpc.learning.method import Learning, tail_begins
+from dpmpc.learning.method import Learner, Learning, tail_begins
 from dpmpc.learning.survey_columns import ANY, survey_of, surveyed_schema
 from dpmpc.planning.adviser import Circumstances, WayToRun, advise, basis, survey_share
 from dpmpc.privacy.gaussian import mu_of_budget

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import getattr_static
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +219,7 @@ def test_what_a_process_derived_is_in_the_digest() -> None:
         assert same == plan and same.to_text() == plan.to_text()
         seen.add(digest(same))
     assert len(seen) == 1 + len(differing)
-    assert isinstance(Plan.__dict__["derived"], cached_property)
+    assert isinstance(getattr_static(Plan, "derived"), cached_property)
 
 
 def test_the_last_digits_of_elementary_functions_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:

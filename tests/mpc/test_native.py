@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from dpmpc.circuits.program import Layer
 from dpmpc.errors import UsageError
 from dpmpc.mpc import native
-from dpmpc.mpc.native import choice, describe, lifts, ot
+from dpmpc.mpc.native import choice, lifts, ot
 from dpmpc.mpc.native.aes import KeyStream, Stretch
+from dpmpc.mpc.native.choice import describe
 from dpmpc.mpc.native.hashes import keyed_hashes
 from dpmpc.mpc.native.layers import Deposit, Masks, ProductLayer, Slots, add_sources
 from dpmpc.mpc.native.planes import transpose, transpose_twin

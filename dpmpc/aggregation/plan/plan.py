@@ -11,10 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self, Unpack
 
-from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Asked, Attempt
-from dpmpc.aggregation.plan.checks import check_plan, of_usual_size
-from dpmpc.aggregation.plan.derive import Derived, derive
-from dpmpc.aggregation.plan.grid import Grid
+from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt
+from dpmpc.aggregation.plan.checks import check_plan
+from dpmpc.aggregation.plan.derive import Planned
 from dpmpc.aggregation.plan.keywords import PlanKeywords
 from dpmpc.aggregation.plan.of_vectors import OfVectors, plan_of_vectors
 from dpmpc.aggregation.plan.settings import GROUPS
@@ -38,8 +37,8 @@ _UNSAID: dict[str, Any] = {"names": None, "stage_of": "", "rests_on": []}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(Asked, Shown):
-    """One run: what was asked (`Asked`), checked, and what follows from it (`derived`)."""
+class Plan(Planned, Shown):
+    """One run: what was asked (`Asked`), checked, and what follows from it (`Planned.derived`)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,13 +74,6 @@ class Plan(Asked, Shown):
         return plan_of_vectors(cls, owners=owners, dimension=dimension, clip=clip, run_id=run_id, **given)
 
     @cached_property
-    def derived(self) -> Derived:
-        """What follows from the plan. Errors: UsageError for a promise that cannot be kept, a sum that could overflow,
-        and settings whose noise no computer's numbers hold."""
-        with of_usual_size():
-            return derive(self)
-
-    @cached_property
     def ahead(self) -> tuple["Plan", ...]:
         """The plans of the stages that are still to come before this run's own releases, in order."""
         return tuple(stage_plan(self, stage) for stage in self.source.schedule.before)
@@ -114,11 +106,6 @@ class Plan(Asked, Shown):
             *(("warning", text) for text in warnings_of(self)),
         ]
         return Sheet("Plan", tuple(facts), way="print(.to_text()) has all")
-
-    @property
-    def grid(self) -> Grid:
-        """The grid that vectors are rounded on."""
-        return self.derived.grid
 
     @property
     def attempt(self) -> Attempt:
