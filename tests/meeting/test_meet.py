@@ -248,8 +248,9 @@ def test_words_on_no_list_are_opened_by_a_second_release(tmp_path: Path) -> None
     assert 2.0 < max(spent) < 3.0  # a Gaussian release of 1 and one of 2
     seen = command("verify", tmp_path / "met" / "words", "--structure")
     assert seen.returncode == 0, seen.stdout + seen.stderr
-    short = command("meet", *given, "--budget", "4,1e-5", "--out", tmp_path / "short")
-    assert short.returncode != 0 and not (tmp_path / "short" / "words" / "owners.opened.bin").exists()
+    short = command("meet", *given, "--budget", "2.7,1e-4", "--out", tmp_path / "short")
+    assert short.returncode == 2 and "budget" in short.stderr
+    assert not (tmp_path / "short" / "words.txt").exists() and (tmp_path / "short" / "answers.html").exists()
 
 
 def test_words_are_opened_of_columns_that_are_compared() -> None:
