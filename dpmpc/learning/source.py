@@ -159,6 +159,7 @@ class Source(ABC):
     BEFORE: ClassVar[str] = "one that its own follow from"  # what releases of earlier stages were
     REPORT: ClassVar[str] = "dpmpc.opened/1"  # the schema of the report.json of its one release
     STRICT: ClassVar[bool] = False  # whether a run ends at fields that are spelled otherwise than an owner said
+    DRAWS: ClassVar[bool] = False  # whether rows are drawn of all that its run opened
 
     @property
     @abstractmethod

@@ -13,7 +13,10 @@ from tests.endurance.kill_writes import FAULT, FINISHED, KILLED, Kind, kill, kin
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [("train", 6), ("train", 40), ("train", 90), ("stats", 9), ("stats", 14), ("synth", 30), ("meet", 9)],
+    [
+        ("train", 6), ("train", 40), ("train", 90), ("stats", 9), ("stats", 14), ("synth", 13), ("synth", 30),
+        ("meet", 9),
+    ],
 )
 def test_a_killed_run_goes_on(kind: str, number: int, tmp_path: Path) -> None:
     counts = kill(kind, "clear", [number], tmp_path)

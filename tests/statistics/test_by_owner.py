@@ -242,7 +242,7 @@ def test_sites_answer_by_owner_from_their_kits_where_each_allows_it(tmp_path: Pa
             writer.writerows(row[1:] for row in each if row[0] == name)
     joined = [
         lambda kit=kit: join(  # type: ignore[misc]
-            kit, Joining(csv=str(kit / "records.csv") if kit.name in SITES else None, wait=60.0), lambda event: None
+            kit, Joining.of(csv=str(kit / "records.csv") if kit.name in SITES else None, wait=60.0), lambda event: None
         )
         for kit in kits
     ]
