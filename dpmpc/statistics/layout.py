@@ -19,7 +19,7 @@ from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.privacy.checks import check_count
 from dpmpc.statistics.blocks import NOTHING, Block, Distance, Reach, width
-from dpmpc.statistics.cells import MOST_CELLS, Field, Ints, Records, cells_of_owners
+from dpmpc.statistics.cells import MOST_CELLS, Field, Ints, RecordFields, cells_of_owners
 from dpmpc.statistics.columns import Owners
 from dpmpc.statistics.where import Among
 
@@ -138,7 +138,7 @@ class Layout:
         """(dimension,) the coordinates that a record of one of these owners (levels of `Owners`,) can change."""
         return np.concatenate([_reached(block, owners) for block in self.blocks])
 
-    def encode(self, records: Records, owner: Ints | None = None, owners: int = 1) -> Ints:
+    def encode(self, records: RecordFields, owner: Ints | None = None, owners: int = 1) -> Ints:
         """(owners, dimension) the sum of the vectors of each owner's records, exactly. Secret.
 
         records: what was read of each of `fields`; owner (n,): whose each record is, by default all of one; negative:
@@ -150,7 +150,7 @@ class Layout:
             self._add(records.part(begin, begin + _AT_ONCE), whose[begin : begin + _AT_ONCE], total)
         return total
 
-    def _add(self, records: Records, owner: Ints, total: Ints) -> None:
+    def _add(self, records: RecordFields, owner: Ints, total: Ints) -> None:
         owners = len(total)
         for k, block in enumerate(self.blocks):
             long = width(block)

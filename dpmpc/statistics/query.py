@@ -11,12 +11,12 @@ from dpmpc.errors import UsageError
 from dpmpc.intake.spelling import canonical, composed
 from dpmpc.statistics.columns import OWNER, Columns
 from dpmpc.statistics.kind import QUESTION_KINDS
-from dpmpc.statistics.question import Query, Setting
+from dpmpc.statistics.question import AskedQuestion, Setting
 from dpmpc.statistics.reading import Reading
-from dpmpc.statistics.syntax import Written, read, text_of
+from dpmpc.statistics.syntax import WrittenQuestion, read, text_of
 
 
-def parse(text: str, columns: Columns, models: Sequence[str] = ()) -> Query:
+def parse(text: str, columns: Columns, models: Sequence[str] = ()) -> AskedQuestion:
     """The question that a line asks. Errors: UsageError with a caret below what cannot be, and the nearest name."""
     w = read(text)
     reading = Reading(w, columns.or_owners(owners_in(w)), models)
@@ -40,12 +40,12 @@ def parse(text: str, columns: Columns, models: Sequence[str] = ()) -> Query:
         reading.refuse(w.options[-1].name, "each option is given once", "leave one out")
     if len({"bins", "cuts"} & options.keys()) == 2 or len({"cells", "cuts"} & options.keys()) == 2:
         reading.refuse(w.options[-1].name, "cells come from bins, cuts or a scale", "leave the others out")
-    query = Query(w.what.text, found, levels, tuple(sorted(options.items())), by, reading.where(), w.weight)
+    query = AskedQuestion(w.what.text, found, levels, tuple(sorted(options.items())), by, reading.where(), w.weight)
     kind.check(reading, query)
     return query
 
 
-def owners_in(written: Written) -> Iterator[str]:
+def owners_in(written: WrittenQuestion) -> Iterator[str]:
     """The owners that a question names: in its condition, and as the one that others are held against."""
     for name, _, values in written.conditions:
         if composed(name.text) == OWNER:
@@ -56,10 +56,10 @@ def owners_in(written: Written) -> Iterator[str]:
 
 def parse_all(
     asked: Sequence[str | Mapping[str, Any]], columns: Columns, models: Sequence[str] = ()
-) -> tuple[Query, ...]:
+) -> tuple[AskedQuestion, ...]:
     """The questions of lines or TOML tables, each once; the weights of those that are asked twice add up. One question
     may stand alone."""
-    found: dict[Query, float] = {}
+    found: dict[AskedQuestion, float] = {}
     for item in lines_of(asked):
         query = parse(item, columns, models)
         plain = query.weighing(1.0)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmpc.aggregation.party.admission import Guest
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.wire.frames import WINDOW, Piece, pieces_of
+from dpmpc.aggregation.wire.frames import WINDOW, FramePiece, pieces_of
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import Holder, Share
 from dpmpc.mpc.contract.owner_checks import Inspects
@@ -60,7 +60,7 @@ class Adder:
 
     async def _frames(
         self, first: int, end: int, peer: Guest, release: int, payload: "asyncio.Future[bytearray]"
-    ) -> AsyncIterator[tuple[Piece, bytearray]]:
+    ) -> AsyncIterator[tuple[FramePiece, bytearray]]:
         """The frames; consent to a further one when one was read."""
         pieces = pieces_of(first, end, self._plan.dimension)
         for k, piece in enumerate(pieces):
@@ -70,7 +70,7 @@ class Adder:
             if k + 1 < len(pieces):
                 payload = peer.receive(block_label(release, k + 1))
 
-    def collect(self, peer: Guest, release: int, payload: bytes | bytearray, piece: Piece) -> Share:
+    def collect(self, peer: Guest, release: int, payload: bytes | bytearray, piece: FramePiece) -> Share:
         """The share of a frame. Errors: PeerError, named."""
         share = self._read(self._holder.collect, peer, release, payload, piece)
         own = self._own(piece.first, piece.end, piece)
@@ -96,12 +96,12 @@ class Adder:
         """The share of a vector, from those of its columns, by first column."""
         return totals[0] if len(totals) == 1 else self._holder.join(list(totals.values()))
 
-    def _own(self, first: int, end: int, piece: Piece) -> Mask | None:
+    def _own(self, first: int, end: int, piece: FramePiece) -> Mask | None:
         """What owners first .. end - 1 may fill of a frame's columns; None: all."""
         own = self._plan.source.own(first, end)
         return None if own is None else own[piece.begin : piece.stop]
 
-    def _read(self, read: Read, peer: Guest, release: int, payload: bytes | bytearray, piece: Piece) -> Share:
+    def _read(self, read: Read, peer: Guest, release: int, payload: bytes | bytearray, piece: FramePiece) -> Share:
         begin = time.perf_counter()
         try:
             share = read(payload, piece.end - piece.first, piece.stop - piece.begin)
