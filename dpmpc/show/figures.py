@@ -138,7 +138,7 @@ def brief(figures: dict[str, Any]) -> str:
 
 def notebook_part(report: dict[str, Any], lines: Sequence[tuple[str, str]]) -> str:
     """HTML for a notebook: the summary's lines, and the figures with their picture."""
-    return part(f'{facts("", lines)}{figures_part(report)}')
+    return part(f"{facts('', lines)}{figures_part(report)}")
 
 
 def figures_part(report: dict[str, Any]) -> str:
