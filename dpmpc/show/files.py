@@ -1,5 +1,6 @@
 """An outcome as files of a run's folder."""
 
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from dpmpc.outcome import Outcome
 from dpmpc.show.answers_page import as_html
 from dpmpc.show.forms import as_csv, as_json, as_markdown, as_text
 
-FORMS = {
+FORMS: Mapping[str, Callable[[Outcome], str]] = {
     "answers.txt": partial(as_text, whole=True),  # a file lies where nothing beside it says what was promised
     "answers.md": partial(as_markdown, whole=True),
     "answers.csv": as_csv,
