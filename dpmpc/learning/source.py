@@ -198,6 +198,11 @@ class Source(ABC):
         same, unless owners' sums are kept apart."""
         return self
 
+    def own(self, first: int, end: int) -> "NDArray[np.bool_] | None":
+        """(dimension,) the coordinates in which vectors of owners first .. end - 1 may be other than 0; None: in all.
+        What owners send elsewhere is in no sum: parties leave it out before they check or add."""
+        return None
+
     @property
     def draft(self) -> "Schema | None":
         """What is known of the schema of records while a survey that decides on it is still to come; else None."""
