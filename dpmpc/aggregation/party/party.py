@@ -264,7 +264,8 @@ async def _release_all(steps: ReleaseSteps, step: Step, tolerates_loss: bool, em
         await steps.source.fill()
     offline = time.perf_counter() - begin
     log(f"noise made ahead for {steps.source.made} releases in {offline:.3f} s")
-    if tolerates_loss and isinstance(holder, ToleratesLoss) and not plan.checks_owners:  # checks need all parties
+    needs_all = plan.checks_owners or plan.derived.decision is not None
+    if tolerates_loss and isinstance(holder, ToleratesLoss) and not needs_all:
         holder.tolerate_loss()
     gate.announce(holder.bytes_sent + gate.bytes_sent)
     emit("begin", phase="releasing")
