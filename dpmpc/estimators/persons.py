@@ -3,7 +3,6 @@
 Which records are kept is what `dpmpc train` keeps of the same records (`dpmpc.records.persons`).
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -80,5 +79,5 @@ def first_of(ids: Any, groups: Ints, name: str | None, places: int, most: int | 
         there = np.concatenate([rows for (rows,) in first.blocks([f"CAST({first['(row)'].sql} AS INTEGER)"])])
         persons = Persons(column, places, persons_of(first))
     if text := said_of(first.beyond, places):
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warn(text, above=2)
     return there.astype(np.int64), persons

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
@@ -312,18 +312,36 @@ def test_pure_epsilon_without_delta() -> None:
     assert model.report_["privacy"]["law"] == "laplace" and model.guarantee_.delta < 1e-9
 
 
-def test_cross_validation_says_what_it_spends() -> None:
+@pytest.mark.parametrize("jobs", [None, 2])
+def test_a_search_says_once_a_process_what_it_spends(jobs: int | None, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of eight fits and a last one; workers say it on the error stream, each for itself. Whatever the filters are."""
     X, y, site = problem()
     model = PrivateLogisticRegression(**PUBLIC, classes=[0, 1])
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        scores = cross_val_score(model, X, y, cv=4, params={"owners": site})
-    assert len(scores) == 4
+        found = GridSearchCV(model, {"lam": [1e-3, 1e-2]}, cv=4, n_jobs=jobs).fit(X, y, owners=site)
+        found.best_estimator_.fit(X, y, owners=site)
     texts = [str(w.message) for w in said if issubclass(w.category, PrivacyWarning)]
-    assert [text.split()[0] for text in texts] == ["2", "3", "4"]  # the second fit is the first that adds up
-    spent = [float(re.search(r"epsilon = ([\d.]+)", text).group(1)) for text in texts]  # type: ignore[union-attr]
-    assert 1 < spent[0] < spent[1] < spent[2] < 4  # less than linearly
-    assert all("outside the guarantee" in text for text in texts)
+    assert len(texts) == 1 and "outside the guarantee" in texts[0] and "spent_ of each has the sum" in texts[0]
+    assert texts[0].split()[0] == ("2" if jobs is None else "9")
+    assert capfd.readouterr().err.count("fits on 'records'") <= (0 if jobs is None else 2)
+    total = found.best_estimator_.spent_
+    assert total.runs == 10 and 1 < total.epsilon < 10  # less than linearly
+
+
+def test_what_is_ignored_is_said_later_and_other_data_have_a_warning_of_their_own() -> None:
+    X, y, site = problem()
+    model = PrivateLogisticRegression(**PUBLIC, classes=[0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        for _ in range(2):
+            model.fit(X, y, owners=site)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            model.fit(X, y, owners=site)
+            clone(model).set_params(data_id="others").fit(X, y, owners=site)
+    assert [str(w.message).partition(" have")[0] for w in said] == ["3 fits on 'records'", "2 fits on 'others'"]
 
 
 def test_a_typo_gets_the_nearest_name() -> None:
@@ -346,8 +364,7 @@ def test_pipelines_clones_and_fresh_estimators_count_together() -> None:
     line.fit(X, y, privatelogisticregression__owners=site)
     with pytest.warns(PrivacyWarning, match="2 fits on 'records' have spent"):
         clone(line).fit(X, y, privatelogisticregression__owners=site)
-    with pytest.warns(PrivacyWarning, match="3 fits on 'records' have spent"):
-        fresh = PrivateLogisticRegression(**PUBLIC, classes=[0, 1]).fit(X, y, owners=site)
+    fresh = PrivateLogisticRegression(**PUBLIC, classes=[0, 1]).fit(X, y, owners=site)
     assert (fresh.spent_.runs, fresh.spent_.releases) == (3, 3 * fresh.n_iter_)
     other = PrivateLogisticRegression(**PUBLIC, classes=[0, 1], data_id="other records").fit(X, y, owners=site)
     assert other.spent_.runs == 1
@@ -392,7 +409,7 @@ def test_constants_read_off_the_records_are_said_to_be_outside() -> None:
     X, y, site = problem()
     with pytest.warns(PrivacyWarning, match="read off the records and not covered"):
         PrivateLogisticRegression(engine="clear", iterations=2).fit(X, y, owners=site)
-    with pytest.warns(PrivacyWarning, match="read off the records and not covered"):  # the classes alone were
+    with pytest.warns(PrivacyWarning, match="classes are read off the records and not covered"):  # they alone were
         PrivateLogisticRegression(**PUBLIC, data_id="others").fit(X, y, owners=site)
 
 
