@@ -63,9 +63,10 @@ def command(
     """Predict with the model of the run directory RUN, or of a site's kit.
 
     Writes one row a record: its number or the columns to keep, the predicted class and the probability of the positive
-    class, or the predicted number. The records need the model's feature columns only; others are not used, and named. If they have the target column too,
-    accuracy, beside that of always saying the commonest class, or root mean squared error goes to standard error, and
-    so do values that did not fit the model's schema. Records without a target are predicted all the same.
+    class, or the predicted number. The records need the model's feature columns only; others are not used, and named.
+    If they have the target column too, accuracy, beside that of always saying the commonest class, or root mean squared
+    error goes to standard error, and so do values that did not fit the model's schema. Records without a target are
+    predicted all the same.
 
     \b
     Examples:

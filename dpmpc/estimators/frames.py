@@ -8,6 +8,7 @@ import numpy as np
 
 from dpmpc.errors import sayable
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
+from dpmpc.estimators.spending import warn
 from dpmpc.intake.fields import declared
 from dpmpc.intake.objects import is_spread, plain_pandas
 from dpmpc.intake.spelling import PLAIN, Spelling

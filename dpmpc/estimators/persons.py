@@ -10,6 +10,7 @@ import numpy as np
 from dpmpc.errors import sayable
 from dpmpc.estimators.errors import EstimatorError
 from dpmpc.estimators.frames import is_frame
+from dpmpc.estimators.spending import warn
 from dpmpc.intake.fields import texts_of
 from dpmpc.intake.table import Ints
 from dpmpc.lazy import dataclass

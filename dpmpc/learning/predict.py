@@ -40,8 +40,8 @@ class Predictions(Shown):
 
     `columns`: name -> n values: the prediction (class, or value in the target's own units), and for classes the
     probability of the positive one, or of each of more than two. `ids`: the columns of the records that were asked for
-    beside, as they stand there. Row k is of record k of the source. `score`: (name, value) against the target column, if
-    the records have it. `counts`: what of the records did not fit the model's schema.
+    beside, as they stand there. Row k is of record k of the source. `score`: (name, value) against the target column,
+    if the records have it. `counts`: what of the records did not fit the model's schema.
     """
 
     columns: dict[str, NDArray[Any]]
@@ -90,7 +90,8 @@ class Predictions(Shown):
         notes = [text for text in (self.line, self.beyond, self.alone and f"every record is '{self.alone}'") if text]
         shown = of_columns({**self.ids, **self.columns}, 10)
         title = f"Predictions of {number_of(self.n, 'record')}"
-        return Sheet(title, (), (shown,), self._pictures, lambda: {**self.ids, **self.columns}, tuple(notes), ".frame() has all")
+        beside = {**self.ids, **self.columns}
+        return Sheet(title, (), (shown,), self._pictures, lambda: beside, tuple(notes), ".frame() has all")
 
     def _pictures(self) -> Sequence[Shape]:
         """How often each class is said, or values fall within each tenth of their range."""

@@ -341,7 +341,8 @@ def test_what_is_ignored_is_said_later_and_other_data_have_a_warning_of_their_ow
         for _ in range(3):
             model.fit(X, y, owners=site)
             clone(model).set_params(data_id="others").fit(X, y, owners=site)
-    assert [str(w.message).partition(" have")[0] for w in said if w.category is PrivacyWarning] == ["3 fits on 'records'", "2 fits on 'others'"]
+    texts = [str(w.message).partition(" have")[0] for w in said if w.category is PrivacyWarning]
+    assert texts == ["3 fits on 'records'", "2 fits on 'others'"]
 
 
 def test_a_typo_gets_the_nearest_name() -> None:

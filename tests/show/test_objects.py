@@ -225,7 +225,9 @@ def test_the_overall_column_is_that_of_all_records_together() -> None:
 GROUPS = {"arm": ["A", "B"], "sex": ["f", "m"], "ward": ["a", "b", "c"], "age": [0, 100]}
 
 
-def opened_of(asked: list[str], mine: dict[str, Any], epsilon: float | None = None, seed: int = 1) -> tuple[Answer, ...]:
+def opened_of(
+    asked: list[str], mine: dict[str, Any], epsilon: float | None = None, seed: int = 1
+) -> tuple[Answer, ...]:
     """The answers about records without noise, or with it, in one release; levels by number."""
     from dpmpc.privacy.gaussian import gaussian_scale
     from dpmpc.statistics.cells import Records
