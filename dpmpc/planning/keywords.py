@@ -4,7 +4,6 @@ Each name is declared in `planning.settings`, `learning.settings` or `plan.setti
 help; a test holds names and types to the declarations. What is None is chosen by the rule that the declaration states.
 """
 
-from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from dpmpc.aggregation.plan.keywords import AccountingKeywords, SourceKeywords
@@ -18,22 +17,22 @@ class RecordKeywords(TypedDict, total=False):
     """Which records, how they are read, and who owns them. `records`: a path, or a frame of any library."""
 
     data: str | None
-    data_dir: Path | str | None
-    csv: Path | str | None
+    data_dir: str | None
+    csv: str | None
     records: Any
     database: str | None
     sql: str | None
-    schema: Path | str | None
+    schema: str | None
     memory: str | None
     precision: Literal["double", "single"]
     executor: str | None
     workers: int | None
     target: str | None
     owners_column: str | None
-    bounds: Path | str | None
+    bounds: str | None
     preprocessing: Preprocessing | None
     named: tuple[str, ...]
-    word_list: Path | str | None
+    word_list: str | None
     basis: Basis | None
     missing: Literal["fill", "drop"]
     drop: tuple[str, ...]
@@ -78,4 +77,4 @@ class TrainKeywords(RecordKeywords, LearningKeywords, SourceKeywords, Accounting
 
     data_id: str | None
     run_id: str | None
-    ledgers: Path | str | None
+    ledgers: str | None

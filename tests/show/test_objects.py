@@ -230,13 +230,13 @@ def opened_of(
 ) -> tuple[Answer, ...]:
     """The answers about records without noise, or with it, in one release; levels by number."""
     from dpmpc.privacy.gaussian import gaussian_scale
-    from dpmpc.statistics.cells import Records
+    from dpmpc.statistics.cells import RecordFields
     from dpmpc.statistics.columns import Columns, Quantity
     from dpmpc.statistics.tables import Tables
 
     tables, n = Tables.of(Columns.of_bounds(GROUPS), asked), len(mine["age"])
     values = {f: np.asarray(mine[f.name], float if isinstance(f, Quantity) else np.int64) for f in tables.layout.fields}
-    total = tables.layout.encode(Records(n, values))[0].astype(float)
+    total = tables.layout.encode(RecordFields(n, values))[0].astype(float)
     sigma = 0.0 if epsilon is None else gaussian_scale(epsilon, 1e-5, tables.layout.distance((n,)).l2)
     total += np.random.default_rng(seed).normal(0, sigma, len(total)) if sigma else 0.0
     return tables.answers(total, sigma, (n,), Level(about="population"))
