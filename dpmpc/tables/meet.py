@@ -115,7 +115,7 @@ def meet(
     spell_epsilon: float | None = None,
     data_id: str | None = None,
     budget: str | None = None,
-    account: str | None = None,
+    account: Path | str | None = None,
     memory: int | None = None,
     spelling: Spelling = PLAIN,
     out: Path | str | None = None,
@@ -150,7 +150,7 @@ def meet(
         for line in (*meeting.expects(plan.sizes, noise_of(plan)), *(f"warning: {w}" for w in warnings_of(plan))):
             tell(line)
         plan = plan if folder is None else begun_as(plan, folder)
-        here = Here(out=folder, wait=wait, budget=budget, account=account)
+        here = Here(out=folder, wait=wait, budget=budget, account=None if account is None else str(account))
         seat = Seat(here, Books.of(here))
         last = once(plan, lambda: meeting.means(table, number, plan.sizes), seat, meeting.DOES).last
         found = Met(plan, decode(plan, last.total) * plan.divisor, names, tuple(words))
