@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dpmpc.mpc.native import describe
+from dpmpc.mpc.native.choice import describe
 from dpmpc.processes.provenance import commit
 
 IMPORT = "import numpy"

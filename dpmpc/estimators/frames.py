@@ -1,6 +1,5 @@
 """From what scikit-learn's users have (arrays, data frames) to records in the unit ball, through a public schema."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,13 @@ import numpy as np
 
 from dpmpc.errors import sayable
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
+from dpmpc.estimators.spending import warn
 from dpmpc.intake.fields import declared
 from dpmpc.intake.objects import is_spread, plain_pandas
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import Floats, Ints
 from dpmpc.records.blocks import Records, arranged, in_memory
-from dpmpc.records.derive import Asked, looked, schema_of_bounds, schema_of_records
+from dpmpc.records.derive import TableSettings, looked, schema_of_bounds, schema_of_records
 from dpmpc.records.draft import rounded
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import Mapping as Mapped
@@ -129,7 +129,7 @@ def _schema_of_frame(X: Frame, bounds: Any, target: Target, public: bool, one: b
     if bounds is not None and not isinstance(bounds, Mapping):
         raise EstimatorError("bounds of a frame with texts map each column to [low, high] or its categories; give that")
     with opened({**X, TARGET: np.arange(_length(X)) % 2}, spelling=spelling) as (table, _):
-        asked = Asked(TARGET, goal=USUAL_GOALS["logistic"], intercept=one)
+        asked = TableSettings(TARGET, goal=USUAL_GOALS["logistic"], intercept=one)
         if bounds is not None:
             made = schema_of_bounds(table, asked, {**bounds, TARGET: ["0", "1"]})
         else:
@@ -149,7 +149,7 @@ def rows(schema: Schema, X: Frame, *, ball: bool = True, spelling: Spelling = PL
         there = [count for count in mapped.counts.values() if count.rows >= max(_SEVERAL, 2 * count.missing)]
         odd = [text for count in there if (text := count.warning)]
         if odd:
-            warnings.warn("; ".join(odd), UserWarning, stacklevel=5)
+            warn("; ".join(odd), above=4)
         return found
     out = np.empty((_length(X), len(schema.feature_names)))
     schema.rows([_read(column, X[column.name]) for column in schema.columns], out, ball=ball)

@@ -1,4 +1,4 @@
-"""`Meeting`: one release of the cells of every column, kept apart by owner, as a source of a plan.
+"""`MeetingSource`: one release of the cells of every column, kept apart by owner, as a source of a plan.
 
 Every column has the cells of a survey (`learning.survey`): missing, zero, sign and octave of numbers, hashed buckets of
 texts; a record is in one of them. An owner's vector has a block of all columns' cells for every owner, and its counts
@@ -41,7 +41,7 @@ MOST = 1 << 20  # coordinates
 
 
 @dataclass(frozen=True)
-class Meeting(Source):
+class MeetingSource(Source):
     """The columns that sites compare, and how many owners there are. `target`: which of them is to be predicted, ""
     for none; `twice`: those whose cells have half the noise of the others'; `buckets`: of each column; `classes`: the
     target's, where they are known, for a first schema; `named`: columns whose words are looked for in public lists
@@ -158,8 +158,15 @@ class Meeting(Source):
     def tells_owners(self) -> bool:
         return True
 
-    def sited(self, owner: int) -> "Meeting":
+    def sited(self, owner: int) -> "MeetingSource":
         return replace(self, number=owner)
+
+    def own(self, first: int, end: int) -> NDArray[np.bool_]:
+        """Their own blocks, and codes, which are of all owners together."""
+        found = np.zeros(self.coordinates, dtype=bool)
+        found[first * self.block : end * self.block] = True
+        found[self.owners * self.block :] = True
+        return found
 
     def means(self, table: "Table", owner: Ints, sizes: Sequence[int]) -> Iterator[Floats]:
         """As `Source.means`, one owner at a time, each in its own block."""
@@ -186,14 +193,20 @@ class Meeting(Source):
         cells: Floats = np.asarray(total)[: self.owners * self.block]
         return np.asarray(cells.reshape(self.owners, len(self.columns), self.cells) / times[:, None])
 
-    def names(self, total: Floats, noise: float, words: Iterable[str]) -> dict[str, dict[int, Name]]:
-        """Column -> bucket -> its name, of an opened sum with this noise; words: public candidates."""
+    def names(
+        self, total: Floats, noise: float, words: Iterable[str], known: Mapping[str, Sequence[str]] | None = None
+    ) -> dict[str, dict[int, Name]]:
+        """Column -> bucket -> its name, of an opened sum with this noise; words: public candidates; known: by column,
+        words that a release of their own has opened."""
+        tried, there = tuple(words), known or {}
         counts = self.counts(total).sum(axis=0)
         codes = np.concatenate([np.zeros(self.asks.counted), np.asarray(total)[self.owners * self.block :]])
         found = {}
         for name in self.named:
             each, mine = counts[self.columns.index(name), CELLS:], noise / self.asks.times(name)
-            found[name] = names_of(name, each, self.asks.coded(codes, name), mine, words)
+            found[name] = names_of(
+                name, each, self.asks.coded(codes, name), mine, tried, there.get(name, ())
+            )
         return found
 
     @property
@@ -235,14 +248,14 @@ class Meeting(Source):
         return value
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Meeting":
+    def from_json(cls, value: Mapping[str, Any]) -> "MeetingSource":
         if "number" in value:
             raise UsageError("a meeting in a plan has no number; it is the same at every owner; leave it out")
         return super().from_json(dict(value))
 
 
-def meeting_in(source: Source) -> Meeting:
+def meeting_in(source: Source) -> MeetingSource:
     """A source that is a meeting, as one. Errors: UsageError for any other."""
-    if not isinstance(source, Meeting):
+    if not isinstance(source, MeetingSource):
         raise UsageError(f"sites are compared by what a meeting opened; this run is of {source.KIND}; name another")
     return source

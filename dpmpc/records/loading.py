@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.folders import said_path
 from dpmpc.intake.database import open_database
 from dpmpc.intake.files import open_file, open_files
 from dpmpc.intake.head import UnstatedError
@@ -23,12 +24,12 @@ from dpmpc.intake.table import Ints, Table, connect
 from dpmpc.lazy import dataclass
 from dpmpc.records.blocks import Precision
 from dpmpc.records.dataset import Dataset, Rows, Split, split
-from dpmpc.records.derive import Asked, PublicBounds, looked, schema_of_bounds, schema_of_records, task_of
+from dpmpc.records.derive import PublicBounds, TableSettings, looked, schema_of_bounds, schema_of_records, task_of
 from dpmpc.records.filling import filled
 from dpmpc.records.keys import Keys
 from dpmpc.records.mapping import Mapping, complete, owners_in
 from dpmpc.records.memory import parse_memory, usual_memory
-from dpmpc.records.ownership import EMPTY, Kept
+from dpmpc.records.ownership import EMPTY, KeptOwners
 from dpmpc.records.persons import drawn_apart, kept, persons_of
 from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, USUAL_GOALS, Basis, Goal, Schema, read_bounds
 
@@ -37,7 +38,7 @@ from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, USUAL_GOALS
 class CsvFile:
     """A file that is CSV whatever its name."""
 
-    path: Path
+    path: Path | str
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def opened(
     memory: int | None = None,
     folder: Path | None = None,
     spelling: Spelling = PLAIN,
-    person: Kept | None = None,
+    person: KeptOwners | None = None,
     guess: bool = False,
     unsaid: str = "",
     names: Iterable[str | None] = (),
@@ -136,7 +137,7 @@ def _guessed(
     raise RecordError(f"{first.rule}; its fields need more: state {stating(**more)}{asks}", first.message) from None
 
 
-def keys_of(spelling: Spelling, names: Iterable[str | None], person: Kept | None) -> Keys:
+def keys_of(spelling: Spelling, names: Iterable[str | None], person: KeptOwners | None) -> Keys:
     """Which keys of JSON objects are columns: as the owner stated, else the names that are known, with persons' own."""
     known = [name for name in names if name]
     if known and person is not None:
@@ -175,18 +176,18 @@ def load(
     test_fraction: float = 0.2,
     intercept: bool = True,
     max_rows: int | None = None,
-    bounds: Path | PublicBounds | None = None,
+    bounds: Path | str | PublicBounds | None = None,
     missing: Any = "fill",
     drop: Any = (),
     positive: str | None = None,
     classes: Sequence[str] = (),
     memory: int | str | None = None,
     precision: Precision = "double",
-    folder: Path | None = None,
+    folder: Path | str | None = None,
     name: str | None = None,
     spelling: Spelling = PLAIN,
     splitting: Split | None = None,
-    person: Kept | None = None,
+    person: KeptOwners | None = None,
     basis: Basis | None = None,
     arranging: Arranging | None = None,
     held_out: bool = True,
@@ -208,9 +209,10 @@ def load(
     Errors: what the source, the schema and the records refuse; see docs/data.md.
     """
     left: dict[str, str] = dict.fromkeys(drop, "as asked")
+    folder = None if folder is None else said_path(folder, "folder")
     budget = parse_memory(memory) if isinstance(memory, str) else memory
     unsaid = (target or "") * (schema is None and task is None and not classes)
-    public = read_bounds(bounds) if isinstance(bounds, Path) else bounds
+    public = read_bounds(bounds) if isinstance(bounds, Path | str) else bounds
     names: Iterable[str | None] = ()
     if schema is not None:
         names = (*schema.names, owners_column)
@@ -226,7 +228,7 @@ def load(
                     "records need the name of the column to predict; none was given; add <<target=COLUMN>>"
                 )
             goal = USUAL_GOALS[task] if isinstance(task, str) else task
-            asked = Asked(target, owners_column, tuple(drop), goal, positive, intercept, missing, classes)
+            asked = TableSettings(target, owners_column, tuple(drop), goal, positive, intercept, missing, classes)
             if public is None:
                 intake, table = looked(table, asked)
                 schema = schema_of_records(intake, asked)

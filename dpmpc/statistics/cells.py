@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ class Field(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class RecordFields:
     """What was read of n records: an array for each field."""
 
     n: int
@@ -48,10 +48,10 @@ class Records:
     def __getitem__(self, field: Field) -> Values:
         return self.values[field]
 
-    def part(self, begin: int, end: int) -> "Records":
+    def part(self, begin: int, end: int) -> "RecordFields":
         """The records begin ... end - 1."""
         rows = slice(begin, end)
-        return Records(min(end, self.n) - begin, {field: array[rows] for field, array in self.values.items()})
+        return RecordFields(min(end, self.n) - begin, {field: array[rows] for field, array in self.values.items()})
 
 
 class Axis(Protocol):
@@ -63,7 +63,22 @@ class Axis(Protocol):
     def labels(self) -> tuple[str, ...]: ...
     @property
     def fields(self) -> tuple[Field, ...]: ...
-    def place(self, records: Records) -> Ints: ...
+    def place(self, records: RecordFields) -> Ints: ...
+
+
+@runtime_checkable
+class OfOwners(Protocol):
+    """An axis whose cells may be of single owners."""
+
+    def of_owners(self, owners: NDArray[np.bool_]) -> NDArray[np.bool_]: ...
+
+
+def cells_of_owners(axis: Axis, owners: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(cells,) those that a record of one of these owners (levels of `Owners`,) can be in."""
+    if isinstance(axis, OfOwners):
+        return axis.of_owners(owners)
+    assert not any(isinstance(field, Owners) for field in axis.fields), axis.name
+    return np.ones(len(axis.labels), dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -87,7 +102,11 @@ class Levels:
     def fields(self) -> tuple[Field, ...]:
         return (self.column,)
 
-    def place(self, records: Records) -> Ints:
+    def of_owners(self, owners: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """As `cells_of_owners`."""
+        return owners if isinstance(self.column, Owners) else np.ones(len(self.labels), dtype=bool)
+
+    def place(self, records: RecordFields) -> Ints:
         """(n,) cells."""
         codes, last = records[self.column], len(self.labels) - 1
         return np.where(codes >= 0, codes, np.where(codes == -1, last, last - 1))
@@ -120,7 +139,7 @@ class Bins:
     def fields(self) -> tuple[Field, ...]:
         return (self.column,)
 
-    def place(self, records: Records) -> Ints:
+    def place(self, records: RecordFields) -> Ints:
         """(n,) cells."""
         values, edges = records[self.column], np.array(self.edges)
         cell = np.searchsorted(edges, values, side="right")

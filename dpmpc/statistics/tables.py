@@ -29,17 +29,17 @@ from dpmpc.records.origins import Origin
 from dpmpc.records.schema import Schema
 from dpmpc.settings import only_known
 from dpmpc.statistics.asking import Asking
-from dpmpc.statistics.blocks import Block, Counts, Distance, Part, width
-from dpmpc.statistics.cells import Field, Ints, Records, Values
-from dpmpc.statistics.columns import OWNER, Bucketed, Category, Column, Columns, Owners, Quantity
+from dpmpc.statistics.blocks import Block, CellCounts, Distance, Part, width
+from dpmpc.statistics.cells import Field, Ints, RecordFields, Values
+from dpmpc.statistics.columns import OWNER, Bucketed, Category, Column, Columns, Owners, OwnersToCome, Quantity
 from dpmpc.statistics.compile import merged
 from dpmpc.statistics.joint import Complete, collected, held
 from dpmpc.statistics.kind import answer, parts_of
 from dpmpc.statistics.layout import FINEST, RECORD, Layout, Unit
 from dpmpc.statistics.opened import Opened
-from dpmpc.statistics.query import parse_all
-from dpmpc.statistics.question import Query
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.query import parse_all, to_be_asked
+from dpmpc.statistics.question import AskedQuestion
+from dpmpc.statistics.scores import ScoreModel
 
 if TYPE_CHECKING:
     from dpmpc.intake.table import Table
@@ -74,9 +74,9 @@ class Tables(Source):
     BEFORE: ClassVar[str] = "those that found cells, and which columns go together"
 
     columns: Columns
-    queries: tuple[Query, ...]
+    queries: tuple[AskedQuestion, ...]
     unit: Unit = RECORD
-    models: tuple[tuple[str, Model], ...] = ()
+    models: tuple[tuple[str, ScoreModel], ...] = ()
     number: int = 0
 
     @property
@@ -92,11 +92,11 @@ class Tables(Source):
         columns: Columns,
         asked: Sequence[str | Mapping[str, Any]],
         unit: Unit | None = None,
-        models: Mapping[str, Model] | None = None,
+        models: Mapping[str, ScoreModel] | None = None,
     ) -> "Tables":
         """The release of these questions; `models`: those that `evaluate` names. Errors: as `query.parse_all`."""
         given = models or {}
-        known = columns.or_owners
+        known = to_be_asked(columns, asked)
         queries = parse_all(asked, known, tuple(given))
         found = Tables(known, queries, unit or RECORD, tuple(given.items()))
         return found if known.owners is None or found._asks_owners else replace(found, columns=known.with_owners(None))
@@ -109,7 +109,8 @@ class Tables(Source):
 
     def among(self, owners: Sequence[str]) -> "Tables":
         """The same questions of these owners, by name. Errors: as `of`; names that are no levels."""
-        if self.columns.owners is None or self.columns.owners.levels == tuple(owners):
+        known = self.columns.owners
+        if known is None or (known.levels == tuple(owners) and not isinstance(known, OwnersToCome)):
             return self
         columns = self.columns.with_owners(Owners(tuple(owners)))
         return Tables.of(columns, [str(query) for query in self.queries], self.unit, dict(self.models))
@@ -117,7 +118,7 @@ class Tables(Source):
     def of_many(self, owners: int) -> "Tables":
         """The same questions of so many owners, which have numbers for names where they have none."""
         known = self.columns.owners
-        if known is None or len(known.levels) == owners:
+        if known is None or (len(known.levels) == owners and not isinstance(known, OwnersToCome)):
             return self
         return self.among([f"{OWNER} {j}" for j in range(owners)])
 
@@ -127,6 +128,14 @@ class Tables(Source):
 
     def sited(self, owner: int) -> "Tables":
         return replace(self, number=owner) if self.tells_owners else self
+
+    def own(self, first: int, end: int) -> NDArray[np.bool_] | None:
+        """Of each block that knows whose a record is: the cells that a record of these owners can be in."""
+        if (known := self.columns.owners) is None:
+            return None
+        theirs = np.zeros(len(known.levels), dtype=bool)
+        theirs[first:end] = True
+        return self.layout.reached_by(theirs)
 
     @cached_property
     def parts(self) -> tuple[tuple[Part, float], ...]:
@@ -140,7 +149,7 @@ class Tables(Source):
         parts = [part for part, _ in self.parts]
         return merged(parts) | collected(parts)
 
-    def blocks_of(self, query: Query) -> tuple[Block, ...]:
+    def blocks_of(self, query: AskedQuestion) -> tuple[Block, ...]:
         """The blocks that answer a question."""
         parts = parts_of(query, self.columns, dict(self.models))
         return tuple(self.answered_by[part].block for part in parts)
@@ -263,7 +272,7 @@ class Tables(Source):
     def from_json(cls, value: dict[str, Any]) -> "Tables":
         only_known(value, ("columns", "queries", "models"), "a plan's tables")
         models = {
-            str(name): Model.of(Schema.from_json(each["schema"]), each["theta"], each["weights"])
+            str(name): ScoreModel.of(Schema.from_json(each["schema"]), each["theta"], each["weights"])
             for name, each in value["models"].items()
         }
         return cls.of(columns_from_json(value["columns"]), value["queries"], None, models)
@@ -322,7 +331,7 @@ class Tables(Source):
             if (known := self.columns.owners) is not None:
                 mine = np.zeros(len(block[0]), dtype=np.int64) if whose is None else whose
                 values[known] = np.where(mine < 0, 0, mine + self.number + first)  # nobody's are counted nowhere
-            total += self.layout.encode(Records(len(block[0]), values), whose, owners)
+            total += self.layout.encode(RecordFields(len(block[0]), values), whose, owners)
         return total
 
     def answers(
@@ -422,20 +431,20 @@ def of_columns(columns: Columns, reads: Sequence[str], table: "Table", sizes: Se
     from dpmpc.intake.staging import held
     from dpmpc.records.check import check_columns, copies
 
-    names = [name for name in reads if table[name].name]
+    names = [name for name in reads if name in table]
     mine = held(keeping(table, columns.listed), names) if names else table
-    found = check_columns(columns.as_read(names), mine, sizes, columns.open_lists)
+    found = check_columns(columns.as_read(reads), mine, sizes, columns.open_lists)
     return replace(found, found=(*found.found, *copies(table)))
 
 
 def _held(block: Block, opened: Sequence[Block]) -> bool:
     """Whether an opened block is this one, or a table of which it is a margin."""
-    if isinstance(block, Counts) and block.axes and isinstance(block.axes[-1], Complete):
+    if isinstance(block, CellCounts) and block.axes and isinstance(block.axes[-1], Complete):
         return held(block, opened)
-    if not isinstance(block, Counts):
+    if not isinstance(block, CellCounts):
         return block in opened
     return any(
-        isinstance(other, Counts) and other.where == block.where and set(block.axes) <= set(other.axes)
+        isinstance(other, CellCounts) and other.where == block.where and set(block.axes) <= set(other.axes)
         for other in opened
     )
 

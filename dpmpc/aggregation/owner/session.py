@@ -31,6 +31,7 @@ from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.errors import UsageError
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.contract.decisions import decided
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.transport.abort_reason import public_reason
 from dpmpc.mpc.transport.addresses import Endpoint
@@ -40,7 +41,7 @@ from dpmpc.processes.background import Pending, Ready
 T = TypeVar("T")
 
 
-class Session(Progress, Protocol):
+class OwnerSession(Progress, Protocol):
     """`sharing_s`: seconds spent making shares."""
 
     sharing_s: float
@@ -111,7 +112,8 @@ class InTheClear:
         if derived.mechanism.scale:
             if self._ledger is not None:
                 self._ledger.spend(self.attempt, number, self.token)
-            total = total + clear_noise(derived.sampler, self._plan.dimension, self._prg)
+            noise = clear_noise(derived.sampler, self._plan.drawn, self._prg)
+            total = total + noise if derived.decision is None else decided(total, noise, derived.decision)
         self.next = number + 1
         return Ready(Release(number, total, 0))
 
@@ -333,7 +335,7 @@ def session_of(
     say: Callable[[str], None] = lambda text: None,
     ledger: OwnLedger | None = None,
     books: Books = NO_BOOKS,
-) -> Session:
+) -> OwnerSession:
     """The session of a plan. Arguments as of `Aggregator.of_plan`. Errors: PeerError when a party does not come."""
     if not plan.parties:
         return InTheClear(plan, attempt, ledger, here, books)

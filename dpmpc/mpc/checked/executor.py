@@ -22,7 +22,7 @@ from dpmpc.mpc.checked.session import CheckedSession
 from dpmpc.mpc.contract.executor import MaskBits, Words, execute
 from dpmpc.mpc.contract.security import Verdict
 from dpmpc.mpc.native.gf64 import THREE, Rights
-from dpmpc.mpc.native.layers import Deposit, Kept, Slots, Source
+from dpmpc.mpc.native.layers import Deposit, KeptOperands, Slots, Source
 from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.replicated.executor import SharingBatch, SharingExecutor
 from dpmpc.mpc.replicated.layout import Subset
@@ -126,9 +126,9 @@ class CheckedBatch(CheckedRounds, SharingBatch):
             return np.stack([rows[s] for s in whole])
         return b"".join([*(rows[s].tobytes() for s in whole), self._digest(self.party, [rows[s] for s in rest])])
 
-    async def to_field(self, program: Program, less: int = 0) -> Words:
+    async def to_field(self, program: Program, less: int = 0, given: Words | None = None) -> Words:
         """See `ProgramEngine.to_field`; nobody has its shares before all have said that their conversion held."""
-        values = await super().to_field(program, less)
+        values = await super().to_field(program, less, given)
         await self.all_say(b"", "the conversion's verdict")
         return values
 
@@ -156,8 +156,8 @@ class CheckedExecutor(SharingExecutor):
         self._place = {k: place for place, k in enumerate(batch.order)}
         self._target = self._place[self._products.target]
 
-    def kept(self, layer: Layer) -> Kept:
-        return Kept(self._x, self._y, self._z[self._target], self._kept, turned=self._place[0] != 0)
+    def kept(self, layer: Layer) -> KeptOperands:
+        return KeptOperands(self._x, self._y, self._z[self._target], self._kept, turned=self._place[0] != 0)
 
     async def layer(self, slots: Slots, layer: Layer, results: list[Deposit]) -> list[Deposit]:
         found = await super().layer(slots, layer, results)
