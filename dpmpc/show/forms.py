@@ -106,9 +106,10 @@ def grid(answer: Answer) -> tuple[list[str], list[list[str]]]:
     head = [*answer.headers[skip:], "", *names]
     body = [
         [
-            *labels, statistic,
+            *labels,
+            statistic,
             *(shown(found[group], whole=statistic == "count") if group in found else "" for group in groups),
-        ]  # fmt: skip
+        ]
         for (labels, statistic), found in cells.items()
     ]
     return head, body
