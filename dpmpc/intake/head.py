@@ -22,6 +22,7 @@ _TOP = 12  # lines, among which the one is that names the columns
 _HEAD = 1 << 16  # bytes, whose lines are looked at
 _FIGURE = regex(r"[^\w\s]{0,3}\s?\d")  # where a field begins that is a number, a date, an amount, a limit
 _NUMBER = regex(r"[^\w\s]{0,3}\s?\d[\d.,:/ '\u2019-]*\s?[^\W\d]{0,4}\W?")
+_CUT = regex(r"\d[;\t|]\d")  # what a separator leaves of two numbers with decimal commas
 _MOSTLY = 0.6
 _NONE = {*MISSING, "none", "unknown", "unbekannt", "inconnu"}
 # How often a name is a value of its column, and a file has no names; how much likelier names have to be.
@@ -68,26 +69,29 @@ def surplus(row: Sequence[str], width: int) -> bool:
 
 def separator_of(path: Path, header: int = 0) -> str:
     """The separator that cuts the first lines, from line `header` on, into most fields, all lines alike; where none
-    does, the one by which most lines have as many fields as each other."""
+    does, the one by which most lines have as many fields as each other, empty ones at their ends aside. One that leaves
+    another separator between two digits cuts decimal commas, and is none where another will do."""
     with path.open("rb") as file:
         head = file.read(_HEAD + 1)
     text = head[:_HEAD].decode("utf-8-sig", errors="replace").splitlines()[max(0, header - 1) :]
     lines = [line for line in text if line.strip()]
     if len(head) > _HEAD and len(lines) > 1:
         lines = lines[:-1]
-    best, most, often = ",", 1, (0, 0)
-    for separator in SEPARATORS:
-        rows = list(csv.reader(lines[:20], delimiter=separator, skipinitialspace=True))
-        rows = rows[:-1] or rows  # the last may be cut within quotes
-        width = len(rows[0]) if rows else 0
-        if width > most and all(len(row) == width or surplus(row, width) for row in rows):
-            best, most = separator, width
-    for separator in SEPARATORS if most == 1 else ():
-        widths = Counter(len(row) for row in csv.reader(lines, delimiter=separator, skipinitialspace=True))
-        found = max(((count, width) for width, count in widths.items() if width > 1), default=(0, 0))
-        if found > often and 2 * found[0] > len(lines):  # a comma will do for a file of one column
-            best, often = separator, found
-    return best
+    found = list[tuple[bool, int, int, int, str]]()
+    for k, separator in enumerate(SEPARATORS):
+        rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+        first = rows[:20][:-1] or rows[:20]  # the last may be cut within quotes
+        width = len(first[0]) if first else 0
+        if width > 1 and all(len(row) == width or surplus(row, width) for row in first):
+            alike = len(rows)
+        else:
+            width = max(Counter(map(len, rows)).items(), key=lambda item: (item[1], item[0]), default=(1, 0))[0]
+            alike = sum(len(row) == width or surplus(row, width) for row in rows)
+            if width < 2 or 2 * alike <= len(lines):  # a comma will do for a file of one column
+                continue
+        cut = any(_CUT.search(cell) for row in first for cell in row)
+        found.append((not cut, alike, width, -k, separator))
+    return max(found)[-1] if found else ","
 
 
 def check_head(path: Path, name: str, separator: str) -> None:

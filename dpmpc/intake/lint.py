@@ -17,6 +17,7 @@ from dpmpc.intake.calendars import Calendar
 from dpmpc.intake.column_profile import ColumnProfile, dropping, quoted
 from dpmpc.intake.dictionary import listed
 from dpmpc.intake.footer import TOTAL
+from dpmpc.intake.giving import giving
 from dpmpc.intake.reading import literal
 from dpmpc.intake.scripts import small, western
 from dpmpc.intake.spelling import MISSING, Spelling, is_number, is_unit, stating
@@ -60,6 +61,7 @@ _MEASURE = regex(r"[+-]?\d+\u00b7\d+|\d ?['\u2019\u2032] ?(\d\d?([.,]\d+)? ?(\"|
 CODE = regex(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|code|ops)([^a-z]|$)", re.I)
 _OF_EACH = 10  # lines that are alike
 _ROWS_OF_TOTALS = 2  # more are a category of that name
+_FEW_CLASSES = 10  # different numbers of a target: more are quantities
 _PAIRS = 64  # at most so many columns are held against each other
 _FEW = 64  # of the first records: they say how a column is spelled that has too many values to count
 _FIRST = 1 << 14  # records that are looked at for words that may be values
@@ -451,7 +453,8 @@ def oddities(
     lines = (
         *_names(source, seen),
         *_typed(seen),
-        *_contents(table, seen),
+        *(contents := list(_contents(table, seen))),
+        *_giving(table, seen, contents),
         *totals,
         *_titles(table, seen),
         *units,
@@ -525,6 +528,22 @@ def _contents(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
                 f"column '{other.name}' has the same value as {what} '{kept.name}' in every record; leave it out: "
                 f"{dropping([other.name])}"
             )
+
+
+def _giving(table: Table, columns: Sequence[ColumnProfile], said: Sequence[str]) -> Iterator[str]:
+    """Columns that nearly give the target, each by itself; of those that are the target it was `said`."""
+    target = next(
+        (c for c in columns if c.role == "target" and c.kind in ("number", "category") and c.distinct > 1), None
+    )
+    if target is None:
+        return
+    kinds = {
+        c.name: c.kind
+        for c in columns
+        if c.used and not any(f"column '{c.name}' has the same" in line for line in said)
+    }
+    number = target.kind == "number" and target.distinct > _FEW_CLASSES
+    yield from (line for _, line in giving(table, target.name, kinds, number))
 
 
 def _totals(

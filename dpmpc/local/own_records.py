@@ -136,6 +136,8 @@ def tell(dataset: Dataset, plan: Plan, job: OwnersJob, log: Log, emit: Emit) -> 
     alike = one_value(dataset.schema.target, dataset.ends, dataset.records.n - dataset.misfits)
     if alike and not held_here and not plan.released:  # else it was said before the survey
         emit("stage", text=f"warning: {alike}")
+    for line in () if held_here or dataset.schema.bounds == "survey" else dataset.given:  # or the look has said it
+        emit("stage", text=f"warning: {line}")
     if held_here and job.begins:  # of each column it was said as the run began
         return
     for counts in dataset.counts:
