@@ -241,7 +241,7 @@ def _look(records: Table, estimator: Any) -> None:
     if estimator.schema is None and estimator.bounds is None:
         check_spelled(intake)
         check_useful(intake)
-    lines = [line for line in intake.useless() if " alone gives the target" not in line]  # `_giving` said it
+    lines = [line for line in intake.findings if " alone gives the target" not in line]  # `_giving` said it
     odd = [*([text] if (text := spelled_otherwise(intake)) else []), *lines]
     if odd:
         warnings.warn(spelt("; ".join(odd), spelling), UserWarning, stacklevel=5)

@@ -111,7 +111,6 @@ def _checked(schema: Schema, table: Table, sizes: Sequence[int], also: Sequence[
     if not any(finding.severity == "refused" for finding in found):
         _number_of_records(table, schema, rows, sizes, found)
     found += copies(table)
-    found += given(schema, table)
     used = (*(column.name for column in (*schema.columns, *also)), *schema.unknown, schema.target.name)
     read = {table[name].name for name in used if name in table}
     if extra := [name for name in table.names if name not in read]:

@@ -10,6 +10,7 @@ import pytest
 
 from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.intake.giving import giving_of
+from dpmpc.local.named_records import with_spelling
 from dpmpc.records.check import check
 from dpmpc.records.loading import load, opened
 from dpmpc.records.schema import Schema
@@ -69,7 +70,7 @@ def test_every_surface_that_trains_says_it(tmp_path: Path) -> None:
         assert "alone tells" not in (tmp_path / name / "report.json").read_text()  # for the owner's own eyes
     schema = Schema.from_json(dataset.preprocessing)
     with opened(str(path)) as (table, _):
-        texts = [each.text for each in check(schema, table).said]
+        texts = [each.text for each in with_spelling(check(schema, table), table, target="ill").said]
     assert sum(" alone tells the target of " in text for text in texts) == 2
     drawn = _drawn()
     X = np.column_stack([drawn["age"], drawn["days"]]).astype(float)

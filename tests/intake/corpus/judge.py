@@ -75,12 +75,12 @@ def judged(case: Case, folder: Path, spelling: Spelling = Spelling()) -> list[st
         try:
             with opened(CsvFile(path), spelling=spelling, unsaid=case.target) as (table, _):
                 found, _ = looked(table, Asked(case.target))
-                lines = found.useless()
+                lines = found.findings
                 if (after := _follow(case, spelling, lines)) != spelling:
                     said += lines
                     with opened(CsvFile(path), spelling=after) as (again, _):
                         found, _plain = looked(again, Asked(case.target))
-                        return _held(case, found, [*said, *found.useless()])
+                        return _held(case, found, [*said, *found.findings])
                 return _held(case, found, [*said, *lines])
         except DpmpcError as error:
             text = owner_text(error)
