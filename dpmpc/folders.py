@@ -4,7 +4,7 @@ being made or written is one line."""
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dpmpc.errors import UsageError
@@ -85,6 +85,14 @@ def sweep_halves(folder: Path) -> None:
     """Removes what `replaced` left in a folder, and in those below it, where its process was killed."""
     for beside in folder.rglob("*.tmp"):
         beside.unlink(missing_ok=True)
+
+
+def is_half(path: Path, folders: Sequence[str] = ()) -> bool:
+    """Whether a path is what a process leaves that dies before its first file is there: a half of one, or one of these
+    `folders` with nothing but halves."""
+    if path.is_dir():
+        return path.name in folders and all(is_half(each) for each in path.iterdir())
+    return path.suffix == ".tmp"
 
 
 def carried_on(run: Path) -> str:

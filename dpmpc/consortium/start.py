@@ -28,6 +28,7 @@ from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.plan_alone import check_preprocessing, named_request, planned
 from dpmpc.consortium.refusing import check_data_id, told_by
 from dpmpc.errors import DpmpcError, UsageError, public_message
+from dpmpc.intake.scratch import sweep_below
 from dpmpc.learning.method import Learning
 from dpmpc.learning.source import Schedule
 from dpmpc.local.delivering import deliver_after, deliver_here, deliver_stage
@@ -65,6 +66,7 @@ def start(request: Request | None, where: Placement, progress: Progress) -> None
         plan = planned(request)[1]
         _part_of(Part(plan, plan), where, request=None, progress=progress)
     else:
+        sweep_below(where.out)
         with told_by(lambda: planned(request)[1], where):  # the others have it from the same options
             _owners(None, named_request(request), where, progress)
 
@@ -75,6 +77,8 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
     check_role(plan, where)
     where = replace(where, own_records=request is not None and request.source is not None)
     check_alone(plan, where.party, where.owner)
+    if request is not None:  # what it left of its records when it was killed
+        sweep_below(where.out)
     with named_errors(plan.called):
         stages = Stages(plan, where, _books(where))
         staged = plan.source.schedule != Schedule()

@@ -69,3 +69,9 @@ def sweep(base: Path, fresh: float = _FRESH_S) -> int:
         finally:
             os.close(lock)
     return removed
+
+
+def sweep_below(folder: Path) -> None:
+    """The same in a run's folder and in those of its stages, where nobody but the caller's process makes any."""
+    for each in (folder, *folder.glob("*/")):
+        sweep(each, fresh=0)

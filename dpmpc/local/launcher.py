@@ -12,7 +12,7 @@ from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import PeerError
 from dpmpc.folders import sweep_halves, write_file
-from dpmpc.intake.scratch import sweep
+from dpmpc.intake.scratch import sweep_below
 from dpmpc.learning.survey_columns import SURVEY
 from dpmpc.local.job import OwnersJob
 from dpmpc.local.owner_process import Progress, run_owners
@@ -42,7 +42,7 @@ def train(
             check_new(sorted(out.glob("ledger_*.jsonl")), request.run_id)
         prepare(out, overwrite=overwrite, resume=resume)
         sweep_halves(out)
-        sweep(out, fresh=0)
+        sweep_below(out)
         name = request.run_id or _begun(out) or secrets.token_hex(8)  # stays that of the run, whatever happens to it
         request = replace(request, run_id=name)
         write_file(request_path(out), json.dumps(request.to_json()))

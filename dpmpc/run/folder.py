@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, make_folder
+from dpmpc.folders import OUT, is_half, make_folder
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.ledger import Ledger
 
@@ -29,7 +29,7 @@ def request_path(out: Path) -> Path:
 def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
     """Makes the run directory, and clears away what a run left that failed before its first release. Errors: it holds
     another run and neither --overwrite nor --resume is given, or it cannot be written."""
-    held = out.exists() and (not out.is_dir() or any(out.iterdir()))
+    held = out.exists() and (not out.is_dir() or not all(map(is_half, out.iterdir())))
     if resume:
         if not request_path(out).is_file():
             raise UsageError(

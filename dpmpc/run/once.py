@@ -6,7 +6,7 @@ what was only begun is made, and what is spent and was opened by nobody is lost,
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, make_folder, replaced, sweep_halves
+from dpmpc.folders import OUT, is_half, make_folder, replaced, sweep_halves
 from dpmpc.run.engine import Ended, Made, nobody, run
 from dpmpc.run.resume import Since, begun_as, left, note_attempt, opened_anywhere, presence_anywhere
 from dpmpc.run.seat import Seat
@@ -43,18 +43,11 @@ def unfinished(folder: Path, last: str, *stages: str) -> None:
     Errors: UsageError for another folder."""
     parts = [folder / stage for stage in stages] or [folder]
     begun = any(plan_path(part).is_file() for part in parts) and not (folder / last).exists()
-    strange = folder.is_dir() and any(not _of_nobody(path, stages) for path in folder.iterdir())
+    strange = folder.is_dir() and not all(is_half(path, stages) for path in folder.iterdir())
     if (folder.exists() and not folder.is_dir()) or (strange and not begun):
         raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
     if folder.exists():
         sweep_halves(folder)
-
-
-def _of_nobody(path: Path, stages: Sequence[str]) -> bool:
-    """Whether a path is what a process leaves that dies before it has written its plan."""
-    if path.is_dir():
-        return path.name in stages and all(_of_nobody(each, ()) for each in path.iterdir())
-    return path.suffix == ".tmp"
 
 
 class Once:

@@ -1,14 +1,10 @@
-"""Kills one process of a run over several machines at every point between two of its writes, starts it again with the
-same command, and compares what was spent, what was opened and what every process has in the end.
+"""Runs over several machines of which one process is killed between two of its writes and started again with the same
+command: what `kill_writes` holds of them.
 
-    python -m tests.endurance.kill_remote_writes                        # every point of every process of every kind
-    python -m tests.endurance.kill_remote_writes --every 10 --kind sites --victim 1
-
-The plan has all stages that there are: questions, a survey, training, an evaluation. Processes have folders and
-accounts of their own and are connected over loopback: three sites that are owner and party each, or three parties and
-three
-owners. The victim dies by itself in place of its K-th write below its folder, as `tests.endurance.kill_writes` counts
-them. Whoever ends because another is away is started again, as a service manager would. Then, from the files alone:
+A training has all stages that there are: questions, a survey, training, an evaluation; a synthetic table has a survey
+and two releases. Processes have folders and accounts of their own and are connected over loopback: three sites that are
+owner and party each, or three parties and three owners. Whoever ends because another is away is started again, as a
+service manager would. Then, from the files alone:
 
 - every process ends by itself, and has the same answers, model and figures, byte for byte;
 - every process has the same opened vectors, of every stage;
@@ -18,55 +14,82 @@ them. Whoever ends because another is away is started again, as a service manage
 - nothing stays in a folder that is of nobody's use: no half of a file, no reservation.
 """
 
-import argparse
 import contextlib
 import multiprocessing
 import os
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tests.endurance.kill_writes import FAILED, FINISHED, KILLED, counted, dies_at
+from tests.endurance.kill_writes import FAILED, FINISHED, KILLED, PRELOAD, dies_at, left_behind
 
 NAMES = {"sites": ("0", "1", "2"), "apart": ("0", "1", "2", "owner0", "owner1", "owner2")}
-STAGES = {"questions": 1, "survey": 1, "": 3, "evaluation": 1}  # releases of each
-SAME = ("questions/answers.json", "figures.json", "model.npz")
+VICTIMS = {"sites": ("0", "1"), "apart": ("0", "1", "owner1")}
+SOURCES = ("train", "stats", "synth", "meet")
+STAGES = {  # releases of each
+    "train": {"questions": 1, "survey": 1, "": 3, "evaluation": 1}, "stats": {"": 1}, "meet": {"": 1},
+    "synth": {"survey": 1, "first": 1, "": 1},
+}  # fmt: skip
+SAME = {  # files; rows are drawn anew at each
+    "train": ("questions/answers.json", "figures.json", "model.npz"), "stats": ("answers.json",),
+    "synth": ("answers.json",), "meet": ("answers.json",),
+}  # fmt: skip
 HANG, PATIENCE = 240.0, 60.0  # seconds for a run, and that its processes wait for one another
 LOST = "spent and was not opened"
 AGAIN = 6  # times that a process is started again at most
 
 
-def planned(kind: str, folder: Path) -> Path:
-    """The plan of a run with all stages, made of public numbers alone."""
+def planned(source: str, kind: str) -> Any:
+    """The plan of a run, made of public numbers alone."""
+    from dpmpc.aggregation.plan.of_source import plan_of
+    from dpmpc.records.origins import PUBLIC
+    from dpmpc.statistics.columns import Columns, Quantity, category
+    from dpmpc.statistics.tables import Tables
+    from dpmpc.tables.meet import meeting_of
+    from dpmpc.tables.stats import plan_of_tables
+    from dpmpc.tables.synth_plan import plan_of_synthesis
+    from tests.made_up_sites import BOTH, EACH, OWNERS
+
+    settings: dict[str, Any] = {"epsilon": 12.0, "delta": 1e-5, **(BOTH if kind == "sites" else {"backend": "shamir"})}
+    sizes, columns = (EACH,) * OWNERS, Columns((Quantity("age", 0.0, 150.0), category("ward", ("north", "south"))))
+    if source == "train":
+        return trained(kind, sizes, settings)
+    if source == "meet":
+        plan = plan_of(meeting_of(("age", "ward"), OWNERS), sizes, data_id="kills", **settings)
+    elif source == "stats":
+        asked = Tables.of(columns, ["count", "mean(age) by ward"])
+        plan = plan_of_tables(asked, sizes, "kills", "kills", settings, PUBLIC, by_person=True)
+    else:
+        plan = plan_of_synthesis(columns, None, (), sizes, "kills", "kills", settings, PUBLIC, hopeless=True)
+    return replace(plan, run_id="r")
+
+
+def trained(kind: str, sizes: tuple[int, ...], settings: dict[str, Any]) -> Any:
+    """The plan of training with all stages."""
     from dpmpc.consortium.plan_of_machines import Beforehand, plan_of_machines
     from dpmpc.planning import forecast
     from dpmpc.planning.request import Request
     from dpmpc.records.origins import Origin
     from dpmpc.statistics.columns import Columns, category
     from dpmpc.statistics.tables import Tables
-    from tests.made_up_sites import BOTH, EACH, OWNERS, draft
+    from tests.made_up_sites import draft
 
-    sizes, settings = (EACH,) * OWNERS, {"epsilon": 12.0, "delta": 1e-5, **(BOTH if kind == "sites" else {})}
-    asked: dict[str, Any] = {"iterations": STAGES[""], "data_id": "kills", "run_id": "r", **settings}
-    if kind == "apart":
-        settings |= {"backend": "shamir"}
-        asked |= {"backend": "shamir"}
+    asked: dict[str, Any] = {"iterations": STAGES["train"][""], "data_id": "kills", "run_id": "r", **settings}
     tables = Tables.of(Columns((category("ward", ("north", "south")),)), ["count by ward"])
     request = Request(schema="schema.json", owner_sizes=sizes, evaluate=False, **asked)
     with patch.object(forecast, "LOUDEST", 0.5):  # with few records, so that a run is quick
-        plan, _ = plan_of_machines(request, draft(), sizes, True, Beforehand(tables, Origin(), 0.5, settings))
-    plan.write(folder / "plan.json")
-    return folder / "plan.json"
+        return plan_of_machines(request, draft(), sizes, True, Beforehand(tables, Origin(), 0.5, settings))[0]
 
 
 def _process(
-    kind: str, folder: Path, out: Path, name: str, addresses: Sequence[str], number: int, said: Any
+    source: str, kind: str, folder: Path, out: Path, name: str, addresses: Sequence[str], number: int, said: Any
 ) -> None:  # fmt: skip
     """One process of a run, which dies at its write of this number. `said`: told how many it made, or its error."""
+    from dpmpc.aggregation.plan.limits import Limits
     from dpmpc.consortium.placement import Placement
     from dpmpc.consortium.start import start
     from dpmpc.errors import DpmpcError
@@ -78,7 +101,7 @@ def _process(
     request = None if owner is None else Request(csv=str(folder / f"owner{owner}.csv"), planned=True, evaluate=False)
     where = Placement(
         out=mine, index=name, plan_file=folder / "plan.json", addresses=tuple(addresses), wait=PATIENCE,
-        role="both" if kind == "sites" else "apart",
+        role="both" if kind == "sites" else "apart", limits=Limits(by_owner=True) if source == "meet" else None,
     )  # fmt: skip
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere), contextlib.redirect_stdout(nowhere):
         made = dies_at(number, mine) if number >= 0 else lambda: 0
@@ -93,20 +116,20 @@ def _process(
     os._exit(FINISHED)
 
 
-def play(kind: str, folder: Path, out: Path, victim: str, number: int) -> str | None:
+def play(source: str, kind: str, folder: Path, out: Path, victim: str, number: int) -> str | None:
     """What became of a run whose process was killed at its write of this number; None where it had fewer.
     Errors: AssertionError for a process that ends otherwise than because another is away, or does not end."""
     from tests.runs import own_addresses
 
     assert victim in NAMES[kind], f"a victim of {kind} is one of {', '.join(NAMES[kind])}; got {victim}"
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.endurance.kill_writes_preload"])
+    context.set_forkserver_preload(PRELOAD)
     addresses, running, again, killed = own_addresses(3)[1::2], dict[str, tuple[Any, Any]](), Counter[str](), False
     lost = set[str]()
 
     def begin(name: str, number: int = -1) -> None:
         heard, said = context.Pipe(duplex=False)
-        process = context.Process(target=_process, args=(kind, folder, out, name, addresses, number, said))
+        process = context.Process(target=_process, args=(source, kind, folder, out, name, addresses, number, said))
         process.start()
         said.close()
         running[name] = process, heard
@@ -143,17 +166,17 @@ def play(kind: str, folder: Path, out: Path, victim: str, number: int) -> str | 
             process.join()
     if not killed:
         return None
-    return check_lost(kind, out, lost) if lost else check(kind, out)
+    return check_lost(source, kind, out, lost) if lost else check(source, kind, out)
 
 
-def check(kind: str, out: Path) -> str:
+def check(source: str, kind: str, out: Path) -> str:
     """Asserts what must hold of the files of a run; what became of it."""
     from dpmpc.aggregation.plan.plan import Plan
     from dpmpc.privacy.ledgers import merge, read_ledgers
     from dpmpc.run.resume import opened_anywhere
 
     folders = [out / name for name in NAMES[kind]]
-    for file in SAME:
+    for file in SAME[source]:
         assert len({(folder / file).read_bytes() for folder in folders}) == 1, f"{file} differs"
     for folder in folders:
         for path in folder.rglob("ledger_*.jsonl"):
@@ -161,11 +184,10 @@ def check(kind: str, out: Path) -> str:
 
             lines = Counter((entry.run, entry.release) for entry in Ledger.read(path).entries)
             assert max(lines.values(), default=1) == 1, f"{path} has a release twice"
-        left = [str(path) for path in folder.rglob("*") if path.suffix == ".tmp" or path.name.startswith("ledger.st")]
-        assert not left, f"left behind: {left}"
+        left_behind(folder)
     spent = Counter(entry.run for entry in merge([book for folder in folders for book in read_ledgers(folder)]))
     missing = 0
-    for stage, releases in STAGES.items():
+    for stage, releases in STAGES[source].items():
         run = f"r+{stage}" if stage else "r"
         assert spent[run] <= releases, f"{run}: {spent[run]} of {releases} planned"
         found = [opened_anywhere(folder / stage, _plan(folder / stage)) for folder in folders]
@@ -178,14 +200,14 @@ def check(kind: str, out: Path) -> str:
     return f"{missing} of training lost" if missing else "finished"
 
 
-def check_lost(kind: str, out: Path, said: set[str]) -> str:
+def check_lost(source: str, kind: str, out: Path, said: set[str]) -> str:
     """Asserts that a stage is lost indeed, and that every process has said so; which."""
     from dpmpc.privacy.ledgers import merge, read_ledgers
 
     assert said == set(NAMES[kind]), f"only {sorted(said)} say that a release is lost"
     spent = Counter(entry.run for name in NAMES[kind] for entry in merge(read_ledgers(out / name)))
-    stage = [*STAGES][sum(1 for each in STAGES if spent[f"r+{each}" if each else "r"]) - 1]
-    assert STAGES[stage] == 1 and spent[f"r+{stage}"], spent
+    stage = [*STAGES[source]][sum(1 for each in STAGES[source] if spent[f"r+{each}" if each else "r"]) - 1]
+    assert STAGES[source][stage] == 1 and spent[f"r+{stage}"], spent
     opened = [path for name in NAMES[kind] for path in (out / name / stage).glob("*.opened.bin") if path.stat().st_size]
     assert not opened, f"{stage} was opened: {opened}"
     return f"{stage} lost, and said so"
@@ -198,34 +220,11 @@ def _plan(folder: Path) -> Any:
     return Plan.read(found[0])
 
 
-def kill(
-    kind: str, victim: str, numbers: Sequence[int], folder: Path, tell: Callable[[str], None]
-) -> dict[str, int]:  # fmt: skip
-    """How many kills of this process ended how."""
+def kill_at(source: str, kind: str, folder: Path, victim: str, number: int) -> str | None:
+    """What became of a run whose process was killed at its write of this number; None where it had fewer."""
     from tests.made_up_sites import files
 
-    files(folder)
-    planned(kind, folder)
-    return counted(
-        f"{kind}, {victim}", numbers,
-        lambda number: play(kind, folder, folder / f"{kind}-{victim}-{number}", victim, number), tell,
-    )  # fmt: skip
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--every", type=int, default=1, help="Of so many points one.")
-    parser.add_argument("--first", type=int, default=1)
-    parser.add_argument("--kind", choices=NAMES, action="append")
-    parser.add_argument("--victim", action="append")
-    given = parser.parse_args()
-    for kind in given.kind or NAMES:
-        for victim in given.victim or ("0", "1") if kind == "sites" else given.victim or ("0", "1", "owner1"):
-            with tempfile.TemporaryDirectory() as folder:
-                numbers = range(given.first, 100_000, given.every)
-                counts = kill(kind, victim, numbers, Path(folder), lambda line: print(line, flush=True))
-                print(f"{kind}, {victim}: {sum(counts.values())} kills: {counts}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    if not (folder / "plan.json").is_file():
+        files(folder)
+        planned(source, kind).write(folder / "plan.json")
+    return play(source, kind, folder, folder / f"{source}-{kind}-{victim}-{number}", victim, number)

@@ -1,103 +1,54 @@
-"""Kills a run's command at every point between two writes of every stage, carries it on, and compares what was spent,
-what was opened and what the run delivers.
+"""Kills between two writes, by one generator: of every process of every kind of run, here and over several machines.
 
-    python -m tests.endurance.kill_writes                 # every point of every kind of run
-    python -m tests.endurance.kill_writes --every 10 --kind train
+    python -m tests.endurance.kill_writes                 # every point of every stage of every kind of run
+    python -m tests.endurance.kill_writes --every 10 --kind train --kind train-sites --victim 1
 
-The whole product runs on one machine, with parties in processes of their own or in the clear. The command dies by
-itself in place of its K-th write below the run's folder: a file that is opened to be written (once before, and once
-after, when it is empty), a file that takes another's place, a file that goes, a line of a ledger (before, and half of
-it), an opened sum. Then the same run is carried on, and from the files alone:
-
-- what was opened before is what was opened afterwards, and what the results are made of;
-- every release has one line in a ledger, and there are no more of them than were planned: nothing is spent twice;
-- where nothing was spent without being opened, the run ends as one that was never killed, with all its figures; where
-  something was, an error or a warning says that it is lost;
-- nothing stays in the folder that is of nobody's use: no scratch folder, no half of a file, no reservation.
+A process dies by itself in place of its K-th write below its folder: a file that is opened to be written (once before,
+and once after, when it is empty), a file that takes another's place, a file that goes, a line of a ledger (before, and
+half of it), an opened sum. Then the same command is given again, and the files alone say whether the run ended as one
+that was never killed, or what of it is lost; `kill_local_writes` and `kill_remote_writes` say what is held of them. A
+point at which that does not hold is told, and the next one is tried.
 """
 
 import argparse
 import contextlib
-import fcntl
-import json
-import multiprocessing
 import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 from unittest.mock import patch
 
-import numpy as np
-import pandas as pd
-
-Engine = Literal["clear", "mpc"]
 KILLED, FAILED, FINISHED = 9, 1, 0
+PRELOAD = ["tests.endurance.kill_writes_preload"]  # of the server that processes are forked from
+FAULT = "FAULT"
 _WRITING = os.O_WRONLY | os.O_RDWR
 
 
-def records(path: Path, n: int = 1200) -> Path:
-    """A file of made-up records of three owners."""
-    rng = np.random.default_rng(5)
-    age, sex = rng.normal(50, 12, n).round(1), rng.integers(0, 2, n)
-    frame = pd.DataFrame(
-        {
-            "id": np.arange(n),
-            "site": np.arange(n) % 3,
-            "age": age,
-            "sex": np.array(["f", "m"])[sex],
-            "ill": (age + 8 * sex + rng.normal(0, 8, n) > 54).astype(int),
-        }
-    )
-    frame.to_csv(path, index=False)
-    return path
+@dataclass(frozen=True)
+class Kind:
+    """A kind of run. `victims`: the processes that are killed, one in each run; `at`: given a folder, a victim and the
+    number of its write, kills it there, and says how that ended; None where it makes fewer. Errors: AssertionError for
+    what must not be."""
+
+    victims: tuple[str, ...]
+    at: Callable[[Path, str, int], str | None]
 
 
-def train(folder: Path, out: Path, engine: Engine) -> None:
-    """A run of training with a survey before and an evaluation after it: begun, or carried on."""
-    from dpmpc.aggregation.plan.here import Here
-    from dpmpc.consortium.placement import Placement
-    from dpmpc.consortium.start import carry_on
-    from dpmpc.local.launcher import train as start
-    from dpmpc.planning.request import Request
+def kinds() -> dict[str, Kind]:
+    """Every kind of run."""
+    from tests.endurance import kill_local_writes as local
+    from tests.endurance import kill_remote_writes as remote
 
-    if (out / "request.json").exists():
-        carry_on(Placement(out=out), lambda event: None)
-        return
-    asked: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-5, "iterations": 3, "data_id": "kills", "seed": 1}
-    asked |= {"target": "ill", "owners_column": "site", "ids": "id", "preprocessing": "survey", "figures": "inside"}
-    request = Request(
-        **asked, csv=str(folder / "records.csv"), engine=engine,
-        account=str(folder / "account"),
-    )  # fmt: skip
-    start(request, Here(out=out))
-
-
-def stats(folder: Path, out: Path, engine: Engine) -> None:
-    """Questions: the same call again carries them on."""
-    from dpmpc.tables.asked import stats as ask
-
-    ask(
-        folder / "records.csv", ["count", "mean(age) by sex"], owners="site", out=out, epsilon=2.0, delta=1e-5,
-        bounds={"age": [0, 100], "sex": ["f", "m"]}, engine=engine, data_id="kills", account=str(folder / "account"),
-    )  # fmt: skip
-
-
-def synth(folder: Path, out: Path, engine: Engine) -> None:
-    """A synthetic table with a survey before it: the same call again carries it on."""
-    from dpmpc.tables.synth import synth as draw
-
-    draw(
-        folder / "records.csv", owners="site", out=out, epsilon=20.0, delta=1e-5, seed=3, drop=("id",),
-        hopeless="allow", engine=engine, data_id="kills", account=str(folder / "account"),
-    )  # fmt: skip
-
-
-KINDS: dict[str, Callable[[Path, Path, Engine], None]] = {"train": train, "stats": stats, "synth": synth}
-LAST = {"train": "report.json", "stats": "answers.html", "synth": "synthetic.json"}  # of the files of a run
-STAGES = {"train": ("survey", "", "evaluation"), "stats": ("",), "synth": ("survey", "first", "second")}
+    here = {name: Kind(local.ENGINES, partial(local.kill_at, name)) for name in local.SOURCES}
+    away = {
+        f"{source}-{kind}": Kind(remote.VICTIMS[kind], partial(remote.kill_at, source, kind))
+        for source in remote.SOURCES for kind in remote.NAMES
+    }  # fmt: skip
+    return here | away
 
 
 def dies_at(number: int, out: Path, opened: str | None = None) -> Callable[[], int]:
@@ -161,154 +112,47 @@ def dies_at(number: int, out: Path, opened: str | None = None) -> Callable[[], i
     return lambda: made
 
 
-def _played(
-    kind: str, folder: Path, out: Path, engine: Engine, number: int, opened: str | None, said: Any
-) -> None:  # fmt: skip
-    """A process: the command, which dies at that write. `said`: told how many writes it made, or its error."""
-    from dpmpc.errors import DpmpcError
-
-    os.environ["DPMPC_ACCOUNT"] = str(folder / "account")
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere), contextlib.redirect_stdout(nowhere):
-        made = dies_at(number, out, opened) if number >= 0 or opened is not None else lambda: 0
-        try:
-            KINDS[kind](folder, out, engine)
-        except DpmpcError as error:
-            said.send(f"{type(error).__name__}: {error}")
-            said.close()
-            os._exit(FAILED)
-    said.send(made())
-    said.close()
-    os._exit(FINISHED)
-
-
-def played(
-    kind: str, folder: Path, out: Path, engine: Engine, number: int = -1, opened: str | None = None
-) -> tuple[int, Any]:  # fmt: skip
-    """(how the command ended, its count of writes or its error)."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.endurance.kill_writes_preload"])
-    heard, said = context.Pipe(duplex=False)
-    process = context.Process(target=_played, args=(kind, folder, out, engine, number, opened, said))
-    process.start()
-    said.close()
-    result: Any = None
-    with contextlib.suppress(EOFError):
-        result = heard.recv()
-    process.join()
-    for ledger in out.rglob("ledger*.jsonl"):  # the parties are gone when none of them holds its ledger
-        with ledger.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-    assert process.exitcode is not None
-    return process.exitcode, result
-
-
-@dataclass(frozen=True)
-class Found:
-    """What is in the folder of a stage: by release, what was opened, and how many releases are spent."""
-
-    opened: dict[int, bytes]
-    spent: int
-    releases: int
-
-
-def found(out: Path, kind: str) -> dict[str, Found]:
-    """The stages that were begun. Errors: AssertionError for two vectors of one release, or two lines of it."""
-    from dpmpc.aggregation.plan.plan import Plan
-    from dpmpc.privacy.ledger import Ledger
-    from dpmpc.run.resume import opened_anywhere, spent_anywhere
-
-    result = {}
-    for stage in STAGES[kind]:
-        folder = out / stage
-        if not (folder / "plan.json").is_file():
-            continue
-        plan = Plan.read(folder / "plan.json")
-        for path in folder.glob("ledger_*.jsonl"):
-            lines = [entry.release for entry in Ledger.read(path).entries if entry.run == plan.run_id]
-            assert len(lines) == len(set(lines)) <= plan.releases, f"{path} has a release twice"
-        opened = {number: total.tobytes() for number, total in opened_anywhere(folder, plan).items()}
-        spent = min(spent_anywhere(folder, plan), plan.releases)
-        assert len(opened) <= spent, "a release was opened before a ledger had it"
-        result[stage] = Found(opened, spent, plan.releases)
-    return result
-
-
-def check(kind: str, out: Path, before: dict[str, Found], ended: int, said: Any) -> str:
-    """Asserts what must hold after a run that was carried on; what became of it."""
-    after = found(out, kind)
-    for stage, known in before.items():
-        assert after[stage].opened.items() >= known.opened.items(), f"what {stage or 'training'} opened has changed"
-        assert after[stage].spent >= known.spent
-    lost = [stage for stage, known in before.items() if known.spent > len(known.opened)]
-    if ended == FAILED and ("is finished; see" in said or "must be a new or empty directory" in said):
-        assert (out / LAST[kind]).is_file() and not lost  # all that stays was there
-        return "was over"
-    if ended == FAILED:
-        assert lost and "SpentError" in said, (said, lost)
-        return "lost, and said so"
-    assert ended == FINISHED, ended
-    nobodys = ("dpmpc-", "ledger.stages")
-    left = [path.name for path in out.rglob("*") if path.suffix == ".tmp" or path.name.startswith(nobodys)]
+def left_behind(out: Path) -> None:
+    """Errors: AssertionError where something is below a folder that is of nobody's use."""
+    nobodys = ("dpmpc-", "ledger.stages", "ledger.st")
+    left = [str(path) for path in out.rglob("*") if path.suffix == ".tmp" or path.name.startswith(nobodys)]
     assert not left, f"left behind: {left}"
-    if kind == "train":
-        report = json.loads((out / "report.json").read_text())
-        with np.load(out / "model.npz") as model:
-            assert ("figures" in model.files) == (report["figures"] is not None)
-        if report["figures"] is None:
-            assert "evaluation" in lost and any("is spent and was not opened" in text for text in report["warnings"])
-        missed = after[""].releases - len(after[""].opened)
-        assert missed == (0 if "" not in lost else before[""].spent - len(before[""].opened))
-        return "figures lost, and said so" if report["figures"] is None else "finished"
-    assert (out / LAST[kind]).is_file() and all(len(each.opened) == each.releases for each in after.values())
-    return "finished"
-
-
-def kill_at(kind: str, engine: Engine, number: int, folder: Path) -> str | None:
-    """What became of a run that was killed at its write of this number and carried on; None: it had fewer."""
-    out = folder / f"{kind}-{engine}-{number}"
-    ended, said = played(kind, folder, out, engine, number)
-    if ended == FINISHED:
-        return None
-    assert ended == KILLED, said
-    before = found(out, kind)
-    return check(kind, out, before, *played(kind, folder, out, engine))
-
-
-def counted(
-    what: str, numbers: Sequence[int], at: Callable[[int], str | None], tell: Callable[[str], None]
-) -> dict[str, int]:
-    """How many kills ended how. `at`: kills at a write, and says how that ended; None beyond the last one."""
-    result: dict[str, int] = {}
-    for number in numbers:
-        became = at(number)
-        if became is None:
-            break
-        tell(f"{what}, write {number}: {became}")
-        result[became] = result.get(became, 0) + 1
-    return result
 
 
 def kill(
-    kind: str, engine: Engine, numbers: Sequence[int], folder: Path, tell: Callable[[str], None]
-) -> dict[str, int]:
-    """How many kills ended how."""
-    records(folder / "records.csv")
-    return counted(f"{kind} ({engine})", numbers, lambda number: kill_at(kind, engine, number, folder), tell)
+    name: str, victim: str, numbers: Sequence[int], folder: Path, tell: Callable[[str], None] = lambda line: None
+) -> dict[str, int]:  # fmt: skip
+    """How many kills of this process of such a run ended how; `FAULT`: as they must not."""
+    result: dict[str, int] = {}
+    for number in numbers:
+        try:
+            became = kinds()[name].at(folder, victim, number)
+        except AssertionError as error:
+            became, said = FAULT, " ".join(str(error).split())
+            tell(f"{name}, {victim}, write {number}: {FAULT}: {said[:300]}")
+        else:
+            if became is None:
+                break
+            tell(f"{name}, {victim}, write {number}: {became}")
+        result[became] = result.get(became, 0) + 1
+    return result
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int, default=1, help="Of so many points one.")
     parser.add_argument("--first", type=int, default=1)
-    parser.add_argument("--kind", choices=KINDS, action="append")
-    parser.add_argument("--engine", choices=("clear", "mpc"), action="append")
-    given = parser.parse_args()
-    for kind in given.kind or KINDS:
-        for engine in given.engine or ("clear", "mpc"):
+    parser.add_argument("--kind", choices=kinds(), action="append")
+    parser.add_argument("--victim", action="append")
+    given, faults = parser.parse_args(), 0
+    for name in given.kind or kinds():
+        for victim in given.victim or kinds()[name].victims:
             with tempfile.TemporaryDirectory() as folder:
                 numbers = range(given.first, 100_000, given.every)
-                counts = kill(kind, engine, numbers, Path(folder), lambda line: print(line, flush=True))
-                print(f"{kind} ({engine}): {sum(counts.values())} kills: {counts}", flush=True)
+                counts = kill(name, victim, numbers, Path(folder), lambda line: print(line, flush=True))
+                print(f"{name}, {victim}: {sum(counts.values())} kills: {counts}", flush=True)
+                faults += counts.get(FAULT, 0)
+    sys.exit(bool(faults))
 
 
 if __name__ == "__main__":

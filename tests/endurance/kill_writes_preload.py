@@ -3,4 +3,5 @@
 import dpmpc.consortium.start
 import dpmpc.local.launcher
 import dpmpc.tables.asked
+import dpmpc.tables.meet
 import dpmpc.tables.synth  # noqa: F401

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.endurance.kill_remote_writes import kill as kill_remote
-from tests.endurance.kill_writes import FINISHED, KILLED, STAGES, check, found, kill_at, played, records
+from tests.endurance.kill_local_writes import LAST, STAGES, check, found, played, records
+from tests.endurance.kill_writes import FAULT, FINISHED, KILLED, Kind, kill, kinds
 
 
-@pytest.mark.parametrize(("kind", "number"), [("train", 40), ("train", 90), ("stats", 9), ("stats", 14), ("synth", 30)])
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [("train", 6), ("train", 40), ("train", 90), ("stats", 9), ("stats", 14), ("synth", 30), ("meet", 9)],
+)
 def test_a_killed_run_goes_on(kind: str, number: int, tmp_path: Path) -> None:
-    records(tmp_path / "records.csv")
-    assert kill_at(kind, "clear", number, tmp_path) is not None
+    counts = kill(kind, "clear", [number], tmp_path)
+    assert counts == {"finished": 1}
 
 
 @pytest.mark.parametrize(("kind", "stage"), [("train", "survey"), ("train", "evaluation"), ("synth", "first")])
@@ -31,7 +34,7 @@ def test_what_a_stage_has_opened_is_not_lost_with_the_process(kind: str, stage: 
     assert [*after] == list(STAGES[kind]) and all(len(each.opened) == each.releases for each in after.values())
 
 
-def test_another_sum_would_be_seen(tmp_path: Path) -> None:
+def test_another_sum_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     records(tmp_path / "records.csv")
     out = tmp_path / "run"
     assert played("stats", tmp_path, out, "clear")[0] == FINISHED
@@ -40,12 +43,29 @@ def test_another_sum_would_be_seen(tmp_path: Path) -> None:
     other = {"": replace(before[""], opened={0: b"another"})}
     with pytest.raises(AssertionError, match="has changed"):
         check("stats", out, other, FINISHED, None)
+    (out / LAST["stats"]).with_suffix(".tmp").touch()
+    with pytest.raises(AssertionError, match="left behind"):
+        check("stats", out, before, FINISHED, None)
+
+    def at(folder: Path, victim: str, number: int) -> str | None:
+        assert number != 2, "lost"
+        return "finished" if number < 4 else None
+
+    monkeypatch.setattr("tests.endurance.kill_writes.kinds", lambda: {"a": Kind(("b",), at)})
+    assert kill("a", "b", range(1, 9), tmp_path) == {"finished": 2, FAULT: 1}
 
 
-@pytest.mark.parametrize(("kind", "victim", "number"), [("apart", "owner1", 85), ("sites", "1", 434)])
+@pytest.mark.parametrize(
+    ("kind", "victim", "number"),
+    [("train-apart", "owner1", 85), ("train-sites", "1", 434), ("synth-sites", "0", 60), ("meet-apart", "1", 20)],
+)
 def test_a_process_of_several_machines_that_is_killed_goes_on(
     kind: str, victim: str, number: int, tmp_path: Path
 ) -> None:
-    """Among the answers to its questions; and when all is over but its reservation."""
-    counts = kill_remote(kind, victim, [number], tmp_path, lambda line: None)
-    assert counts == {"finished": 1}
+    """Among the answers to its questions; when all is over but its reservation; in a stage; in a release."""
+    assert kill(kind, victim, [number], tmp_path) == {"finished": 1}
+
+
+def test_every_kind_of_run_is_killed() -> None:
+    assert {name.partition("-")[0] for name in kinds()} == {"train", "stats", "synth", "meet"}
+    assert len(kinds()) == 4 * (1 + 2)  # here; every owner a party, and apart
