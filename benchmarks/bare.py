@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from dpmpc.aggregation.wire.frames import pieces_of
-from dpmpc.benchmarks.cell import Cell
+from dpmpc.benchmarks.cell import BenchCell
 from dpmpc.benchmarks.counts import frame_bytes, opening_counts, release_counts
 from dpmpc.benchmarks.network import Addresses
 from dpmpc.mpc.transport.addresses import inherited
@@ -28,7 +28,7 @@ Messages = Sequence[tuple[int, int]]  # (to whom, bytes)
 
 
 @dataclass(frozen=True)
-class Traffic:
+class MessageSizes:
     """The sizes of a release's messages, headers included."""
 
     parties: int
@@ -37,7 +37,7 @@ class Traffic:
     result: int  # a party to the owners
 
     @classmethod
-    def of(cls, cell: Cell) -> "Traffic":
+    def of(cls, cell: BenchCell) -> "MessageSizes":
         frames = [frame_bytes(cell, piece) for piece in pieces_of(0, cell.owners, cell.dimension)]
         return cls(
             cell.parties, tuple(zip(*frames, strict=True)), opening_messages(cell), release_counts(cell).results_bytes
@@ -47,7 +47,7 @@ class Traffic:
         return asdict(self)
 
 
-def opening_messages(cell: Cell) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
+def opening_messages(cell: BenchCell) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
     """By round, then by party: (to whom, bytes). A backend counts its barrier and its opening by sending party; whoever
     sends, sends equal messages to the parties after it, one after another, spread over the rounds.
     """
@@ -145,13 +145,13 @@ def party(
     """
     with tempfile.TemporaryFile() as file:
         return asyncio.run(
-            _party(index, Traffic(**traffic), rounds, file.fileno(), addresses, owner_addresses[index], sockets)
+            _party(index, MessageSizes(**traffic), rounds, file.fileno(), addresses, owner_addresses[index], sockets)
         )
 
 
 async def _party(
     index: int,
-    traffic: Traffic,
+    traffic: MessageSizes,
     rounds: int,
     file: int,
     addresses: Addresses,
@@ -207,10 +207,10 @@ async def _party(
 
 def owners(*, traffic: dict[str, Any], rounds: int, owner_addresses: Addresses, emit: Emit, log: Log) -> dict[str, Any]:
     """The role of the owners: seconds of every round, from the first byte out to the last byte in."""
-    return asyncio.run(_owners(Traffic(**traffic), rounds, owner_addresses))
+    return asyncio.run(_owners(MessageSizes(**traffic), rounds, owner_addresses))
 
 
-async def _owners(traffic: Traffic, rounds: int, owner_addresses: Addresses) -> dict[str, Any]:
+async def _owners(traffic: MessageSizes, rounds: int, owner_addresses: Addresses) -> dict[str, Any]:
     pipes = [await _call(address, _OWNERS) for address in owner_addresses]
     data = memoryview(bytes(max(size for sizes in traffic.inputs for size in sizes)))
     seconds = []

@@ -16,7 +16,7 @@ EPSILON, DELTA = 1.0, 1e-6
 
 
 @dataclass(frozen=True)
-class Cell:
+class BenchCell:
     """What is released, by whom, over which network. Law, sampler, method and backend are names in their registries."""
 
     dimension: int = 122
@@ -54,7 +54,7 @@ class Cell:
         return f"{size} {kind(self.key())} {pool} {self.network}"
 
 
-BASE = {k: v for k, v in Cell().key().items() if k not in ("dimension", "owners", "parties")}  # of the main sweeps
+BASE = {k: v for k, v in BenchCell().key().items() if k not in ("dimension", "owners", "parties")}  # of the main sweeps
 
 
 def kind(key: dict[str, Any]) -> str:
@@ -65,11 +65,11 @@ def kind(key: dict[str, Any]) -> str:
 
 def law_and_sampler(law: str | None, sampler: str | None) -> tuple[str, str]:
     """As given; else the only law that has the sampler, or Gaussian noise; else the law's first sampler."""
-    family = law or (law_of_sampler(sampler) if sampler else None) or Cell.law
+    family = law or (law_of_sampler(sampler) if sampler else None) or BenchCell.law
     return family, sampler or next(iter(LAWS[family].samplers))
 
 
-def plan_of(cell: Cell, releases: int) -> Plan:
+def plan_of(cell: BenchCell, releases: int) -> Plan:
     """The plan of a run of `releases` releases of this cell. Its noise scale and grid are those of a run of
     `ITERATIONS` releases at EPSILON and DELTA: realistic, and the same for any number of releases.
 

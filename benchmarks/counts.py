@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmpc.aggregation.plan.barrier import SAID
-from dpmpc.aggregation.wire.frames import WINDOW, Piece, pieces_of, result_bytes
-from dpmpc.benchmarks.cell import Cell, plan_of
+from dpmpc.aggregation.wire.frames import WINDOW, FramePiece, pieces_of, result_bytes
+from dpmpc.benchmarks.cell import BenchCell, plan_of
 from dpmpc.mpc.contract import backend
 from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.noise.draw import count_draw
@@ -15,7 +15,7 @@ from dpmpc.noise.pool import fills
 
 
 @dataclass(frozen=True)
-class Counts:
+class ReleaseCounts:
     """One release. Bytes include frame headers; noise made ahead is not in them."""
 
     parties_bytes: tuple[int, ...]  # sent to other parties by each party, in the barrier and the opening
@@ -49,13 +49,13 @@ class NoiseCounts:
     bytes_by_party: tuple[int, ...]  # of the whole batch
 
 
-def release_counts(cell: Cell) -> Counts:
+def release_counts(cell: BenchCell) -> ReleaseCounts:
     """The counts of one release with its noise made ahead, and one process for all owners."""
     pieces = pieces_of(0, cell.owners, cell.dimension)
     opening = sum(opening_counts(cell), start=backend.Counts())
     frames = [frame_bytes(cell, piece) for piece in pieces]
     consents = HEADER.size * max(0, len(pieces) - WINDOW)
-    return Counts(
+    return ReleaseCounts(
         parties_bytes=_sent(opening, cell.parties),
         results_bytes=consents + HEADER.size + result_bytes(cell.dimension),
         inputs_bytes=tuple(sum(by_party) for by_party in zip(*frames, strict=True)),
@@ -63,25 +63,25 @@ def release_counts(cell: Cell) -> Counts:
     )
 
 
-def opening_counts(cell: Cell) -> tuple[backend.Counts, backend.Counts]:
+def opening_counts(cell: BenchCell) -> tuple[backend.Counts, backend.Counts]:
     """Of the barrier, and of the opening."""
     barrier = cell.computed_by.count_barrier(SAID.size, cell.parties)
     return barrier, cell.computed_by.count_opening(cell.dimension, cell.parties, cell.threshold)
 
 
-def frame_bytes(cell: Cell, piece: Piece) -> list[int]:
+def frame_bytes(cell: BenchCell, piece: FramePiece) -> list[int]:
     """The sizes of the frames, one a party, in which a piece of owners' vectors travels."""
     owners, width = piece.end - piece.first, piece.stop - piece.begin
     payloads = cell.computed_by.payload_bytes(cell.parties, cell.threshold, owners, width)
     return [HEADER.size + size for size in payloads]
 
 
-def owner_bytes(cell: Cell) -> int:
+def owner_bytes(cell: BenchCell) -> int:
     """What one owner sends in a release as a process of its own: a frame to each party, of a long vector several."""
     return sum(sum(frame_bytes(cell, piece)) for piece in pieces_of(0, 1, cell.dimension))
 
 
-def noise_counts(cell: Cell, vectors: int) -> NoiseCounts:
+def noise_counts(cell: BenchCell, vectors: int) -> NoiseCounts:
     """The counts of making `vectors` noise vectors ahead."""
     sampler = plan_of(cell, vectors).derived.sampler
     cost = sum(
@@ -101,7 +101,7 @@ def _sent(cost: backend.Counts, parties: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Link:
+class NetworkLink:
     """A network: the round-trip time between any two processes, and what each party's connection carries in each
     direction.
     """
@@ -110,14 +110,14 @@ class Link:
     bandwidth: float  # bytes a second
 
     @classmethod
-    def of(cls, rtt_ms: float, megabits: float) -> "Link":
+    def of(cls, rtt_ms: float, megabits: float) -> "NetworkLink":
         return cls(rtt_ms / 1e3, megabits * 1e6 / 8)
 
 
-NETWORKS = {"lan": Link.of(0.5, 1000.0), "wan": Link.of(40.0, 100.0)}
+NETWORKS = {"lan": NetworkLink.of(0.5, 1000.0), "wan": NetworkLink.of(40.0, 100.0)}
 
 
-def network_seconds(cell: Cell, link: Link, online_noise: NoiseCounts | None = None) -> float:
+def network_seconds(cell: BenchCell, link: NetworkLink, online_noise: NoiseCounts | None = None) -> float:
     """What the network adds to a release: shares in, barrier, opening, result out, each half a round trip and its bytes
     at the busiest connection.
 
@@ -136,7 +136,7 @@ def network_seconds(cell: Cell, link: Link, online_noise: NoiseCounts | None = N
     return seconds
 
 
-def counts_record(cell: Cell, vectors: int) -> dict[str, Any]:
+def counts_record(cell: BenchCell, vectors: int) -> dict[str, Any]:
     """All of it under the names of the result file; with a pool, `vectors` noise vectors are made together. Bytes a
     party sends: of the one that sends most."""
     counts, noise = release_counts(cell), noise_counts(cell, vectors if cell.pool else 1)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from dpmpc.benchmarks import result_file as records
 from dpmpc.benchmarks import suite
-from dpmpc.benchmarks.cell import Cell
-from dpmpc.benchmarks.counts import Link
+from dpmpc.benchmarks.cell import BenchCell
+from dpmpc.benchmarks.counts import NetworkLink
 from dpmpc.benchmarks.iteration import measure, repetitions
 from dpmpc.benchmarks.network import named
 from dpmpc.benchmarks.result_file import Record
@@ -18,7 +18,7 @@ Progress = Callable[[str], None]
 Answer = Record | str  # of a cell, or why it was refused
 
 
-def measured_cell(cell: Cell, quick: bool, link: Link | None) -> Answer:
+def measured_cell(cell: BenchCell, quick: bool, link: NetworkLink | None) -> Answer:
     """A cell's record; of one that a sampler refuses, the refusal. What a worker does."""
     network = named(cell.network)
     try:
@@ -28,16 +28,16 @@ def measured_cell(cell: Cell, quick: bool, link: Link | None) -> Answer:
 
 
 def run_grid(
-    chosen: Sequence[Cell],
+    chosen: Sequence[BenchCell],
     quick: bool,
     progress: Progress,
     executor: str,
     workers: int,
     *,
-    link: Link | None = None,
+    link: NetworkLink | None = None,
     known: Sequence[Record] = (),
     keep: Callable[[list[Record]], None] = lambda found: None,
-    work: Callable[[Cell, bool, Link | None], Answer] = measured_cell,
+    work: Callable[[BenchCell, bool, NetworkLink | None], Answer] = measured_cell,
 ) -> list[Record]:
     """The records of all cells, in order: of `known` where they are there, else measured by the executor of this name
     (`processes.executors`), as many at once as it has workers. Cells that share a machine disturb each other's seconds;

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.benchmarks import counts
-from dpmpc.benchmarks.bare import Traffic
-from dpmpc.benchmarks.cell import Cell, plan_of
+from dpmpc.benchmarks.bare import MessageSizes
+from dpmpc.benchmarks.cell import BenchCell, plan_of
 from dpmpc.benchmarks.network import Network
 from dpmpc.benchmarks.quartiles import Figure, figure
 from dpmpc.benchmarks.release import STAGES
@@ -22,7 +22,7 @@ PARTS = ("share", "network in", "aggregate", "noise online", "add", "ledger", "o
 
 
 @dataclass(frozen=True)
-class Limit:
+class MessageLimit:
     """Seconds for the same messages between the same number of processes, without computation."""
 
     total: Figure
@@ -34,7 +34,7 @@ class Limit:
 class Measured:
     """A cell's figures. `parts` and `total`: seconds of one release."""
 
-    cell: Cell
+    cell: BenchCell
     total: Figure
     without_ledger: Figure  # the total less the ledger's write to disk, release by release
     parts: dict[str, Figure]
@@ -42,10 +42,10 @@ class Measured:
     counts: dict[str, Any]
     peak_party: int  # bytes
     peak_owners: int
-    limit: Limit | None
+    limit: MessageLimit | None
 
 
-def repetitions(cell: Cell, quick: bool) -> int:
+def repetitions(cell: BenchCell, quick: bool) -> int:
     """How often a cell is measured after the warm-up: 5 times at least, small ones more often. Over a slow network the
     line sets the time, which hardly varies: 40 times at most."""
     most, budget = (40, 2e6) if quick else (150, 2e7)
@@ -54,7 +54,7 @@ def repetitions(cell: Cell, quick: bool) -> int:
     return max(5, min(most, int(budget / (cell.values + 100 * cell.dimension + 20_000))))
 
 
-def measure(cell: Cell, network: Network, releases: int, *, limit: bool = True) -> Measured:
+def measure(cell: BenchCell, network: Network, releases: int, *, limit: bool = True) -> Measured:
     """The figures of `releases` releases after `WARM_UP` others.
 
     Errors: what `dpmpc train` would refuse; DpmpcError when measured counts differ from the formula.
@@ -65,22 +65,24 @@ def measure(cell: Cell, network: Network, releases: int, *, limit: bool = True) 
     return summarise(cell, owners, parties, measure_limit(cell, network, releases) if limit else None)
 
 
-def measure_limit(cell: Cell, network: Network, releases: int) -> Limit:
+def measure_limit(cell: BenchCell, network: Network, releases: int) -> MessageLimit:
     """The physical limit of a release."""
     rounds = WARM_UP + releases
     with network.places(cell.parties) as places:
-        arguments = {"traffic": Traffic.of(cell).to_json(), "rounds": 2 * rounds}
+        arguments = {"traffic": MessageSizes.of(cell).to_json(), "rounds": 2 * rounds}
         owners, parties = places.run("dpmpc.benchmarks.bare", arguments)
     begins, ends = (np.array([party[name] for party in parties])[:, WARM_UP:rounds] for name in ("begins", "ends"))
     seconds = owners["seconds"]
-    return Limit(
+    return MessageLimit(
         figure(seconds[WARM_UP:rounds]),
         figure(ends.max(axis=0) - begins.max(axis=0)),
         figure(seconds[rounds + WARM_UP :]),
     )
 
 
-def summarise(cell: Cell, owners: dict[str, Any], parties: list[dict[str, Any]], limit: Limit | None) -> Measured:
+def summarise(
+    cell: BenchCell, owners: dict[str, Any], parties: list[dict[str, Any]], limit: MessageLimit | None
+) -> Measured:
     """The figures of one run of the processes. Errors: counts that differ from the formula."""
     releases = len(owners["begins"])
     check_counts(cell, releases, owners, parties)
@@ -127,7 +129,7 @@ def split(owners: dict[str, Any], parties: list[dict[str, Any]]) -> dict[str, Ar
     }
 
 
-def check_counts(cell: Cell, releases: int, owners: dict[str, Any], parties: list[dict[str, Any]]) -> None:
+def check_counts(cell: BenchCell, releases: int, owners: dict[str, Any], parties: list[dict[str, Any]]) -> None:
     """Errors: bytes or rounds of a release, or of the noise, that differ from what is counted.
 
     With a pool nothing but the noise goes between parties ahead, and no noise in a release. What is received is counted

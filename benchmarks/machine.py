@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dpmpc.mpc.native import describe
+from dpmpc.mpc.native.choice import describe
 from dpmpc.processes.provenance import commit
 
 PACKAGES = ("dpmpc", "mpyc", "numpy", "gmpy2", "cryptography")

@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from dpmpc.benchmarks import pairwise_masking
-from dpmpc.benchmarks.cell import Cell
+from dpmpc.benchmarks.cell import BenchCell
 from dpmpc.benchmarks.counts import owner_bytes, release_counts
 
 Row = dict[str, object]
@@ -30,7 +30,7 @@ def measure(owners: int, dimension: int, gone: int) -> Row:
     assert (total == np.sum(vectors[gone:], axis=0, dtype=np.uint64)).all()
     sent, work = pairwise_masking.traffic(owners, dimension, left), pairwise_masking.expansions(owners, left)
     assert (clients[-1].expanded, server.expanded) == (work["client"], work["server"])
-    cell = Cell(owners=owners, dimension=dimension)
+    cell = BenchCell(owners=owners, dimension=dimension)
     ours = release_counts(cell)
     return {
         "owners": owners,

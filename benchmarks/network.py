@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmpc.aggregation.owner.imports import PRELOAD
-from dpmpc.benchmarks.counts import NETWORKS, Link
+from dpmpc.benchmarks.counts import NETWORKS, NetworkLink
 from dpmpc.errors import UsageError
 from dpmpc.mpc.transport.addresses import BASE_PORT, bound_socket, endpoint_of
 from dpmpc.processes.supervisor import Job, run_jobs
@@ -23,7 +23,7 @@ OWNERS = -1  # in the place of a party's index: the owners' process
 
 
 @dataclass(frozen=True)
-class Places:
+class ProcessPlaces:
     """Where the processes of one measurement are, and how they reach each other."""
 
     addresses: Addresses  # where parties listen for parties
@@ -64,11 +64,11 @@ class Network:
     """Loopback (no link), or a link and how it is made: `netem` or `relay`."""
 
     name: str
-    link: Link | None = None
+    link: NetworkLink | None = None
     how: str = "loopback"
 
     @contextlib.contextmanager
-    def places(self, parties: int) -> Iterator[Places]:
+    def places(self, parties: int) -> Iterator[ProcessPlaces]:
         """Places for n parties and the owners; taken down on leaving."""
         if self.how == "netem":
             with namespaces(parties, self.link) as places:
@@ -76,7 +76,7 @@ class Network:
             return
         with contextlib.ExitStack() as stack:
             sockets = [(_bound(stack), _bound(stack)) for _ in range(parties)]
-            places = Places(_addresses([s for s, _ in sockets]), _addresses([s for _, s in sockets]), sockets)
+            places = ProcessPlaces(_addresses([s for s, _ in sockets]), _addresses([s for _, s in sockets]), sockets)
             yield places if self.link is None else _relayed(places, self.link, stack)
 
 
@@ -103,7 +103,7 @@ def _addresses(sockets: Sequence[socket.socket]) -> Addresses:
     return [[at.host, at.port] for at in map(endpoint_of, sockets)]
 
 
-def _relayed(places: Places, link: Link, stack: contextlib.ExitStack) -> Places:
+def _relayed(places: ProcessPlaces, link: NetworkLink, stack: contextlib.ExitStack) -> ProcessPlaces:
     """The places, with a socket of the relay for every connection: a party calls those of higher index, the owners call
     every party.
     """
@@ -147,7 +147,7 @@ def netem_allowed() -> bool:
 
 
 @contextlib.contextmanager
-def namespaces(parties: int, link: Link | None) -> Iterator[Places]:
+def namespaces(parties: int, link: NetworkLink | None) -> Iterator[ProcessPlaces]:
     """One namespace for each party and one for the owners, on a bridge in a namespace of its own; all removed on
     leaving.
 
@@ -200,7 +200,7 @@ def namespaces(parties: int, link: Link | None) -> Iterator[Places]:
                     do("tc", "-n", bridge, "qdisc", "add", "dev", f"port{k}", "root", "netem", *rate, "limit", "100000")
         addresses = [[f"{_SUBNET}.{k + 1}", BASE_PORT] for k in range(parties)]  # nobody else is in there
         for_owners = [[host, BASE_PORT + 1] for host, _ in addresses]
-        yield Places(addresses, for_owners, prefixes=[("ip", "netns", "exec", name) for name in names])
+        yield ProcessPlaces(addresses, for_owners, prefixes=[("ip", "netns", "exec", name) for name in names])
     finally:
         for name in made:
             _run("ip", "netns", "del", name)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from dpmpc.benchmarks import noise
-from dpmpc.benchmarks.cell import Cell, law_and_sampler
-from dpmpc.benchmarks.counts import NETWORKS, Link, NoiseCounts, by_gate, network_seconds, noise_counts
-from dpmpc.benchmarks.iteration import WARM_UP, Limit, Measured, measure, measure_limit, repetitions
+from dpmpc.benchmarks.cell import BenchCell, law_and_sampler
+from dpmpc.benchmarks.counts import NETWORKS, NetworkLink, NoiseCounts, by_gate, network_seconds, noise_counts
+from dpmpc.benchmarks.iteration import WARM_UP, Measured, MessageLimit, measure, measure_limit, repetitions
 from dpmpc.benchmarks.machine import machine
 from dpmpc.benchmarks.network import Network, named
 from dpmpc.benchmarks.quartiles import Figure, figure
@@ -34,12 +34,12 @@ _MOST_VALUES = 12_500_000  # numbers into a party in one release: 100 MB; larger
 Progress = Callable[[str], None]
 
 
-def cells(quick: bool) -> list[Cell]:
+def cells(quick: bool) -> list[BenchCell]:
     """The iteration table. Full: every d with every m at n = 3 that fits, both sweeps at n = 5 and 7, then methods,
     samplers, backends, pool, networks.
     """
-    base = Cell()  # the one that the targets speak of
-    found: list[Cell] = []
+    base = BenchCell()  # the one that the targets speak of
+    found: list[BenchCell] = []
     if quick:
         found += [replace(base, dimension=d) for d in (10, 122, 1_000, 10_000)]
         found += [replace(base, owners=m) for m in (2, 1_000, 10_000)]
@@ -47,10 +47,10 @@ def cells(quick: bool) -> list[Cell]:
         found += [replace(base, parties=2, backend=backend) for backend in TWO]
         found += [replace(base, pool=False), replace(base, network="lan"), replace(base, network="wan")]
     else:
-        found += [Cell(dimension=d, owners=m) for d in DIMENSIONS for m in OWNERS if d * m <= _MOST_VALUES]
+        found += [BenchCell(dimension=d, owners=m) for d in DIMENSIONS for m in OWNERS if d * m <= _MOST_VALUES]
         for n in PARTIES[1:]:
-            found += [Cell(dimension=d, parties=n) for d in DIMENSIONS]
-            found += [Cell(owners=m, parties=n) for m in OWNERS]
+            found += [BenchCell(dimension=d, parties=n) for d in DIMENSIONS]
+            found += [BenchCell(owners=m, parties=n) for m in OWNERS]
         for law, sampler in noise.samplers():
             found += [replace(base, law=law, sampler=sampler, pool=pool) for pool in (True, False)]
         for method in METHODS.names():
@@ -59,16 +59,18 @@ def cells(quick: bool) -> list[Cell]:
                 found.append(replace(base, method=method, law=family, sampler=sampler, pool=METHODS[method].repeats))
         found += [replace(base, backend=name, parties=usual_parties(name)) for name in BACKENDS.names()]
         for backend in TWO:
-            found += [Cell(parties=2, backend=backend, network=network) for network in NETWORKS]
-            found.append(Cell(dimension=200, parties=2, backend=backend))  # as PUBLISHED
+            found += [BenchCell(parties=2, backend=backend, network=network) for network in NETWORKS]
+            found.append(BenchCell(dimension=200, parties=2, backend=backend))  # as PUBLISHED
         found += [replace(base, pool=False, parties=n) for n in PARTIES]
         for network in NETWORKS:
-            found += [Cell(dimension=d, parties=n, network=network) for d in (122, 10_000) for n in (3, 5)]
-            found += [Cell(network=network, pool=False), Cell(owners=10_000, network=network)]
+            found += [BenchCell(dimension=d, parties=n, network=network) for d in (122, 10_000) for n in (3, 5)]
+            found += [BenchCell(network=network, pool=False), BenchCell(owners=10_000, network=network)]
     return list(dict.fromkeys(found))
 
 
-def run_cells(chosen: Sequence[Cell], quick: bool, progress: Progress, link: Link | None = None) -> list[Record]:
+def run_cells(
+    chosen: Sequence[BenchCell], quick: bool, progress: Progress, link: NetworkLink | None = None
+) -> list[Record]:
     """One iteration record for each cell; with `link`, also the time predicted for that network. Cells that a sampler
     refuses are left out.
 
@@ -92,7 +94,7 @@ def run_cells(chosen: Sequence[Cell], quick: bool, progress: Progress, link: Lin
     return with_predictions(records)
 
 
-def iteration_record(measured: Measured, network: Network, link: Link | None = None) -> Record:
+def iteration_record(measured: Measured, network: Network, link: NetworkLink | None = None) -> Record:
     """The row of a measured cell."""
     cell = measured.cell
     seconds = {"total": measured.total, "without ledger": measured.without_ledger, **measured.parts}
@@ -114,12 +116,12 @@ def iteration_record(measured: Measured, network: Network, link: Link | None = N
     return Record("iteration", cell.key(), measured.counts, seconds, values)
 
 
-def limit_figures(limit: Limit) -> dict[str, Figure]:
+def limit_figures(limit: MessageLimit) -> dict[str, Figure]:
     """The limit under the names of the result file."""
     return {"limit": limit.total, "limit open": limit.open, "limit durable": limit.durable}
 
 
-def _online(cell: Cell) -> NoiseCounts | None:
+def _online(cell: BenchCell) -> NoiseCounts | None:
     return None if cell.pool else noise_counts(cell, 1)
 
 
@@ -134,14 +136,14 @@ def with_predictions(records: Sequence[Record]) -> list[Record]:
         if name != "loopback":
             twin = local.get(Record("iteration", {**record.key, "network": "loopback"}).name)
             if twin is not None:
-                cell = Cell(**record.key)
+                cell = BenchCell(**record.key)
                 seconds = twin.seconds["total"].median + network_seconds(cell, NETWORKS[name], _online(cell))
                 record = replace(record, values={**record.values, "predicted_s": seconds})
         found.append(record)
     return found
 
 
-def run_limit(chosen: Iterable[Cell], quick: bool, progress: Progress) -> list[Record]:
+def run_limit(chosen: Iterable[BenchCell], quick: bool, progress: Progress) -> list[Record]:
     """The limit alone."""
     records = []
     for cell in chosen:
@@ -239,7 +241,7 @@ def run_growth(quick: bool, progress: Progress) -> list[Record]:
         progress(f"a run of {T} releases")
         totals = []
         for _ in range(1 if quick else 3):
-            measured = measure(Cell(), named("loopback"), T, limit=False)
+            measured = measure(BenchCell(), named("loopback"), T, limit=False)
             totals.append(measured.total.median * T + measured.noise_offline * (T + WARM_UP))
         records.append(Record("growth", {"releases": T}, {}, {"run": figure(totals)}))
     return records
@@ -261,11 +263,11 @@ def cross(
     pool: bool | None = None,
     network: str | None = None,
     backend: str | None = None,
-) -> list[Cell]:
+) -> list[BenchCell]:
     """All combinations; what is None takes the base cell's value. Without a pool named, methods of many releases have
     one, and without a backend named the one that computes less is taken, as in `dpmpc train`.
     """
-    base = Cell()
+    base = BenchCell()
     family, drawn_by = law_and_sampler(law, sampler)
     common = replace(
         base,
@@ -283,12 +285,12 @@ def cross(
     ]
 
 
-def scale_cells(quick: bool) -> list[Cell]:
+def scale_cells(quick: bool) -> list[BenchCell]:
     """The cells that `growth` fits, and no others."""
     most_d, most_m = (10_000, 10_000) if quick else (100_000, 50_000)
-    found = [Cell(dimension=d) for d in (1_000, 3_000, 10_000, 30_000, 100_000) if d <= most_d]
-    found += [Cell(owners=m) for m in (100, 1_000, 10_000, 50_000) if m <= most_m]
-    return found + [Cell(parties=n) for n in PARTIES[1:]]
+    found = [BenchCell(dimension=d) for d in (1_000, 3_000, 10_000, 30_000, 100_000) if d <= most_d]
+    found += [BenchCell(owners=m) for m in (100, 1_000, 10_000, 50_000) if m <= most_m]
+    return found + [BenchCell(parties=n) for n in PARTIES[1:]]
 
 
 def run_all(quick: bool, progress: Progress) -> list[Record]:

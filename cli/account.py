@@ -8,11 +8,11 @@ import click
 
 from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import setting_option
-from dpmpc.learning.account import Account, answer
+from dpmpc.learning.account import RunTerms, answer
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
 from dpmpc.privacy.law import DEFAULT_LAW, PURE_LAW
 from dpmpc.privacy.sensitivity import Weights
-from dpmpc.show.terminal import Column, Row, Styled, Terminal
+from dpmpc.show.terminal import Styled, Terminal, TextColumn, TextRow
 
 _CALIBRATIONS = {
     "tight": "tight (exact)",
@@ -90,7 +90,7 @@ def command(
     dpmpc account --sigma 0.002 --delta 1e-3 --iterations 100 --owners 100 --smallest 500
     dpmpc account --epsilon 0.5 --method output --owners 100 --smallest 500
     """
-    question = Account(
+    question = RunTerms(
         method=method,
         owners=owners,
         smallest=smallest,
@@ -155,9 +155,9 @@ def _print_calibrations(terminal: Terminal, result: dict[str, Any]) -> None:
         cells += [promise, _number(row["true_epsilon"]), _number(row["zcdp_epsilon"])]
         cells += [_number(row.get("composed_epsilon"))] if composed else []
         name, holds = _CALIBRATIONS.get(row["calibration"], row["calibration"]), row["holds"]
-        laid.append(Row([name, *cells, Styled("yes", "") if holds else Styled("NO", "red")]))
+        laid.append(TextRow([name, *cells, Styled("yes", "") if holds else Styled("NO", "red")]))
     terminal.line("Calibrations")
-    terminal.table([Column(name, right=name not in ("calibration", "holds")) for name in names], laid)
+    terminal.table([TextColumn(name, right=name not in ("calibration", "holds")) for name in names], laid)
 
 
 def _print_grid(terminal: Terminal, result: dict[str, Any]) -> None:
@@ -177,7 +177,7 @@ def _print_literature(terminal: Terminal, result: dict[str, Any]) -> None:
     columns = []
     for name in ("method", "law", "noise on the aggregate", "value", "truly eps", "at delta", "towards who sees"):
         figures = name in ("value", "truly eps", "at delta")  # never cut; words wrap where the terminal is narrow
-        columns.append(Column(name, right=figures, long="whole" if figures else "wrap"))
+        columns.append(TextColumn(name, right=figures, long="whole" if figures else "wrap"))
     notes: list[str] = []
     laid = []
     for row in rows:
@@ -185,7 +185,7 @@ def _print_literature(terminal: Terminal, result: dict[str, Any]) -> None:
             notes.append(row["note"])
         mark = f" [{notes.index(row['note']) + 1}]"
         numbers = [_number(row[key]) for key in ("scale", "epsilon", "delta")]
-        laid.append(Row([row["name"] + mark, row["law"], row["formula"], *numbers, row["published"]]))
+        laid.append(TextRow([row["name"] + mark, row["law"], row["formula"], *numbers, row["published"]]))
     terminal.line()
     terminal.text(f"Published methods, as printed; all claim {claims}")
     terminal.table(columns, laid)
@@ -210,9 +210,9 @@ def _print_progress(terminal: Terminal, result: dict[str, Any]) -> None:
 
 def _print_risk(terminal: Terminal, rows: list[dict[str, Any]]) -> None:
     names = ("bound", "of the risk", "formula", "value")
-    columns = [Column(name, right=name == "value", long="whole") for name in names]
+    columns = [TextColumn(name, right=name == "value", long="whole") for name in names]
     laid = [
-        Row([f"{row['name']} [{number}]", row["excess"], row["formula"], _number(row["value"])])
+        TextRow([f"{row['name']} [{number}]", row["excess"], row["formula"], _number(row["value"])])
         for number, row in enumerate(rows, 1)
     ]
     terminal.line()

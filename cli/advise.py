@@ -11,7 +11,7 @@ from dpmpc.errors import spelt
 from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.learning.method import METHODS
 from dpmpc.privacy.law import PURE_LAW
-from dpmpc.show.terminal import Column, Row, Terminal
+from dpmpc.show.terminal import Terminal, TextColumn, TextRow
 
 
 @click.command()
@@ -107,8 +107,8 @@ def _print(advice: dict[str, Any], better: float | None) -> None:
     for row in (best, *advice["alternatives"]):
         step = "-" if row["step"] is None else f"{row['step']:.4g}"
         cells = [f"{row['iterations']}", step, f"{row['sigma']:.3g}", f"{row['expected']:.2g}", f"{row['left']:.1%}"]
-        rows.append(Row([row["method"], row["noise"], *cells]))
-    terminal.table([Column(name, right=name not in ("method", "noise")) for name in names], rows)
+        rows.append(TextRow([row["method"], row["noise"], *cells]))
+    terminal.table([TextColumn(name, right=name not in ("method", "noise")) for name in names], rows)
     if better is not None:
         terminal.text(
             f"{best['method']} is advised unless another method is expected to be clearly better: a gap below "

@@ -100,11 +100,11 @@ def iteration(
 ) -> None:
     """The main table: one release, split into its stages."""
     from dpmpc.benchmarks import suite, tables
-    from dpmpc.benchmarks.counts import Link
+    from dpmpc.benchmarks.counts import NetworkLink
 
     if (rtt is None) != (bandwidth is None):
         raise UsageError("a prediction needs both --rtt and --bandwidth; one was given; add the other")
-    line = None if rtt is None or bandwidth is None else Link.of(rtt, bandwidth)
+    line = None if rtt is None or bandwidth is None else NetworkLink.of(rtt, bandwidth)
     sizes = (dimensions, owners)
     backend, two = two_servers(backend, security, link, parties)
     kind: dict[str, Any] = {"method": method, "law": law, "sampler": sampler, "pool": pool}

@@ -20,7 +20,7 @@ from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.ledgers import attempts, ledgers_below
 from dpmpc.privacy.seen import UNITS, Seen, seen
-from dpmpc.show.terminal import Column, Row, Terminal
+from dpmpc.show.terminal import Terminal, TextColumn, TextRow
 
 
 @click.command()
@@ -169,8 +169,8 @@ def _print(found: Seen, budget: tuple[float, float] | None, rows: list[dict[str,
         columns += ["within_budget", "releases_left"]
     shown = [{**row, "data": row["name"] or row["data"], "neighbours": UNITS[row["neighbours"] or ""]} for row in rows]
     terminal.table(
-        [Column(name.replace("_", " "), right=name not in ("data", "neighbours")) for name in columns],
-        [Row([_cell(row[name]) for name in columns]) for row in shown],
+        [TextColumn(name.replace("_", " "), right=name not in ("data", "neighbours")) for name in columns],
+        [TextRow([_cell(row[name]) for name in columns]) for row in shown],
     )
     if budget is None:
         terminal.text("epsilon is that of all runs together at the delta beside it, for the neighbours beside it")

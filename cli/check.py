@@ -13,7 +13,7 @@ from dpmpc.cli.settings import setting_option
 from dpmpc.cli.settings import spelling as as_options
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import DpmpcError, Spelling, UsageError, number_of, reworded, spelt
-from dpmpc.show.terminal import Column, Row, Style, Terminal
+from dpmpc.show.terminal import Style, Terminal, TextColumn, TextRow
 
 if TYPE_CHECKING:
     from dpmpc.intake.spelling import Spelling as Spelt
@@ -109,7 +109,9 @@ def _show(result: "Findings", title: str, say: Spelling) -> None:
     counts, left = told[:_MANY], (len(counts) - len(told), len(told[_MANY:]))
     if counts:
         terminal.table(
-            [Column("column"), *(Column(title, right=True) for title in titles)], map(Row, counts), rule=True
+            [TextColumn("column"), *(TextColumn(title, right=True) for title in titles)],
+            map(TextRow, counts),
+            rule=True,
         )
     if any(left):
         terminal.line(

@@ -17,7 +17,7 @@ from dpmpc.errors import UsageError, number_of, spelt
 from dpmpc.folders import write_file
 from dpmpc.show import html
 from dpmpc.show.svg import histogram
-from dpmpc.show.terminal import Column, Row, Style, Terminal
+from dpmpc.show.terminal import Style, Terminal, TextColumn, TextRow
 from dpmpc.show.values import json_text
 
 if TYPE_CHECKING:
@@ -141,13 +141,13 @@ def _show(found: "Description", target: str | None) -> None:
     widest = min(10, max((len(end) for described in found.columns for end in described.ends), default=0))  # a date's
     named = min(18, max((len(described.looked.name) for described in found.columns), default=0))
     columns = (
-        Column("column", long="cut", least=named, most=24),
-        Column("kind", long="whole"),
-        Column("missing", right=True, long="whole"),
-        Column("distinct", right=True, long="whole"),
-        Column("from", long="cut", least=widest, most=12),
-        Column("to", long="cut", least=widest, most=12),
-        Column("values", long="cut", least=12),
+        TextColumn("column", long="cut", least=named, most=24),
+        TextColumn("kind", long="whole"),
+        TextColumn("missing", right=True, long="whole"),
+        TextColumn("distinct", right=True, long="whole"),
+        TextColumn("from", long="cut", least=widest, most=12),
+        TextColumn("to", long="cut", least=widest, most=12),
+        TextColumn("values", long="cut", least=12),
     )
     many = len(found.columns) > _MANY
     groups = _alike(found.columns) if many else [(described,) for described in found.columns]
@@ -157,7 +157,7 @@ def _show(found: "Description", target: str | None) -> None:
         c = described.looked
         if c.name in shown:
             cells = (c.name, c.kind, str(c.missing), str(c.distinct), *described.ends, _spark(described))
-            rows.append(Row(cells, "" if c.used or c.role == "target" else "dim"))
+            rows.append(TextRow(cells, "" if c.used or c.role == "target" else "dim"))
     terminal.table(columns, rows, rule=True)
     if len(shown) < len(found.columns):
         terminal.line(f"of columns that are alike the first {_OF_EACH} are shown; --json and --html have them all")

@@ -3,8 +3,6 @@
 import atexit
 import contextlib
 import difflib
-import importlib
-import importlib.util
 import io
 import os
 import signal
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpmpc.aggregation.owner.imports import PRELOAD
+from dpmpc.cli.commands import COMMANDS, GROUPS, imported, there
 from dpmpc.cli.everywhere import have_common_options
 from dpmpc.cli.help import on_one_screen
 from dpmpc.errors import DpmpcError, UsageError, machine_text, owner_text, spelt
@@ -28,43 +27,9 @@ from dpmpc.processes.paths import keep_children_safe
 if TYPE_CHECKING:
     from dpmpc.registry import Registry
 
-GROUPS = {
-    "Train and ask": {
-        "train": "train a private model: owners, parties, noise inside MPC, one report",
-        "predict": "apply a trained model to new records",
-        "stats": "tables, means, quantiles, survival and figures of models over all owners' records",
-        "synth": "a synthetic table of all owners' records, from noisy tables",
-        "report": "a run as one page to read, check and sign",
-    },
-    "Before a run": {
-        "example": "made-up tables to try the other commands on",
-        "meet": "what differs between sites, column by column, under a small promise",
-        "describe": "look at your own records before a run, and draft a schema",
-        "check": "hold your records against a schema or plan: what is missing, unknown, clipped",
-        "advise": "what to run for a budget, from public numbers alone",
-        "account": "noise scale from a privacy budget and back, for every calibration",
-        "budget": "what was spent on the same data over several runs",
-    },
-    "Over several machines": {
-        "init": "write consortium.toml: one file for a run over several machines",
-        "plan": "check consortium.toml and write the plan",
-        "kit": "write a folder for every site of consortium.toml",
-        "rehearse": "all sites of a consortium on this machine, with made-up records",
-        "join": "take part from a kit: run this site",
-        "status": "how far a run is: beside it, or after its end",
-        "keys": "certificates for a run over several machines",
-    },
-    "Proof and study": {
-        "verify": "check that noise was added once, after aggregation",
-        "sample": "draw noise inside MPC and measure it",
-        "circuit": "show what a sampler computes on secret bits",
-        "bench": "measure what an iteration costs",
-    },
-}
 _START = ("train", "stats", "synth", "meet")  # parties, as a rule
 _ALONE = {"-h", "--help", "--help-all", "-I", "--index", "--engine", "--plan-only", "--dry", "--of"}  # without any
 _LONGEST, _END = 3000, 300  # characters of a last line, and of its end where it has more
-COMMANDS = {name: help for commands in GROUPS.values() for name, help in commands.items()}
 
 
 class _Named(click.Path):
@@ -98,13 +63,13 @@ class _Lazy(click.Group):
     """A group that imports `dpmpc.cli.NAME` when command NAME is called, and lists those that are installed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        own = [name for name in COMMANDS if importlib.util.find_spec(f"dpmpc.cli.{name}") is not None]
+        own = [name for name in COMMANDS if there(name)]
         return [*own, *(name for name in _others().names() if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in COMMANDS and importlib.util.find_spec(f"dpmpc.cli.{cmd_name}") is not None:
+        if cmd_name in COMMANDS and there(cmd_name):
             with importing():
-                command = importlib.import_module(f"dpmpc.cli.{cmd_name}").command
+                command = imported(cmd_name)
         elif cmd_name not in COMMANDS and cmd_name in (others := _others()):
             command = others[cmd_name]
         else:

@@ -14,6 +14,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from dpmpc.cli.commands import COMMANDS, imported, there
 from dpmpc.errors import UsageError, sayable
 
 _OURS = ("config", "save_config", "as_json", "quiet", "help", "help_all")  # of one call, not of a run
@@ -98,8 +99,6 @@ def _words(ctx: click.Context) -> list[str]:
 
 def _section(said: Mapping[str, Any], words: Iterable[str], path: Path) -> dict[str, Any]:
     """What the command's own section says. Errors: a section that no command is called."""
-    from dpmpc.cli.main import COMMANDS
-
     for name, value in said.items():
         if isinstance(value, dict) and name not in COMMANDS:
             near = difflib.get_close_matches(name, COMMANDS, 1)
@@ -114,21 +113,18 @@ def _section(said: Mapping[str, Any], words: Iterable[str], path: Path) -> dict[
 def _of_others(left_out: list[str], words: list[str], path: Path) -> None:
     """Says which shared keys this command does not take. Errors: one that no command takes; one of the promise, which
     would then be a weaker one than the file says."""
-    from dpmpc.aggregation.plan.settings import Promise
-    from dpmpc.cli.main import COMMANDS, group
+    from dpmpc.aggregation.plan.settings import PromiseSettings
     from dpmpc.settings import declared
 
     taken: dict[str, set[str]] = {}
-    context = click.Context(group)
-    for name in COMMANDS:
-        command = group.get_command(context, name)
-        for each in _leaves(command):
+    for name in filter(there, COMMANDS):
+        for each in _leaves(imported(name)):
             for key in keys_of(each):
                 taken.setdefault(key, set()).add(name)
     for key in left_out:
         if key not in taken:
             _unknown(key, taken, "no command", path)
-        if key in declared(Promise) and words[0] in ("train", "stats", "synth", "meet"):
+        if key in declared(PromiseSettings) and words[0] in ("train", "stats", "synth", "meet"):
             raise UsageError(
                 f"a promise is made as the file says, or not; {sayable(path)} has {key}, which `dpmpc {words[0]}` does "
                 f"not; put it below the name of a command that has it, [{min(taken[key])}]"

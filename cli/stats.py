@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Promise
+from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, PromiseSettings
 from dpmpc.cli.defaults import with_delta, with_delta_rule
 from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import names_options, options_of
@@ -154,7 +154,7 @@ command = click.Command(
     params=[
         *_OWN,
         *reversed(_CALLED.__click_params__),  # type: ignore[attr-defined]
-        *with_delta_rule(options_of(Promise, Choosing, Computing, without=_LATER)),
+        *with_delta_rule(options_of(PromiseSettings, Choosing, Computing, without=_LATER)),
     ],
     help=run_command.__doc__,
 )

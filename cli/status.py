@@ -15,7 +15,7 @@ from dpmpc.cli.settings import spelling
 from dpmpc.folders import replaced
 
 if TYPE_CHECKING:
-    from dpmpc.consortium.status import RunStatus, Spent
+    from dpmpc.consortium.status import LedgerSpending, RunStatus
     from dpmpc.processes.status import State
 
 _EVERY = 2.0  # seconds
@@ -127,7 +127,7 @@ def _say(found: "RunStatus") -> None:
         click.echo(f"the answers: {found.folder / found.answers}, and as text, Markdown, CSV and JSON beside it")
 
 
-def _spent(spent: "Spent | None") -> str:
+def _spent(spent: "LedgerSpending | None") -> str:
     if spent is None:
         return "no ledger here"
     epsilon, most = (("no promise" if x is None else f"epsilon {x:.4g}") for x in (spent.epsilon, spent.of_epsilon))

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Promise
+from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, PromiseSettings
 from dpmpc.cli.defaults import OUT, out_of, with_delta, with_delta_rule
 from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import names_options, options_of
@@ -140,7 +140,7 @@ command = click.Command(
         *_OWN,
         *reversed(_CALLED.__click_params__),  # type: ignore[attr-defined]
         *options_of(OwnerSettings, without=("owners", "owner_sizes", "skew")),
-        *with_delta_rule(options_of(Accounting, Promise, Choosing, Computing, without=_LATER)),
+        *with_delta_rule(options_of(Accounting, PromiseSettings, Choosing, Computing, without=_LATER)),
     ],
     help=run_command.__doc__,
 )

@@ -17,7 +17,7 @@ from dpmpc.errors import UsageError, spelt
 from dpmpc.planning.request import Request
 from dpmpc.processes.memory import importing
 from dpmpc.settings import said
-from dpmpc.show.terminal import Column, Row, Terminal
+from dpmpc.show.terminal import Terminal, TextColumn, TextRow
 
 _OF_PROCESSES = (
     "index", "addresses", "base_port", "wait", "stall", "listen", "out", "overwrite", "resume", "plan_file",
@@ -102,11 +102,11 @@ def show(run: Path, spelling: Callable[[str, str | None], str] = as_options) -> 
     from dpmpc.show.summary import summary
     from dpmpc.statistics.figures import BALANCING
 
-    columns = [Column(right=True, long="whole", style="bold"), Column()]
+    columns = [TextColumn(right=True, long="whole", style="bold"), TextColumn()]
     report = read_report(run)
     give({"folder": run, **report})
     lines = [(k, v.replace(BALANCING, spelling("class_weight", "balanced"))) for k, v in summary(report, run)]
-    rows = [Row([what, value], "yellow" if what == "warning" else "") for what, value in lines]
+    rows = [TextRow([what, value], "yellow" if what == "warning" else "") for what, value in lines]
     Terminal(sys.stdout).table(columns, rows, header=False, gap=4)
 
 

@@ -13,7 +13,7 @@ from dpmpc.aggregation.plan.settings import (
     Computing,
     Ledgers,
     Noise,
-    Promise,
+    PromiseSettings,
 )
 from dpmpc.cli.defaults import OUT, with_delta_rule
 from dpmpc.cli.settings import options_of, own_option
@@ -64,7 +64,7 @@ OPTIONS: dict[str, list[click.Option]] = {
     "Records": [*options_of(RecordSettings), *SPELLING],
     "Owners": options_of(OwnerSettings, Attendance),
     "Learning": options_of(LearningSettings),
-    "Privacy": with_delta_rule(options_of(Promise, Noise)),
+    "Privacy": with_delta_rule(options_of(PromiseSettings, Noise)),
     "Parties": [*options_of(Choosing, Computing), *_PROCESSES],
     "The run": [*_RUN, *options_of(Naming, Ledgers, Accounting)],
 }

@@ -12,7 +12,7 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.security import MODES, backend_for
 from dpmpc.privacy.law import LAWS, law_of_sampler, sampler_names
-from dpmpc.show.terminal import Column, Row, Styled, Terminal
+from dpmpc.show.terminal import Styled, Terminal, TextColumn, TextRow
 
 if TYPE_CHECKING:
     from dpmpc.verify.verification import Verification
@@ -125,9 +125,9 @@ def _print(result: "Verification", details: bool) -> None:
         verdict = holds if evidence.holds else fails
         left = len(evidence.checks) - evidence.tested
         counts = f"{evidence.held} of {evidence.tested}" + f", {left} not tested" * bool(left)
-        rows.append(Row([evidence.name, verdict, counts, alarm, evidence.note]))
+        rows.append(TextRow([evidence.name, verdict, counts, alarm, evidence.note]))
     terminal.line(f"Evidence on {result.subject}")
-    terminal.table([Column(name) for name in ("evidence", "verdict", "checks", "false alarm", "note")], rows)
+    terminal.table([TextColumn(name) for name in ("evidence", "verdict", "checks", "false alarm", "note")], rows)
     for evidence in result.evidence:
         if evidence.misses:
             terminal.text(f"{evidence.name} would miss: {evidence.misses}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.noise.goodness import Outcome, chi_square, independence, repeats, residues
+from dpmpc.noise.goodness import TestOutcome, chi_square, independence, repeats, residues
 from dpmpc.privacy.exact import ExactLaw
 
 FALSE_ALARM = 1e-9  # of each test
@@ -15,7 +15,7 @@ NAMES = ("chi-square", "residues mod 8", "autocorrelation", "mean and variance",
 
 def alarms(samples: NDArray[np.int64], law: ExactLaw, only: Container[str] = NAMES) -> dict[str, float]:
     """The tests that reject the samples, with their p-values; of those that are named."""
-    tests: list[Callable[[], Outcome]] = [
+    tests: list[Callable[[], TestOutcome]] = [
         lambda: chi_square(samples, law),
         lambda: residues(samples, law, 8),
         lambda: independence(samples, law),
@@ -26,7 +26,7 @@ def alarms(samples: NDArray[np.int64], law: ExactLaw, only: Container[str] = NAM
     return {o.name: o.p_value for o in outcomes if o.p_value < FALSE_ALARM}
 
 
-def mean_and_variance(samples: NDArray[np.int64], law: ExactLaw) -> Outcome:
+def mean_and_variance(samples: NDArray[np.int64], law: ExactLaw) -> TestOutcome:
     """z of the mean and of the variance, the larger one; normal approximation, p-value for both together."""
     from scipy.special import log_ndtr  # here, so that the parties of a test start without SciPy
 
@@ -34,7 +34,7 @@ def mean_and_variance(samples: NDArray[np.int64], law: ExactLaw) -> Outcome:
     squares = scaled**2
     root = math.sqrt(len(samples))
     z = max(abs(float(scaled.mean())) * root, abs(float(squares.mean()) - 1) / float(squares.std()) * root)
-    return Outcome("mean and variance", z, None, math.exp(min(0.0, math.log(4) + float(log_ndtr(-z)))))
+    return TestOutcome("mean and variance", z, None, math.exp(min(0.0, math.log(4) + float(log_ndtr(-z)))))
 
 
 def variance_ratio(samples: NDArray[np.int64], law: ExactLaw, confidence: float = 0.99) -> tuple[float, float, float]:

@@ -15,7 +15,7 @@ from dpmpc.errors import CheatError
 from dpmpc.mpc.two_servers import consistency, trees
 from dpmpc.mpc.two_servers.consistency import Sums
 from dpmpc.mpc.two_servers.extension import BITS, LEVELS, Chooser, ChosenBatch, Offerer
-from dpmpc.mpc.two_servers.pair import Pair
+from dpmpc.mpc.two_servers.pair import ServerPair
 
 Words = np.ndarray
 SLOTS, WORDS = 3, 2
@@ -159,7 +159,7 @@ async def grow(k: int, change: Any) -> str:
     came = change(said) if change else said
     masked = np.frombuffer(came[: own.sums.nbytes], dtype=np.uint64).reshape(own.sums.shape)
     try:
-        known = Pair(1, k, b"run")._known(masked, delta, chosen, context, came[own.sums.nbytes :])
+        known = ServerPair(1, k, b"run")._known(masked, delta, chosen, context, came[own.sums.nbytes :])
     except CheatError:
         return "ended"
     return "of no effect" if _agrees(known, own.leaves, delta) else "undetected"

@@ -7,7 +7,7 @@ import numpy as np
 from inprocess import Network, Words
 from numpy.typing import NDArray
 
-from dpmpc.mpc.contract.owner_checks import Found, NormTest, OwnerTest
+from dpmpc.mpc.contract.owner_checks import FailedOwners, NormTest, OwnerTest
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.field import P
 from dpmpc.mpc.numbers.prg import Prg
@@ -98,7 +98,7 @@ def inspected(
     network: Any = None,
     sums: int = 1,
     blocks: Any = (),
-) -> tuple[list[Found], Network]:
+) -> tuple[list[FailedOwners], Network]:
     """What every party finds, and the messages. `make(session, channel, test)`: the check; `squares` None: no norms;
     `blocks`: ends, and bounds of each owner."""
     n, m, d = shares.shape
@@ -106,7 +106,7 @@ def inspected(
     test = OwnerTest(m, d, norms, sums)
     network = network or Network(n, threshold)
 
-    async def body(session: Any) -> Found:
+    async def body(session: Any) -> FailedOwners:
         mine = shares[session.party]
         return await make(session, 1 << 28, test).run([mine[:1], mine[1:]] if m > 1 else [mine])
 

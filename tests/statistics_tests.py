@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.statistics.cells import Records
+from dpmpc.statistics.cells import RecordFields
 from dpmpc.statistics.columns import Category, Columns, Quantity, category
 from dpmpc.statistics.layout import Layout
 
@@ -28,17 +28,17 @@ def values_of(column: Any, numbers: int = 9) -> list[float]:
     return [*range(len(column.levels)), -1, -2]
 
 
-def everybody(layout: Layout, numbers: int = 9) -> Records:
+def everybody(layout: Layout, numbers: int = 9) -> RecordFields:
     """The records with every combination of those values, in the columns that the release reads."""
     each = list(itertools.product(*(values_of(column, numbers) for column in layout.fields)))
     found = {}
     for k, column in enumerate(layout.fields):
         array = np.array([row[k] for row in each])
         found[column] = array if isinstance(column, Quantity) else array.astype(np.int64)
-    return Records(len(each), found)
+    return RecordFields(len(each), found)
 
 
-def vectors(layout: Layout, records: Records) -> NDArray[np.float64]:
+def vectors(layout: Layout, records: RecordFields) -> NDArray[np.float64]:
     """(different records, dimension) the vector of each record."""
     some = [records.part(k, k + 5000) for k in range(0, records.n, 5000)]
     parts = [_different(layout.encode(part, np.arange(part.n), part.n)) for part in some]

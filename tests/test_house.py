@@ -199,6 +199,37 @@ def test_an_import_that_points_up_and_a_module_without_a_layer_are_refused(copy:
         assert says in text, says
 
 
+CIRCLES = """
+import grimp
+
+graph = grimp.build_graph("dpmpc", exclude_type_checking_imports=True, cache_dir=None)
+left = {module: graph.find_modules_directly_imported_by(module) - {module} for module in graph.modules}
+for _ in range(2):  # those that import none that is left; then those that none imports
+    while free := {module for module, others in left.items() if not others & left.keys()}:
+        left = {module: others for module, others in left.items() if module not in free}
+    left = {module: {each for each, others in left.items() if module in others} for module in left}
+print(len(graph.modules), *sorted(left))
+"""
+
+
+def test_no_files_import_one_another_in_a_circle(copy: Path) -> None:
+    """Also not when they are called; for type checkers alone some do."""
+
+    def circles() -> list[str]:
+        said = subprocess.run([sys.executable, "-c", CIRCLES], cwd=copy, capture_output=True, text=True, check=True)
+        number, *found = said.stdout.split()
+        assert int(number) > 600
+        return found
+
+    assert circles() == []
+    path = copy / "dpmpc" / "learning" / "settings.py"
+    held = path.read_text()
+    path.write_text(f"{held}\n\ndef late() -> None:\n    import dpmpc.learning.method\n")
+    found = circles()
+    path.write_text(held)
+    assert {"dpmpc.learning.settings", "dpmpc.learning.method"} <= {*found} and "dpmpc.learning.gradient" not in found
+
+
 def test_every_folder_of_code_is_checked_and_installed() -> None:
     """Links serve the tools that read the tree; a package that is not in pyproject.toml is not installed, and studies
     are not meant to be."""
@@ -285,6 +316,18 @@ def test_no_two_files_of_tests_have_one_name() -> None:
     """They are imported by their names alone: with two of one name no test of the whole suite begins."""
     names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
     assert len(names) > 200 and [name for name, times in names.items() if times > 1] == []
+
+
+def test_a_class_name_says_one_thing() -> None:
+    """A reader who meets a name need not ask which of two it is. By a pattern: to parse all files takes seconds."""
+    named = Counter(
+        name
+        for top in ("dpmpc", "circuits", "cli", "benchmarks")
+        for path in (ROOT / top).rglob("*.py")
+        if not any(part.is_symlink() for part in path.parents)
+        for name in re.findall(r"^class (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert len(named) > 700 and [name for name, times in named.items() if times > 1] == []
 
 
 # -- texts -------------------------------------------------------------------------------------------------------------

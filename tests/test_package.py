@@ -56,7 +56,8 @@ def test_a_wheel_works_without_a_compiler(sources: Path, tmp_path: Path) -> None
     assert not [n for n in names if n.startswith((f"{NATIVE}/_kernels.", f"{ROWS}/_rows.")) and not n.endswith(".pyi")]
     assert not [n for n in names if n.endswith((".c", ".h"))]
     code = (
-        "import numpy as np, dpmpc; from dpmpc.mpc.native import describe; from dpmpc.mpc.numbers.prg import Prg;"
+        "import numpy as np, dpmpc; from dpmpc.mpc.native.choice import describe;"
+        "from dpmpc.mpc.numbers.prg import Prg;"
         "from dpmpc.circuits.sampler import discrete_gaussian; from dpmpc.mpc.clear.noise import clear_noise;"
         "x = clear_noise(discrete_gaussian(1000.0), 500, Prg(b'seed'));"
         "print(dpmpc.__file__, describe().split()[0], int(np.abs(x).sum()))"

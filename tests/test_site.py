@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 
 import dpmpc
 from dpmpc import errors
-from dpmpc.cli.main import COMMANDS
+from dpmpc.cli.commands import COMMANDS
 from website import check, figures, hooks, installed, measured, raised, reference, tutorials
 
 ROOT = Path(__file__).parents[1]

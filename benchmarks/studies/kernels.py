@@ -53,7 +53,7 @@ def _of_layers(words: int) -> Iterator[tuple[str, Job]]:
     out, left, right = (np.arange(k * count + 2, (k + 1) * count + 2, dtype=np.int32) for k in range(3))
     none = np.zeros((0, 3), dtype=np.int32)
     layer = Layer(none[:, 0], none, none[:, :2], none[:, 0], np.stack([out, left, right], axis=1))
-    products, message = layers.Products([(0, [0, 1]), (1, [0])]), np.empty((count, words), dtype=np.uint64)
+    products, message = layers.ProductLayer([(0, [0, 1]), (1, [0])]), np.empty((count, words), dtype=np.uint64)
     own, other = aes.KeyStream(bytes(16)), aes.KeyStream(bytes(range(16)))
 
     def masked() -> None:

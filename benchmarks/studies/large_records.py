@@ -169,7 +169,7 @@ def own_worker(path: str) -> None:
 
     from dpmpc.learning.survey import Survey
     from dpmpc.records import Schema, load
-    from dpmpc.records.derive import Asked, looked
+    from dpmpc.records.derive import TableSettings, looked
     from dpmpc.records.loading import OpenTable, opened
     from dpmpc.records.mapping import owner_numbers, owners_of
     from dpmpc.records.schema import Labels, Surveyed
@@ -190,7 +190,7 @@ def own_worker(path: str) -> None:
     staged("scan", lambda: duckdb.execute(f"SELECT * FROM '{path}'").fetchnumpy())
     with opened(path, folder=Path(path).parent) as (table, private):
         if table.parsed:
-            table = staged("look", lambda: looked(table, Asked("outcome", "site", (), None, None, True))[1])
+            table = staged("look", lambda: looked(table, TableSettings("outcome", "site", (), None, None, True))[1])
         owner = staged("owners", lambda: owners_of(table, owner_numbers(table, "site")[0]))
         sizes = tuple(int(n) for n in np.bincount(owner))
         survey = Survey(numbers, texts)

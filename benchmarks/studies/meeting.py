@@ -23,7 +23,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.intake.hashing import BUCKETS, bucket
 from dpmpc.lazy import dataclass
 from dpmpc.meeting.differences import Difference, differences
-from dpmpc.meeting.source import Meeting
+from dpmpc.meeting.source import MeetingSource
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.numbers.prg import Prg
 
@@ -105,13 +105,15 @@ def coded(values: Mapping[str, Any], wrong: Coding | None) -> dict[str, Column]:
 
 def planned(sites: int, records: int, epsilon: float) -> Plan:
     """The plan of a meeting of these columns."""
-    return plan_of(Meeting(COLUMNS, sites, "died"), (records,) * sites, data_id="study", epsilon=epsilon, delta=DELTA)
+    return plan_of(
+        MeetingSource(COLUMNS, sites, "died"), (records,) * sites, data_id="study", epsilon=epsilon, delta=DELTA
+    )
 
 
 def meet_once(plan: Plan, wrong: Coding | None, random: np.random.Generator) -> dict[str, list[Difference]]:
     """What one meeting says, by column; site 0 codes one otherwise."""
     meeting = plan.source
-    assert isinstance(meeting, Meeting)
+    assert isinstance(meeting, MeetingSource)
     total = np.zeros(plan.dimension)
     for site, records in enumerate(plan.sizes):
         mine = meeting.asks.encode(coded(drawn(records, random), wrong if site == 0 else None))

@@ -33,15 +33,15 @@ from dpmpc.benchmarks.studies.stats_timing import LIMITS
 from dpmpc.benchmarks.studies.stats_timing import run as timed
 from dpmpc.errors import DpmpcError
 from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
-from dpmpc.statistics.blocks import Counts, Distance, Moments, Products, Tree
-from dpmpc.statistics.cells import Field, Records, Values
+from dpmpc.statistics.blocks import CellCounts, Distance, Moments, Products, Tree
+from dpmpc.statistics.cells import Field, RecordFields, Values
 from dpmpc.statistics.columns import Category, Column, Columns, Quantity, category
 from dpmpc.statistics.compile import merged
 from dpmpc.statistics.kind import parts_of
 from dpmpc.statistics.layout import Layout, Unit
 from dpmpc.statistics.query import parse
-from dpmpc.statistics.question import Query
-from dpmpc.statistics.scores import Feature, Model
+from dpmpc.statistics.question import AskedQuestion
+from dpmpc.statistics.scores import Feature, ScoreModel
 
 COLUMNS = Columns(
     (
@@ -60,12 +60,14 @@ _TARGETS: dict[str, Target] = {
     "number": Range("cost", 0.0, 9.0),
 }
 MODELS = {
-    name: Model.of(Schema(_FEATURES, target, True, "fill", "public"), np.linspace(-1, 2, 9 if name == "several" else 3))
+    name: ScoreModel.of(
+        Schema(_FEATURES, target, True, "fill", "public"), np.linspace(-1, 2, 9 if name == "several" else 3)
+    )
     for name, target in _TARGETS.items()
 }
 _NUMBERS = ("age", "capital-gain", "score")
 _GROUPS = ("sex", "marital status", "treated")
-_KINDS = {"Counts": Counts, "Moments": Moments, "Tree": Tree, "Products": Products}
+_KINDS = {"CellCounts": CellCounts, "Moments": Moments, "Tree": Tree, "Products": Products}
 
 
 def random_line(rng: np.random.Generator) -> str:
@@ -110,14 +112,14 @@ def random_line(rng: np.random.Generator) -> str:
     return line + (f" weight={rng.uniform(0.2, 5):.3g}" if rng.random() < 0.3 else "")
 
 
-def layout_of(queries: Sequence[Query], columns: Columns = COLUMNS, unit: Unit | None = None) -> Layout:
+def layout_of(queries: Sequence[AskedQuestion], columns: Columns = COLUMNS, unit: Unit | None = None) -> Layout:
     """The release of some questions."""
     each = [(part, query.weight) for query in queries for part in parts_of(query, columns, MODELS)]
     answered_by = merged([part for part, _ in each])
     return Layout.of(((answered_by[part].block, weight) for part, weight in each), unit)
 
 
-def random_records(layout: Layout, rng: np.random.Generator, n: int) -> Records:
+def random_records(layout: Layout, rng: np.random.Generator, n: int) -> RecordFields:
     """Records that may be anything, ends and absences oftenest."""
     values: dict[Field, Values] = {}
     for field in layout.fields:
@@ -132,7 +134,7 @@ def random_records(layout: Layout, rng: np.random.Generator, n: int) -> Records:
         else:
             assert isinstance(field, Category)
             values[field] = rng.integers(-2, len(field.levels), n)
-    return Records(n, values)
+    return RecordFields(n, values)
 
 
 def ratios(layout: Layout, rng: np.random.Generator, n: int = 80) -> tuple[float, float, float]:

@@ -19,9 +19,9 @@ from dpmpc.benchmarks.studies.stats_models import Judged, judged
 from dpmpc.outcome import Answer, Level, Number
 from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.records.sets import find_file
-from dpmpc.statistics.cells import Field, Records, Values
+from dpmpc.statistics.cells import Field, RecordFields, Values
 from dpmpc.statistics.columns import Columns, Quantity
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 from dpmpc.statistics.tables import Tables
 
 LOW, HIGH = 0.93, 0.97
@@ -76,7 +76,7 @@ def made(n: int = 40000) -> dict[str, list[str]]:
     return {name: [str(value) for value in column] for name, column in columns.items()}
 
 
-def records_of(texts: dict[str, list[str]], columns: Columns) -> Records:
+def records_of(texts: dict[str, list[str]], columns: Columns) -> RecordFields:
     """The records as blocks read them."""
     values: dict[Field, Values] = {}
     for column in columns.columns:
@@ -86,11 +86,11 @@ def records_of(texts: dict[str, list[str]], columns: Columns) -> Records:
         else:
             known = {level: k for k, level in enumerate(column.levels)}
             values[column] = np.array([-1 if cell == "?" else known.get(cell, -2) for cell in cells])
-    return Records(len(next(iter(texts.values()))), values)
+    return RecordFields(len(next(iter(texts.values()))), values)
 
 
 @dataclass
-class Tally:
+class CoverageTally:
     """Of one kind of answer: numbers that were given, that held the truth, and that would have without the noise.
     `lines`: the same of every line alone, [given, held], as one line's may hide among others."""
 
@@ -148,25 +148,25 @@ class Tally:
 
 
 def coverage(
-    whole: Records,
+    whole: RecordFields,
     columns: Columns,
     asked: list[str],
     n: int,
     epsilon: float,
     repeat: int,
     seed: int = 1,
-    models: dict[str, Model] | None = None,
-) -> dict[tuple[str, str], Tally]:
+    models: dict[str, ScoreModel] | None = None,
+) -> dict[tuple[str, str], CoverageTally]:
     """Tallies by what intervals are about and kind of answer, over `repeat` draws of n records and of the noise."""
     rng = np.random.default_rng(seed)
     tables = Tables.of(columns, asked, models=models)
     sigma = gaussian_scale(epsilon, 1e-5, tables.layout.distance((n,)).l2)
     values = {f: whole.values[f] for f in tables.layout.fields}
-    everyone = tables.answers(tables.layout.encode(Records(whole.n, values))[0], 0.0, (whole.n,))
-    found: dict[tuple[str, str], Tally] = defaultdict(lambda: Tally(repeat))
+    everyone = tables.answers(tables.layout.encode(RecordFields(whole.n, values))[0], 0.0, (whole.n,))
+    found: dict[tuple[str, str], CoverageTally] = defaultdict(lambda: CoverageTally(repeat))
     for k in range(repeat):
         rows = rng.integers(0, whole.n, n)
-        total = tables.layout.encode(Records(n, {f: v[rows] for f, v in values.items()}))[0].astype(np.float64)
+        total = tables.layout.encode(RecordFields(n, {f: v[rows] for f, v in values.items()}))[0].astype(np.float64)
         noisy = total + np.rint(rng.normal(0, sigma, len(total)))
         for about in ABOUT:
             level = Level(about=about)
@@ -234,7 +234,7 @@ def run(
 
 
 def rows_of(
-    data: str, name: str, n: int, epsilon: float, found: dict[tuple[str, str], Tally]
+    data: str, name: str, n: int, epsilon: float, found: dict[tuple[str, str], CoverageTally]
 ) -> list[dict[str, object]]:
     """A row a kind of answer."""
     return [
@@ -249,7 +249,7 @@ def rows_of(
     ]  # fmt: skip
 
 
-def report(name: str, n: int, epsilon: float, found: dict[tuple[str, str], Tally]) -> int:
+def report(name: str, n: int, epsilon: float, found: dict[tuple[str, str], CoverageTally]) -> int:
     """Prints a line a kind of answer; how many are too low."""
     low = 0
     for (about, kind), tally in found.items():

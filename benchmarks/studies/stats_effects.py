@@ -26,7 +26,7 @@ from dpmpc.statistics.chi_square import mixed_tail
 from dpmpc.statistics.families import Family, Hazard, Logit, Ordinal, Poisson, expit
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.layout import FINEST
-from dpmpc.statistics.sets import REACH, Table
+from dpmpc.statistics.sets import REACH, CellModel
 
 _DELTA = 1e-5
 _DRAWN = 20  # releases of which whole sets are made, for their ends; whether they hold a value is told of all
@@ -40,7 +40,7 @@ FIELDS = (
 
 
 @dataclass(frozen=True)
-class Setting:
+class EffectDesign:
     """A design. `levels`: how records are spread over each covariate's levels; `common`: the share of the outcome, the
     mean of a count, the share that has the event by the end; `effects`: log ratios after the intercepts; `null`:
     coefficients whose effects are 0 and that are tested; `early`: who leaves before the end, by the first covariate's
@@ -120,40 +120,40 @@ def _even(many: int) -> tuple[float, ...]:
 
 # none of them is one that the thresholds of `sets` were chosen on: other shapes, shares and effects
 SETTINGS = (
-    Setting("8 cells", ((0.6, 0.4), (0.55, 0.45)), 0.35, (0.5, -0.4)),
-    Setting("three covariates", ((0.6, 0.4), (0.5, 0.3, 0.2), (0.7, 0.3)), 0.25, (0.5, -0.4, 0.7, 0.3)),
-    Setting("five levels, uneven", ((0.55, 0.45), (0.4, 0.25, 0.2, 0.1, 0.05)), 0.4, (0.7, 0.3, -0.5, 0.9, 0.0)),
-    Setting("a rare exposure", ((0.97, 0.03), (0.5, 0.5), (0.4, 0.3, 0.3)), 0.3, (0.8, 0.2, -0.3, 0.4)),
-    Setting("a rare outcome", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.03, (0.7, 0.4, -0.2)),
-    Setting("strong effects", ((0.5, 0.5), (0.4, 0.3, 0.3), (0.6, 0.4)), 0.2, (1.9, 1.2, -1.4, 0.9)),
-    Setting("40 cells", (_even(2), _even(2), _even(5)), 0.35, (0.4, -0.3, 0.5, 0.2, -0.6, 0.3)),
-    Setting("12 sites", ((0.65, 0.35), (0.5, 0.5), _even(12)), 0.3, (0.6, -0.3, *np.linspace(-0.6, 0.5, 11))),
-    Setting("480 cells", (_even(2), _even(3), _even(4), _even(10)), 0.4,
+    EffectDesign("8 cells", ((0.6, 0.4), (0.55, 0.45)), 0.35, (0.5, -0.4)),
+    EffectDesign("three covariates", ((0.6, 0.4), (0.5, 0.3, 0.2), (0.7, 0.3)), 0.25, (0.5, -0.4, 0.7, 0.3)),
+    EffectDesign("five levels, uneven", ((0.55, 0.45), (0.4, 0.25, 0.2, 0.1, 0.05)), 0.4, (0.7, 0.3, -0.5, 0.9, 0.0)),
+    EffectDesign("a rare exposure", ((0.97, 0.03), (0.5, 0.5), (0.4, 0.3, 0.3)), 0.3, (0.8, 0.2, -0.3, 0.4)),
+    EffectDesign("a rare outcome", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.03, (0.7, 0.4, -0.2)),
+    EffectDesign("strong effects", ((0.5, 0.5), (0.4, 0.3, 0.3), (0.6, 0.4)), 0.2, (1.9, 1.2, -1.4, 0.9)),
+    EffectDesign("40 cells", (_even(2), _even(2), _even(5)), 0.35, (0.4, -0.3, 0.5, 0.2, -0.6, 0.3)),
+    EffectDesign("12 sites", ((0.65, 0.35), (0.5, 0.5), _even(12)), 0.3, (0.6, -0.3, *np.linspace(-0.6, 0.5, 11))),
+    EffectDesign("480 cells", (_even(2), _even(3), _even(4), _even(10)), 0.4,
             (0.5, 0.3, -0.3, 0.2, 0.4, -0.4, *np.linspace(-0.5, 0.5, 9))),
-    Setting("a count", ((0.6, 0.4), (0.5, 0.3, 0.2)), 0.7, (0.5, 0.3, -0.4), family="poisson"),
-    Setting("four grades", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.25, (0.6, -0.5, 0.4), family="ordinal"),
-    Setting("survival", ((0.5, 0.5), (0.6, 0.4)), 0.5, (0.5, -0.3), family="cox", early=(0.1, 0.5)),
+    EffectDesign("a count", ((0.6, 0.4), (0.5, 0.3, 0.2)), 0.7, (0.5, 0.3, -0.4), family="poisson"),
+    EffectDesign("four grades", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.25, (0.6, -0.5, 0.4), family="ordinal"),
+    EffectDesign("survival", ((0.5, 0.5), (0.6, 0.4)), 0.5, (0.5, -0.3), family="cox", early=(0.1, 0.5)),
 )  # fmt: skip
 NULLS = (
-    Setting("null: rare exposure", ((0.96, 0.04), (0.5, 0.3, 0.2)), 0.3, (0.0, 0.4, -0.3), (0,)),
-    Setting("null: rare outcome", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.04, (0.0, 0.5, -0.3), (0,)),
-    Setting("null: strong others", ((0.5, 0.5), (0.4, 0.3, 0.3), (0.6, 0.4)), 0.3, (0.0, 1.6, -1.6, 1.2), (0,)),
-    Setting("null: separated level", ((0.5, 0.5), (0.6, 0.3, 0.1)), 0.3, (0.0, 0.4, -9.0), (0,)),
-    Setting("null: 20 sites", ((0.5, 0.5), _even(20)), 0.4, (0.0, *np.linspace(-0.5, 0.5, 19)), (0,)),
-    Setting("null: empty level", ((0.5, 0.5), (0.6, 0.4, 0.0)), 0.3, (0.0, 0.4, 0.2), (0,)),
-    Setting("null: a factor of four", ((0.4, 0.3, 0.2, 0.1), (0.6, 0.4)), 0.3, (0.0, 0.0, 0.0, 0.5), (0, 1, 2)),
-    Setting("null: survival", ((0.5, 0.5), (0.6, 0.4)), 0.5, (0.0, 0.6), (0,), "cox", (0.1, 0.5)),
-    Setting("null: a count", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.7, (0.0, 0.6, -0.4), (0,), "poisson"),
-    Setting("null: four grades", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.25, (0.0, 0.6, -0.4), (0,), "ordinal"),
+    EffectDesign("null: rare exposure", ((0.96, 0.04), (0.5, 0.3, 0.2)), 0.3, (0.0, 0.4, -0.3), (0,)),
+    EffectDesign("null: rare outcome", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.04, (0.0, 0.5, -0.3), (0,)),
+    EffectDesign("null: strong others", ((0.5, 0.5), (0.4, 0.3, 0.3), (0.6, 0.4)), 0.3, (0.0, 1.6, -1.6, 1.2), (0,)),
+    EffectDesign("null: separated level", ((0.5, 0.5), (0.6, 0.3, 0.1)), 0.3, (0.0, 0.4, -9.0), (0,)),
+    EffectDesign("null: 20 sites", ((0.5, 0.5), _even(20)), 0.4, (0.0, *np.linspace(-0.5, 0.5, 19)), (0,)),
+    EffectDesign("null: empty level", ((0.5, 0.5), (0.6, 0.4, 0.0)), 0.3, (0.0, 0.4, 0.2), (0,)),
+    EffectDesign("null: a factor of four", ((0.4, 0.3, 0.2, 0.1), (0.6, 0.4)), 0.3, (0.0, 0.0, 0.0, 0.5), (0, 1, 2)),
+    EffectDesign("null: survival", ((0.5, 0.5), (0.6, 0.4)), 0.5, (0.0, 0.6), (0,), "cox", (0.1, 0.5)),
+    EffectDesign("null: a count", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.7, (0.0, 0.6, -0.4), (0,), "poisson"),
+    EffectDesign("null: four grades", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.25, (0.0, 0.6, -0.4), (0,), "ordinal"),
 )
 POWER = (  # an odds ratio of 2
-    Setting("power: even", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.3, (math.log(2), 0.4, -0.3)),
-    Setting("power: a small exposure", ((0.9, 0.1), (0.5, 0.3, 0.2)), 0.3, (math.log(2), 0.4, -0.3)),
-    Setting("power: 40 cells", ((0.7, 0.3), _even(2), _even(5)), 0.35, (math.log(2), -0.3, 0.5, 0.2, -0.6, 0.3)),
+    EffectDesign("power: even", ((0.5, 0.5), (0.5, 0.3, 0.2)), 0.3, (math.log(2), 0.4, -0.3)),
+    EffectDesign("power: a small exposure", ((0.9, 0.1), (0.5, 0.3, 0.2)), 0.3, (math.log(2), 0.4, -0.3)),
+    EffectDesign("power: 40 cells", ((0.7, 0.3), _even(2), _even(5)), 0.35, (math.log(2), -0.3, 0.5, 0.2, -0.6, 0.3)),
 )
 
 
-def drawn(setting: Setting, n: int, many: int, rng: np.random.Generator) -> Floats:
+def drawn(setting: EffectDesign, n: int, many: int, rng: np.random.Generator) -> Floats:
     """(many, C, J) counts of records drawn from the population."""
     model, part, theta = setting.model, setting.part, setting.truth
     eta = np.einsum("cbp,p->cb", setting.design, theta)
@@ -169,7 +169,7 @@ def drawn(setting: Setting, n: int, many: int, rng: np.random.Generator) -> Floa
     return exits
 
 
-def _followed(setting: Setting, n: int, rates: Floats, rng: np.random.Generator) -> Floats:
+def _followed(setting: EffectDesign, n: int, rates: Floats, rng: np.random.Generator) -> Floats:
     """(C, 2 bins + 1) exits of records that are followed for all bins: exponential times, of some an early leave at any
     moment, counted at the two boundaries of its bin."""
     B = _BINS
@@ -195,7 +195,7 @@ def noise(sigma: float, shape: tuple[int, ...], prg: Prg) -> Floats:
     return np.concatenate(parts).reshape(shape) / steps
 
 
-def measured(setting: Setting, n: int, epsilon: float, repeat: int, seed: int = 1) -> Iterator[dict[str, Any]]:
+def measured(setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: int = 1) -> Iterator[dict[str, Any]]:
     """A row a coefficient: the shares of releases, and medians."""
     own_seed = [seed, n, round(1000 * epsilon), *setting.name.encode()]
     rng, design, model, theta = np.random.default_rng(own_seed), setting.design, setting.model, setting.truth
@@ -211,7 +211,7 @@ def measured(setting: Setting, n: int, epsilon: float, repeat: int, seed: int = 
         T = min(_AT_ONCE, repeat - first)
         counts = drawn(setting, n, T, rng)
         noisy = counts + noise(sigma, counts.shape, prg)
-        tables = [Table(model, design, noisy, sigma**2, 0.0, tau) for tau in (0.0, 1.0)]
+        tables = [CellModel(model, design, noisy, sigma**2, 0.0, tau) for tau in (0.0, 1.0)]
         if tests:
             for j in [*tests, *([0] if len(tests) > 1 else [])]:  # 0: all of them together
                 Q, m = tables[1].at_zero(tests if j == 0 else [j])
@@ -222,7 +222,7 @@ def measured(setting: Setting, n: int, epsilon: float, repeat: int, seed: int = 
                 sums["rejected_m0"][j] += np.sum(low & (m == 0))
             continue
         of, each = np.repeat(np.arange(T), len(which)), np.tile(which, T)
-        own = Table(model, design, counts, 0.0).roots()
+        own = CellModel(model, design, counts, 0.0).roots()
         # the records' own ratio has no bound where a level is separated: only an open set holds it
         data = np.where(np.isnan(own), np.copysign(REACH, theta), own)[:, which].ravel()
         truths = {"data": data, "population": np.tile(theta[which], T)}
@@ -241,14 +241,14 @@ def measured(setting: Setting, n: int, epsilon: float, repeat: int, seed: int = 
         if some:
             found = tables[1].sets(list(each[: some * len(which)]), 0.05, of[: some * len(which)])
             reach = np.array([each.high - each.low for each in found]).reshape(some, -1) / (2 * 1.96)
-            plain = Table(model, design, counts[:some], 0.0, 0.0, 1.0)
+            plain = CellModel(model, design, counts[:some], 0.0, 0.0, 1.0)
             known = plain.deviations(np.nan_to_num(own[:some]), np.arange(some))[:, which]
             widths.append(reach / np.where(np.isnan(own[:some, which]), np.inf, known))
             over.append(reach)
     expected = n * setting.part[:, None] * model.chances(np.einsum("cbp,p->cb", design, theta))
     if setting.family == "cox":
         expected = drawn(setting, 200_000, 1, np.random.default_rng(1))[0] * (n / 200_000)
-    predicted = Table(model, design, expected, sigma**2, 0.0, 1.0).deviations(theta)
+    predicted = CellModel(model, design, expected, sigma**2, 0.0, 1.0).deviations(theta)
     wide = np.median(np.concatenate(widths), axis=0) if widths else np.zeros(0)
     reached = np.median(np.concatenate(over), axis=0) if over else np.zeros(0)
     for j in tests + ([0] if len(tests) > 1 else []) if tests else which.tolist():

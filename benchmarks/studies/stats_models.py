@@ -9,9 +9,9 @@ from dpmpc.learning.losses import LOGISTIC, Loss, ridge
 from dpmpc.learning.softmax import SOFTMAX
 from dpmpc.records.blocks import in_memory
 from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
-from dpmpc.statistics.cells import Records
+from dpmpc.statistics.cells import RecordFields
 from dpmpc.statistics.columns import Columns
-from dpmpc.statistics.scores import MAPPED, Model
+from dpmpc.statistics.scores import MAPPED, ScoreModel
 
 FEATURES = (("age", 17.0, 90.0), ("education-num", 1.0, 16.0), ("hours-per-week", 1.0, 99.0))
 _LAMBDA = 1e-3
@@ -22,8 +22,8 @@ class Judged:
     """A model by its name in questions, and the records as it takes them."""
 
     columns: Columns
-    models: dict[str, Model]
-    records: Records
+    models: dict[str, ScoreModel]
+    records: RecordFields
 
 
 def judged(texts: dict[str, list[str]], kind: str) -> Judged:
@@ -51,6 +51,6 @@ def judged(texts: dict[str, list[str]], kind: str) -> Judged:
         loss = LOGISTIC if isinstance(target, Labels) else SOFTMAX
         y = np.where(values > 0, 1.0, -1.0) if isinstance(target, Labels) else np.maximum(values, 0).astype(np.float64)
     theta = solve(loss, in_memory(X, y), _LAMBDA, 1e-6, schema.classes).theta
-    model = replace(Model.of(schema, theta), mapped=True)
+    model = replace(ScoreModel.of(schema, theta), mapped=True)
     columns = Columns.of_schema(schema)
-    return Judged(columns, {"m": model}, Records(len(X), {MAPPED: X, columns[target.name]: values}))
+    return Judged(columns, {"m": model}, RecordFields(len(X), {MAPPED: X, columns[target.name]: values}))

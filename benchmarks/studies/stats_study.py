@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first, noise_of, stage_plan
-from dpmpc.benchmarks.studies.stats_coverage import ABOUT, Tally, lines_of, records_of, report
+from dpmpc.benchmarks.studies.stats_coverage import ABOUT, CoverageTally, lines_of, records_of, report
 from dpmpc.consortium.toml import read_consortium
-from dpmpc.learning.learner import Learner
+from dpmpc.learning.method import Learner
 from dpmpc.outcome import Level, Number
 from dpmpc.records.blocks import in_memory
 from dpmpc.records.schema import Schema
-from dpmpc.statistics.cells import Ints, Records
+from dpmpc.statistics.cells import Ints, RecordFields
 from dpmpc.statistics.evaluated import figures_of, tables_of, totals
 from dpmpc.statistics.figures import Figures
 from dpmpc.statistics.held_out import GRAIN
@@ -100,7 +100,7 @@ def joint(n: int, epsilon: float) -> Joint:
 class Everyone:
     """All records there are, as questions and as training read them."""
 
-    records: Records
+    records: RecordFields
     X: Floats
     y: Floats
 
@@ -132,18 +132,18 @@ def evaluated(run: Joint, theta: Floats, X: Floats, y: Floats) -> tuple[Tables, 
     return tables_of(run.schema, theta), totals(run.schema, theta, None, X, y, owner, 1)[0]
 
 
-def coverage(run: Joint, people: Everyone, repeat: int, seed: int = 1) -> dict[tuple[str, str], Tally]:
+def coverage(run: Joint, people: Everyone, repeat: int, seed: int = 1) -> dict[tuple[str, str], CoverageTally]:
     """Tallies by what intervals are about and kind of answer, over `repeat` runs."""
     rng, sizes, held = np.random.default_rng(seed), run.asking.sizes, run.study.held
     sigma, n = noise_of(run.asking) / STEP, sum(sizes)
     owner, trained = np.repeat(np.arange(len(sizes)), sizes), np.array(sizes) - np.array(held)
     values = {f: people.records.values[f] for f in run.tables.layout.fields}
-    of_all = run.tables.layout.encode(Records(people.records.n, values))[0]
+    of_all = run.tables.layout.encode(RecordFields(people.records.n, values))[0]
     whole = run.tables.answers(of_all, 0.0, (people.records.n,))
-    found: dict[tuple[str, str], Tally] = defaultdict(lambda: Tally(repeat))
+    found: dict[tuple[str, str], CoverageTally] = defaultdict(lambda: CoverageTally(repeat))
     for _ in range(repeat):
         rows = rng.integers(0, people.records.n, n)
-        total = run.tables.layout.encode(Records(n, {f: v[rows] for f, v in values.items()}))[0].astype(np.float64)
+        total = run.tables.layout.encode(RecordFields(n, {f: v[rows] for f, v in values.items()}))[0].astype(np.float64)
         noisy = total + np.rint(rng.normal(0, sigma, len(total)))
         for about in ABOUT:
             level = Level(about=about)

@@ -34,7 +34,7 @@ SCALE = float(1 << 20)  # grid steps
 PARTIES, THRESHOLD = 3, 1
 
 
-class Ready:
+class AnsweredChannel:
     """A channel whose peers have answered already."""
 
     def words(self, outgoing: Mapping[int, Words], incoming: Sequence[int], size: int) -> Awaitable[list[Words]]:
@@ -57,7 +57,7 @@ async def _now(payloads: list[Any]) -> list[Any]:
 async def work(law: str, batches: int, threads: int) -> dict[str, float]:
     """Seconds and processor seconds a sample of one draw, after a warm-up."""
     holder: Any = BACKENDS[DEFAULT].holder(0, PARTIES, THRESHOLD, bytes(16))
-    holder.channel = lambda ident: Ready()
+    holder.channel = lambda ident: AnsweredChannel()
     holder.use_threads(threads)
     sampler = LAWS[law].sampler("discrete", SCALE)
     await draw(holder, sampler, 2 * BATCH, batch=BATCH)

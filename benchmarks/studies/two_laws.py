@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmpc.mpc.contract.backend import FOR_TWO, GARBLED
-from dpmpc.noise.goodness import Outcome, chi_square, independence, residues
+from dpmpc.noise.goodness import TestOutcome, chi_square, independence, residues
 from dpmpc.noise.sampling import sample
 from dpmpc.privacy.exact import ExactLaw, Integers
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS, PURE_LAW
@@ -61,7 +61,7 @@ WRONG = (
 )
 
 
-def outcomes(values: Integers, law: ExactLaw) -> dict[str, Outcome]:
+def outcomes(values: Integers, law: ExactLaw) -> dict[str, TestOutcome]:
     """What the tests say, by name."""
     found = [chi_square(values, law), residues(values, law, MODULUS), independence(values, law)]
     return {each.name: each for each in found}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dpmpc.benchmarks import noise, suite, tables
 from dpmpc.benchmarks import result_file as records
-from dpmpc.benchmarks.cell import Cell
+from dpmpc.benchmarks.cell import BenchCell
 from dpmpc.benchmarks.parties import FEW
 from dpmpc.benchmarks.plot import seconds
 from dpmpc.benchmarks.result_file import Record, Results
@@ -28,10 +28,10 @@ COUNTS = (FEW, 10_000, 100_000)
 Progress = Callable[[str], None]
 
 
-def cells() -> list[Cell]:
+def cells() -> list[BenchCell]:
     """The releases that are measured."""
     return [
-        Cell(dimension=d, parties=n, backend=backend, network=network)
+        BenchCell(dimension=d, parties=n, backend=backend, network=network)
         for network in ("loopback", *SLOW)
         for backend, n in WHO
         for d in DIMENSIONS
@@ -76,7 +76,7 @@ def page(found: Results) -> str:
     """Both tables in Markdown."""
     return "\n\n".join(
         tables.markdown(rows)
-        for rows in (noise_rows(found.find("noise")), release_rows(found.find("iteration", owners=Cell.owners)))
+        for rows in (noise_rows(found.find("noise")), release_rows(found.find("iteration", owners=BenchCell.owners)))
     )
 
 

@@ -18,7 +18,7 @@ from dpmpc.aggregation.plan.limits import OWN_WORD, AcceptFile, limits_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium import kit_texts
 from dpmpc.consortium.site_file import SITE, SiteFile
-from dpmpc.consortium.toml import Consortium, Site
+from dpmpc.consortium.toml import Consortium, SiteEntry
 from dpmpc.consortium.wheel import Wheel
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder, write_file
@@ -81,7 +81,7 @@ def write_kits(consortium: Consortium, out: Path, authority: Path, wheel: Wheel 
 
 
 def _write_kit(
-    consortium: Consortium, site: Site, folder: Path, certificate: bytes | None, wheel: Wheel | None
+    consortium: Consortium, site: SiteEntry, folder: Path, certificate: bytes | None, wheel: Wheel | None
 ) -> None:
     plan = consortium.plan
     plan.write(plan_path(folder))

@@ -31,7 +31,7 @@ _WAIT = 120.0  # seconds for all to come, on a machine that is busy with all of 
 
 
 @dataclass(frozen=True)
-class Rehearsed:
+class RehearsalOutcome:
     """What a rehearsal did: the sites' names, and the plan whose releases were made."""
 
     sites: tuple[str, ...]
@@ -54,7 +54,7 @@ def kits_in(folder: Path) -> list[Kit]:
     return kits
 
 
-def rehearse(folder: Path, out: Path, say: Callable[[str], None]) -> Rehearsed:
+def rehearse(folder: Path, out: Path, say: Callable[[str], None]) -> RehearsalOutcome:
     """Runs all sites of the kits in `folder`, in the empty folder `out`. Errors: as `join` of any site."""
     kits = kits_in(folder)
     plan = kits[0].plan
@@ -84,7 +84,7 @@ def rehearse(folder: Path, out: Path, say: Callable[[str], None]) -> Rehearsed:
         whose = "every owner" if wanted == "all" else "an owner whose records lie in a database"
         say(f"records are held out: on the day {whose} names its column of ids, `join --id COLUMN`")
     run_jobs(jobs, seconds=None)
-    return Rehearsed(tuple(kit.site.name for kit in kits), plan)
+    return RehearsalOutcome(tuple(kit.site.name for kit in kits), plan)
 
 
 def site(*, kit: str, records: str | None, account: str, emit: Emit, log: Log) -> None:

@@ -45,7 +45,7 @@ from dpmpc.run.files import OWN_LEDGER
 from dpmpc.run.folder import make_private, opened_nothing, prepare, request_path
 from dpmpc.run.once import OPENED as STAGE_OPENED
 from dpmpc.run.reserve import budget_below, check_budget
-from dpmpc.run.stages import Part, StageJob, Stages, coming, opened_by_party
+from dpmpc.run.stages import RunStages, StageJob, StagePart, coming, opened_by_party
 from dpmpc.settings import values_of
 
 
@@ -64,7 +64,7 @@ def start(request: Request | None, where: Placement, progress: Progress) -> None
     check_preprocessing(request)
     if where.party is not None:
         plan = planned(request)[1]
-        _part_of(Part(plan, plan), where, request=None, progress=progress)
+        _part_of(StagePart(plan, plan), where, request=None, progress=progress)
     else:
         sweep_below(where.out)
         with told_by(lambda: planned(request)[1], where):  # the others have it from the same options
@@ -80,7 +80,7 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
     if request is not None:  # what it left of its records when it was killed
         sweep_below(where.out)
     with named_errors(plan.called):
-        stages = Stages(plan, where, _books(where))
+        stages = RunStages(plan, where, _books(where))
         staged = plan.source.schedule != Schedule()
         if staged:
             stages.begin()
@@ -98,7 +98,7 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
             deliver_after(stages.run(does, partial(_note, plan, where), deliver_stage), where.out)
 
 
-def _part_of(part: Part, where: Placement, *, request: Request | None, progress: Progress) -> None:
+def _part_of(part: StagePart, where: Placement, *, request: Request | None, progress: Progress) -> None:
     """This process's part of a meeting."""
     plan = part.plan
     with named_errors(partial(differing, plan=part.whole)), told_by(lambda: plan, where):
@@ -168,7 +168,7 @@ def carry_on(where: Placement, progress: Progress) -> None:
     train(request, Here(**values_of(where, Here)), resume=True, progress=progress)
 
 
-def _party(mine: Part, where: Placement, index: int, progress: Progress) -> None:
+def _party(mine: StagePart, where: Placement, index: int, progress: Progress) -> None:
     plan, stage = mine.plan, mine.stage
     make_private(where.out)
     check_index(plan, index)
@@ -190,7 +190,7 @@ def _party(mine: Part, where: Placement, index: int, progress: Progress) -> None
             raise
 
 
-def _site(mine: Part, request: Request, where: Placement, index: int, progress: Progress) -> None:
+def _site(mine: StagePart, request: Request, where: Placement, index: int, progress: Progress) -> None:
     """Owner and party `index` in this process."""
     plan, stage = mine.plan, mine.stage
     check_index(plan, index)
@@ -214,7 +214,7 @@ def _site(mine: Part, request: Request, where: Placement, index: int, progress: 
     run_owners(job, where.out / f"site_{index}.log", progress, _one_release(plan, stage))
 
 
-def _party_job(mine: Part, where: Placement, index: int) -> PartyJob:
+def _party_job(mine: StagePart, where: Placement, index: int) -> PartyJob:
     """The job of a party in `where.out`, which is made ready. Errors: UsageError where it holds another run."""
     plan, stage = mine.plan, mine.stage
     addresses = where.endpoints(plan.parties)
@@ -267,7 +267,7 @@ def _books(where: Placement) -> Books:
     return Books.kept(where.account, budget_below(said, where.ledgers, where.out), callers=where.own_records)
 
 
-def _owners(mine: Part | None, request: Request, where: Placement, progress: Progress) -> None:
+def _owners(mine: StagePart | None, request: Request, where: Placement, progress: Progress) -> None:
     """The owners, or one of them, in this process. None: they make the plan of what they have."""
     plan, stage = (None, None) if mine is None else (mine.plan, mine.stage)
     if prepare_owners(where, plan, request.run_id, stage is not None):
@@ -277,7 +277,7 @@ def _owners(mine: Part | None, request: Request, where: Placement, progress: Pro
 
 
     def check(made: Plan) -> list[str]:
-        return _part(mine or Part(made, made), where, where.out / OWN_LEDGER, progress)
+        return _part(mine or StagePart(made, made), where, where.out / OWN_LEDGER, progress)
 
     job = OwnersJob(
         request,
@@ -305,7 +305,7 @@ def _one_release(plan: Plan | None, stage: StageJob | None) -> Does | None:
     return lambda job, log, emit: run_stage(job, plan, stage, log, emit)
 
 
-def _part(mine: Part, where: Placement, ledger: Path, progress: Progress) -> list[str]:
+def _part(mine: StagePart, where: Placement, ledger: Path, progress: Progress) -> list[str]:
     """Tells what this process is about to take part in, and returns the lines. Errors: it exceeds this process's
     limits; without any, those that hold for everybody, where somebody else made the plan. In a stage, and in what
     follows it: of the whole plan, which is what a person decides on."""

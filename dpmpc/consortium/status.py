@@ -22,7 +22,7 @@ from dpmpc.tables.answer_files import ANSWERS, ASKED_FIRST
 
 
 @dataclass(frozen=True)
-class Spent:
+class LedgerSpending:
     """What the ledgers at hand say: releases that are spent, those of stages (`stages`, by name) among them, and what
     they come to at the plan's delta. `lines`: those with a line here; others made the rest, or may, and it counts:
     where known, `parties` have it."""
@@ -44,7 +44,7 @@ class RunStatus:
     folder: Path
     plan: Plan
     processes: tuple[State, ...]
-    spent: Spent | None
+    spent: LedgerSpending | None
     model: bool
     answers: str | None = None
     figures: dict[str, Any] | None = None  # of the model, if it was evaluated
@@ -107,7 +107,7 @@ def _states(folder: Path) -> list[State]:
     return [state for path in sorted(folder.glob("status_*.json")) if (state := read_state(path)) is not None]
 
 
-def _spent(folder: Path, plan: Plan) -> Spent | None:
+def _spent(folder: Path, plan: Plan) -> LedgerSpending | None:
     found = seen(None, folder, ())  # the run's own ledgers; of others on its data `dpmpc budget` tells
     if not found.known:
         return None
@@ -119,5 +119,5 @@ def _spent(folder: Path, plan: Plan) -> Spent | None:
     epsilon, most = (x if math.isfinite(x) else None for x in (sums.epsilon, promise_of(plan).epsilon))
     mine = next((part for part in parts(books) if part.run == plan.run_id), None)
     if mine is None:
-        return Spent(len(entries), epsilon, plan.delta, most, len(entries), (), stages)
-    return Spent(len(entries), epsilon, plan.delta, most, mine.lines + len(stages), mine.parties, stages)
+        return LedgerSpending(len(entries), epsilon, plan.delta, most, len(entries), (), stages)
+    return LedgerSpending(len(entries), epsilon, plan.delta, most, mine.lines + len(stages), mine.parties, stages)

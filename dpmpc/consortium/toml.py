@@ -50,7 +50,7 @@ from dpmpc.records.schema import (
 from dpmpc.settings import declared
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.expected import refuse_hopeless
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.cuts import stated
 from dpmpc.tables.meet import meeting_of
@@ -63,7 +63,7 @@ _WHAT = "a consortium"
 
 
 @dataclass(frozen=True)
-class Site:
+class SiteEntry:
     """One organisation's part: `roles` are the names of its processes in certificates (party0, owner3; site2 for
     both)."""
 
@@ -92,7 +92,7 @@ class Consortium:
     file: ConsortiumFile
     schema: Schema | None  # that of training
     addresses: Sequence[Endpoint]
-    sites: Sequence[Site]
+    sites: Sequence[SiteEntry]
     plan: Plan
     notes: tuple[str, ...] = ()  # public, on what the plan leaves out
 
@@ -137,7 +137,7 @@ def _consortium(file: ConsortiumFile, path: Path) -> Consortium:
 
 def _flattered(stats: StatsPart, plan: Plan, path: Path) -> tuple[str, ...]:
     """What is said of models that are asked about."""
-    runs: dict[str, Path | str | Model] = {name: path.parent / run for name, run in stats.models.items()}
+    runs: dict[str, Path | str | ScoreModel] = {name: path.parent / run for name, run in stats.models.items()}
     return tuple(f"warning: {text}" for text in flattered(runs, plan.data_id))
 
 
@@ -159,7 +159,7 @@ def _addresses(file: ConsortiumFile) -> list[Endpoint]:
     return addresses
 
 
-def _sites(file: ConsortiumFile) -> list[Site]:
+def _sites(file: ConsortiumFile) -> list[SiteEntry]:
     """The sites in order: parties then owners; with role both, the parties. Errors: names that are none, or twice."""
     both = file.run.role == "both"
     if not both:
@@ -171,8 +171,8 @@ def _sites(file: ConsortiumFile) -> list[Site]:
                 "names, or make every owner a party with role = 'both'"
             )
         return [
-            *(Site(name, i, None) for i, name in enumerate(parties)),
-            *(Site(name, None, j) for j, name in enumerate(owners)),
+            *(SiteEntry(name, i, None) for i, name in enumerate(parties)),
+            *(SiteEntry(name, None, j) for j, name in enumerate(owners)),
         ]
     parties, owners = (_names([e.name for e in entries], "site") for entries in (file.parties, file.owners))
     for one, others, is_, is_not in ((owners, parties, "owner", "party"), (parties, owners, "party", "owner")):
@@ -181,7 +181,7 @@ def _sites(file: ConsortiumFile) -> list[Site]:
                 f"with role both every owner is a party, one process a site; '{alone[0]}' is {is_} but no {is_not}; "
                 "give as many of both, with the same names, or leave role out"
             )
-    return [Site(name, i, i) for i, name in enumerate(parties)]
+    return [SiteEntry(name, i, i) for i, name in enumerate(parties)]
 
 
 def _names(given: Sequence[str | None], default: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from dpmpc.aggregation.plan.limits import AcceptFile
-from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
+from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, PromiseSettings
 from dpmpc.intake.written import json_schema
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.planning.settings import LearningSettings, Naming
@@ -113,7 +113,7 @@ if TYPE_CHECKING:
 else:
     RunPart = part("RunPart", Naming, Attendance, without=("ledgers",), required=("data_id",), beside=_Meeting)
     LearningPart = part("LearningPart", LearningSettings)
-    PrivacyPart = part("PrivacyPart", Promise, Noise, required=("epsilon",))
+    PrivacyPart = part("PrivacyPart", PromiseSettings, Noise, required=("epsilon",))
     MpcPart = part("MpcPart", Choosing, Computing, without=("engine", "parties"))
 
 

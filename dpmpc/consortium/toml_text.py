@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dpmpc.aggregation.plan.limits import OWN_WORD, limit_of, limited
-from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise, Role
+from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, PromiseSettings, Role
 from dpmpc.lazy import dataclass
 from dpmpc.planning.settings import LearningSettings
 from dpmpc.settings import Declared, Settings, declared
@@ -68,7 +68,7 @@ def text_of(founding: Founding) -> str:
             _shown(LearningSettings),
             {"method": f.method, "iterations": f.iterations},
         ),
-        _section("privacy", "", _shown(Promise, Noise), {"epsilon": f.epsilon, "delta": f.delta}),
+        _section("privacy", "", _shown(PromiseSettings, Noise), {"epsilon": f.epsilon, "delta": f.delta}),
         _STATS,
         _section("mpc", "", _shown(Choosing, Computing)),
         "# What every site's limits.toml begins with, besides what the plan itself says. A site may change its own.\n",

@@ -20,7 +20,7 @@ _SECONDS = 5  # until a page that is served is asked for again
 
 
 @dataclass(frozen=True)
-class Site:
+class WatchedSite:
     """A process that the plan has: what others call it, whether it is here, connected with one that is, or not seen;
     and of one that is here its state."""
 
@@ -30,9 +30,9 @@ class Site:
     state: State | None = None
 
 
-def sites_of(found: RunStatus) -> tuple[Site, ...]:
+def sites_of(found: RunStatus) -> tuple[WatchedSite, ...]:
     """All parties and owners of the plan. Where the run is over nobody is connected, and none is missed."""
-    plan, sites = found.plan, list[Site]()
+    plan, sites = found.plan, list[WatchedSite]()
     alive = {name for state in found.processes if state.alive for name in state.connected}
     many = [tuple(map(int, match.groups())) for name in alive if (match := _RANGE.search(name))]
     together = next((state for state in found.processes if _plain(state) == "owners"), None)
@@ -44,7 +44,7 @@ def sites_of(found: RunStatus) -> tuple[Site, ...]:
             state = together if state is None and role == "owner" else state
             there = names & alive or (role == "owner" and any(low <= number <= high for low, high in many))
             where = HERE if state is not None else SEEN if there else UNSEEN
-            sites.append(Site(plan.called(word), role, where, state))
+            sites.append(WatchedSite(plan.called(word), role, where, state))
     return tuple(sites)
 
 
@@ -64,7 +64,7 @@ def lines(found: RunStatus, now: float | None = None) -> list[str]:
     return ["".join(c if c.isprintable() else " " for c in line) for line in said]  # a file may say anything
 
 
-def _doing(site: Site) -> str:
+def _doing(site: WatchedSite) -> str:
     state = site.state
     if state is None:
         return site.where
@@ -90,7 +90,7 @@ def page(found: RunStatus, again: bool = False, now: float | None = None) -> str
                   ("of", _epsilon(spent.of_epsilon)), ("delta", f"{spent.delta:g}")]  # fmt: skip
     body = html.facts("The run", facts) + html.table(
         "All sites, as the processes of this folder see them",
-        ("Site", "Role", "Phase", "Releases", "Last word"), rows, words=True,
+        ("WatchedSite", "Role", "Phase", "Releases", "Last word"), rows, words=True,
     )  # fmt: skip
     made = html.page(f"Run {plan.run_id}", body, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at)))
     tag = f'<meta http-equiv="refresh" content="{_SECONDS}">'
@@ -141,7 +141,7 @@ def metrics(found: RunStatus) -> str:
     return "".join(parts) + "# EOF\n"
 
 
-def _there(site: Site) -> bool:
+def _there(site: WatchedSite) -> bool:
     return site.where == SEEN or (site.state is not None and site.state.alive)
 
 

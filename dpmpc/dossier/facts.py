@@ -50,7 +50,7 @@ _STAGES = (SURVEY, *RELEASES)  # folders of a synthetic table that was made on o
 
 
 @dataclass(frozen=True)
-class Budget:
+class DataSpending:
     """What was spent on the run's data: by earlier runs, with this one, by later ones too; all at one delta and for one
     kind of neighbours (`UNITS`). `where`: this was seen, in words; `unseen`: what could not be."""
 
@@ -65,7 +65,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Facts:
+class FinishedRun:
     """A finished run. `evidence`: what verification found, by kind; `written`: whether `dpmpc verify` wrote it down
     (else only the structure was checked, for this page). `seen`: parties whose transcripts are here. `sent`: verdicts
     of others, who looked at files of their own. `site`: how a site of several machines was started. `digests`: (file,
@@ -79,7 +79,7 @@ class Facts:
     written: bool
     seen: Sequence[int]
     sent: Sequence[Sent]
-    budget: Budget | None
+    budget: DataSpending | None
     schema: Schema | None
     digests: Sequence[tuple[str, str]]
     versions: Sequence[tuple[str, str]]
@@ -117,7 +117,7 @@ class Facts:
 
 
 @as_written("what a run's folder holds", "restore report.json and verify.json, or make them again")
-def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
+def facts_of(run: Path, ledgers: Path | None = None) -> FinishedRun:
     """The facts of the run in `run`. `ledgers`: where to look for ledgers of the same data; by default its parent.
 
     Errors: UsageError for a directory without a finished run; LedgerError for a ledger that was changed.
@@ -140,7 +140,7 @@ def facts_of(run: Path, ledgers: Path | None = None) -> Facts:
     last = run / "report.json" if trained else max(kept, key=lambda path: path.stat().st_mtime)
     site = run.resolve().parent / SITE
     one, flower = request_path(run).is_file() or len(kept) == plan.parties > 1, report.get("flower")
-    return Facts(
+    return FinishedRun(
         run=run,
         report=report,
         plan=plan,
@@ -259,7 +259,7 @@ def _account(run: Path, plan: Plan) -> Account | None:
     return Books.kept(told, callers=callers).account(plan)
 
 
-def _budget(run: Path, plan: Plan, folder: Path, runs: Sequence[str]) -> Budget | None:
+def _budget(run: Path, plan: Plan, folder: Path, runs: Sequence[str]) -> DataSpending | None:
     """What the run's account and the ledgers below `folder` say; None if none of them knows this run. Its survey and
     its evaluation are parts of it, and so are all releases of a synthetic table, in `runs`."""
     found = seen(_account(run, plan), folder, [plan.data_id])
@@ -279,7 +279,7 @@ def _budget(run: Path, plan: Plan, folder: Path, runs: Sequence[str]) -> Budget 
     data, neighbours = plan.data_id, plan.neighbours
     delta = found.spent(data).delta
     more = len({run_of(run) for run in runs}) - 1  # of one table that an earlier version made, under names of their own
-    return Budget(
+    return DataSpending(
         found.where(whole=False),
         found.unseen(whole=False),
         delta,

@@ -7,7 +7,7 @@ from pathlib import Path
 from dpmpc.codec import loads
 from dpmpc.dossier import plain, words
 from dpmpc.dossier.effects import of_weights
-from dpmpc.dossier.facts import KINDS, ROWS, Facts
+from dpmpc.dossier.facts import KINDS, ROWS, FinishedRun
 from dpmpc.errors import as_written
 from dpmpc.folders import write_file
 from dpmpc.learning.model import read_model
@@ -32,7 +32,7 @@ _BOUNDS = {
 
 
 @as_written("what a run's folder holds", "restore report.json and verify.json, or make them again")
-def page(facts: Facts) -> str:
+def page(facts: FinishedRun) -> str:
     """The whole page as HTML text. Nothing in it comes from the network; texts of users are escaped."""
     report = facts.report
     title = f"Privacy report: {report['data']}, run {report['run']}"
@@ -59,12 +59,12 @@ def page(facts: Facts) -> str:
     )
 
 
-def write_page(facts: Facts, path: Path) -> None:
+def write_page(facts: FinishedRun, path: Path) -> None:
     """Writes the page whole or not at all."""
     write_file(path, page(facts))
 
 
-def _answer(facts: Facts) -> str:
+def _answer(facts: FinishedRun) -> str:
     """The first screen: what was computed, what was promised to whom, what was checked, what to be warned of."""
     report = facts.report
     none, found = report["privacy"]["epsilon"] is None, report["warnings"]
@@ -77,7 +77,7 @@ def _answer(facts: Facts) -> str:
     )
 
 
-def _summary(facts: Facts) -> str:
+def _summary(facts: FinishedRun) -> str:
     report = facts.report
     who = f"{report['parties']} parties" if report["engine"] == "mpc" else "one process, without parties"
     if not facts.of_records:
@@ -94,11 +94,11 @@ def _summary(facts: Facts) -> str:
     return f"{what}, computed by {who}; finished {facts.finished:%Y-%m-%d %H:%M} UTC"
 
 
-def _counted(facts: Facts) -> str:
+def _counted(facts: FinishedRun) -> str:
     return f"{sum(facts.report['owner_sizes']):,} {words.sized(facts)}{words.held_out(facts)}"
 
 
-def _plain(facts: Facts) -> str:
+def _plain(facts: FinishedRun) -> str:
     readings = plain.readings(facts)
     head = ("False alarms", "Hits, at most", "Hits by throwing dice")
     what = f"How often the best test for one {plain.unit(facts)} can hit"
@@ -114,7 +114,7 @@ def _plain(facts: Facts) -> str:
     )
 
 
-def _promise(facts: Facts) -> str:
+def _promise(facts: FinishedRun) -> str:
     privacy = facts.report["privacy"]
     none, figures = privacy["epsilon"] is None, words.figures(facts)
     sentences = html.lines(words.promise(facts))
@@ -125,14 +125,14 @@ def _promise(facts: Facts) -> str:
     )
 
 
-def _warnings(facts: Facts) -> str:
+def _warnings(facts: FinishedRun) -> str:
     found = facts.report["warnings"]
     if not found:
         return "<p>None.</p>"
     return html.lines(found, "warning")
 
 
-def _who(facts: Facts) -> str:
+def _who(facts: FinishedRun) -> str:
     rows = words.who_sees(facts)
     return (
         html.table("Who could see what in this run", ("Who", "Could see", "Could not see"), rows)
@@ -140,7 +140,7 @@ def _who(facts: Facts) -> str:
     )
 
 
-def _verified(facts: Facts) -> str:
+def _verified(facts: FinishedRun) -> str:
     rows = []
     for kind in KINDS:
         found, (shows, cannot) = facts.evidence.get(kind), words.SHOWS[kind]
@@ -183,7 +183,7 @@ def _verified(facts: Facts) -> str:
     )
 
 
-def _sent(facts: Facts) -> str:
+def _sent(facts: FinishedRun) -> str:
     if not facts.sent:
         return ""
     rows = [
@@ -199,7 +199,7 @@ def _sent(facts: Facts) -> str:
     return html.table("Verdicts that others sent: each is the word of whoever made it", head, rows)
 
 
-def _budget(facts: Facts) -> str:
+def _budget(facts: FinishedRun) -> str:
     budget = facts.budget
     if budget is None:
         return (
@@ -227,7 +227,7 @@ def _budget(facts: Facts) -> str:
     ) + "".join(f"<p>{escape(text)}</p>" for text in budget.unseen)
 
 
-def _data(facts: Facts) -> str:
+def _data(facts: FinishedRun) -> str:
     report, schema = facts.report, facts.schema
     sizes = report["owner_sizes"]
     spread = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
@@ -285,7 +285,7 @@ def _about(run: Path) -> list[str]:
     return list(loads((run / ROWS).read_text(encoding="utf-8"))["about"])
 
 
-def _answers(facts: Facts) -> list[tuple[str, str]]:
+def _answers(facts: FinishedRun) -> list[tuple[str, str]]:
     """What was opened of all records, alone or before training, as numbers with intervals."""
     from dpmpc.local.delivering import outcome_in  # which few pages need
 
@@ -295,7 +295,7 @@ def _answers(facts: Facts) -> list[tuple[str, str]]:
     return [(found.title, f'<div class="wide">{as_part(found, "h3")}</div>')]
 
 
-def _utility(facts: Facts) -> str:
+def _utility(facts: FinishedRun) -> str:
     report, rows = facts.report, facts.history
     if not facts.trains:
         if facts.of_records:
@@ -336,7 +336,7 @@ def _utility(facts: Facts) -> str:
     return f'{text}<div class="pair">{"".join(figures)}</div>{html.facts("Cost", lines)}'
 
 
-def _digests(facts: Facts) -> str:
+def _digests(facts: FinishedRun) -> str:
     ran = facts.report.get("software")
     if ran == dict(facts.versions):
         versions = html.facts("Versions that ran, and that made this page", facts.versions)

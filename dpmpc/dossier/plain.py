@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from dpmpc.aggregation.plan.derive import spent_before
 from dpmpc.aggregation.plan.guarantee import ideal
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.dossier.facts import Facts
+from dpmpc.dossier.facts import FinishedRun
 from dpmpc.dossier.words import before, caught, tls_of
 from dpmpc.privacy.composition import spending_of
 
@@ -67,7 +67,7 @@ def least(epsilon: Callable[[float], float], wrongly: float, pure: float | None 
     return min(found)
 
 
-def readings(facts: Facts) -> list[tuple[str, str, str]]:
+def readings(facts: FinishedRun) -> list[tuple[str, str, str]]:
     """(false alarms, hits at most, hits by guessing) rows; () without noise."""
     if facts.report["privacy"]["epsilon"] is None:
         return []
@@ -77,14 +77,14 @@ def readings(facts: Facts) -> list[tuple[str, str, str]]:
     ]
 
 
-def unit(facts: Facts) -> str:
+def unit(facts: FinishedRun) -> str:
     """What one test is about: whose data the promise hides."""
     if not facts.of_records:
         return "unit" if facts.plan.neighbours == "stated" else _UNITS[facts.plan.neighbours]
     return _UNITS[facts.plan.neighbours]
 
 
-def answer(facts: Facts) -> list[str]:
+def answer(facts: FinishedRun) -> list[str]:
     """What somebody with one minute reads: what for, for whom the promise is, what was checked, what was unusual."""
     report, of = facts.report, unit(facts)
     whose = {"owner": "every owner", "unit": "every unit that the run's caller named"}.get(
@@ -107,7 +107,7 @@ def answer(facts: Facts) -> list[str]:
     return said
 
 
-def what_happened(facts: Facts) -> list[str]:
+def what_happened(facts: FinishedRun) -> list[str]:
     """Who computed where and for what, what was opened, who brought how many records, whether TLS was on."""
     report = facts.report
     said = [f"What for: {_purpose(facts)}.", _owners(facts)]
@@ -122,7 +122,7 @@ def what_happened(facts: Facts) -> list[str]:
     return [*said, _opened(facts), *_beside(facts), _tls(facts)]
 
 
-def _purpose(facts: Facts) -> str:
+def _purpose(facts: FinishedRun) -> str:
     report = facts.report
     if facts.synthetic:
         return f"a synthetic table ('{report['data']}')"
@@ -131,7 +131,7 @@ def _purpose(facts: Facts) -> str:
     return facts.plan.source.purpose(report["data"], facts.schema)
 
 
-def _owners(facts: Facts) -> str:
+def _owners(facts: FinishedRun) -> str:
     report, plan = facts.report, facts.plan
     names = report.get("owner_names") or (plan.names.owners if plan.names is not None else ())
     if facts.flower:
@@ -150,20 +150,20 @@ def _owners(facts: Facts) -> str:
     return f"{said} How many is public: {_shown(each)}."
 
 
-def _held_out(facts: Facts) -> bool:
+def _held_out(facts: FinishedRun) -> bool:
     """Whether owners brought more than the model learnt from."""
     if not facts.trains:
         return False
     return bool(facts.report.get("figures")) or facts.plan.source.parted(facts.plan.data_id) is not None
 
 
-def _tried(facts: Facts) -> str:
+def _tried(facts: FinishedRun) -> str:
     tried = facts.report.get("figures")
     count = tried.get("records") if tried else None
     return f"{count:,} more were held out to try it on." if count else "Others were held out to try it on."
 
 
-def _parties(facts: Facts) -> str:
+def _parties(facts: FinishedRun) -> str:
     report, plan = facts.report, facts.plan
     n = report["parties"]
     names = plan.names.parties if plan.names is not None else tuple(f"party {i}" for i in range(n))
@@ -177,13 +177,13 @@ def _parties(facts: Facts) -> str:
     return f"Who computed: {_some(n, 'party')}{_listed(names)}.{both}"
 
 
-def _sums(facts: Facts) -> int:
+def _sums(facts: FinishedRun) -> int:
     """How many sums were opened, or 2 for several."""
     figures = facts.report.get("figures")
     return int(facts.report["privacy"]["releases"]) + any(before(facts.plan)) + bool(figures and figures["inside"])
 
 
-def _opened(facts: Facts) -> str:
+def _opened(facts: FinishedRun) -> str:
     plan, releases = facts.plan, facts.report["privacy"]["releases"]
     opened = f"{_some(releases, 'noisy sum')} of {plan.dimension:,} numbers{' each' * (releases > 1)}"
     asked, earlier = before(plan)
@@ -196,7 +196,7 @@ def _opened(facts: Facts) -> str:
     return f"Opened, and seen by all who took part: {', '.join([opened, *said])}. Nothing else."
 
 
-def _beside(facts: Facts) -> list[str]:
+def _beside(facts: FinishedRun) -> list[str]:
     if not _outside(facts):
         return []
     return [
@@ -205,13 +205,13 @@ def _beside(facts: Facts) -> list[str]:
     ]
 
 
-def _outside(facts: Facts) -> bool:
+def _outside(facts: FinishedRun) -> bool:
     """Whether there are figures from plain records."""
     figures = facts.report.get("figures")
     return facts.report["utility"] is not None or (figures is not None and not figures["inside"])
 
 
-def _tls(facts: Facts) -> str:
+def _tls(facts: FinishedRun) -> str:
     if facts.report["engine"] != "mpc":
         return "Nothing crossed a network."
     if facts.flower:
@@ -238,7 +238,7 @@ def _tls(facts: Facts) -> str:
     )
 
 
-def at_worst(facts: Facts) -> list[str]:
+def at_worst(facts: FinishedRun) -> list[str]:
     """What an outsider could learn, in the words of a study or a lawsuit."""
     if facts.report["privacy"]["epsilon"] is None:
         return ["Anything: no noise was added."]
@@ -260,7 +260,7 @@ def at_worst(facts: Facts) -> list[str]:
     return said if facts.plan.capacity or not few else [*said, _few(facts, few)]
 
 
-def _few(facts: Facts, few: Sequence[int]) -> str:
+def _few(facts: FinishedRun, few: Sequence[int]) -> str:
     """What is so of owners that have few records: as a whole they are hidden less, and how much less."""
     of, most = f"{unit(facts)}s", max(few)
     said = f"{_some(len(few), 'owner')} {'have' if len(few) > 1 else 'has'} fewer than {FEW} {of}. Each {unit(facts)} "
@@ -273,7 +273,7 @@ def _few(facts: Facts, few: Sequence[int]) -> str:
     return f"{said}A test for all {most} together can hit in up to {together:.3g} of 100, with 1 false alarm in 100."
 
 
-def trust(facts: Facts) -> list[tuple[str, str, str]]:
+def trust(facts: FinishedRun) -> list[tuple[str, str, str]]:
     """(who, what for, what happens else) rows."""
     report = facts.report
     owners = ("each owner", "computing as the program does", "its own records are less hidden; others' are not")
@@ -303,7 +303,7 @@ def trust(facts: Facts) -> list[tuple[str, str, str]]:
     return rows
 
 
-def verdicts(facts: Facts) -> list[str]:
+def verdicts(facts: FinishedRun) -> list[str]:
     """What was verified, and by whom."""
     names = (
         facts.plan.names.parties if facts.plan.names is not None else [f"party {i}" for i in range(facts.plan.parties)]

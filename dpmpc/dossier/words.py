@@ -5,7 +5,7 @@ from typing import Any
 
 from dpmpc.aggregation.plan.check_figures import owners_section
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.dossier.facts import Facts
+from dpmpc.dossier.facts import FinishedRun
 from dpmpc.records.origins import WORDS
 
 SHOWS = {
@@ -33,7 +33,7 @@ NEVER = (
 )
 
 
-def figures(facts: Facts) -> str:
+def figures(facts: FinishedRun) -> str:
     """The promise in a line."""
     privacy = facts.report["privacy"]
     if privacy["epsilon"] is None:
@@ -41,14 +41,14 @@ def figures(facts: Facts) -> str:
     return f"epsilon = {privacy['epsilon']:.6g}, delta = {privacy['delta']:.3g}"
 
 
-def held_out(facts: Facts) -> str:
+def held_out(facts: FinishedRun) -> str:
     """ " and 1,600 held out to try it on", where the report has how many."""
     tried = facts.report.get("figures") if facts.trains else None
     count = tried.get("records") if tried else None
     return f" to learn from, {count:,} held out to try it on" if count else ""
 
 
-def promise(facts: Facts) -> list[str]:
+def promise(facts: FinishedRun) -> list[str]:
     """The promise in sentences, each with its figures."""
     privacy = facts.report["privacy"]
     epsilon, delta = privacy["epsilon"], privacy["delta"]
@@ -95,7 +95,7 @@ def caught(epsilon: float, delta: float, wrongly: float = 1.0) -> float:
     return 100 * max(0.0, min(1.0, first, second))
 
 
-def vectors(facts: Facts) -> list[tuple[str, str]]:
+def vectors(facts: FinishedRun) -> list[tuple[str, str]]:
     """(what, value) rows on vectors that the run's caller brought."""
     report, plan = facts.report, facts.plan
     return [
@@ -109,7 +109,7 @@ def vectors(facts: Facts) -> list[tuple[str, str]]:
     ]
 
 
-def not_promised(facts: Facts) -> list[str]:
+def not_promised(facts: FinishedRun) -> list[str]:
     """What the promise leaves out."""
     left = [
         "What holds of the people as a group can be learned: that is what the run is for.",
@@ -123,7 +123,7 @@ def not_promised(facts: Facts) -> list[str]:
     return left
 
 
-def _public(facts: Facts) -> str:
+def _public(facts: FinishedRun) -> str:
     if not facts.of_records:
         return "The number of owners is public, and so is everything in the plan."
     plan, of = facts.plan, "persons" if facts.plan.persons is not None else "records"
@@ -132,18 +132,18 @@ def _public(facts: Facts) -> str:
     return f"The number of {number} of each owner is public, and so is everything in the plan and the schema.{private}"
 
 
-def sized(facts: Facts) -> str:
+def sized(facts: FinishedRun) -> str:
     """What the owners' sizes count."""
     return "places for records" if facts.plan.capacity or facts.plan.persons is not None else "records"
 
 
-def tls_of(facts: Facts) -> bool | None:
+def tls_of(facts: FinishedRun) -> bool | None:
     """Whether TLS was on between the run's processes; None where nothing says so."""
     found: bool | None = facts.report.get("tls")
     return facts.site.tls if found is None and facts.site is not None else found
 
 
-def _network(facts: Facts) -> tuple[str, str, str]:
+def _network(facts: FinishedRun) -> tuple[str, str, str]:
     if facts.flower:
         return "the network", "what Flower's connections show; updates are sealed for the parties", "the updates"
     if facts.one_machine:
@@ -155,7 +155,7 @@ def _network(facts: Facts) -> tuple[str, str, str]:
         "the network", "all shares: TLS was OFF", "what stays in a process")  # fmt: skip
 
 
-def who_sees(facts: Facts) -> list[tuple[str, str, str]]:
+def who_sees(facts: FinishedRun) -> list[tuple[str, str, str]]:
     """(who, what they could see, what they could not) rows."""
     report = facts.report
     if report["engine"] != "mpc":
@@ -184,17 +184,17 @@ def who_sees(facts: Facts) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _untold(facts: Facts) -> str:
+def _untold(facts: FinishedRun) -> str:
     """What plain vectors leave unseen: of an owner with few records, little or nothing."""
     return "what the vectors do not tell" + ": of few records they may tell all" * facts.of_records
 
 
-def made(facts: Facts) -> str:
+def made(facts: FinishedRun) -> str:
     """What came of the run."""
     return "a synthetic table" if facts.synthetic else facts.plan.source.MAKES
 
 
-def against(facts: Facts) -> list[str]:
+def against(facts: FinishedRun) -> list[str]:
     """Whom the run is safe against."""
     report = facts.report
     if report["engine"] != "mpc":
@@ -222,7 +222,7 @@ def against(facts: Facts) -> list[str]:
     ]
 
 
-def _owners(facts: Facts) -> str:
+def _owners(facts: FinishedRun) -> str:
     section = owners_section(facts.plan)
     if section is None:
         return "Owners are trusted to clip their vectors; one that does not harms its own records' protection."
@@ -239,7 +239,7 @@ def before(plan: Plan) -> tuple[int, int]:
     return asked, len(plan.before) - asked
 
 
-def _before(facts: Facts) -> list[tuple[str, str]]:
+def _before(facts: FinishedRun) -> list[tuple[str, str]]:
     privacy, found = facts.report["privacy"], []
     for count, what in zip(before(facts.plan), ("questions", "survey"), strict=True):
         share = privacy.get(f"{what}_share", 0.0)  # reports of older runs do not say
@@ -248,7 +248,7 @@ def _before(facts: Facts) -> list[tuple[str, str]]:
     return found
 
 
-def noise(facts: Facts) -> list[tuple[str, str]]:
+def noise(facts: FinishedRun) -> list[tuple[str, str]]:
     """(what, value) rows on the noise and its certificate."""
     privacy: dict[str, Any] = facts.report["privacy"]
     grid, sensitivity = privacy["grid"], privacy["sensitivity"]

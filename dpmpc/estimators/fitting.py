@@ -23,7 +23,7 @@ from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.errors import UsageError, spelt
 from dpmpc.estimators.errors import spelling
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
-from dpmpc.estimators.persons import Persons
+from dpmpc.estimators.persons import PersonPlaces
 from dpmpc.estimators.spending import PrivacyWarning, expect, ledger_of, spent_on, warn
 from dpmpc.folders import make_folder, said_path
 from dpmpc.intake.giving import giving_of, looked_at
@@ -32,11 +32,10 @@ from dpmpc.intake.spelling import PLAIN
 from dpmpc.intake.table import Floats, Ints, Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.class_weights import BALANCED, names_of, stated
-from dpmpc.learning.learner import Learner
-from dpmpc.learning.method import DEFAULT_METHOD, METHODS
+from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learner
 from dpmpc.learning.survey_columns import ANY, SURVEY
 from dpmpc.learning.task import modelled
-from dpmpc.local.surveying import Asking, draft_of, release, wanted
+from dpmpc.local.surveying import SurveyInputs, draft_of, release, wanted
 from dpmpc.planning.request import Request
 from dpmpc.planning.training import facts_of_schema, foretold, plan_of, settled
 from dpmpc.privacy.composition import Spent
@@ -98,7 +97,7 @@ class Given:
     scaled: Callable[[Schema], Floats]
     read: tuple[Element, ...] = ()  # off y
     weights: Floats | None = None  # (n,) of the records, 0 to 1
-    persons: Persons | None = None  # where the promise is of these
+    persons: PersonPlaces | None = None  # where the promise is of these
 
     @cached_property
     def split(self) -> Partition:
@@ -191,7 +190,7 @@ def _preprocessing(
             else:
                 draft = draft_of(records, list(given.columns), target, estimator.fit_intercept, given.task)
             draft = msgspec.structs.replace(draft.on(request.basis), rests_on=(*draft.rests_on, *given.read))
-            asking = Asking(records, draft, given.groups, given.sizes)
+            asking = SurveyInputs(records, draft, given.groups, given.sizes)
 
             def check(survey: Plan, training: Plan) -> None:
                 reserve.keep(training, [survey])

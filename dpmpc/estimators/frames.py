@@ -14,7 +14,7 @@ from dpmpc.intake.objects import is_spread, plain_pandas
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import Floats, Ints
 from dpmpc.records.blocks import Records, arranged, in_memory
-from dpmpc.records.derive import Asked, looked, schema_of_bounds, schema_of_records
+from dpmpc.records.derive import TableSettings, looked, schema_of_bounds, schema_of_records
 from dpmpc.records.draft import rounded
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import Mapping as Mapped
@@ -129,7 +129,7 @@ def _schema_of_frame(X: Frame, bounds: Any, target: Target, public: bool, one: b
     if bounds is not None and not isinstance(bounds, Mapping):
         raise EstimatorError("bounds of a frame with texts map each column to [low, high] or its categories; give that")
     with opened({**X, TARGET: np.arange(_length(X)) % 2}, spelling=spelling) as (table, _):
-        asked = Asked(TARGET, goal=USUAL_GOALS["logistic"], intercept=one)
+        asked = TableSettings(TARGET, goal=USUAL_GOALS["logistic"], intercept=one)
         if bounds is not None:
             made = schema_of_bounds(table, asked, {**bounds, TARGET: ["0", "1"]})
         else:

@@ -16,14 +16,14 @@ from dpmpc.intake.table import Ints
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import check_count
 from dpmpc.records.loading import opened
-from dpmpc.records.ownership import Kept
+from dpmpc.records.ownership import KeptOwners
 from dpmpc.records.persons import kept, persons_of, said_of
 
 UNNAMED = "person"  # the column that a plan names, where ids come as an array
 
 
 @dataclass(frozen=True)
-class Persons:
+class PersonPlaces:
     """The column's name, how many places each person has at an owner, and (n,) the number of each kept record's."""
 
     name: str
@@ -69,16 +69,18 @@ def ids_of(estimator: Any, column: Any, given: Any, n: int) -> Any:
     return texts_of(ids)
 
 
-def first_of(ids: Any, groups: Ints, name: str | None, places: int, most: int | None = None) -> tuple[Ints, Persons]:
+def first_of(
+    ids: Any, groups: Ints, name: str | None, places: int, most: int | None = None
+) -> tuple[Ints, PersonPlaces]:
     """The rows that are kept, in their order: the first of each person at each owner; and whose they are. A warning
     says how many are not used. `most`: at how many owners a person is at most, where that is said. Errors:
     EstimatorRecordError for a record without id, a person at more."""
     check_count("<<person_rows>>", places)
     column = name or UNNAMED
     with opened({column: ids, "(owner)": groups, "(row)": np.arange(len(ids))}) as (table, _):
-        first = kept(table, Kept(column, places, "(owner)", most))
+        first = kept(table, KeptOwners(column, places, "(owner)", most))
         there = np.concatenate([rows for (rows,) in first.blocks([f"CAST({first['(row)'].sql} AS INTEGER)"])])
-        persons = Persons(column, places, persons_of(first))
+        persons = PersonPlaces(column, places, persons_of(first))
     if text := said_of(first.beyond, places):
         warnings.warn(text, UserWarning, stacklevel=3)
     return there.astype(np.int64), persons

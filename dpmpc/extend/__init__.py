@@ -58,9 +58,9 @@ from dpmpc.statistics.compile import axis_of, by_of, cells, scaled
 from dpmpc.statistics.intervals import Pair, linear, quadratic, ratio, share
 from dpmpc.statistics.kind import QUESTION_KINDS, QuestionKind
 from dpmpc.statistics.options import Choice, Increasing, OfColumn, Option, Whole
-from dpmpc.statistics.question import Query
+from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.reading import Reading
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 
 __all__ = [
     "BACKENDS",
@@ -71,6 +71,7 @@ __all__ = [
     "TASKS",
     "AliasTable",
     "Answer",
+    "AskedQuestion",
     "Asking",
     "Axis",
     "Backend",
@@ -98,7 +99,6 @@ __all__ = [
     "Loss",
     "Mechanism",
     "Method",
-    "Model",
     "Need",
     "Number",
     "OfColumn",
@@ -108,7 +108,6 @@ __all__ = [
     "OverField",
     "Pair",
     "Part",
-    "Query",
     "QuestionKind",
     "Range",
     "Reading",
@@ -116,6 +115,7 @@ __all__ = [
     "Sampler",
     "Schedule",
     "Schema",
+    "ScoreModel",
     "Sensitivity",
     "Shape",
     "Source",

@@ -8,7 +8,7 @@ import numpy as np
 from dpmpc.extend.failed import ConformanceError
 from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.records.schema import checked_bounds
-from dpmpc.statistics.cells import Records
+from dpmpc.statistics.cells import RecordFields
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.expected import expected, lines
 from dpmpc.statistics.query import parse
@@ -37,7 +37,7 @@ def check_question(asked: Sequence[str], bounds: Mapping[str, Any], seed: int = 
             else rng.integers(-2, len(getattr(field, "levels", "")) or 1, _RECORDS)
             for field in layout.fields
         }
-        rows = layout.encode(Records(_RECORDS, values), np.arange(_RECORDS), _RECORDS).astype(np.float64)
+        rows = layout.encode(RecordFields(_RECORDS, values), np.arange(_RECORDS), _RECORDS).astype(np.float64)
         squares = np.square(rows).sum(axis=1)
         apart = np.sqrt(np.max(squares[:, None] + squares - 2 * rows @ rows.T))
         claimed = layout.distance((1,)).l2

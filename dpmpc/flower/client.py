@@ -47,7 +47,7 @@ Make = Callable[[], Floats]
 
 
 @dataclass(frozen=True)
-class Asked:
+class SealRequest:
     """What a client is to seal for. `bound`: of clipping, if it adapts; `told`: the names that parties told it
     (`heads`), none where the plan's data has no name; `numbered`: whether its number is its own, so that it looks for
     them and shows the head of its account."""
@@ -124,7 +124,7 @@ class Sealer:
             log_refusal(error)
             return None
 
-    def asked(self, said: Mapping[str, Any] | None, partition: object) -> Asked:
+    def asked(self, said: Mapping[str, Any] | None, partition: object) -> SealRequest:
         """What the server's words ask. Errors: UsageError for another plan, and for what is not as the server of a run
         says it."""
         prepared, plan = self._prepared, self._prepared.plan
@@ -146,14 +146,14 @@ class Sealer:
         owner, own = self.owner(partition, said.get(OWNER))
         purpose = Purpose(prepared.digest, bytes.fromhex(token), release, owner)
         told = names_of(said.get(TOLD), prepared, owner) if prepared.shows_heads else []
-        return Asked(purpose, bound, told, numbered=own)
+        return SealRequest(purpose, bound, told, numbered=own)
 
-    def check(self, asked: Asked) -> None:
+    def check(self, asked: SealRequest) -> None:
         """Errors: UsageError for a release that this client takes no part in, but for its budget; nothing is spent."""
         self._check(asked)
         self._seals.check(asked.purpose)
 
-    def sealed(self, vector: Floats | Make, asked: Asked) -> list[bytes]:
+    def sealed(self, vector: Floats | Make, asked: SealRequest) -> list[bytes]:
         """The shares of this client's vector, sealed. `vector`: or what computes it, which is called when the release
         is spent; zeros where it fails, or gives no vector. Errors: UsageError for a release that this client takes no
         part in, a budget that is passed, and where nothing can be remembered; nothing is computed then."""
@@ -166,7 +166,7 @@ class Sealer:
             payloads = [head + bytes(payload) for payload in payloads]
         return seal(payloads, prepared.keys, purpose, asked.told)
 
-    def _spend(self, asked: Asked) -> None:
+    def _spend(self, asked: SealRequest) -> None:
         """On disk when this returns: who this account is, that this release is sealed for, and its line. Errors: as
         `sealed`; then nothing is spent."""
         purpose = asked.purpose
@@ -178,7 +178,7 @@ class Sealer:
                 remember()
                 spend()
 
-    def _check(self, asked: Asked) -> None:
+    def _check(self, asked: SealRequest) -> None:
         plan, purpose = self._prepared.plan, asked.purpose
         checked_release(plan, purpose.release)
         if purpose.digest != self._prepared.digest:
@@ -194,7 +194,7 @@ class Sealer:
         self._standing.check(purpose.owner)
         self._check_account(asked)
 
-    def _steps(self, vector: Floats | Make, asked: Asked) -> Ints:
+    def _steps(self, vector: Floats | Make, asked: SealRequest) -> Ints:
         """(1, d) what is shared. Secret. No errors: zeros in place of what is no vector."""
         try:
             return self._encoded(vector() if callable(vector) else vector, asked)
@@ -206,7 +206,7 @@ class Sealer:
             )  # fmt: skip
             return self._encoded(np.zeros(self._prepared.model_dimension), asked)
 
-    def _encoded(self, vector: Floats, asked: Asked) -> Ints:
+    def _encoded(self, vector: Floats, asked: SealRequest) -> Ints:
         plan, bound = self._prepared.plan, asked.bound
         (block,) = as_blocks(vector, 1, self._prepared.model_dimension, 1)
         return encode(plan, block if bound is None else bound.encode(block), asked.purpose.owner)
@@ -217,7 +217,7 @@ class Sealer:
         assert account is not None
         return account.digests(self._prepared.plan.data_id)
 
-    def _check_account(self, asked: Asked) -> None:
+    def _check_account(self, asked: SealRequest) -> None:
         if asked.told and asked.numbered:
             check_names(self._digests(), asked.told, asked.purpose)
 

@@ -18,13 +18,13 @@ from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.staging import held
 from dpmpc.outcome import Level
 from dpmpc.records.loading import Source, opened
-from dpmpc.records.ownership import Kept, fitting
+from dpmpc.records.ownership import KeptOwners, fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.planned import OTHER_SIZES, other_sizes
 from dpmpc.records.schema import Schema
 from dpmpc.settings import keywords
 from dpmpc.statistics.expected import refuse_hopeless
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 from dpmpc.statistics.tables import Tables, asked_by
 from dpmpc.tables.questions import asked_of, check_read
 from dpmpc.tables.stats import OfTables, foreseen, origin_of_questions, plan_of_tables
@@ -41,7 +41,7 @@ def prepare_questions(
     data_id: str,
     schema: Schema | Path | str | None = None,
     bounds: Mapping[str, Any] | Path | str | None = None,
-    models: Mapping[str, Path | str | Model] | None = None,
+    models: Mapping[str, Path | str | ScoreModel] | None = None,
     capacity: bool = False,
     hopeless: bool = False,
     **settings: Unpack[SourceKeywords],
@@ -88,7 +88,7 @@ def mean_of(plan: Plan, owner: int, records: Source, spelling: Spelling = PLAIN)
     than was stated are missing, and its log says so. Errors: a column is not there, records are not as many as the
     plan says."""
     tables = asked_by(plan.source)
-    of = None if plan.person is None else Kept(plan.person, plan.person_rows)
+    of = None if plan.person is None else KeptOwners(plan.person, plan.person_rows)
     rows = 1 if of is None else of.rows
     with opened(records, spelling=spelling, person=of, names=tables.reads) as (table, _):
         for name in tables.reads:

@@ -27,7 +27,7 @@ _PLACE = "file_row_number"  # DuckDB's word for a row's place in its file
 
 
 @dataclass(frozen=True)
-class Partition:
+class FilePart:
     """A file and its number of rows; its size and time of change tell that it is the same. `types`: of its columns,
     by name, where they are not those of all files together."""
 
@@ -44,7 +44,7 @@ class Partitions:
     `memory`: bytes that a worker may hold."""
 
     source: str
-    parts: tuple[Partition, ...]
+    parts: tuple[FilePart, ...]
     columns: tuple[tuple[str, str], ...]  # name and type
     spelling: Spelling = PLAIN
     memory: int | None = None
@@ -83,7 +83,7 @@ class Partitions:
                 connection.close()
 
     def _table(self, connection: "duckdb.DuckDBPyConnection", begin: int, end: int) -> Table:
-        selects, first, touched = list[str](), 0, list[Partition]()
+        selects, first, touched = list[str](), 0, list[FilePart]()
         columns = tuple(Column(name, quoted(name), type_) for name, type_ in self.columns)
         for part in self.parts:
             low, high = max(begin - first, 0), min(end - first, part.rows)
@@ -128,11 +128,11 @@ def partitions_of(source: str, spelling: Spelling = PLAIN, memory: int | None = 
     return Partitions(Path(source).name or source, found, named, spelling, memory)
 
 
-def _seen(path: Path, table: Table, columns: tuple[Column, ...]) -> Partition:
+def _seen(path: Path, table: Table, columns: tuple[Column, ...]) -> FilePart:
     size, changed = _state(path)
     own = ((column.name, table[column.name].type) for column in columns)
     others = tuple(each for each, column in zip(own, columns, strict=True) if each[1] != column.type)
-    return Partition(str(path.absolute()), table.n, size, changed, others)
+    return FilePart(str(path.absolute()), table.n, size, changed, others)
 
 
 def check_names_of(source: str, columns: Sequence[tuple[str, str]], names: Sequence[str]) -> None:
@@ -166,7 +166,7 @@ def _state(path: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _check(part: Partition) -> None:
+def _check(part: FilePart) -> None:
     path = Path(part.path)
     try:
         same = _state(path) == (part.size, part.changed)

@@ -13,7 +13,7 @@ from dpmpc.privacy.cape import epsilon_table, most_colluding
 from dpmpc.privacy.checks import NEIGHBOURS_OF, check_count, check_nonnegative, delta_warning
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.law import LAWS, Law, Need
-from dpmpc.privacy.literature import Setting, literature
+from dpmpc.privacy.literature import PaperSetting, literature
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.question import Question, Row
 from dpmpc.privacy.risk import bounds, spent_at
@@ -22,7 +22,7 @@ from dpmpc.settings import keywords
 
 
 @dataclass(frozen=True)
-class Account:
+class RunTerms:
     """What is known of a run. Lengths in units of the released vector; None where unknown or left at its default. Where
     the promise is of persons, sizes are numbers of places: `person_rows` for each person."""
 
@@ -117,8 +117,8 @@ def account(
     literature: bool = False,
 ) -> dict[str, object]:
     """What `dpmpc account` says, as JSON values: leave out one of epsilon, delta, scale and iterations; it is solved
-    for. The others are the fields of `Account`. Errors: UsageError where the question is none."""
-    question = Account(
+    for. The others are the fields of `RunTerms`. Errors: UsageError where the question is none."""
+    question = RunTerms(
         method=method,
         owners=owners,
         smallest=smallest,
@@ -143,7 +143,7 @@ def account(
     return answer(question, literature)
 
 
-def answer(question: Account, with_literature: bool = True) -> dict[str, object]:
+def answer(question: RunTerms, with_literature: bool = True) -> dict[str, object]:
     """The solved question as a JSON-able dict.
 
     Keys: `neighbours`, `question`, `law`, `solved_for`, `epsilon`, `delta`, `scale`, `iterations`,
@@ -193,7 +193,7 @@ def answer(question: Account, with_literature: bool = True) -> dict[str, object]
     return result
 
 
-def _sensitivity(q: Account, sizes: list[int]) -> Sensitivity:
+def _sensitivity(q: RunTerms, sizes: list[int]) -> Sensitivity:
     learning = Learning(
         method=q.method, task="ridge", lam=q.lam, residual_clip=q.G, solver_tolerance=q.solver_tolerance
     )
@@ -203,11 +203,11 @@ def _sensitivity(q: Account, sizes: list[int]) -> Sensitivity:
     return found + rounding_bound(q.dimension, 2.0**-q.grid_bits, _divisor(q, sum(sizes)))
 
 
-def _divisor(q: Account, records: int) -> int:
+def _divisor(q: RunTerms, records: int) -> int:
     return q.owners if q.weighed == "equal" else records
 
 
-def _grid(q: Account, law: Law, solved_for: str, best: Row, sensitivity: Sensitivity, records: int) -> Row:
+def _grid(q: RunTerms, law: Law, solved_for: str, best: Row, sensitivity: Sensitivity, records: int) -> Row:
     assert q.grid_bits is not None
     step = 2.0**-q.grid_bits / _divisor(q, records)
     epsilon, delta, scale = (cast(float, best[key]) for key in ("epsilon", "delta", "scale"))
@@ -237,13 +237,13 @@ def _grid(q: Account, law: Law, solved_for: str, best: Row, sensitivity: Sensiti
     }
 
 
-def _setting(q: Account, best: Row, records: int) -> Setting | None:
+def _setting(q: RunTerms, best: Row, records: int) -> PaperSetting | None:
     """The question as the papers' formulas take it; None where they have no meaning."""
     epsilon, delta, iterations = best["epsilon"], q.delta or best["delta"], best["iterations"]
     assert isinstance(epsilon, float) and isinstance(delta, float) and isinstance(iterations, int)
     if not (epsilon > 0 and 0 < delta < 1 and iterations > 0):
         return None
-    return Setting(
+    return PaperSetting(
         owners=q.owners,
         smallest=q.smallest,
         epsilon=epsilon,
@@ -256,7 +256,7 @@ def _setting(q: Account, best: Row, records: int) -> Setting | None:
     )
 
 
-def _progress(s: Setting) -> list[Row]:
+def _progress(s: PaperSetting) -> list[Row]:
     """Corollary 3.5 of Jayaraman et al. and the exact epsilon after a quarter, a half and all of the iterations."""
     rows: list[Row] = []
     for part in (4, 2, 1):
@@ -266,14 +266,14 @@ def _progress(s: Setting) -> list[Row]:
     return rows
 
 
-def _collusion(s: Setting) -> Row:
+def _collusion(s: PaperSetting) -> Row:
     """epsilon towards ceil(m/3) - 1 colluding owners, of noise whose total is the tight one, by where it is made."""
     colluding = most_colluding(s.owners)
     table = epsilon_table(mu_of_budget(s.epsilon, s.delta), s.delta, s.owners, s.owners - colluding)
     return {"colluding": colluding, **table}
 
 
-def _warnings(q: Account, best: Row, records: int) -> list[str]:
+def _warnings(q: RunTerms, best: Row, records: int) -> list[str]:
     warnings: list[str] = []
     delta = best["delta"]
     assert isinstance(delta, float)

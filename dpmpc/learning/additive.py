@@ -29,7 +29,7 @@ from dpmpc.learning.softmax import predicted
 from dpmpc.outcome import Bars, Line, Number, Profile
 from dpmpc.records.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed, Target
 from dpmpc.show.objects import Sheet, Shown
-from dpmpc.show.tables import Table
+from dpmpc.show.tables import ShownTable
 
 Floats = NDArray[np.float64]
 Score = float | list[float]  # one, or one a class
@@ -206,7 +206,7 @@ class Additive(Shown):
     def sheet(self) -> Sheet:
         """Its curves, those that move the score most first."""
         rows = tuple((name, f"{reach:.4g}") for reach, _, _, name in by_reach(self))
-        table = Table(("column", "moves the score by"), rows)
+        table = ShownTable(("column", "moves the score by"), rows)
         title = f"Additive model of '{self.target.name}'"
         return Sheet(title, (("intercept", str(self.intercept)),), (table,), lambda: self.profiles)
 

@@ -30,7 +30,7 @@ from dpmpc.learning.source import PART, Source
 from dpmpc.processes.cores import one_thread
 from dpmpc.processes.elsewhere import Answer, Workers, answering
 from dpmpc.records.blocks import Precision, Records, allocate, in_memory
-from dpmpc.records.mapping import NO_ENDS, Counts, Ends, Mapping, class_values, targets_of
+from dpmpc.records.mapping import NO_ENDS, Ends, Mapping, Unfit, class_values, targets_of
 from dpmpc.records.rows import Rows as Maker
 from dpmpc.records.schema import Schema
 
@@ -67,7 +67,7 @@ class Work(Protocol):
     def __call__(self, tile: Tile, X: Matrix, y: Floats, weights: Floats | None) -> Sums: ...
 
 
-class Job(Protocol):
+class WorkerJob(Protocol):
     """What a worker makes of the rows of a table, of which `mine` are the owner's in this stage; all where None."""
 
     def __call__(self, table: Table, mine: Mine | None) -> Any: ...
@@ -80,14 +80,14 @@ def versions() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Task:
+class WorkerTask:
     """A job over a range of rows, as a worker is sent it. `mine`: of these rows, as packed bits."""
 
     partitions: Placed
     begin: int
     end: int
     mine: bytes | None
-    job: Job
+    job: WorkerJob
     versions: tuple[str, ...] = field(default_factory=versions)
 
     def __call__(self) -> Answer:
@@ -107,7 +107,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class _Opening:
+class _TableOpening:
     """Names, types and numbers of rows of what a source names, as a worker sees it. `sql`: of a database's URL."""
 
     source: str
@@ -168,7 +168,7 @@ class _Tiled:
 
 
 @dataclass(eq=False)
-class Owner:
+class OwnerRows:
     """One owner's rows of some partitions, and the workers that read them. `mine`: which rows are its in this stage;
     `tiles`: how many a task has."""
 
@@ -181,10 +181,10 @@ class Owner:
     def n(self) -> int:
         return self.partitions.n if self.mine is None else int(np.count_nonzero(self.mine))
 
-    def task(self, begin: int, end: int, job: Job) -> Task:
+    def task(self, begin: int, end: int, job: WorkerJob) -> WorkerTask:
         """The job over rows begin ... end - 1 of the partitions."""
         mine = None if self.mine is None else np.packbits(self.mine[begin:end]).tobytes()
-        return Task(self.partitions.part(begin, end), begin, end, mine, job)
+        return WorkerTask(self.partitions.part(begin, end), begin, end, mine, job)
 
     def borders(self, at: list[int]) -> list[int]:
         """Of the partitions' rows, those at which these numbers of the owner's rows begin."""
@@ -219,7 +219,7 @@ class _Held:
         return (bad, *classes)
 
 
-def mean_away(owner: Owner, source: Source) -> Floats:
+def mean_away(owner: OwnerRows, source: Source) -> Floats:
     """(1, dimension) the mean of the vectors of the owner's records, by one pass: the same to the last bit as
     `Source.means` of them. Secret. Errors: as `Source.means`, in public words; as of workers."""
     ranges, width = _ranges(owner), source.coordinates
@@ -234,12 +234,12 @@ def mean_away(owner: Owner, source: Source) -> Floats:
     return source.mean_of(total, (owner.n,))
 
 
-def _ranges(owner: Owner) -> list[tuple[int, int]]:
+def _ranges(owner: OwnerRows) -> list[tuple[int, int]]:
     n = owner.partitions.n
     return [(k, min(k + PART, n)) for k in range(0, n, PART)]
 
 
-def check_away(owner: Owner, source: Source, schema: Schema | None = None) -> tuple[int, Ends]:
+def check_away(owner: OwnerRows, source: Source, schema: Schema | None = None) -> tuple[int, Ends]:
     """How many records have a target that does not fit the schema, where there is one, and the ends of the others where
     these are classes: workers give their numbers, and nothing of a quantity. Errors: records do not fit the source, as
     its `check_records` says, or the schema, in public words; as of workers."""
@@ -261,13 +261,13 @@ def check_away(owner: Owner, source: Source, schema: Schema | None = None) -> tu
 class Away(Records):
     """One owner's records, in their order, of which workers make sums. Nothing else of them can be had here."""
 
-    _owner: Owner
+    _owner: OwnerRows
     _schema: Schema
     _precision: Precision
     _key: bytes
     _digests: dict[int, bytes]
 
-    def __init__(self, owner: Owner, schema: Schema, precision: Precision) -> None:
+    def __init__(self, owner: OwnerRows, schema: Schema, precision: Precision) -> None:
         state = {"_owner": owner, "_schema": schema, "_precision": precision, "resident": True}
         state |= {"_key": secrets.token_bytes(16), "_digests": {}}
         for name, value in state.items():
@@ -314,10 +314,10 @@ class Away(Records):
         for part, (sums, _, _) in self._pass(tiles, work):
             yield from zip(part, sums, strict=True)
 
-    def looked_over(self, tiles: Sequence[Tile]) -> tuple[Counts, ...]:
+    def looked_over(self, tiles: Sequence[Tile]) -> tuple[Unfit, ...]:
         """What did not fit into each column's public constants, and last the target's, where it counts as missing: one
         pass. Errors: as of `Mapping`, in public words."""
-        counts = [Counts(column.name) for column in (*self._schema.columns, self._schema.target)]
+        counts = [Unfit(column.name) for column in (*self._schema.columns, self._schema.target)]
         for _, (_, _, found) in self._pass(tiles, None):
             for each, numbers in zip(counts, found, strict=True):
                 for name, number in zip(_COUNTED, numbers, strict=True):
@@ -384,7 +384,9 @@ def _held_elsewhere() -> NoReturn:
     )
 
 
-def owner_of(workers: Workers, source: str, spelling: Spelling, memory: int | None, sql: str | None = None) -> Owner:
+def owner_of(
+    workers: Workers, source: str, spelling: Spelling, memory: int | None, sql: str | None = None
+) -> OwnerRows:
     """The rows of what a source names, or of a query to the database that it names, as workers see it. Errors: as
     `partitions_of` or `ranges_of`, and of workers."""
 
@@ -392,5 +394,5 @@ def owner_of(workers: Workers, source: str, spelling: Spelling, memory: int | No
         if not isinstance(value, Partitions if sql is None else Ranges):
             not_sums()
 
-    (found,) = workers.results([_Opening(source, sql, spelling, memory)], check)
-    return Owner(workers, found, tiles=TILES if sql is None else COPIED)
+    (found,) = workers.results([_TableOpening(source, sql, spelling, memory)], check)
+    return OwnerRows(workers, found, tiles=TILES if sql is None else COPIED)

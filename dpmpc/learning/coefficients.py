@@ -14,7 +14,7 @@ from dpmpc.privacy.sensitivity import Sensitivity, Weights, record_sensitivity
 from dpmpc.records.blocks import Records
 
 if TYPE_CHECKING:
-    from dpmpc.learning.rehearsal import Stage  # with solvers, which a party does without
+    from dpmpc.learning.rehearsal import RehearsalRecords  # with solvers, which a party does without
 
 
 class FunctionalMethod(Method):
@@ -54,7 +54,9 @@ class FunctionalMethod(Method):
         model = functional.minimiser(mean, len(theta), task, learning.lam, noise)
         return model if learning.radius is None else project(model[None, :], learning.radius)[0]
 
-    def rehearse(self, stage: "Stage", deviation: float, owners: int, records: int, lam: float) -> float | None:
+    def rehearse(
+        self, stage: "RehearsalRecords", deviation: float, owners: int, records: int, lam: float
+    ) -> float | None:
         return None if stage.dimension > stage.width else stage.functional(deviation, lam)
 
 

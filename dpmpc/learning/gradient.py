@@ -13,7 +13,7 @@ from dpmpc.privacy.sensitivity import Sensitivity, Weights, gradient_sensitivity
 from dpmpc.records.blocks import Records
 
 if TYPE_CHECKING:
-    from dpmpc.learning.rehearsal import Stage  # with solvers, which a party does without
+    from dpmpc.learning.rehearsal import RehearsalRecords  # with solvers, which a party does without
 
 
 class GradientMethod(Method):
@@ -66,7 +66,7 @@ class GradientMethod(Method):
         return theta if learning.radius is None else project(theta[None, :], learning.radius)[0]
 
     def rehearse_descent(
-        self, stage: "Stage", sigma: float, iterations: int, step: float, lam: float, momentum: float
+        self, stage: "RehearsalRecords", sigma: float, iterations: int, step: float, lam: float, momentum: float
     ) -> dict[str, float]:
         return stage.gradient(sigma, iterations, step, lam, momentum)
 

@@ -31,7 +31,7 @@ def reach(loss: Loss, deviation: float) -> float:
     return 2 * loss.G / deviation
 
 
-class Descent(NamedTuple):
+class DescentRule(NamedTuple):
     """How a descent is run."""
 
     iterations: int
@@ -49,7 +49,7 @@ def descent(
     momentum: float | None = None,
     iterations: int | None = None,
     step: float | None = None,
-) -> Descent:
+) -> DescentRule:
     """Of a descent with so many features one release of which would have noise of this deviation.
 
     Its length, step times iterations over 1 - momentum, grows with `reach` over sqrt(dimension): the longer, the more
@@ -83,7 +83,7 @@ def of_length(
     momentum: float | None = None,
     iterations: int | None = None,
     step: float | None = None,
-) -> Descent:
+) -> DescentRule:
     """A descent of this length, or shorter where the lam that is given leaves less to learn, or the iterations that are
     given are too few for it in stable steps. More of them than it takes make shorter steps."""
     if lam is None:
@@ -99,4 +99,4 @@ def of_length(
         iterations = max(FEWEST, math.ceil(plain * (1 - momentum)))
     if step is None:
         step = min(length * (1 - momentum) / iterations, STEP_SHARE / (loss.L + lam))
-    return Descent(iterations, step, lam, momentum)
+    return DescentRule(iterations, step, lam, momentum)

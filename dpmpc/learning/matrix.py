@@ -53,7 +53,7 @@ def written(X: Matrix, begin: int = 0, end: int | None = None) -> Iterator[tuple
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class DenseRows:
     """Rows X (n, d) that are written out."""
 
     X: Floats
@@ -71,12 +71,12 @@ class Written:
     def rows(self) -> Floats:
         return self.X
 
-    def part(self, begin: int, end: int) -> "Written":
-        return Written(self.X[begin:end])
+    def part(self, begin: int, end: int) -> "DenseRows":
+        return DenseRows(self.X[begin:end])
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class CompactRows:
     """Rows that are kept as places."""
 
     compact: Compact
@@ -107,14 +107,14 @@ class Kept:
     def rows(self) -> Floats:
         return self.compact.rows()
 
-    def part(self, begin: int, end: int) -> "Kept":
-        return Kept(self.compact.part(begin, end))
+    def part(self, begin: int, end: int) -> "CompactRows":
+        return CompactRows(self.compact.part(begin, end))
 
 
 def matrix_of(records: Records, begin: int, end: int) -> Matrix:
     """Rows begin ... end - 1 of records, as they are kept."""
     compact = records.compact(begin, end)
-    return Written(records.rows(begin, end)) if compact is None else Kept(compact)
+    return DenseRows(records.rows(begin, end)) if compact is None else CompactRows(compact)
 
 
 def scored(X: Floats, theta: Floats) -> Floats:

@@ -20,7 +20,7 @@ from dpmpc.records import Dataset
 from dpmpc.records.blocks import Floats
 from dpmpc.records.schema import Schema
 from dpmpc.show.objects import Sheet, Shown
-from dpmpc.show.tables import Table
+from dpmpc.show.tables import ShownTable
 
 MOST_BARS = 40  # coefficients of a picture
 
@@ -85,7 +85,7 @@ class Model(Shown):
                 "Names with # are hashed texts of columns that nobody named levels of; bounds with levels give names."
             )
         return Sheet(
-            f"Model of '{schema.target.name}'", tuple(facts), (Table(("feature", *names), rows),),
+            f"Model of '{schema.target.name}'", tuple(facts), (ShownTable(("feature", *names), rows),),
             shapes=lambda: self._pictures(order), columns=lambda: found, notes=tuple(notes),
         )  # fmt: skip
 

@@ -16,7 +16,7 @@ from dpmpc.privacy.sensitivity import Sensitivity, Weights, output_sensitivity
 from dpmpc.records.blocks import Records
 
 if TYPE_CHECKING:
-    from dpmpc.learning.rehearsal import Stage  # with solvers, which a party does without
+    from dpmpc.learning.rehearsal import RehearsalRecords  # with solvers, which a party does without
 
 
 class OutputMethod(Method):
@@ -83,7 +83,7 @@ class OutputMethod(Method):
     def update(self, learning: Learning, theta: Floats, mean: Floats) -> Floats:
         return mean if learning.radius is None else project(mean[None, :], learning.radius)[0]
 
-    def rehearse(self, stage: "Stage", deviation: float, owners: int, records: int, lam: float) -> float:
+    def rehearse(self, stage: "RehearsalRecords", deviation: float, owners: int, records: int, lam: float) -> float:
         return stage.output(deviation, owners, records, lam)
 
 

@@ -22,7 +22,7 @@ from dpmpc.learning.task import TASKS
 from dpmpc.outcome import Bars, Line, Number, Shape
 from dpmpc.records.blocks import allocate
 from dpmpc.records.loading import CsvFile, Source, opened
-from dpmpc.records.mapping import Counts, Mapping
+from dpmpc.records.mapping import Mapping, Unfit
 from dpmpc.records.rows import Rows
 from dpmpc.records.schema import Classes, Labels
 from dpmpc.show.objects import Sheet, Shown
@@ -43,7 +43,7 @@ class Predictions(Shown):
 
     columns: dict[str, NDArray[Any]]
     score: tuple[str, float] | None
-    counts: tuple[Counts, ...] = ()
+    counts: tuple[Unfit, ...] = ()
     base: float | None = None  # the share of the commonest class among the records, beside an accuracy
     unused: tuple[str, ...] = ()  # columns of the records that the model does not read
     left_out: tuple[str, ...] = ()  # those of them that were left out as it was trained
@@ -144,7 +144,7 @@ def predict(run: Path | str, source: Source, *, memory: int | None = None, spell
 
 
 def _said(
-    target: Any, scores: Floats, truth: Floats | None, counts: tuple[Counts, ...], weights: tuple[float, ...]
+    target: Any, scores: Floats, truth: Floats | None, counts: tuple[Unfit, ...], weights: tuple[float, ...]
 ) -> Predictions:
     score, base = None, None
     unfit = ""

@@ -41,7 +41,7 @@ FLATTEST = 1e-9  # curvature that is added where an objective has none
 
 
 @dataclass(frozen=True)
-class Stage:
+class RehearsalRecords:
     """The rehearsal's records for d features: X (RECORDS, d'), y, the objective's optimum and what it starts from.
 
     lam: of the objective that gaps are measured on; 0 for the mean loss alone."""
@@ -208,7 +208,9 @@ class Stage:
 class Rehearsed(Protocol):
     """A method of one release that knows what it will reach: the adviser may choose it."""
 
-    def rehearse(self, stage: Stage, deviation: float, owners: int, records: int, lam: float) -> float | None:
+    def rehearse(
+        self, stage: RehearsalRecords, deviation: float, owners: int, records: int, lam: float
+    ) -> float | None:
         """The expected gap with noise of this deviation on a coordinate of the opened mean; `records`: of an owner,
         about. None where the features are too many for it."""
 
@@ -218,6 +220,6 @@ class Descends(Protocol):
     """A method of many releases that knows what it will reach, likewise."""
 
     def rehearse_descent(
-        self, stage: Stage, sigma: float, iterations: int, step: float, lam: float, momentum: float
+        self, stage: RehearsalRecords, sigma: float, iterations: int, step: float, lam: float, momentum: float
     ) -> dict[str, float]:
-        """The expected gap by which iterates are averaged: "none" or "tail". As `Stage.gradient`."""
+        """The expected gap by which iterates are averaged: "none" or "tail". As `RehearsalRecords.gradient`."""

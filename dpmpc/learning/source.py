@@ -436,7 +436,7 @@ SOURCES: Registry[type[Source]] = Registry(
         "study": "dpmpc.statistics.study:Study",
         "vectors": "dpmpc.learning.vectors:Vectors",
         "survey": "dpmpc.learning.survey:Survey",
-        "meeting": "dpmpc.meeting.source:Meeting",
+        "meeting": "dpmpc.meeting.source:MeetingSource",
         "tables": "dpmpc.statistics.tables:Tables",
         "synthesis": "dpmpc.synthesis.source:Synthesis",
     },

@@ -336,7 +336,7 @@ class Survey(Source):
         number = value_sql(table, name, read="either")
         return [number] if table[name].kind == "number" else [number, bucket_sql(table, name, self.places(name))]
 
-    def findings(self, total: Floats, records: int, noise: float, narrow: Container[str] = ()) -> "Findings":
+    def findings(self, total: Floats, records: int, noise: float, narrow: Container[str] = ()) -> "SurveyFindings":
         """What the opened sum says: total (coordinates,), the number of records, the noise's deviation a coordinate.
 
         `narrow`: numbers whose range matters more than their last records, such as what is predicted: an empty cell
@@ -345,7 +345,7 @@ class Survey(Source):
         if len(total) != self.coordinates:
             raise UsageError(f"this survey has {self.coordinates} coordinates; got {len(total)}; use the same survey")
         check_nonnegative("noise", noise)
-        found: dict[str, Found] = {}
+        found: dict[str, FoundColumn] = {}
         at = 0
         for name in self.names:
             times = self.times(name)
@@ -365,12 +365,12 @@ class Survey(Source):
             held = [*([row[0]] if missing else []), *(filled[k] for k in kept)]
             if not number and len(held) == 1 and 0 < records <= held[0] + high:
                 kept, missing = (), False  # all records have the one value, or none
-            found[name] = Found(summary, self.buckets, kept, missing)
-        return Findings(found)
+            found[name] = FoundColumn(summary, self.buckets, kept, missing)
+        return SurveyFindings(found)
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundColumn:
     """A column: its numbers, if they stand out; the buckets that do, of how many; whether missing values do."""
 
     numbers: Summary | None
@@ -380,10 +380,10 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Findings:
+class SurveyFindings:
     """What one release told of every column; public."""
 
-    columns: dict[str, Found]
+    columns: dict[str, FoundColumn]
 
 
 def _fullest(filled: Floats, high: float, most: int) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import balancing, scaled
 from dpmpc.learning.label_counts import counted, label_counts
 from dpmpc.learning.source import Stage, Sum
-from dpmpc.learning.survey import MANY, Findings, Found, Survey
+from dpmpc.learning.survey import MANY, FoundColumn, Survey, SurveyFindings
 from dpmpc.learning.survey_numbers import WIDEST
 from dpmpc.learning.survey_words import check_words, known_words, stated_names
 from dpmpc.learning.task import TASKS
@@ -148,7 +148,7 @@ def is_open(column: Column) -> bool:
 
 
 def surveyed_columns(
-    findings: Findings, names: tuple[str, ...] | None = None, basis: Basis = "linear"
+    findings: SurveyFindings, names: tuple[str, ...] | None = None, basis: Basis = "linear"
 ) -> tuple[Surveyed, ...]:
     """The columns, in the survey's order, of all or of some of its names. One of which nothing stands out is left
     out. Errors: all are."""
@@ -162,17 +162,17 @@ def surveyed_columns(
     return tuple(made)
 
 
-def _stands_out(found: Found) -> bool:
+def _stands_out(found: FoundColumn) -> bool:
     return found.numbers is not None or bool(found.kept) or found.missing
 
 
-def _surveyed(name: str, found: Found, basis: Basis) -> Surveyed:
+def _surveyed(name: str, found: FoundColumn, basis: Basis) -> Surveyed:
     low, high = (0.0, 0.0) if found.numbers is None else found.numbers.bounds
     knots = found.numbers.knots if found.numbers is not None and basis == "additive" else ()
     return Surveyed(name, found.numbers is not None, low, high, found.buckets, found.kept, found.missing, knots)
 
 
-def surveyed_schema(findings: Findings, draft: Schema) -> Schema:
+def surveyed_schema(findings: SurveyFindings, draft: Schema) -> Schema:
     """The schema of a survey of what the draft left open. Errors: no column is left, or a quantity that is to be
     predicted does not stand out."""
     columns: list[Column] = []
@@ -194,7 +194,7 @@ def surveyed_schema(findings: Findings, draft: Schema) -> Schema:
     )
 
 
-def _range(findings: Findings, draft: Schema, target: Range) -> Range:
+def _range(findings: SurveyFindings, draft: Schema, target: Range) -> Range:
     """Three deviations about the mean, within what stood out; of ridge regression with smooth functions all of them.
 
     Residuals are clipped at a part of this range. Curves follow what is clipped: where a narrow range cuts off the

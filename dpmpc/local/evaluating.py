@@ -126,7 +126,7 @@ def all_of(request: Request, dataset: Dataset) -> int:
 
 
 @dataclass(frozen=True)
-class Parting:
+class Holdout:
     """Who is held out: by the stored assignment of the owner's account, which no value of a record decides."""
 
     assignment: Assignment
@@ -155,7 +155,7 @@ def training_part(request: Request, n: int, source: str) -> str:
     return "" if parted is None else parted.assignment.label(TRAINING)
 
 
-def parting(request: Request, n: int, source: str) -> Parting | None:
+def parting(request: Request, n: int, source: str) -> Holdout | None:
     """How n records of this name are parted for figures inside the promise; None where there are no such figures, or
     the records are a public data set's. What is drawn here for the first time is on disk when this returns.
 
@@ -168,7 +168,7 @@ def parting(request: Request, n: int, source: str) -> Parting | None:
     share = Fraction(_fraction(request)).limit_denominator(1000)
     parts = {TRAINING: share.denominator - share.numerator, HELD_OUT: share.numerator}
     if name := request.person or request.ids:  # a promise of persons needs parts of persons
-        return Parting(account.assignment(data, f"ids {name}", parts, "person"), name)
+        return Holdout(account.assignment(data, f"ids {name}", parts, "person"), name)
     if request.database:
         raise UsageError(
             "held-out records are known again by an id; rows of a database have no place; name the column of their ids "
@@ -181,7 +181,7 @@ def parting(request: Request, n: int, source: str) -> Parting | None:
             f"records without ids are held out by their place in a file that stays as it is; {source} changed since; "
             "name the column of their ids with <<ids>>, or use <<figures=plain>>"
         )
-    return Parting(account.assignment(data, name, parts), None)
+    return Holdout(account.assignment(data, name, parts), None)
 
 
 def splitting(request: Request) -> Split:
@@ -208,7 +208,7 @@ def splitting(request: Request) -> Split:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class PlannedEvaluation:
     """One evaluation, before it is made: the public plan, the model, and who holds how many held-out records."""
 
     plan: Plan
@@ -241,7 +241,9 @@ def held_sizes(request: Request, dataset: Dataset, owners: int) -> tuple[Ints, t
     return owner, tuple(int(size) * rows for size in found)
 
 
-def plan_evaluation(request: Request, training: Plan, schema: Schema, theta: Any, sizes: tuple[int, ...]) -> Evaluation:
+def plan_evaluation(
+    request: Request, training: Plan, schema: Schema, theta: Any, sizes: tuple[int, ...]
+) -> PlannedEvaluation:
     """The plan of the evaluation of a model: what one part costs, the other may too."""
     cells = cells_at(request, sum(sizes), schema)
     tables = tables_of(schema, theta, training.learning.weights, cells=cells)
@@ -273,7 +275,7 @@ def plan_evaluation(request: Request, training: Plan, schema: Schema, theta: Any
         capacity=training.capacity,
         **settings,
     )
-    return Evaluation(plan, tables, sizes, cells)
+    return PlannedEvaluation(plan, tables, sizes, cells)
 
 
 def evaluation_of(training: Plan) -> list[Plan]:

@@ -29,7 +29,7 @@ from dpmpc.records.dataset import Split
 from dpmpc.records.derive import spelled_otherwise
 from dpmpc.records.loading import Arranging, OpenTable, Source, opened
 from dpmpc.records.memory import parse_memory
-from dpmpc.records.ownership import Kept, shares
+from dpmpc.records.ownership import KeptOwners, shares
 from dpmpc.records.persons import kept, said_of, without_person
 from dpmpc.records.planned import OTHER_SIZES, other_sizes
 from dpmpc.records.schema import read_bounds
@@ -115,7 +115,7 @@ def source_named(request: Request) -> Source:
 
 @contextmanager
 def open_records(
-    request: Request, folder: Path | None = None, person: Kept | None = None, plan: Plan | None = None
+    request: Request, folder: Path | None = None, person: KeptOwners | None = None, plan: Plan | None = None
 ) -> Iterator[OpenTable]:
     """The table of the request's source while it is open; `folder` may take temporary files. `person`: what is kept of
     each person's records. `plan`: one that says what is read of them. Errors: as for each kind of source."""

@@ -21,7 +21,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.errors import DpmpcError, SpentError, UsageError, public_message
 from dpmpc.lazy import dataclass
-from dpmpc.learning.learner import Learner
+from dpmpc.learning.method import Learner
 from dpmpc.learning.model import with_figures, write_model
 from dpmpc.local.evaluating import FOLDER, evaluate, evaluation_of, held_sizes, inside, plainly
 from dpmpc.local.history import History, figure_name, read_history

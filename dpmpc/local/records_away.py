@@ -12,7 +12,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError, number_of
 from dpmpc.intake.database import reachable
 from dpmpc.intake.ranges import ordered
-from dpmpc.learning.away import Away, Owner, check_away, mean_away, owner_of
+from dpmpc.learning.away import Away, OwnerRows, check_away, mean_away, owner_of
 from dpmpc.learning.tiled import tiles
 from dpmpc.local.holdout import rows_of
 from dpmpc.local.job import Emit, OwnersJob
@@ -39,7 +39,7 @@ def workers_of(request: Request) -> Iterator[Workers]:
         workers.close()
 
 
-def owner_away(request: Request, plan: Plan, workers: Workers) -> Owner:
+def owner_away(request: Request, plan: Plan, workers: Workers) -> OwnerRows:
     """All rows of what the request names, as workers see them. Errors: records that are no partitions of one owner, and
     no table in the order of a key."""
     if request.records is None and request.database is None:
@@ -102,7 +102,7 @@ def vector_away(job: OwnersJob, plan: Plan, workers: Workers, emit: Emit) -> Flo
     return mean_away(_in_part(owner, request, whole if part else plan, plan, job.owner), plan.source.sited(job.owner))
 
 
-def _in_part(owner: Owner, request: Request, whole: Plan, plan: Plan, number: int) -> Owner:
+def _in_part(owner: OwnerRows, request: Request, whole: Plan, plan: Plan, number: int) -> OwnerRows:
     """The owner's rows in the part that a plan is of. The ids, or the bytes of the files that say which rows these are,
     are read here. Errors: as `rows_of`; not as many rows as planned."""
     if (parted := whole.source.parted(plan.data_id)) is not None:

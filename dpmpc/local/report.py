@@ -15,8 +15,7 @@ from dpmpc.codec import loads
 from dpmpc.errors import UsageError, python_spelling
 from dpmpc.folders import carried_on, write_file
 from dpmpc.lazy import dataclass
-from dpmpc.learning.learner import Learner
-from dpmpc.learning.method import Learning, tail_begins
+from dpmpc.learning.method import Learner, Learning, tail_begins
 from dpmpc.mpc.contract.levels import transfers_k
 from dpmpc.processes.logs import spoken
 from dpmpc.processes.provenance import software

@@ -27,7 +27,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.errors import DpmpcError
 from dpmpc.lazy import dataclass
-from dpmpc.learning.learner import Learner
+from dpmpc.learning.method import Learner
 from dpmpc.processes.closing import Closing
 from dpmpc.processes.supervisor import Event, Process
 from dpmpc.processes.worker import Emit, Log

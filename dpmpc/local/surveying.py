@@ -50,7 +50,7 @@ from dpmpc.records.blocks import check_room
 from dpmpc.records.check import given
 from dpmpc.records.classes import target_read
 from dpmpc.records.dataset import Rows, split
-from dpmpc.records.derive import Asked, features_of, looked, schema_of_bounds
+from dpmpc.records.derive import TableSettings, features_of, looked, schema_of_bounds
 from dpmpc.records.draft import target_of
 from dpmpc.records.loading import OpenTable
 from dpmpc.records.mapping import Mapping, one_value, owners_in
@@ -64,7 +64,7 @@ WEIGHTS = "class_weight.json"  # of the classes, as the survey's counts have the
 
 
 @dataclass(frozen=True)
-class Surveyed:
+class SurveyOutcome:
     """What a survey led to: the request that names its schema, what its release spent, and the records that it has read
     already."""
 
@@ -88,7 +88,7 @@ def survey(
     check: Callable[[Plan, Plan], None] = lambda survey, training: None,
     tell: Callable[[str], None] = lambda text: None,
     until: contextlib.ExitStack | None = None,
-) -> Surveyed | None:
+) -> SurveyOutcome | None:
     """Surveys the records that the request names, in the folder of `seat`, and writes its schema.json. `tell`: what is
     warned of, before anything is spent. `until`: as of `release`. A survey that was cut short goes on.
 
@@ -115,7 +115,7 @@ def survey(
     held = counted_of(request, len(rows[1]), None if persons is None else persons[rows[1]])
     inside(request, held, draft.task, draft.classes)  # what was asked for is refused before the survey is spent
     part = training_part(request, counted_of(request, sum(map(len, rows)), persons), table.source)
-    asking = Asking(table, draft, owner_of, sizes, part)
+    asking = SurveyInputs(table, draft, owner_of, sizes, part)
 
     def checked(plan: Plan, training: Plan) -> None:
         asks = training.learning.survey
@@ -135,22 +135,24 @@ def survey(
     return replace(surveyed, records=replace(records, table=table, rows=rows))
 
 
-def asked_of(request: Request) -> Asked:
+def asked_of(request: Request) -> TableSettings:
     """What the request says of the columns."""
     goal = None if request.task is None else TASKS[request.task]
     target = request.target or (Schema.read(Path(request.schema)).target.name if request.schema else "")
-    return Asked(
+    return TableSettings(
         target, request.owners_column, request.dropped, goal, request.positive, request.intercept is not False,
         classes=request.classes,
     )  # fmt: skip
 
 
-def draft_for(request: Request, source: Table, table: Table, asked: Asked, features: Sequence[str] = ()) -> Schema:
+def draft_for(
+    request: Request, source: Table, table: Table, asked: TableSettings, features: Sequence[str] = ()
+) -> Schema:
     """`_draft_for` on the basis that the request asks for."""
     return _draft_for(request, source, table, asked, features).on(request.basis)
 
 
-def _draft_for(request: Request, source: Table, table: Table, asked: Asked, features: Sequence[str]) -> Schema:
+def _draft_for(request: Request, source: Table, table: Table, asked: TableSettings, features: Sequence[str]) -> Schema:
     """What is public of the columns: the schema or the bounds that are given, which a survey then restricts itself to;
     else the types that the features have in their source, and the classes, read off `table`, the same as it is held."""
     if request.schema is not None:
@@ -164,7 +166,7 @@ def _draft_for(request: Request, source: Table, table: Table, asked: Asked, feat
     return msgspec.structs.replace(draft, rests_on=(*draft.rests_on, *read))
 
 
-def _target_of(table: Table, asked: Asked, moved: int) -> Target:
+def _target_of(table: Table, asked: TableSettings, moved: int) -> Target:
     """What is predicted: as stated, or read off the records in a way that no neighbour decides, of which `moved`
     records may differ."""
     return asked.stated or target_read(table, asked, moved, Range(asked.target, *ANY))
@@ -178,7 +180,7 @@ def draft_of(source: Table, features: Sequence[str], target: Target, intercept: 
 
 
 @dataclass(frozen=True)
-class Asking:
+class SurveyInputs:
     """What a survey is about: a table, what is public of its columns, the owner of each record (n,), -1 for none, and
     how many each has."""
 
@@ -191,7 +193,7 @@ class Asking:
 
 def release(
     request: Request,
-    asking: Asking,
+    asking: SurveyInputs,
     seat: Seat,
     check: Callable[[Plan, Plan], None] = lambda survey, training: None,
     tell: Callable[[str], None] = lambda text: None,
@@ -225,7 +227,7 @@ def release(
     return plan, asked.after(opened), request
 
 
-def earlier(request: Request, out: Path) -> Surveyed | None:
+def earlier(request: Request, out: Path) -> SurveyOutcome | None:
     """What the survey of an interrupted run led to; None where it is not over."""
     folder = out / SURVEY
     if not (folder / "schema.json").exists():
@@ -236,7 +238,7 @@ def earlier(request: Request, out: Path) -> Surveyed | None:
     return _with_schema(replace(request, run_id=run_id), plan, Schema.read(folder / "schema.json"), folder)
 
 
-def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> Surveyed:
+def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> SurveyOutcome:
     path = folder / "schema.json"
     if not path.exists():  # last: from now on the survey is over
         write_file(folder / WEIGHTS, json.dumps(request.class_weight) + "\n")
@@ -245,7 +247,7 @@ def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> 
         request, schema=str(path), target=None, drop=(), positive=None, classes=(), bounds=None, preprocessing=None,
         named=(), word_list=None, task=schema.task, without=request.dropped,
     )  # fmt: skip
-    return Surveyed(mapped, (plan.derived.mechanism,))
+    return SurveyOutcome(mapped, (plan.derived.mechanism,))
 
 
 def owners_of_records(request: Request, table: Table, plain: Table | None = None) -> tuple[Rows, Ints, tuple[int, ...]]:

@@ -20,10 +20,10 @@ from dpmpc.learning.survey_numbers import CELLS, NUMBER
 from dpmpc.learning.survey_words import Name, stated_names
 from dpmpc.meeting.differences import ONE, ZERO
 from dpmpc.records.draft import label_of, toml_of
-from dpmpc.records.schema import Classes, Found, Labels, Range, Schema, Target, with_names
+from dpmpc.records.schema import Classes, FoundBy, Labels, Range, Schema, Target, with_names
 
 if TYPE_CHECKING:
-    from dpmpc.meeting.source import Meeting
+    from dpmpc.meeting.source import MeetingSource
 
 Floats = NDArray[np.float64]
 _HEAD = (
@@ -33,7 +33,7 @@ _HEAD = (
 
 
 def drafted(
-    meeting: "Meeting", counts: Floats, opened: Opening, named: Mapping[str, Mapping[int, Name]]
+    meeting: "MeetingSource", counts: Floats, opened: Opening, named: Mapping[str, Mapping[int, Name]]
 ) -> tuple[str | None, str]:
     """The schema as TOML, None where there is none, and a line on it. counts (columns, cells): of all sites; named:
     words of buckets, by column."""
@@ -53,13 +53,13 @@ def drafted(
         return None, f"No schema was drafted: {spelt(error.message, python_spelling)}"
     epsilon, delta = opened.promised
     if math.isfinite(epsilon):
-        made = made.found_by(Found(opened.run, epsilon, delta))
+        made = made.found_by(FoundBy(opened.run, epsilon, delta))
     left = [name for name in features if name not in {column.name for column in made.columns}]
     more = f"; nothing stood out of {', '.join(left[:8])}" if left else ""
     return toml_of(made, head=_HEAD), f"schema.toml: a first schema of all sites' records as they are{more}."
 
 
-def _as_survey(meeting: "Meeting", counts: Floats) -> Floats:
+def _as_survey(meeting: "MeetingSource", counts: Floats) -> Floats:
     """(coordinates,) the sum that a survey of these columns would have opened, with no moments."""
     found = np.zeros((len(meeting.columns), NUMBER + meeting.buckets))
     found[:, :CELLS], found[:, NUMBER:] = counts[:, :CELLS], counts[:, CELLS:]
@@ -67,7 +67,7 @@ def _as_survey(meeting: "Meeting", counts: Floats) -> Floats:
     return np.asarray((found * times[:, None]).reshape(-1))
 
 
-def _target(meeting: "Meeting", counts: Floats, noise: float, named: Mapping[int, Name]) -> Target:
+def _target(meeting: "MeetingSource", counts: Floats, noise: float, named: Mapping[int, Name]) -> Target:
     """What is predicted: the classes that are stated; two words that have names; 0 and 1, or 1 and 2, where these stand
     out alone; else a quantity, whose range is then found. Errors: words, whose texts nobody knows here."""
     name, stated = meeting.target, meeting.classes

@@ -17,7 +17,7 @@ from dpmpc.meeting.differences import ALARMS, PARTS
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 
 if TYPE_CHECKING:
-    from dpmpc.meeting.source import Meeting
+    from dpmpc.meeting.source import MeetingSource
 
 SEEN = 0.95
 VALUES = (2, 6)  # that a column's records are spread over: a yes or no, a number or a list
@@ -53,7 +53,7 @@ def needed(sizes: Sequence[int], noise: float, tests: int, epsilon: float, delta
     return epsilon_of_mu(mu_of_budget(epsilon, delta) * noise / most, delta)
 
 
-def lines_of(meeting: "Meeting", sizes: Sequence[int], noise: float) -> list[str]:
+def lines_of(meeting: "MeetingSource", sizes: Sequence[int], noise: float) -> list[str]:
     """A line for each weight of columns."""
     tests, found = meeting.owners * len(meeting.columns), []
     order = sorted(range(len(sizes)), key=lambda j: sizes[j])

@@ -1,4 +1,4 @@
-"""`Meeting`: one release of the cells of every column, kept apart by owner, as a source of a plan.
+"""`MeetingSource`: one release of the cells of every column, kept apart by owner, as a source of a plan.
 
 Every column has the cells of a survey (`learning.survey`): missing, zero, sign and octave of numbers, hashed buckets of
 texts; a record is in one of them. An owner's vector has a block of all columns' cells for every owner, and its counts
@@ -41,7 +41,7 @@ MOST = 1 << 20  # coordinates
 
 
 @dataclass(frozen=True)
-class Meeting(Source):
+class MeetingSource(Source):
     """The columns that sites compare, and how many owners there are. `target`: which of them is to be predicted, ""
     for none; `twice`: those whose cells have half the noise of the others'; `buckets`: of each column; `classes`: the
     target's, where they are known, for a first schema; `named`: columns whose words are looked for in public lists
@@ -158,7 +158,7 @@ class Meeting(Source):
     def tells_owners(self) -> bool:
         return True
 
-    def sited(self, owner: int) -> "Meeting":
+    def sited(self, owner: int) -> "MeetingSource":
         return replace(self, number=owner)
 
     def means(self, table: "Table", owner: Ints, sizes: Sequence[int]) -> Iterator[Floats]:
@@ -235,14 +235,14 @@ class Meeting(Source):
         return value
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Meeting":
+    def from_json(cls, value: Mapping[str, Any]) -> "MeetingSource":
         if "number" in value:
             raise UsageError("a meeting in a plan has no number; it is the same at every owner; leave it out")
         return super().from_json(dict(value))
 
 
-def meeting_in(source: Source) -> Meeting:
+def meeting_in(source: Source) -> MeetingSource:
     """A source that is a meeting, as one. Errors: UsageError for any other."""
-    if not isinstance(source, Meeting):
+    if not isinstance(source, MeetingSource):
         raise UsageError(f"sites are compared by what a meeting opened; this run is of {source.KIND}; name another")
     return source

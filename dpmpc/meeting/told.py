@@ -16,7 +16,7 @@ from dpmpc.meeting.drafted import drafted
 from dpmpc.outcome import Answer, Level, Line, Number, Outcome, spelled
 
 if TYPE_CHECKING:
-    from dpmpc.meeting.source import Meeting
+    from dpmpc.meeting.source import MeetingSource
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ SCHEMA = "schema.toml"
 _SHOWN = 4.0  # deviations of the noise of all sites together that a cell must exceed to be shown
 
 
-def told(meeting: "Meeting", opened: Opening, words: Sequence[str] = ()) -> Outcome:
+def told(meeting: "MeetingSource", opened: Opening, words: Sequence[str] = ()) -> Outcome:
     """The outcome, of the owners that are in the sum; `words`: public candidates for names, beside those that everybody
     knows."""
     names = opened.names or tuple(f"owner {j}" for j in range(opened.everybody))

@@ -21,7 +21,7 @@ _BELOW_ONE = 1 - 2.0**-40
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TestOutcome:
     """What a test found; `degrees` is None where the statistic is not a chi-square."""
 
     name: str
@@ -47,7 +47,7 @@ def bins(law: ExactLaw, count: int, wanted: int = 64) -> tuple[Integers, Reals]:
         edges = np.delete(edges, min(int(short[0]), len(edges) - 1))
 
 
-def chi_square(samples: Integers, law: ExactLaw, wanted: int = 64) -> Outcome:
+def chi_square(samples: Integers, law: ExactLaw, wanted: int = 64) -> TestOutcome:
     """Pearson's test of the samples against the law in the bins of `bins`."""
     edges, probabilities = bins(law, len(samples), wanted)
     ordered = np.sort(samples)  # takes less than a search for each of them
@@ -55,7 +55,7 @@ def chi_square(samples: Integers, law: ExactLaw, wanted: int = 64) -> Outcome:
     return _pearson("chi-square", observed, probabilities)
 
 
-def residues(samples: Integers, law: ExactLaw, modulus: int) -> Outcome:
+def residues(samples: Integers, law: ExactLaw, modulus: int) -> TestOutcome:
     """Pearson's test of x mod `modulus`, which sees the low bits that wide bins do not.
 
     The residues of a law 64 times as wide as the modulus are uniform, each up to a factor 1 +- 5e-5 (by Poisson
@@ -66,14 +66,14 @@ def residues(samples: Integers, law: ExactLaw, modulus: int) -> Outcome:
     return _pearson(f"residues mod {modulus}", observed, np.full(modulus, 1 / modulus))
 
 
-def _pearson(name: str, observed: NDArray[np.intp], probabilities: Reals) -> Outcome:
+def _pearson(name: str, observed: NDArray[np.intp], probabilities: Reals) -> TestOutcome:
     expected = probabilities * observed.sum()
     statistic = float(((observed - expected) ** 2 / expected).sum())
     degrees = len(expected) - 1
-    return Outcome(name, statistic, degrees, chi_square_tail(statistic, degrees))
+    return TestOutcome(name, statistic, degrees, chi_square_tail(statistic, degrees))
 
 
-def independence(samples: Integers, law: ExactLaw) -> Outcome:
+def independence(samples: Integers, law: ExactLaw) -> TestOutcome:
     """The largest autocorrelation over all lags 1 .. count / 2, times sqrt(count).
 
     The p-value allows for the number of lags, and is a bound for every number of samples. Cyclic, so every lag has
@@ -82,13 +82,13 @@ def independence(samples: Integers, law: ExactLaw) -> Outcome:
     return lagged(_scores(samples, law))
 
 
-def lagged(scores: Reals) -> Outcome:
+def lagged(scores: Reals) -> TestOutcome:
     """The same of normal scores (count,)."""
     n = len(scores)
     spectrum = np.fft.rfft(scores)
     sums = np.abs(np.fft.irfft(spectrum.conj() * spectrum, n))[1 : n // 2 + 1]
     log_p = math.log(2 * max(1, len(sums))) + least_autocorrelation(sums, n, np.arange(1, len(sums) + 1))[1]
-    return Outcome("autocorrelation", float(sums.max() / math.sqrt(n)), None, math.exp(min(0.0, log_p)))
+    return TestOutcome("autocorrelation", float(sums.max() / math.sqrt(n)), None, math.exp(min(0.0, log_p)))
 
 
 def least_autocorrelation(sums: Reals, n: int, lags: Integers) -> tuple[int, float]:
@@ -156,7 +156,7 @@ def correlation_tail(r: float, n: int) -> float:
     return min(1.0, 2 * student_tail(r * math.sqrt((n - 1) / (1 - r * r)), n - 1)) if n > 1 else 1.0
 
 
-def repeats(samples: Integers, law: ExactLaw) -> Outcome:
+def repeats(samples: Integers, law: ExactLaw) -> TestOutcome:
     """Runs of samples that occur twice, for a law whose mode is 0: what a generator that repeats a block leaves behind.
 
     Runs are as long as it takes to expect fewer than 1e-10 pairs of equal ones; that expectation bounds the p-value.
@@ -174,7 +174,7 @@ def repeats(samples: Integers, law: ExactLaw) -> Outcome:
         order = np.argsort(hashes, kind="stable")
         same = np.flatnonzero(np.diff(hashes[order]) == 0)
         found = int((windows[order[same]] == windows[order[same + 1]]).all(axis=1).sum())
-    return Outcome("repeats", float(found), None, min(1.0, pairs * mode**length) if found else 1.0)
+    return TestOutcome("repeats", float(found), None, min(1.0, pairs * mode**length) if found else 1.0)
 
 
 def _scores(samples: Integers, law: ExactLaw) -> Reals:

@@ -17,10 +17,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dpmpc.aggregation.plan.grid import choose_grid
 from dpmpc.errors import UsageError, spelt
 from dpmpc.lazy import dataclass
-from dpmpc.learning.lengths import BENT, BENT_COLUMN, Descent, descent, reach
+from dpmpc.learning.lengths import BENT, BENT_COLUMN, DescentRule, descent, reach
 from dpmpc.learning.losses import RESIDUAL_CLIP
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning, Method
-from dpmpc.learning.rehearsal import WIDEST, Descends, Rehearsed, Stage, Task
+from dpmpc.learning.rehearsal import WIDEST, Descends, RehearsalRecords, Rehearsed, Task
 from dpmpc.learning.settings import Average
 from dpmpc.learning.survey import MANY, Survey
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, delta_warning
@@ -97,7 +97,7 @@ class Circumstances:
 
 
 @dataclass(frozen=True)
-class Choice:
+class WayToRun:
     """One way to run. sigma: noise a coordinate on the aggregate; expected: its gap J - J*, of which `start` is to
     gain."""
 
@@ -126,12 +126,12 @@ class Advice:
     followed: whether a run is planned by it; else it says what to expect of a run that was asked for.
     """
 
-    choice: Choice
+    choice: WayToRun
     weights: Weights
     lam: float
     grid_bits: int
     survey_share: float
-    alternatives: list[Choice]
+    alternatives: list[WayToRun]
     marked: list[str]
     followed: bool = True
 
@@ -262,11 +262,11 @@ def _sensitivity(c: Circumstances, method: str, weights: Weights, lam: float) ->
 
 
 @lru_cache(maxsize=8)  # a run is advised on before and after its survey, at what is left of its budget
-def _stage(dimension: int, task: Task, lam: float, residual_clip: float, presence: bool) -> Stage:
-    return Stage(dimension, task, lam, residual_clip, presence)
+def _stage(dimension: int, task: Task, lam: float, residual_clip: float, presence: bool) -> RehearsalRecords:
+    return RehearsalRecords(dimension, task, lam, residual_clip, presence)
 
 
-def _best(c: Circumstances, name: str, weights: Weights, share: float) -> Choice | None:
+def _best(c: Circumstances, name: str, weights: Weights, share: float) -> WayToRun | None:
     presence = c.neighbours == "presence"
     stage = _stage(c.dimension, c.task, c.objective, c.residual_clip, presence)  # one objective for all methods
     mu = 0.0 if c.delta is None else math.sqrt(mu_of_budget(c.epsilon, c.delta) ** 2 * (1 - share) - c.spent)
@@ -279,7 +279,7 @@ def _best(c: Circumstances, name: str, weights: Weights, share: float) -> Choice
     expected = method.rehearse(stage, deviation, c.owners, max(1, c.records // c.owners), lam)
     if expected is None:
         return None
-    return Choice(name, _law(c, method).name, lam, 1, None, 0.0, "none", scale, expected, stage.start)
+    return WayToRun(name, _law(c, method).name, lam, 1, None, 0.0, "none", scale, expected, stage.start)
 
 
 def _noise(
@@ -309,7 +309,7 @@ def regularisation(c: Circumstances, name: str, weights: Weights, mu: float | No
     return min(max(OUTPUT_SHARE / reach(loss, deviation), OUTPUT_LAMS[0]), OUTPUT_LAMS[1])
 
 
-def plain_descent(c: Circumstances, task: str, weights: Weights, classes: int) -> Descent:
+def plain_descent(c: Circumstances, task: str, weights: Weights, classes: int) -> DescentRule:
     """As `descent`, for a task that nothing rehearses."""
     assert c.delta is not None
     presence = c.neighbours == "presence"
@@ -322,19 +322,19 @@ def plain_descent(c: Circumstances, task: str, weights: Weights, classes: int) -
     return descent(task, learning.loss, moved.l2 / mu, c.dimension, c.lam, c.momentum, c.iterations, c.step)
 
 
-def _descent(c: Circumstances, name: str, stage: Stage, weights: Weights, mu: float) -> Choice:
+def _descent(c: Circumstances, name: str, stage: RehearsalRecords, weights: Weights, mu: float) -> WayToRun:
     method = METHODS[name]
     assert isinstance(method, Descends)
     delta_2 = _sensitivity(c, name, weights, 1.0).l2
     how = descent(c.task, stage.loss, delta_2 / mu, c.dimension, c.lam, c.momentum, c.iterations, c.step)
     sigma = math.sqrt(how.iterations) * delta_2 / mu
     gaps = method.rehearse_descent(stage, sigma, *how)
-    return Choice(
+    return WayToRun(
         name, method.law, how.lam, how.iterations, how.step, how.momentum, "tail", sigma, gaps["tail"], stage.start
     )
 
 
-def _grid_bits(c: Circumstances, choice: Choice, weights: Weights) -> int:
+def _grid_bits(c: Circumstances, choice: WayToRun, weights: Weights) -> int:
     """The bits of the grid that `train` would choose for this sensitivity and noise."""
     divisor = c.owners if weights == "equal" else c.records
     d, norm = METHODS[choice.method].coordinates(c.dimension), LAWS[choice.noise].norm
@@ -342,7 +342,7 @@ def _grid_bits(c: Circumstances, choice: Choice, weights: Weights) -> int:
     return choose_grid(moved * divisor, choice.sigma / moved, d, norm).bits
 
 
-def _warnings(c: Circumstances, choice: Choice, share: float) -> list[str]:
+def _warnings(c: Circumstances, choice: WayToRun, share: float) -> list[str]:
     found = []
     if choice.left >= SWAMPED:
         found.append(

@@ -6,7 +6,7 @@ from typing import Any
 
 from dpmpc.aggregation.plan.limits import Limits, limited
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, Promise
+from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, PromiseSettings
 from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.security import security_of
 from dpmpc.settings import values_of
@@ -44,7 +44,7 @@ def planned(plan_file: Path, given: dict[str, Any], explicit: AbstractSet[str]) 
                 f"<<{name}>> is settled by the plan: {settled_as}; got {given[name]} beside it; leave it out, or plan "
                 "again"
             )
-    return {**given, **options, **values_of(plan, Promise), "data_id": None, "budget": None, "planned": True}
+    return {**given, **options, **values_of(plan, PromiseSettings), "data_id": None, "budget": None, "planned": True}
 
 
 def limits_of(accept: Path | None, given: dict[str, Any], explicit: AbstractSet[str]) -> Limits | None:

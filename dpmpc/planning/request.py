@@ -5,7 +5,7 @@ from typing import Any
 
 from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.plan.of_vectors import chosen
-from dpmpc.aggregation.plan.settings import Accounting, Attendance, Choosing, Computing, Ledgers, Noise, Promise
+from dpmpc.aggregation.plan.settings import Accounting, Attendance, Choosing, Computing, Ledgers, Noise, PromiseSettings
 from dpmpc.codec import of_json, to_json
 from dpmpc.errors import UsageError
 from dpmpc.intake.spelling import PLAIN, Spelling
@@ -17,7 +17,7 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.privacy.law import LAWS, PURE_LAW, Law, law_of_sampler
 from dpmpc.records.memory import parse_memory
-from dpmpc.records.ownership import Kept
+from dpmpc.records.ownership import KeptOwners
 from dpmpc.records.scikit import scikit_learn
 
 _ITERATIONS = 50
@@ -28,7 +28,7 @@ class Request(
     RecordSettings,
     OwnerSettings,
     LearningSettings,
-    Promise,
+    PromiseSettings,
     Noise,
     Choosing,
     Computing,
@@ -75,11 +75,11 @@ class Request(
         return replace(self, spelling=self.spelling.among_others)
 
     @property
-    def kept(self) -> Kept | None:
+    def kept(self) -> KeptOwners | None:
         """What is kept of each person's records, where the promise is of persons."""
         if self.person is None:
             return None
-        return Kept(self.person, self.person_rows, self.owners_column, self.person_owners or None)
+        return KeptOwners(self.person, self.person_rows, self.owners_column, self.person_owners or None)
 
     @property
     def source(self) -> str | None:

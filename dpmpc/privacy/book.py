@@ -14,7 +14,7 @@ from dpmpc.privacy.entry import (
     GENESIS,
     RELEASE,
     Entry,
-    Line,
+    LedgerLine,
     after,
     bare,
     digest_of,
@@ -30,7 +30,7 @@ class LedgerError(DpmpcError):
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class MadeElsewhere:
     """The releases first .. end - 1 of `entry`'s run, which this ledger knows of and has no line of: others made them,
     or may. `key`: of the line that tells. `parties`: those that are known to have them."""
 
@@ -67,8 +67,8 @@ class Book:
     torn_end: bool = False  # the last line is torn
     reserved: tuple[Entry, ...] = ()
     path: Path | None = None
-    gaps: tuple[Elsewhere, ...] = ()
-    open: tuple[Elsewhere, ...] = ()
+    gaps: tuple[MadeElsewhere, ...] = ()
+    open: tuple[MadeElsewhere, ...] = ()
     planned: tuple[Entry, ...] = ()
 
     @property
@@ -94,8 +94,8 @@ class Reader:
         self.identity: str | None = None
         self.entries: list[tuple[str, Entry]] = []
         self.unpriced: list[str] = []
-        self.gaps: list[Elsewhere] = []
-        self.open: dict[str, Elsewhere] = {}  # by run
+        self.gaps: list[MadeElsewhere] = []
+        self.open: dict[str, MadeElsewhere] = {}  # by run
         self.lines, self.torn = 0, 0
         self.offset, self.tail = 0, b""
         self.begun = False  # whether it has a whole line
@@ -148,7 +148,7 @@ class Reader:
             open=tuple(end.open.values()),
         )
 
-    def _take(self, line: bytes, found: Line | None) -> None:
+    def _take(self, line: bytes, found: LedgerLine | None) -> None:
         digest = digest_of(line)
         self._check(line, found)
         if found is not None:
@@ -166,7 +166,7 @@ class Reader:
         self.lines += 1
         self.head, self.torn_end = digest, found is None
 
-    def _follow(self, key: str, line: Line) -> None:
+    def _follow(self, key: str, line: LedgerLine) -> None:
         entry = line.entry
         for torn in self.unpriced:
             self.entries.append((torn, entry if line.kind == RELEASE else bare(entry)))
@@ -174,7 +174,7 @@ class Reader:
         if line.kind == RELEASE:
             self._spend(key, entry)
         elif line.kind == ELSEWHERE:
-            self.open[entry.run] = Elsewhere(key, entry, entry.release, entry.planned, line.parties)
+            self.open[entry.run] = MadeElsewhere(key, entry, entry.release, entry.planned, line.parties)
         else:
             assert line.kind == ATTEMPT
             self.open.pop(entry.run, None)
@@ -182,7 +182,7 @@ class Reader:
             if entry.release < before:  # the run was begun anew
                 before = 0
             if entry.release > before:
-                self.gaps.append(Elsewhere(key, entry, before, entry.release))
+                self.gaps.append(MadeElsewhere(key, entry, before, entry.release))
             self._due, self._next[entry.run] = entry, entry.release
 
     def _spend(self, key: str, entry: Entry) -> None:
@@ -193,7 +193,7 @@ class Reader:
                 self.open[entry.run] = replace(span, first=entry.release + 1)
         self._due, self._next[entry.run] = after(entry), entry.release + 1
 
-    def _check(self, line: bytes, found: Line | None) -> None:
+    def _check(self, line: bytes, found: LedgerLine | None) -> None:
         """Errors: a line that does not follow from the one before. After a torn line comes one that says so, or half of
         the beginning of an attempt: two changed lines are not two torn ones."""
         if self.torn_end and (not found.torn if found else not line or may_spend(line)):

@@ -24,8 +24,8 @@ from dpmpc.privacy.composition import Prices, require_budget, within
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import (
+    ReleaseTally,
     Reservation,
-    Tally,
     drop_reservation,
     ledgers_below,
     merge,
@@ -248,7 +248,7 @@ class Watch:
         self._gone: list[Book] = []  # of ledgers that are not there, what the account remembers
         self._taken: dict[Path, int] = {}  # entries of a reader that are counted
         self._seen: set[tuple[str, str]] = set()
-        self._tally = Tally()
+        self._tally = ReleaseTally()
         self._prices = Prices(self._neighbours)
 
     def check(self, entry: Entry) -> None:

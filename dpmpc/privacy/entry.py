@@ -150,7 +150,7 @@ def bare(entry: Entry) -> Entry:
 
 
 @dataclass(frozen=True)
-class Line:
+class LedgerLine:
     """A whole line. `prev`: the digest of the one before; `torn`: whether that is torn. `first`: whose ledger it
     begins, where it has a random number. `parties`: of `elsewhere`, those that have the rest. The entry of a line that
     is no release is the first one to come."""
@@ -163,7 +163,7 @@ class Line:
     parties: tuple[int, ...] = ()
 
 
-def packed(line: Line) -> bytes:
+def packed(line: LedgerLine) -> bytes:
     """The bytes of a line, without a newline; no two are alike."""
     entry, rest = line.entry, dict[str, Any]()
     if entry.present is not None:
@@ -182,14 +182,14 @@ def packed(line: Line) -> bytes:
     return (record if line.kind == RELEASE else f'["{line.kind}",{record}]').encode()
 
 
-def parsed(line: bytes) -> Line | None:
+def parsed(line: bytes) -> LedgerLine | None:
     """A line's parts, or None if it is not a whole line of a ledger.
 
     What most lines share with others of their run is read once (`_alike`): a tenth of the time. What is not exactly as
     `packed` writes such a line is read as a whole.
     """
     if (own := _PLAIN.fullmatch(line)) is not None and (alike := _alike(own[3])) is not None:
-        return Line(RELEASE, alike.of(int(own[2]), None, ()), own[1].decode(), False, None)
+        return LedgerLine(RELEASE, alike.of(int(own[2]), None, ()), own[1].decode(), False, None)
     try:
         value = loads(line)
         kind, record = value if isinstance(value, list) else (RELEASE, value)
@@ -204,7 +204,7 @@ def parsed(line: bytes) -> Line | None:
             record["mechanism"] |= {"law": law.removeprefix("discrete-"), "discrete": law.startswith("discrete-")}
         if type(prev) is not str or type(torn) is not bool or not isinstance(first, str | None):
             return None
-        return Line(kind, Entry.from_json(record), prev, torn, first, parties)
+        return LedgerLine(kind, Entry.from_json(record), prev, torn, first, parties)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, UsageError):
         return None
 

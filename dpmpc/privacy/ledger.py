@@ -32,7 +32,7 @@ from pathlib import Path
 from dpmpc.errors import UsageError
 from dpmpc.folders import make_folder
 from dpmpc.privacy.book import Book, LedgerError, Reader
-from dpmpc.privacy.entry import ATTEMPT, ELSEWHERE, GENESIS, RELEASE, Entry, Line, digest_of, packed
+from dpmpc.privacy.entry import ATTEMPT, ELSEWHERE, GENESIS, RELEASE, Entry, LedgerLine, digest_of, packed
 from dpmpc.processes.closing import Closing
 from dpmpc.processes.durable import write_whole
 from dpmpc.processes.locks import lock
@@ -106,7 +106,7 @@ class Ledger(Closing):
         return self._write(RELEASE, entry)
 
     def _write(self, kind: str, entry: Entry, parties: tuple[int, ...] = ()) -> str:
-        line = packed(Line(kind, entry, self._head, self._torn, self.name if self._empty else None, parties))
+        line = packed(LedgerLine(kind, entry, self._head, self._torn, self.name if self._empty else None, parties))
         payload = (b"\n" if self._open_line else b"") + line + b"\n"
         write_whole(self._fd, payload)
         self._head, self._open_line, self._torn, self._empty = digest_of(line), False, False, False

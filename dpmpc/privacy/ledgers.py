@@ -135,7 +135,7 @@ def read_ledger(path: Path) -> Book:
     return replace(book, name=name, reserved=tuple(reserved), planned=tuple(planned))
 
 
-class Tally:
+class ReleaseTally:
     """Releases, each counted once, as lines of ledgers come.
 
     Lines of one attempt (one `token`) tell of the same release where they have one number and one price, whoever wrote
@@ -206,7 +206,7 @@ def merge(books: Iterable[Book]) -> tuple[Entry, ...]:
     counted once.
 
     Guarantees: never fewer than any process wrote down or knows of. One release is: the lines of one attempt with its
-    number, in whatever ledgers (`Tally`); of lines without a token, equal ones in ledgers of different names
+    number, in whatever ledgers (`ReleaseTally`); of lines without a token, equal ones in ledgers of different names
     (`ledger_0.jsonl`, `ledger_1.jsonl`: different parties); and the same line of ledgers that begin with the same
     digest: copies of one file. What one party wrote twice, in one ledger (a repeated iteration) or in two (a plan that
     was run twice), and what is described differently, counts each time. What a ledger has no line of but knows to be
@@ -245,9 +245,9 @@ def _to_come(books: Iterable[Book], found: Iterable[Entry]) -> list[Entry]:
     return [entries[key] for key in (+most).elements()]
 
 
-def _tally(books: Iterable[Book]) -> Tally:
+def _tally(books: Iterable[Book]) -> ReleaseTally:
     """Their lines, each line of copies once, and what is reserved for an attempt that has begun."""
-    tally, seen = Tally(), set[tuple[str, str]]()
+    tally, seen = ReleaseTally(), set[tuple[str, str]]()
     for book in books:
         for number, entry in enumerate(book.entries):
             if book.identity is not None:
@@ -278,7 +278,7 @@ def _claims(books: Iterable[Book]) -> dict[str, Counter[Entry]]:
 
 
 @dataclass(frozen=True)
-class Part:
+class RunPart:
     """A run of which the ledgers at hand hold a part. `lines`: releases with a line; `counted`: with those that others
     made, or may. `parties`: those that are known to have the rest, where the run went on without the process here."""
 
@@ -289,7 +289,7 @@ class Part:
     parties: tuple[int, ...]
 
 
-def parts(books: Iterable[Book]) -> list[Part]:
+def parts(books: Iterable[Book]) -> list[RunPart]:
     """The runs that are known to have releases which no ledger at hand has a line of, and whose processes are not
     running here."""
     books = list(books)
@@ -302,7 +302,7 @@ def parts(books: Iterable[Book]) -> list[Part]:
         if counted[run] > lines[run]:
             mine = [span for span in spans if span.entry.run == run]
             have = sorted({party for span in mine for party in span.parties})
-            found.append(Part(run, lines[run], counted[run], max(span.entry.planned for span in mine), tuple(have)))
+            found.append(RunPart(run, lines[run], counted[run], max(span.entry.planned for span in mine), tuple(have)))
     return found
 
 

@@ -29,7 +29,7 @@ epsilon <= 2 L, L = log(1/delta).
 
 
 @dataclass(frozen=True)
-class Setting:
+class PaperSetting:
     """The parameters of the papers: m owners, the smallest of n_(1) records, budget, T, lam, G, d and the smoothness
     L.
 
@@ -60,7 +60,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Method:
+class PrintedFormula:
     """One row: the printed formula and its value, what it claims, and what holds.
 
     `scale` is the Laplace scale or Gaussian standard deviation of the noise on the *aggregate*, a coordinate, as in
@@ -78,7 +78,7 @@ class Method:
     note: str
 
 
-def literature(s: Setting) -> list[Method]:
+def literature(s: PaperSetting) -> list[PrintedFormula]:
     """The rows, in the order of Table 1, then the theorem behind it and the other papers."""
     return [row(s) for row in _ROWS]
 
@@ -125,29 +125,31 @@ def rajkumar_printed_root(dimension: int, epsilon: float, delta: float) -> float
 
 
 def _laplace_row(
-    name: str, formula: str, scale: float, s: Setting, epsilon: float, published: Published, note: str = ""
-) -> Method:
-    return Method(name, "Laplace", formula, scale, f"({s.epsilon:g}, 0)", epsilon, 0.0, published, note or _L2_NOTE)
+    name: str, formula: str, scale: float, s: PaperSetting, epsilon: float, published: Published, note: str = ""
+) -> PrintedFormula:
+    return PrintedFormula(
+        name, "Laplace", formula, scale, f"({s.epsilon:g}, 0)", epsilon, 0.0, published, note or _L2_NOTE
+    )
 
 
 _L2_NOTE = "i.i.d. Laplace calibrated by L2 sensitivity: d coordinates cost sqrt(d) times more"
 
 
-def _pathak(s: Setting) -> Method:
+def _pathak(s: PaperSetting) -> PrintedFormula:
     scale = 2 * s.G / (s.smallest * s.lam * s.epsilon)
     l1 = math.sqrt(s.dimension) * 2 * s.G / (s.owners * s.smallest * s.lam)
     note = "noise for one owner's model on a mean of m: m times too much, then sqrt(d) too little"
     return _laplace_row("Pathak", "2G/(n1 lam eps)", scale, s, laplace_epsilon(scale, l1), "aggregate", note)
 
 
-def _local_output(s: Setting) -> Method:
+def _local_output(s: PaperSetting) -> PrintedFormula:
     own = 2 * s.G / (s.smallest * s.lam * s.epsilon)
     l1 = math.sqrt(s.dimension) * 2 * s.G / (s.smallest * s.lam)
     formula, scale = "2G/(sqrt(m) n1 lam eps)", own / math.sqrt(s.owners)
     return _laplace_row("Local Out P", formula, scale, s, laplace_epsilon(own, l1), "owners' vectors")
 
 
-def _local_objective(s: Setting) -> Method:
+def _local_objective(s: PaperSetting) -> PrintedFormula:
     scale = 2 * s.G / (s.smallest * s.epsilon)
     slack = objective_slack(s.smallest, s.lam, s.smoothness)
     note = (
@@ -158,16 +160,18 @@ def _local_objective(s: Setting) -> Method:
     return _laplace_row("Local Obj P", "2G/(n1 eps)", scale, s, epsilon, "owners' vectors", note)
 
 
-def _mpc_output(s: Setting) -> Method:
+def _mpc_output(s: PaperSetting) -> PrintedFormula:
     scale = 2 * s.G / (s.owners * s.smallest * s.lam * s.epsilon)
     l1 = math.sqrt(s.dimension) * 2 * s.G / (s.owners * s.smallest * s.lam)
     return _laplace_row("MPC Out P", "2G/(m n1 lam eps)", scale, s, laplace_epsilon(scale, l1), "aggregate")
 
 
-def _gradient_row(s: Setting, name: str, formula: str, mu: float, divisor: float, local: bool, note: str) -> Method:
+def _gradient_row(
+    s: PaperSetting, name: str, formula: str, mu: float, divisor: float, local: bool, note: str
+) -> PrintedFormula:
     """mu is that of the whole sequence for what is published; divisor turns 2G sqrt(T)/mu into the aggregate's
     scale."""
-    return Method(
+    return PrintedFormula(
         name=name,
         law="Gaussian",
         formula=formula,
@@ -180,7 +184,7 @@ def _gradient_row(s: Setting, name: str, formula: str, mu: float, divisor: float
     )
 
 
-def _table_note(s: Setting) -> str:
+def _table_note(s: PaperSetting) -> str:
     factor = 2 * math.sqrt(math.log(1 / s.delta))
     needed = math.sqrt(2) * s.epsilon / mu_of_budget(s.epsilon, s.delta)
     return (
@@ -189,28 +193,28 @@ def _table_note(s: Setting) -> str:
     )
 
 
-def _theorem_note(s: Setting) -> str:
+def _theorem_note(s: PaperSetting) -> str:
     by_lemma = epsilon_of_mu(s.epsilon / math.sqrt(2 * math.log(1 / s.delta)), s.delta, "zcdp")
     return f"drops the term rho: by the paper's own Lemma 2.3 eps = {by_lemma:.4g}; 'truly' is by exact accounting"
 
 
-def _local_gradient_table(s: Setting) -> Method:
+def _local_gradient_table(s: PaperSetting) -> PrintedFormula:
     mu, divisor = math.sqrt(2) * s.epsilon, math.sqrt(s.owners) * s.smallest
     return _gradient_row(s, "Local Grad P", "sqrt(2T) G/(sqrt(m) n1 eps)", mu, divisor, True, _table_note(s))
 
 
-def _mpc_gradient_table(s: Setting) -> Method:
+def _mpc_gradient_table(s: PaperSetting) -> PrintedFormula:
     mu, divisor = math.sqrt(2) * s.epsilon, s.owners * s.smallest
     return _gradient_row(s, "MPC Grad P", "sqrt(2T) G/(m n1 eps)", mu, divisor, False, _table_note(s))
 
 
-def _mpc_gradient_theorem(s: Setting) -> Method:
+def _mpc_gradient_theorem(s: PaperSetting) -> PrintedFormula:
     mu = s.epsilon / math.sqrt(2 * math.log(1 / s.delta))
     formula, divisor = "sqrt(8 T log(1/delta)) G/(m n1 eps)", s.owners * s.smallest
     return _gradient_row(s, "MPC Grad P, Theorem 3.4", formula, mu, divisor, False, _theorem_note(s))
 
 
-def _rajkumar(s: Setting) -> Method:
+def _rajkumar(s: PaperSetting) -> PrintedFormula:
     extra, left = rajkumar_budget(s.epsilon, s.records, s.lam, s.smoothness)
     sigma = rajkumar_sigma(s.dimension, left, s.delta, s.G)
     transcript = laplace_epsilon(1.0, s.epsilon, s.iterations, s.delta)
@@ -220,7 +224,7 @@ def _rajkumar(s: Setting) -> Method:
         f"eta is drawn once; computeSlack leaves eps {left:.3g}, extra regulariser {extra:.3g}; the printed chi^2 "
         "condition lacks a square"
     )
-    return Method(
+    return PrintedFormula(
         name="Rajkumar and Agarwal",
         law="Gaussian",
         formula="sigma*/n, sigma* from chi^2_d(1-delta)",
@@ -233,7 +237,7 @@ def _rajkumar(s: Setting) -> Method:
     )
 
 
-def _rajkumar_printed(s: Setting) -> Method:
+def _rajkumar_printed(s: PaperSetting) -> PrintedFormula:
     _, left = rajkumar_budget(s.epsilon, s.records, s.lam, s.smoothness)
     root = s.G * rajkumar_printed_root(s.dimension, left, s.delta)
     corrected = rajkumar_sigma(s.dimension, left, s.delta, s.G)
@@ -244,7 +248,7 @@ def _rajkumar_printed(s: Setting) -> Method:
     return replace(_rajkumar(s), name="Rajkumar and Agarwal, sigma* as printed", scale=root / s.records, note=note)
 
 
-def _kang_local(s: Setting) -> Method:
+def _kang_local(s: PaperSetting) -> PrintedFormula:
     L = math.log(1 / s.delta)
     client = 2 * s.epsilon / math.sqrt(KANG_CONSTANT * L) * s.records / s.smallest
     note = (
@@ -258,7 +262,7 @@ def _kang_local(s: Setting) -> Method:
     return replace(row, scale=sigma)
 
 
-def _cape(s: Setting) -> Method:
+def _cape(s: PaperSetting) -> PrintedFormula:
     """One release a site and iteration, tau_s by the classical formula (1), T of them by sqrt(T) as for the
     others."""
     mu = s.epsilon / math.sqrt(2 * math.log(1.25 / s.delta))
@@ -274,7 +278,7 @@ def _cape(s: Setting) -> Method:
     return replace(row, epsilon=epsilon_of_mu(mu * factor, s.delta))
 
 
-def _kang(s: Setting) -> Method:
+def _kang(s: PaperSetting) -> PrintedFormula:
     L = math.log(1 / s.delta)
     central = 2 * s.epsilon / math.sqrt(KANG_CONSTANT * L)  # mu of one noise vector after aggregation
     shrink = math.sqrt(_sum_of_squared_weights(s))
@@ -288,7 +292,7 @@ def _kang(s: Setting) -> Method:
     return _gradient_row(s, "Kang et al.", formula, central / shrink, s.records, False, note)
 
 
-def _sum_of_squared_weights(s: Setting) -> float:
+def _sum_of_squared_weights(s: PaperSetting) -> float:
     """sum_j (n_j/n)^2 for one owner of the smallest size and the others equal: only m, n_(1) and n are known."""
     if s.owners == 1:
         return 1.0
@@ -296,7 +300,7 @@ def _sum_of_squared_weights(s: Setting) -> float:
     return ((s.owners - 1) * rest**2 + s.smallest**2) / s.records**2
 
 
-_ROWS: tuple[Callable[[Setting], Method], ...] = (
+_ROWS: tuple[Callable[[PaperSetting], PrintedFormula], ...] = (
     _pathak,
     _local_output,
     _local_objective,

@@ -10,7 +10,7 @@ import math
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.checks import check_count, check_delta, check_epsilon, check_positive
 from dpmpc.privacy.gaussian import epsilon_of_mu, gaussian_scale, mu_of_budget
-from dpmpc.privacy.literature import KANG_CONSTANT, Setting, rajkumar_budget, rajkumar_sigma
+from dpmpc.privacy.literature import KANG_CONSTANT, PaperSetting, rajkumar_budget, rajkumar_sigma
 from dpmpc.privacy.tails import chi_square_above
 
 CONFIDENCE = 0.05
@@ -42,7 +42,7 @@ def spent_at(iteration: int, iterations: int, epsilon: float, delta: float) -> t
     return share * epsilon, min(epsilon, epsilon_of_mu(mu * share, delta))
 
 
-def output_excess(s: Setting) -> float:
+def output_excess(s: PaperSetting) -> float:
     """Jayaraman et al. 2018, Theorem 3.2 with C_1 = 1: G^2 (lam + L)/(n1 lam)^2 (m^2 + (d log(d/delta)/(m eps))^2 + d
     log(d/delta)/eps)."""
     noise = s.dimension * math.log(s.dimension / s.delta) / s.epsilon
@@ -50,7 +50,7 @@ def output_excess(s: Setting) -> float:
     return head * (s.owners**2 + (noise / s.owners) ** 2 + noise)
 
 
-def gradient_excess(s: Setting) -> float:
+def gradient_excess(s: PaperSetting) -> float:
     """The same, Theorem 3.6 with C_1 = 1: G^2 L d log^2(m n1) log(1/delta) / (m n1 lam eps)^2, after
     `advised_iterations`."""
     size = s.owners * s.smallest
@@ -58,12 +58,12 @@ def gradient_excess(s: Setting) -> float:
     return top / (size * s.lam * s.epsilon) ** 2
 
 
-def advised_iterations(s: Setting) -> float:
+def advised_iterations(s: PaperSetting) -> float:
     """Theorem 3.6's T = log((m n1 eps)^2 / (d G^2 log(1/delta))), up to a factor that is left open."""
     return math.log((s.owners * s.smallest * s.epsilon) ** 2 / (s.dimension * s.G**2 * math.log(1 / s.delta)))
 
 
-def generalisation(s: Setting, gamma: float = CONFIDENCE) -> float:
+def generalisation(s: PaperSetting, gamma: float = CONFIDENCE) -> float:
     """The term that Theorems 3.3 and 3.7 add for the true risk, C_2 = 1: G^2 log(1/gamma)/(lam n)."""
     return s.G**2 * math.log(1 / gamma) / (s.lam * s.records)
 
@@ -83,7 +83,7 @@ def descent_excess(
     return left * start + dimension * sigma**2 / (2 * curvature)
 
 
-def kang_order(s: Setting) -> float:
+def kang_order(s: PaperSetting) -> float:
     """Theorems 2 and 3 with the constant of O( ) = 1: d G^2 log(1/delta) log(n)/(n eps)^2."""
     return s.dimension * s.G**2 * math.log(1 / s.delta) * math.log(s.records) / (s.records * s.epsilon) ** 2
 
@@ -131,7 +131,7 @@ def objective_records(
     )
 
 
-def bounds(s: Setting) -> list[Bound]:
+def bounds(s: PaperSetting) -> list[Bound]:
     """Every bound of the papers at this setting, in the papers' order."""
     sigma = gaussian_scale(s.epsilon, s.delta, 2 * s.G / (s.owners * s.smallest), s.iterations, "zcdp")
     central = 2 * s.G / s.records * math.sqrt(KANG_CONSTANT * s.iterations * math.log(1 / s.delta)) / (2 * s.epsilon)

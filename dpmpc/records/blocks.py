@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import RecordError
 from dpmpc.lazy import dataclass
-from dpmpc.records.design import Compact, Design
+from dpmpc.records.design import Compact, RecordDesign
 
 Floats = NDArray[np.float64]
 Precision = Literal["double", "single"]
@@ -64,7 +64,7 @@ class Records:
     _first: int = 0  # the row of the mapping at which what is held starts
     weights: Floats | None = field(default=None, repr=False)
     _file: _Descriptor | None = field(default=None, repr=False)
-    design: Design | None = field(default=None, repr=False)
+    design: RecordDesign | None = field(default=None, repr=False)
     factors: Floats | None = field(default=None, repr=False)
 
     @property
@@ -160,7 +160,9 @@ def double(X: Rows) -> Floats:
     return result
 
 
-def allocate(n: int, width: int, precision: Precision, folder: Path | None, design: Design | None = None) -> Records:
+def allocate(
+    n: int, width: int, precision: Precision, folder: Path | None, design: RecordDesign | None = None
+) -> Records:
     """Room for n records of so many numbers, all 0: in a nameless file in `folder`, or in memory. With a design they
     are places, and each record has a factor. Errors: the disk is full."""
     dtype = np.dtype(DTYPES[precision])

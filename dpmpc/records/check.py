@@ -17,7 +17,7 @@ from dpmpc.intake.staging import as_they_stand
 from dpmpc.intake.table import Reads, Table, code_sql, value_sql
 from dpmpc.intake.written import checked, text_of, written
 from dpmpc.lazy import dataclass
-from dpmpc.records.mapping import Counts, complete
+from dpmpc.records.mapping import Unfit, complete
 from dpmpc.records.planned import other_sizes
 from dpmpc.records.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed
 
@@ -41,11 +41,11 @@ class Findings:
     """What a dry run says. `counts`: of each of the schema's columns that is there, in the schema's order."""
 
     rows: int
-    counts: tuple[Counts, ...]
+    counts: tuple[Unfit, ...]
     found: tuple[Finding, ...]
 
     @classmethod
-    def of(cls, rows: int, counts: Sequence[Counts], found: Sequence[Finding]) -> "Findings":
+    def of(cls, rows: int, counts: Sequence[Unfit], found: Sequence[Finding]) -> "Findings":
         """What was found, and the columns fewer than `FITTING` of whose values fit: other units, other codes, another
         column under this name. A survey's own columns have no public constants that could be missed."""
         unfit = []
@@ -155,9 +155,9 @@ def check_reads(names: Sequence[str], table: Table, sizes: Sequence[int] = ()) -
     return Findings(table.n, (), (*found, *copies(table)))
 
 
-def _columns(columns: Sequence[Column], table: Table, rows: int, found: list[Finding]) -> list[Counts]:
+def _columns(columns: Sequence[Column], table: Table, rows: int, found: list[Finding]) -> list[Unfit]:
     """What becomes of each column's values."""
-    counts: list[Counts] = []
+    counts: list[Unfit] = []
     together = _numbers(table, columns, rows)
     for column in columns:
         if column.name not in table:
@@ -217,7 +217,7 @@ def _numbers(table: Table, columns: Sequence[Column], rows: int) -> dict[str, tu
 
 def _number(
     table: Table, column: Numeric | Date, rows: int, found: list[Finding], counted: tuple[int, int, int] | None
-) -> Counts:
+) -> Unfit:
     what: Reads = column.reads if isinstance(column, Date) else "number"
     value = value_sql(table, column.name, read=what)
     missing, bad, clipped = counted or table.one(
@@ -241,10 +241,10 @@ def _number(
         beyond = number_of(clipped, "value lies beyond", "values lie beyond")
         text = f"{beyond} {ends}: {_examples(table, column.name, outside)}"
         found.append(Finding("note", column.name, text))
-    return Counts(column.name, rows, missing, 0, clipped, bad)
+    return Unfit(column.name, rows, missing, 0, clipped, bad)
 
 
-def _surveyed(table: Table, column: Surveyed, rows: int, found: list[Finding]) -> Counts:
+def _surveyed(table: Table, column: Surveyed, rows: int, found: list[Finding]) -> Unfit:
     value, place = value_sql(table, column.name, read="either"), bucket_sql(table, column.name, column.buckets)
     if column.kept and table[column.name].kind == "text":
         found.append(Finding("note", column.name, _buckets(table, column, value, place)))
@@ -255,7 +255,7 @@ def _surveyed(table: Table, column: Surveyed, rows: int, found: list[Finding]) -
         f"count(*) FILTER (WHERE isfinite({value}) AND NOT ({value} BETWEEN {column.low!r} AND {column.high!r}))",
     )
     unknown, unread = (texts, 0) if column.kept else (0, texts * column.number)
-    return Counts(
+    return Unfit(
         column.name, rows, missing, unknown, clipped * column.number, unread, True, not (column.number or column.kept)
     )
 
@@ -272,14 +272,14 @@ def _buckets(table: Table, column: Surveyed, value: str, place: str) -> str:
     return "; ".join(f"{column.name}#{k} is {', '.join(held[k][:6])}" for k in column.kept if k in held)
 
 
-def _category(table: Table, column: Categorical, rows: int, found: list[Finding]) -> Counts:
+def _category(table: Table, column: Categorical, rows: int, found: list[Finding]) -> Unfit:
     code = code_sql(table, column.name, {value: k for k, value in enumerate(column.values)})
     missing, unknown = table.one(f"count(*) FILTER (WHERE {code} = -1)", f"count(*) FILTER (WHERE {code} = -2)")
     if unknown:
         are = number_of(unknown, "value is", "values are")
         text = f"{are} not in the list: {_examples(table, column.name, f'{code} = -2', column.values)}"
         found.append(Finding("note", column.name, text))
-    return Counts(column.name, rows, missing, unknown, 0)
+    return Unfit(column.name, rows, missing, unknown, 0)
 
 
 def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> None:

@@ -16,7 +16,7 @@ from dpmpc.intake.dictionary import TIMES, different
 from dpmpc.intake.spelling import canonical, is_number, stating
 from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
-from dpmpc.records.derive import Asked
+from dpmpc.records.derive import TableSettings
 from dpmpc.records.draft import MOST_CLASSES, label_of, one_or_none
 from dpmpc.records.mapping import first_missing
 from dpmpc.records.margins import decided
@@ -52,7 +52,7 @@ def values_of(table: Table, name: str) -> Values:
     return Values(int(there), int(words), tuple((canonical(str(k)), int(held)) for k, held in common))
 
 
-def target_read(table: Table, asked: Asked, moved: int, quantity: Range) -> Target:
+def target_read(table: Table, asked: TableSettings, moved: int, quantity: Range) -> Target:
     """What is predicted: `quantity` where it is one, else a label or classes.
 
     Guarantees: see above; tests/records/test_classes.py tries neighbours.
@@ -77,7 +77,7 @@ def _kind(seen: Values, moved: int) -> Kind:
     return "several" if more and words else "two"
 
 
-def _labels(table: Table, asked: Asked, seen: Values, moved: int) -> Labels:
+def _labels(table: Table, asked: TableSettings, seen: Values, moved: int) -> Labels:
     name, held = asked.target, dict(seen.common)
     if len(held) == 1 and first_missing(table, name):
         raise RecordError(*one_or_none(name, next(iter(held))))
@@ -93,7 +93,7 @@ def _labels(table: Table, asked: Asked, seen: Values, moved: int) -> Labels:
     return label_of(name, _ordered(held), asked.positive)
 
 
-def _classes(table: Table, asked: Asked, seen: Values, moved: int) -> Classes:
+def _classes(table: Table, asked: TableSettings, seen: Values, moved: int) -> Classes:
     name, held = asked.target, dict(seen.common)
     _check_there(table, name)
     rare = _rare(held, moved)

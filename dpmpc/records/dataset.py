@@ -11,7 +11,7 @@ from dpmpc.errors import UsageError, sayable
 from dpmpc.intake.table import Floats, Ints, Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.records.blocks import Records
-from dpmpc.records.mapping import NO_ENDS, Counts, Ends
+from dpmpc.records.mapping import NO_ENDS, Ends, Unfit
 from dpmpc.records.origins import Bounds
 from dpmpc.records.schema import Schema
 from dpmpc.records.seeds import Stream, generator
@@ -35,7 +35,7 @@ class Dataset:
     training: int  # how many are for training
     groups: Ints | None = field(default=None, repr=False)  # (n,) owner number of each training row
     group_names: tuple[str, ...] = ()  # the owners' names, by number
-    counts: tuple[Counts, ...] = field(default=(), repr=False)
+    counts: tuple[Unfit, ...] = field(default=(), repr=False)
     left_out: tuple[tuple[str, str], ...] = ()  # columns that are no features, each with its public reason
     test_groups: Ints | None = field(default=None, repr=False)  # (n,) owner number of each test row
     persons: Rows | None = field(default=None, repr=False)  # the number of each training and of each test row's person

@@ -20,7 +20,7 @@ PublicBounds = Given[str, list[float] | list[str]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class TableSettings:
     """What a user says of a table's columns."""
 
     target: str
@@ -59,7 +59,7 @@ class Asked:
         return target if self.goal is None else self.goal.taken(target)
 
 
-def features_of(table: Table, asked: Asked) -> list[str]:
+def features_of(table: Table, asked: TableSettings) -> list[str]:
     """The columns that are features: all but the target, the owners' and those dropped. Errors: there are none."""
     for name in (asked.target, *([asked.owners_column] if asked.owners_column is not None else []), *asked.drop):
         table[name]
@@ -88,7 +88,7 @@ def _own(table: Table, name: str) -> str:
     return table[name].name if name in table else name
 
 
-def _check_asked(asked: Asked) -> None:
+def _check_asked(asked: TableSettings) -> None:
     if asked.target in asked.drop:
         raise UsageError(
             f"the target is what is predicted; <<drop>> leaves '{sayable(asked.target)}' out; drop other columns"
@@ -99,7 +99,7 @@ def _check_asked(asked: Asked) -> None:
         )
 
 
-def schema_of_bounds(table: Table, asked: Asked, public: PublicBounds) -> Schema:
+def schema_of_bounds(table: Table, asked: TableSettings, public: PublicBounds) -> Schema:
     """The schema of public bounds for the columns of this table, of which nothing else decides.
 
     Errors: a feature or the target has no bounds; a target's bounds do not suit the task.
@@ -118,7 +118,7 @@ def schema_of_bounds(table: Table, asked: Asked, public: PublicBounds) -> Schema
     return Schema(columns, target, asked.intercept, asked.missing, "public", task=asked.task)
 
 
-def schema_of_records(intake: TableProfile, asked: Asked, *, hashed: bool = True) -> Schema:
+def schema_of_records(intake: TableProfile, asked: TableSettings, *, hashed: bool = True) -> Schema:
     """A schema whose kinds, ranges, buckets and classes are those of the records that were looked at.
 
     A target with two values is a label (+1 is `positive`, by default the one that is no "no", see `label_of`); one with
@@ -132,7 +132,7 @@ def schema_of_records(intake: TableProfile, asked: Asked, *, hashed: bool = True
     )  # fmt: skip
 
 
-def looked(table: Table, asked: Asked) -> tuple[TableProfile, Table]:
+def looked(table: Table, asked: TableSettings) -> tuple[TableProfile, Table]:
     """A look at the columns that were asked for, and the table as it is read from then on. Errors: as `features_of`;
     one record; fields that are spelled otherwise than was stated, all of them in one line for their owner; classes that
     differ in case only; columns of which none can be a feature."""
@@ -223,7 +223,7 @@ def task_of(intake: TableProfile, target: str) -> str:
     )
 
 
-def _given_target(asked: Asked, entry: list[float] | list[str]) -> Target:
+def _given_target(asked: TableSettings, entry: list[float] | list[str]) -> Target:
     """Two texts are a label's classes, more are those of softmax regression. Two numbers are a range; but next to each
     other, as 0 and 1 are, or -1 and 1, a label's classes unless the task is for quantities."""
     name = asked.target

@@ -12,7 +12,7 @@ place, are functions of the record alone; so is the exact vector x that they sta
 with u = 2^-53, C cells of at most w dense features, phi the exact features of all cells, the intercept's too. A feature
 is off by 3u times the larger of two rows' at most (1 - t, two products and a sum are rounded), and a cell's row is no
 longer than 1.7: 1 for a line, 2 zeta(2) / K for the functions of K knots (`spline_basis`). So all features are off by
-5.1u sqrt(C) at most, and as much again is left for what is added to sums of them (`Design.few`). Their squares are
+5.1u sqrt(C) at most, and as much again is left for what is added to sums of them (`RecordDesign.few`). Squares are
 added up in a cell (w of them), then over C cells: a relative error below (w + C + 3)u, half of that in the root. The
 computed norm, where it is above `norm`, and `norm` is 1 or more, is thus |phi| at least but for
 u (w / 2 + C / 2 + 10.2 sqrt(C) + 9) <= u (w + 2C + 64) of the larger of both, and the factor divides by 1 + 2^-44 k,
@@ -88,7 +88,7 @@ def placed(values: Floats, grid: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class RecordDesign:
     """The cells of a schema's columns, in order; `d` features, the last the intercept where there is one. `norm`: what
     rows are divided by, but for longer ones; `evenly`: without that exception where `ball` is not asked for."""
 
@@ -271,7 +271,7 @@ def _split(places: Places) -> tuple[Ints, Floats]:
 class Compact:
     """Some records by their places (n, width) and factors (n,): a matrix (n, d) that is not written out."""
 
-    design: Design
+    design: RecordDesign
     places: Places
     factors: Floats
 
@@ -280,11 +280,11 @@ class Compact:
         return len(self.places), self.design.d
 
     def scores(self, theta: Floats) -> Floats:
-        """As `Design.scores`."""
+        """As `RecordDesign.scores`."""
         return self.design.scores(self.places, self.factors, theta)
 
     def sums(self, coefficients: Floats, cuts: Ints) -> Floats:
-        """As `Design.sums`."""
+        """As `RecordDesign.sums`."""
         return self.design.sums(self.places, self.factors, coefficients, cuts)
 
     def taken(self, rows: Ints) -> "Compact":
@@ -300,7 +300,7 @@ class Compact:
         return self.design.rows(self.places, self.factors)
 
 
-def design(columns: Sequence[Column], intercept: bool, norm: float, evenly: bool) -> Design:
+def design(columns: Sequence[Column], intercept: bool, norm: float, evenly: bool) -> RecordDesign:
     """The design of these columns."""
     cells, told, numbers, at, slot, many = list[Cell](), list[list[int]](), list[Floats](), 0, 0, 0
     for k, column in enumerate(columns):
@@ -314,7 +314,7 @@ def design(columns: Sequence[Column], intercept: bool, norm: float, evenly: bool
             many += (len(dense) + 1) * dense.shape[1]
     table = np.concatenate([np.zeros(0), *numbers])
     meta = np.array(told, dtype=np.int64).reshape(-1, 6)
-    return Design(tuple(cells), at + intercept, intercept, norm, evenly, meta, table)
+    return RecordDesign(tuple(cells), at + intercept, intercept, norm, evenly, meta, table)
 
 
 _Part = tuple[Floats, Floats, int, Read]
@@ -400,4 +400,4 @@ def _date(column: Date, part: str) -> _Part:
     return np.array(ends), np.array([[0.0], [1.0], [0.5]]), 0, read
 
 
-__all__ = ["Cell", "Compact", "Design", "Floats", "Places", "design", "placed"]
+__all__ = ["Cell", "Compact", "Floats", "Places", "RecordDesign", "design", "placed"]

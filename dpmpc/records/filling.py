@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmpc.intake.table import Block, Floats, Ints
 from dpmpc.records.blocks import Precision, Records, allocate, held_in_memory
-from dpmpc.records.mapping import Counts, Mapping
+from dpmpc.records.mapping import Mapping, Unfit
 from dpmpc.records.ordered_pool import cores, in_order
 from dpmpc.records.ownership import EMPTY
 from dpmpc.records.rows import Rows
@@ -40,7 +40,7 @@ def filled(
     for _ in in_order(partial(_put, deque(made), records, place), _steps(mapping, made[0].at_once), _AHEAD):
         pass
     records.forget()
-    mapping.counts = {column.name: Counts(column.name) for column in mapping.schema.columns}
+    mapping.counts = {column.name: Unfit(column.name) for column in mapping.schema.columns}
     for rows in made:
         for name, counts in rows.counts.items():
             mapping.counts[name].add(counts)

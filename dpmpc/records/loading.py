@@ -24,12 +24,12 @@ from dpmpc.lazy import dataclass
 from dpmpc.records.blocks import Precision
 from dpmpc.records.check import given
 from dpmpc.records.dataset import Dataset, Rows, Split, split
-from dpmpc.records.derive import Asked, PublicBounds, looked, schema_of_bounds, schema_of_records, task_of
+from dpmpc.records.derive import PublicBounds, TableSettings, looked, schema_of_bounds, schema_of_records, task_of
 from dpmpc.records.filling import filled
 from dpmpc.records.keys import Keys
 from dpmpc.records.mapping import Mapping, complete, owners_in
 from dpmpc.records.memory import parse_memory, usual_memory
-from dpmpc.records.ownership import EMPTY, Kept
+from dpmpc.records.ownership import EMPTY, KeptOwners
 from dpmpc.records.persons import drawn_apart, kept, persons_of
 from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, USUAL_GOALS, Basis, Goal, Schema, read_bounds
 
@@ -71,7 +71,7 @@ def opened(
     memory: int | None = None,
     folder: Path | None = None,
     spelling: Spelling = PLAIN,
-    person: Kept | None = None,
+    person: KeptOwners | None = None,
     guess: bool = False,
     unsaid: str = "",
     names: Iterable[str | None] = (),
@@ -137,7 +137,7 @@ def _guessed(
     raise RecordError(f"{first.rule}; its fields need more: state {stating(**more)}{asks}", first.message) from None
 
 
-def keys_of(spelling: Spelling, names: Iterable[str | None], person: Kept | None) -> Keys:
+def keys_of(spelling: Spelling, names: Iterable[str | None], person: KeptOwners | None) -> Keys:
     """Which keys of JSON objects are columns: as the owner stated, else the names that are known, with persons' own."""
     known = [name for name in names if name]
     if known and person is not None:
@@ -187,7 +187,7 @@ def load(
     name: str | None = None,
     spelling: Spelling = PLAIN,
     splitting: Split | None = None,
-    person: Kept | None = None,
+    person: KeptOwners | None = None,
     basis: Basis | None = None,
     arranging: Arranging | None = None,
 ) -> Dataset:
@@ -225,7 +225,7 @@ def load(
                     "records need the name of the column to predict; none was given; add <<target=COLUMN>>"
                 )
             goal = USUAL_GOALS[task] if isinstance(task, str) else task
-            asked = Asked(target, owners_column, tuple(drop), goal, positive, intercept, missing, classes)
+            asked = TableSettings(target, owners_column, tuple(drop), goal, positive, intercept, missing, classes)
             if public is None:
                 intake, table = looked(table, asked)
                 schema = schema_of_records(intake, asked)

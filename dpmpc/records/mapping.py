@@ -19,7 +19,7 @@ from dpmpc.intake.spelling import canonical, stating
 from dpmpc.intake.table import Block, Floats, Ints, Table, code_sql, value_sql
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.records.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed, Target
-from dpmpc.records.spelled import Reader
+from dpmpc.records.spelled import ColumnReader
 from dpmpc.records.spelled import readers as readers_of
 
 Ends = tuple[float, float]
@@ -28,7 +28,7 @@ _MOSTLY = 0.9  # a column is mended, not trained on, if so much of it is unknown
 
 
 @dataclass(eq=False)
-class Counts:
+class Unfit:
     """What did not fit into one column's public constants. For the owner's own eyes: it depends on records."""
 
     name: str
@@ -71,7 +71,7 @@ class Counts:
         """Notes that they are of a column as a survey found it."""
         self.surveyed, self.silent = True, not (column.number or column.kept)
 
-    def add(self, other: "Counts", times: int = 1) -> None:
+    def add(self, other: "Unfit", times: int = 1) -> None:
         """Counts as many more as another has, so many times."""
         for name in ("rows", "missing", "unknown", "clipped", "unread"):
             setattr(self, name, getattr(self, name) + times * getattr(other, name))
@@ -101,7 +101,7 @@ class Mapping:
     schema: Schema
     labels: bool = True  # whether the target is read too
     whole: bool = False  # whether a quantity beyond the target's range stays beyond it: what is never trained on
-    counts: dict[str, Counts] = field(default_factory=dict)
+    counts: dict[str, Unfit] = field(default_factory=dict)
     misfits: int = 0  # records that count as zero vectors
     ends: Ends = NO_ENDS  # the least and the greatest of the targets that fit
     classes: tuple[int, ...] = ()  # how many of them are of each class, when `targets` has read them
@@ -122,7 +122,7 @@ class Mapping:
             )
 
     @cached_property
-    def readers(self) -> list[Reader]:
+    def readers(self) -> list[ColumnReader]:
         """Of each of the schema's columns."""
         asked = {column.name: partial(column_sql, column=column) for column in self.schema.columns}
         return list(readers_of(self.table, asked).values())
@@ -179,7 +179,7 @@ class Mapping:
         """
         readers, columns = self.readers, self.schema.columns
         d = sum(len(each.expressions) for each in readers)
-        self.counts = {column.name: Counts(column.name) for column in columns}
+        self.counts = {column.name: Unfit(column.name) for column in columns}
         for block, y in self.raw(extra or []):
             yield read(block, readers, columns, self.counts), y, block[d:]
 
@@ -275,7 +275,7 @@ def column_sql(table: Table, column: Column) -> list[str]:
 
 
 def read(
-    block: Block, readers: Sequence[Reader], columns: Sequence[Column], counts: Mapping_[str, Counts]
+    block: Block, readers: Sequence[ColumnReader], columns: Sequence[Column], counts: Mapping_[str, Unfit]
 ) -> list[NDArray[Any]]:
     """The values or codes of these columns, one array a column, of what was read of them: (n,), or (n, 2) of a surveyed
     one. What reads as no number or date is missing (NaN); `counts` go on with what does not fit."""
@@ -294,7 +294,7 @@ def beside(parts: list[NDArray[Any]]) -> NDArray[Any]:
     return pair.T
 
 
-def counted(counts: Counts, column: Column, values: NDArray[Any]) -> NDArray[Any]:
+def counted(counts: Unfit, column: Column, values: NDArray[Any]) -> NDArray[Any]:
     """The values, of which what does not fit is counted and what is not read is missing."""
     counts.rows += len(values)
     if isinstance(column, Categorical):

@@ -16,7 +16,7 @@ EMPTY = -1  # a place without a record
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptOwners:
     """The column of persons, how many records of each an owner keeps, and the column of owners, if all are here; at how
     many of them a person is at most, where that is said."""
 

@@ -14,12 +14,12 @@ from dpmpc.errors import RecordError
 from dpmpc.intake.table import Ints, Table
 from dpmpc.records.dataset import split
 from dpmpc.records.mapping import owner_numbers
-from dpmpc.records.ownership import Kept
+from dpmpc.records.ownership import KeptOwners
 
 _NUMBER, _OWNER, _AT, _RANK = "dpmpc_person", "dpmpc_owner", "dpmpc_at", "dpmpc_rank"
 
 
-def kept(table: Table, of: Kept) -> Table:
+def kept(table: Table, of: KeptOwners) -> Table:
     """The table with the first records of each person alone, which `persons_of` numbers. Records without person are
     left out where misfits count as zero vectors: a person's records are then those that have its id. Errors:
     RecordError for a record without person, a person at more owners than is said. Cost: a copy of the table, and
@@ -46,12 +46,12 @@ def kept(table: Table, of: Kept) -> Table:
     return replace(first, beyond=there - nobodys - first.n)
 
 
-def without_person(table: Table, of: Kept) -> int:
+def without_person(table: Table, of: KeptOwners) -> int:
     """How many records have no person."""
     return int(table.one(f"count(*) FILTER (WHERE {table.missing(of.column)})")[0])
 
 
-def _check_most(table: Table, of: Kept, who: str, whose: str) -> None:
+def _check_most(table: Table, of: KeptOwners, who: str, whose: str) -> None:
     """Errors: RecordError where some person is at more owners than is said: what a promise would assume is not so."""
     if of.owners is None or not of.most:
         return
@@ -66,7 +66,7 @@ def _check_most(table: Table, of: Kept, who: str, whose: str) -> None:
         )
 
 
-def touched_at_most(table: Table, kept: Kept | None) -> int:
+def touched_at_most(table: Table, kept: KeptOwners | None) -> int:
     """How many records the promise's neighbours differ in at most: one, or all of a person's that are kept."""
     if kept is None:
         return 1

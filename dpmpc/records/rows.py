@@ -15,9 +15,9 @@ from dpmpc.lazy import dataclass
 from dpmpc.records import kernel
 from dpmpc.records.blocks import Records
 from dpmpc.records.design import Cell
-from dpmpc.records.mapping import Counts, Mapping, beside, counted, read
+from dpmpc.records.mapping import Mapping, Unfit, beside, counted, read
 from dpmpc.records.schema import Categorical, Column, Numeric, Surveyed
-from dpmpc.records.spelled import Reader
+from dpmpc.records.spelled import ColumnReader
 
 _CODES, _SURVEYED, _RANGE = range(3)  # kinds of columns, as rows.c has them
 _STEP, _TWINS = 1 << 16, 1 << 18  # numbers made at once: by the kernel, by its twin
@@ -40,14 +40,14 @@ class Rows:
         self.mapping, self.kernel, self.design = mapping, kernel.compiled(), mapping.schema.design
         self.ball, self.held_from = ball, held_from if mapping.schema.basis == "additive" else None
         columns = mapping.schema.columns
-        self.counted = {column.name: Counts(column.name) for column in columns}
+        self.counted = {column.name: Unfit(column.name) for column in columns}
         self.room = np.empty((0, self.design.width))
         self.rows = 0
         if self.kernel is None:
             return
         self.sources, self.told = list[int](), list[list[int]]()  # which expressions, and what is made of them
         self.constants, self.many = list[Floats](), 0
-        self.tables, self.plain = list[_Tabled](), list[tuple[Column, Reader, slice, list[tuple[int, Cell]]]]()
+        self.tables, self.plain = list[_Tabled](), list[tuple[Column, ColumnReader, slice, list[tuple[int, Cell]]]]()
         self.seen_at, self.ends, self.noted = list[int](), 0, list[Column]()
         cells: list[list[tuple[int, Cell]]] = [[] for _ in columns]
         for k, cell in enumerate(self.design.cells):
@@ -62,11 +62,11 @@ class Rows:
         self.numbers = np.concatenate([np.zeros(0), *self.constants])
         self.seen = np.zeros(self.ends, dtype=np.int64)
 
-    def _taken(self, column: Column, reader: Reader, part: slice, cells: list[tuple[int, Cell]]) -> bool:
+    def _taken(self, column: Column, reader: ColumnReader, part: slice, cells: list[tuple[int, Cell]]) -> bool:
         """Whether the kernel places a column's values."""
         if reader.values or isinstance(column, Categorical):
             values = _table(column, reader)
-            fitting = counted(Counts(column.name), column, values)
+            fitting = counted(Unfit(column.name), column, values)
             self.tables.append(_Tabled(column, values))
             each: list[tuple[int, Floats]] = [(k, cell.places(fitting)) for k, cell in cells]
             for k, places in each or [(-1, np.zeros(len(values)))]:
@@ -147,7 +147,7 @@ class Rows:
         return max(64, (_TWINS if self.kernel is None else _STEP) // max(1, self.design.width))
 
     @property
-    def counts(self) -> dict[str, Counts]:
+    def counts(self) -> dict[str, Unfit]:
         """Of each column, what did not fit."""
         if self.kernel is None:
             return self.counted
@@ -159,13 +159,13 @@ class Rows:
                 found[column.name] = _tabled_counts(table, self.seen[begin : begin + len(table.values)])
                 continue
             missing, unknown, unread, clipped = map(int, self.seen[begin : begin + _SEEN])
-            found[column.name] = Counts(column.name, self.rows, missing, unknown, clipped, unread)
+            found[column.name] = Unfit(column.name, self.rows, missing, unknown, clipped, unread)
             if isinstance(column, Surveyed):
                 found[column.name].of_survey(column)
         return found
 
 
-def _table(column: Column, reader: Reader) -> NDArray[Any]:
+def _table(column: Column, reader: ColumnReader) -> NDArray[Any]:
     """Every value that a column of few has, those of no spelling last: -1 of the reader is the last."""
     if reader.values:
         return beside(list(reader.values)) if isinstance(column, Surveyed) else reader.values[0]
@@ -173,11 +173,11 @@ def _table(column: Column, reader: Reader) -> NDArray[Any]:
     return np.array([*range(len(column.values)), -2, -1], dtype=np.int32)  # unknown, missing
 
 
-def _tabled_counts(table: _Tabled, seen: Ints) -> Counts:
+def _tabled_counts(table: _Tabled, seen: Ints) -> Unfit:
     """The counts of a column each of whose values was seen so often."""
-    total = Counts(table.column.name)
+    total = Unfit(table.column.name)
     for k, times in enumerate(seen.tolist()):
-        one = Counts(table.column.name)
+        one = Unfit(table.column.name)
         counted(one, table.column, table.values[k : k + 1])
         total.add(one, times)
     return total

@@ -25,7 +25,7 @@ from dpmpc.folders import write_file
 from dpmpc.intake.spelling import canonical
 from dpmpc.intake.written import checked, json_schema, read_written
 from dpmpc.records.columns import Categorical, Column, Date, Numeric, Scale, Surveyed, is_name, with_knots
-from dpmpc.records.design import Design, design
+from dpmpc.records.design import RecordDesign, design
 from dpmpc.records.origins import Bounds, Element, Origin, in_order, origin_of
 from dpmpc.records.targets import Classes, Labels, Range, Scalar, SchemaError, Target
 
@@ -70,7 +70,7 @@ class UsualGoal(msgspec.Struct, frozen=True):
 USUAL_GOALS = {USUAL[kind]: UsualGoal(kind) for kind in USUAL}
 
 
-class Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FoundBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The release that found a schema, and what it promised alone: (epsilon, delta) of the same records. Public."""
 
     run: str
@@ -111,7 +111,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     basis: Basis = "linear"
     task: str = ""
     rests_on: tuple[Element, ...] = ()
-    found: Found | None = None
+    found: FoundBy | None = None
 
     def __post_init__(self) -> None:
         if not self.task:
@@ -169,7 +169,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             found[self.target.name] = tuple(self.target.codes)
         return found
 
-    def found_by(self, found: Found) -> "Schema":
+    def found_by(self, found: FoundBy) -> "Schema":
         """The same, as this release found it."""
         return msgspec.structs.replace(self, found=found)
 
@@ -190,7 +190,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return 1.0 if self.basis == "linear" else _norm(self.columns, self.intercept)
 
     @property
-    def design(self) -> Design:
+    def design(self) -> RecordDesign:
         """What records are kept as, and how vectors follow from that."""
         _ = self.feature_names  # refuses a schema whose columns are not all known
         return _design(self.columns, self.intercept, self.basis == "additive")
@@ -259,7 +259,7 @@ def _norm(columns: tuple[Column, ...], intercept: bool) -> float:
 
 
 @functools.lru_cache(maxsize=8)
-def _design(columns: tuple[Column, ...], intercept: bool, additive: bool) -> Design:
+def _design(columns: tuple[Column, ...], intercept: bool, additive: bool) -> RecordDesign:
     """Kept, as every block of records asks for it."""
     return design(columns, intercept, _norm(columns, intercept) if additive else 1.0, additive)
 
@@ -317,7 +317,7 @@ def column_of_bounds(name: str, entry: list[float] | list[str]) -> Column:
 
 __all__ = [
     "INTERCEPT", "USUAL", "USUAL_GOALS", "VERSION", "Basis", "Bounds", "Categorical", "Classes", "Column", "Date",
-    "Found", "Goal", "Kind", "Labels", "Missing",
+    "FoundBy", "Goal", "Kind", "Labels", "Missing",
     "Numeric", "Range", "Scalar", "Scale", "Schema", "SchemaError", "Surveyed", "Target", "UsualGoal", "checked_bounds",
     "column_of_bounds", "editor_schema", "is_name", "read_bounds", "with_names",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ Asked = Callable[[Table], Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Reader:
+class ColumnReader:
     """What is asked of a database about one column, and `read`, which makes of the answers what the column's own
     expressions would have given. `values`: of each expression, by spelling, a missing one's last; () where the
     expressions themselves are asked."""
@@ -36,7 +36,7 @@ class Reader:
         return [values[block[0]] for values in self.values] if self.values else block
 
 
-def readers(table: Table, asked: Mapping[str, Asked]) -> dict[str, Reader]:
+def readers(table: Table, asked: Mapping[str, Asked]) -> dict[str, ColumnReader]:
     """Of each column, a reader of the expressions (as of `Table.blocks`) that `asked` makes over it and nothing else.
     Cost: for texts that lie ready, one reading of the column more. Errors: the source cannot be read."""
     found = few_of(table, list(asked))
@@ -46,7 +46,7 @@ def readers(table: Table, asked: Mapping[str, Asked]) -> dict[str, Reader]:
     return {name: made[name] for name in asked}
 
 
-def _once_a_spelling(table: Table, own: Mapping[str, list[str]], asked: Mapping[str, Asked]) -> dict[str, Reader]:
+def _once_a_spelling(table: Table, own: Mapping[str, list[str]], asked: Mapping[str, Asked]) -> dict[str, ColumnReader]:
     """Readers of columns that have these texts. One query has each expression once, for the texts of all columns: what
     it costs is to be parsed."""
     texts = sorted({text for each in own.values() for text in each})
@@ -68,11 +68,11 @@ def _once_a_spelling(table: Table, own: Mapping[str, list[str]], asked: Mapping[
     for name, mine in own.items():
         rows = np.array([row[text] for text in (*mine, None)])
         place = _place(table[name].sql, ", ".join(map(literal, mine)))
-        made[name] = Reader((place,), tuple(answered[each][rows] for each in wanted[name]))
+        made[name] = ColumnReader((place,), tuple(answered[each][rows] for each in wanted[name]))
     return made
 
 
-def _others(table: Table, names: Collection[str], asked: Mapping[str, Asked]) -> dict[str, Reader]:
+def _others(table: Table, names: Collection[str], asked: Mapping[str, Asked]) -> dict[str, ColumnReader]:
     """Readers of columns that have many spellings. Of few records what all columns' expressions have in common is asked
     once, of a list of their fields: to plan it takes DuckDB longer than to work it out."""
     own = {name: tuple(asked[name](table)) for name in names}
@@ -92,10 +92,10 @@ def _others(table: Table, names: Collection[str], asked: Mapping[str, Asked]) ->
                 listed = once(f"list_transform([{fields}], lambda {_FIELD}: {bound(said)})")
                 for k, (name, place) in enumerate(at_once if len(at_once) >= _SEVERAL else ()):
                     own[name] = (*own[name][:place], f"{listed}[{k + 1}]", *own[name][place + 1 :])
-    return {name: Reader(own[name]) for name in names}
+    return {name: ColumnReader(own[name]) for name in names}
 
 
-def read_columns(table: Table, readers: Sequence[Reader], rows: int) -> Iterator[list[list[NDArray[Any]]]]:
+def read_columns(table: Table, readers: Sequence[ColumnReader], rows: int) -> Iterator[list[list[NDArray[Any]]]]:
     """What each reader reads, for so many rows of a table at a time, in order; the last are fewer."""
     expressions = [expression for each in readers for expression in each.expressions]
     for block in _in_blocks(table.blocks(expressions), rows):

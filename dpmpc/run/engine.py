@@ -20,7 +20,7 @@ from dpmpc.aggregation.party.noise_source import about_noise
 from dpmpc.aggregation.plan.asked import AGREED, Attempt
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost
-from dpmpc.aggregation.wire.transcript import Opened
+from dpmpc.aggregation.wire.transcript import OpenedVectors
 from dpmpc.errors import SpentError
 from dpmpc.lazy import dataclass
 from dpmpc.run.forecast import forecast_of
@@ -100,7 +100,7 @@ def run(
         taken += 1
     _check_left(plan, since.attempt.first_release, taken)
     with contextlib.ExitStack() as outer:
-        kept = None if seat.out is None else outer.enter_context(contextlib.closing(Opened(seat.out / OPENED)))
+        kept = None if seat.out is None else outer.enter_context(contextlib.closing(OpenedVectors(seat.out / OPENED)))
         ledger = None if seat.own_ledger is None else outer.enter_context(
             OwnLedger(
                 seat.own_ledger, plan, since.attempt, seat.books.budget, seat.books.account(plan), seat.called

@@ -58,7 +58,7 @@ def whole_plan(plan: Plan, stage: StageJob | None) -> Plan:
 
 
 @dataclass(frozen=True)
-class Part:
+class StagePart:
     """One meeting of a run's processes. `plan`: of its releases; `asked`: the plan that the run began with, which
     people decided on; `stage`: which stage it is; None: the plan's own releases."""
 
@@ -77,7 +77,7 @@ class Part:
         return self.plan == self.asked if self.stage is None else self.stage.begins
 
 
-class Stages(Generic[H]):
+class RunStages(Generic[H]):
     """All parts of a run as the process at `here` takes them: a folder for each stage in its own. `books`: where they
     count."""
 
@@ -133,18 +133,18 @@ class Stages(Generic[H]):
             reserve.keep(self.plan, before, after, spent)
             yield
 
-    def run(
-        self, does: Callable[[Part, H], None], say: Callable[[str], None], keeps: Keeps | None = None
-    ) -> Plan:
+    def run(self, does: Callable[[StagePart, H], None], say: Callable[[str], None], keeps: Keeps | None = None) -> Plan:
         """Has every part done that is not over: the stages before, each of which leads to what follows; the plan's own
         releases; the stages after. Returns the plan of its own releases. `does`: does one, where it is told; `keeps`:
         given what a stage before has opened, and its folder; the same again where the process comes again."""
         plan = self.before(does, say, keeps)
-        does(Part(plan, self.plan), self.here)
+        does(StagePart(plan, self.plan), self.here)
         self.after(plan, does, say)
         return plan
 
-    def before(self, does: Callable[[Part, H], None], say: Callable[[str], None], keeps: Keeps | None = None) -> Plan:
+    def before(
+        self, does: Callable[[StagePart, H], None], say: Callable[[str], None], keeps: Keeps | None = None
+    ) -> Plan:
         """The plan of the run's own releases, after the stages before them."""
         plan = self.plan
         while before := plan.source.schedule.before:
@@ -157,7 +157,7 @@ class Stages(Generic[H]):
             plan = self._after(plan)
         return plan
 
-    def after(self, plan: Plan, does: Callable[[Part, H], None], say: Callable[[str], None]) -> None:
+    def after(self, plan: Plan, does: Callable[[StagePart, H], None], say: Callable[[str], None]) -> None:
         """Has the stages done after the releases of `plan`, which are made and whose sums are here."""
         for stage in plan.source.schedule.after:
             mine = stage_plan(plan, stage, plan.source.ends(stage, self._sums(plan), plan))
@@ -165,7 +165,7 @@ class Stages(Generic[H]):
                 self._ends(does, plan, mine, stage.name)
                 say(f"{stage.name} opened")
 
-    def _leads(self, does: Callable[[Part, H], None], plan: Plan, name: str, keeps: Keeps | None) -> None:
+    def _leads(self, does: Callable[[StagePart, H], None], plan: Plan, name: str, keeps: Keeps | None) -> None:
         """Has the next stage of a plan done."""
         made, here = plan.first, self._inside(plan, plan.first, name)
 
@@ -177,9 +177,9 @@ class Stages(Generic[H]):
             if keeps is not None:
                 keeps(made, total, here.folder)
 
-        does(Part(made, self.plan, StageJob(name, plan, settle, begins=plan == self.plan)), here)
+        does(StagePart(made, self.plan, StageJob(name, plan, settle, begins=plan == self.plan)), here)
 
-    def _ends(self, does: Callable[[Part, H], None], plan: Plan, made: Plan, name: str) -> None:
+    def _ends(self, does: Callable[[StagePart, H], None], plan: Plan, made: Plan, name: str) -> None:
         """Has a stage after the plan's own releases done."""
         here = self._inside(plan, made, name)
 
@@ -188,7 +188,7 @@ class Stages(Generic[H]):
             write_file(here.folder / PRESENT, json.dumps(list(who)))
             keep_sum(here.folder, sum_of(made, total, present).total)
 
-        does(Part(made, self.plan, StageJob(name, plan, settle)), here)
+        does(StagePart(made, self.plan, StageJob(name, plan, settle)), here)
 
     def _folder(self, plan: Plan) -> Path:
         """The folder of the next stage of a plan."""

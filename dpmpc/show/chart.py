@@ -10,7 +10,7 @@ from typing import Any
 
 from dpmpc.folders import write_file
 from dpmpc.outcome import Iteration
-from dpmpc.show.svg import HEIGHT, WIDTH, Curve, alone, bars, chart, duration, placed, text
+from dpmpc.show.svg import HEIGHT, WIDTH, Trace, alone, bars, chart, duration, placed, text
 
 FIGURES = {"two": "AUC", "several": "balanced accuracy", "number": "R2"}  # that curves show
 _ABOVE, _NAME = 34, 24  # the heights of the heading, and of the name of a panel
@@ -43,13 +43,13 @@ def curves_of(rows: Sequence[Iteration], report: dict[str, Any], mark: int | Non
     gap = [(row.iteration, row.gap) for row in rows if row.gap is not None]
     score = [(row.iteration, row.figure) for row in rows if row.figure is not None]
     if len(gap) > 1:
-        curves.append(("Optimality gap", chart(Curve("optimality gap", gap, log=True, mark=mark))))
+        curves.append(("Optimality gap", chart(Trace("optimality gap", gap, log=True, mark=mark))))
     if len(score) > 1:
         plain = utility["nonprivate"]["figures"]
         name = FIGURES[plain["kind"]]
         level = plain["numbers"][name]["estimate"]
         beside = None if level is None else ("without noise", level)
-        curves.append((f"{name}, held-out records", chart(Curve(name, score, reference=beside, mark=mark))))
+        curves.append((f"{name}, held-out records", chart(Trace(name, score, reference=beside, mark=mark))))
     return curves
 
 

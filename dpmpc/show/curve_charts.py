@@ -10,7 +10,7 @@ from dpmpc.show.html import figure, page
 from dpmpc.show.svg import bars, profile
 
 
-class Additive(Protocol):
+class AdditiveChart(Protocol):
     """A model of one curve a column. `profiles`: the curves as shapes, those that move the score most first; `span`:
     the least and the largest that any adds."""
 
@@ -20,7 +20,7 @@ class Additive(Protocol):
     def span(self) -> tuple[float, float]: ...
 
 
-def charts(model: Additive) -> list[tuple[str, str]]:
+def charts(model: AdditiveChart) -> list[tuple[str, str]]:
     """(name, SVG) of each curve; all have one scale, so that they compare. Of a model with several scores there is a
     picture for each column and class."""
     found = []
@@ -33,7 +33,7 @@ def charts(model: Additive) -> list[tuple[str, str]]:
     return found
 
 
-def plot(model: Additive, path: Path | str, title: str) -> Path:
+def plot(model: AdditiveChart, path: Path | str, title: str) -> Path:
     """Writes a page with all pictures; its path."""
     figures = "".join(figure(name, svg) for name, svg in charts(model))
     write_file(Path(path), page(f"{title}: what each column adds to the score", f'<div class="pair">{figures}</div>'))

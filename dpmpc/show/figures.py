@@ -11,7 +11,7 @@ from dpmpc.outcome import Line as NumberLine
 from dpmpc.show.html import facts, figure, part, table
 from dpmpc.show.numbers import number_of_json, shown
 from dpmpc.show.svg import calibration
-from dpmpc.show.tables import Table
+from dpmpc.show.tables import ShownTable
 
 Line = tuple[str, str]  # what, value
 OUTSIDE = "outside the guarantee: from plain records of this local run"
@@ -176,11 +176,13 @@ def calibrations(figures: dict[str, Any]) -> tuple[Calibration, ...]:
     return (Calibration("calibration", tuple(lines)),) if lines else ()
 
 
-def figures_table(report: dict[str, Any]) -> Table:
+def figures_table(report: dict[str, Any]) -> ShownTable:
     """The figures as a table: what each says, the model's, and those of models made without noise."""
     head, rows = _compared(report)
     figures = report["figures"]
-    return Table(head, rows, f"How good the model is at '{figures['target']}'", 2, (f"Held out: {held_out(report)}.",))
+    return ShownTable(
+        head, rows, f"How good the model is at '{figures['target']}'", 2, (f"Held out: {held_out(report)}.",)
+    )
 
 
 def _compared(report: dict[str, Any]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:

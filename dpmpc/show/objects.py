@@ -14,7 +14,7 @@ from dpmpc.lazy import dataclass
 
 if TYPE_CHECKING:  # a party imports plans, and shows nothing
     from dpmpc.outcome import Shape
-    from dpmpc.show.tables import Table
+    from dpmpc.show.tables import ShownTable
 
 Fact = tuple[str, str]  # what, value
 _FIGURES = (".pdf", ".png", ".svg", ".eps", ".jpg", ".jpeg")
@@ -28,18 +28,18 @@ class Sheet:
 
     title: str
     facts: tuple[Fact, ...] = ()
-    tables: "tuple[Table, ...]" = ()
+    tables: "tuple[ShownTable, ...]" = ()
     shapes: "Callable[[], Sequence[Shape]]" = tuple
     columns: Callable[[], Mapping[str, Any]] | None = None
     notes: tuple[str, ...] = ()
     way: str = "print(.table()) has all"
     parts: tuple[str, ...] = ()  # HTML that stands between tables and pictures
 
-    def own(self) -> "tuple[Table, ...]":
+    def own(self) -> "tuple[ShownTable, ...]":
         """Its tables; where it has none, its facts as one."""
-        from dpmpc.show.tables import Table
+        from dpmpc.show.tables import ShownTable
 
-        return self.tables or (Table(("", self.title), self.facts, labels=2),)
+        return self.tables or (ShownTable(("", self.title), self.facts, labels=2),)
 
 
 class Shown:
@@ -54,7 +54,7 @@ class Shown:
         """What there is to see."""
         raise NotImplementedError
 
-    def table(self, which: int = 0) -> "Table":
+    def table(self, which: int = 0) -> "ShownTable":
         """One of its tables, which prints itself and has `markdown()`, `html()`, `latex()`, `frame()` and
         `write(PATH)`. Errors: UsageError for one that it does not have."""
         tables = self.sheet().own()
@@ -122,11 +122,11 @@ class Shown:
 
 def as_text(sheet: Sheet, width: int | None = None) -> str:
     """All of a sheet for a terminal but its pictures."""
-    from dpmpc.show.tables import Table
+    from dpmpc.show.tables import ShownTable
 
     parts = [sheet.title]
     if sheet.facts:
-        parts.append(Table(("", ""), sheet.facts, labels=2).text(width).rstrip("\n"))
+        parts.append(ShownTable(("", ""), sheet.facts, labels=2).text(width).rstrip("\n"))
     parts += [table.text(width).rstrip("\n") for table in sheet.tables]
     return "\n".join([*parts, *sheet.notes])
 
@@ -150,11 +150,11 @@ class Report(dict[str, Any], Shown):
 
     def sheet(self) -> Sheet:
         """Its plain values, and a table a section."""
-        from dpmpc.show.tables import Table
+        from dpmpc.show.tables import ShownTable
 
         plain = tuple((name, _said(value)) for name, value in self.items() if not isinstance(value, dict) or not value)
         sections = tuple(
-            Table((name, ""), tuple((key, _said(each)) for key, each in value.items()), labels=2)
+            ShownTable((name, ""), tuple((key, _said(each)) for key, each in value.items()), labels=2)
             for name, value in self.items()
             if isinstance(value, dict) and value
         )

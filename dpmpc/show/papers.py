@@ -14,7 +14,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.outcome import Answer, Number, Outcome
 from dpmpc.show.forms import grid, said_of
 from dpmpc.show.numbers import shown
-from dpmpc.show.tables import Table
+from dpmpc.show.tables import ShownTable
 
 REST = ("(other)", "(missing)")  # levels that a public list of levels leaves
 NOTHING = 3.0  # deviations of its noise: a count of no more may be of nobody
@@ -25,7 +25,7 @@ _TESTS = ("ttest", "anova", "chisq")
 Labels = tuple[str, ...]
 
 
-def tables(outcome: Outcome, *, everything: bool = False) -> tuple[Table, ...]:
+def tables(outcome: Outcome, *, everything: bool = False) -> tuple[ShownTable, ...]:
     """A table of every answer; medians and p-values of a column stand in the Table 1 of the same groups, where there
     is one."""
     answers = outcome.answers
@@ -74,7 +74,7 @@ class _Table1:
     beside: Sequence[Answer]
     everything: bool
 
-    def table(self, said: Sequence[str]) -> Table:
+    def table(self, said: Sequence[str]) -> ShownTable:
         of, groups, p = self._numbers(), self._groups(), self._p()
         columns = list(dict.fromkeys(line.labels[-2] for line in self.answer.lines))
         sizes = self._sizes(groups)
@@ -116,7 +116,7 @@ class _Table1:
         head = ("", *(["Overall"] if whole else []), *names, *(["p"] if p else []))
         thin = any(DASH in cell for row in rows for cell in row[1:])
         notes = tuple(self._notes(kinds, [*hidden, *left_out], whole, thin, bool(p), said))
-        return Table(head, tuple(rows), "Table 1", 1, notes, frozenset(inner))
+        return ShownTable(head, tuple(rows), "Table 1", 1, notes, frozenset(inner))
 
     def _numbers(self) -> Mapping[tuple[Labels, str, str, str], Number]:
         """By group, column, level and statistic."""
@@ -226,14 +226,14 @@ def _promised(text: str) -> str:
     return f"Privacy: {text}." if text.startswith(("epsilon", "if ")) else text
 
 
-def effects(answer: Answer, said: Sequence[str] = ()) -> Table:
+def effects(answer: Answer, said: Sequence[str] = ()) -> ShownTable:
     """A table of effects: a row each term, its estimate with the interval, and its p-value in a column of its own; of
     an answer without p-values, its groups side by side."""
     if not any(line.statistic == "p" for line in answer.lines) or len(answer.headers) == 0:
         names, body = grid(answer)
         labels = len(answer.headers) + 1 - answer.grouped
         cells = tuple(map(tuple, body))
-        return _without_empty(Table(tuple(names), cells, answer.question, labels, (*answer.notes, *said)))
+        return _without_empty(ShownTable(tuple(names), cells, answer.question, labels, (*answer.notes, *said)))
     kinds = [name for name in dict.fromkeys(line.statistic for line in answer.lines) if name != "p"]
     terms: dict[Labels, dict[str, Number]] = {}
     for line in answer.lines:
@@ -248,11 +248,11 @@ def effects(answer: Answer, said: Sequence[str] = ()) -> Table:
         (*labels, *(_effect(found.get(name)) for name in kinds), p_value(found.get("p")))
         for labels, found in terms.items()
     )
-    made = Table(head, rows, answer.question, len(answer.headers), (*answer.notes, *said))
+    made = ShownTable(head, rows, answer.question, len(answer.headers), (*answer.notes, *said))
     return _without_empty(made)
 
 
-def _without_empty(table: Table) -> Table:
+def _without_empty(table: ShownTable) -> ShownTable:
     """The table without columns of words that say nothing."""
     kept = [
         k for k in range(len(table.head))
@@ -260,7 +260,7 @@ def _without_empty(table: Table) -> Table:
     ]  # fmt: skip
     labels = sum(k < table.labels for k in kept)
     rows = tuple(tuple(row[k] for k in kept) for row in table.rows)
-    return Table(tuple(table.head[k] for k in kept), rows, table.caption, labels, table.notes, table.inner)
+    return ShownTable(tuple(table.head[k] for k in kept), rows, table.caption, labels, table.notes, table.inner)
 
 
 def _has_interval(answer: Answer, statistic: str) -> bool:

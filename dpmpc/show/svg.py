@@ -23,7 +23,7 @@ Place = Callable[[float], float]
 
 
 @dataclass(frozen=True)
-class Curve:
+class Trace:
     """A quantity by iteration, or by what `across` says. `reference`: a level to compare with. `mark`: the iteration
     where averaging begins."""
 
@@ -124,7 +124,7 @@ def colour(k: int) -> str:
 
 
 # -- a curve, and bars -------------------------------------------------------------------------------------------------
-def chart(curve: Curve) -> str:
+def chart(curve: Trace) -> str:
     """The curve, with a text that says the same."""
     xs, ys = [x for x, _ in curve.points], [y for _, y in curve.points]
     levels = [*ys, *([curve.reference[1]] if curve.reference else [])]

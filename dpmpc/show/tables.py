@@ -17,7 +17,7 @@ from dpmpc.errors import UsageError
 from dpmpc.folders import replaced, write_file
 from dpmpc.lazy import dataclass
 from dpmpc.show import html, markdown
-from dpmpc.show.terminal import Column, Row, Terminal, harmless
+from dpmpc.show.terminal import Terminal, TextColumn, TextRow, harmless
 
 SCREEN = 24  # lines
 _INNER = "\u00a0\u00a0"  # before what is moved in, where lines are broken at spaces
@@ -31,7 +31,7 @@ _LATEX = {
 
 
 @dataclass(frozen=True, eq=True)
-class Table:
+class ShownTable:
     """A head, rows of as many cells, and notes below. `labels`: how many of the first columns are words; the others
     hold numbers and stand right. `inner`: the rows that belong to the one above them, which are moved in."""
 
@@ -51,10 +51,10 @@ class Table:
         """Aligned columns within so many characters a line, by default the terminal's."""
         into = io.StringIO()
         shown = Terminal(into, terminal_width() if width is None else width)
-        columns = [Column(name, right=k >= self.labels) for k, name in enumerate(self.head)]
+        columns = [TextColumn(name, right=k >= self.labels) for k, name in enumerate(self.head)]
         if self.caption:
             shown.text(self.caption)
-        rows = [Row((_INNER + row[0], *row[1:]) if k in self.inner else row) for k, row in enumerate(self.rows)]
+        rows = [TextRow((_INNER + row[0], *row[1:]) if k in self.inner else row) for k, row in enumerate(self.rows)]
         shown.table(columns, rows, header=any(self.head), rule=any(self.head))
         for note in self.notes:
             shown.text(note)
@@ -129,7 +129,7 @@ class Table:
             return self.docx(path)
         forms: dict[str, Callable[[], str]] = {
             ".txt": lambda: self.text(120), ".md": self.markdown, ".tex": self.latex, ".csv": self.csv,
-            ".html": lambda: html.page(self.caption or "Table", self.html()),
+            ".html": lambda: html.page(self.caption or "ShownTable", self.html()),
         }  # fmt: skip
         write_file(path, forms[path.suffix]())
         return path
@@ -143,12 +143,12 @@ class Table:
     def _repr_html_(self) -> str:
         return html.part(self.short().html())
 
-    def short(self, rows: int = _ROWS) -> "Table":
+    def short(self, rows: int = _ROWS) -> "ShownTable":
         """The first rows, and a note how many there are."""
         if len(self.rows) <= rows:
             return self
         more = f"{len(self.rows) - rows:,} more rows"
-        return Table(self.head, self.rows[:rows], self.caption, self.labels, (more, *self.notes), self.inner)
+        return ShownTable(self.head, self.rows[:rows], self.caption, self.labels, (more, *self.notes), self.inner)
 
 
 def check_file(path: Path) -> None:
@@ -169,12 +169,12 @@ def _word() -> tuple[Any, Any]:
         raise UsageError("a file of Word needs python-docx; it is not installed; pip install python-docx") from None
 
 
-def of_columns(columns: Mapping[str, Any], most: int, **more: Any) -> Table:
+def of_columns(columns: Mapping[str, Any], most: int, **more: Any) -> ShownTable:
     """A table of the first `most` values of each column."""
     n = len(next(iter(columns.values()), ()))
     rows = tuple(tuple(_cell(values[k]) for values in columns.values()) for k in range(min(n, most)))
     notes = (f"{n - most:,} more rows",) if n > most else ()
-    return Table(tuple(columns), rows, labels=0, notes=notes, **more)
+    return ShownTable(tuple(columns), rows, labels=0, notes=notes, **more)
 
 
 def _cell(value: Any) -> str:

@@ -30,7 +30,7 @@ class Styled(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Column:
+class TextColumn:
     """How a column of a table is laid out. `long`: what happens to cells that find no room; `least` and `most` bound
     the width, where they are not 0."""
 
@@ -42,7 +42,7 @@ class Column:
     style: Style = ""
 
 
-class Row(NamedTuple):
+class TextRow(NamedTuple):
     """A row of a table; `style` is that of all its cells without one of their own."""
 
     cells: Sequence[str | Styled]
@@ -75,7 +75,13 @@ class Terminal:
             self.line(part, style=style)
 
     def table(
-        self, columns: Sequence[Column], rows: Iterable[Row], *, header: bool = True, rule: bool = False, gap: int = 2
+        self,
+        columns: Sequence[TextColumn],
+        rows: Iterable[TextRow],
+        *,
+        header: bool = True,
+        rule: bool = False,
+        gap: int = 2,
     ) -> None:
         """Writes a table, as wide as it needs to be and no wider than a line. `rule`: a rule below the header, an
         empty line before and after, all moved in by a place; `gap`: places between columns."""
@@ -84,8 +90,8 @@ class Terminal:
         if rule:
             self.line()
         if header:
-            titles = [Column(right=c.right, long="cut" if c.long == "cut" else "wrap") for c in columns]
-            self._row(titles, widths, Row([column.title for column in columns], "bold"), edge, gap)
+            titles = [TextColumn(right=c.right, long="cut" if c.long == "cut" else "wrap") for c in columns]
+            self._row(titles, widths, TextRow([column.title for column in columns], "bold"), edge, gap)
         if rule:
             self.line(edge + "─" * (sum(widths) + gap * (len(widths) - 1)))
         for row in rows:
@@ -93,7 +99,7 @@ class Terminal:
         if rule:
             self.line()
 
-    def _row(self, columns: Sequence[Column], widths: Sequence[int], row: Row, edge: str, gap: int) -> None:
+    def _row(self, columns: Sequence[TextColumn], widths: Sequence[int], row: TextRow, edge: str, gap: int) -> None:
         """`edge`: what stands before each line."""
         cells = [cell if isinstance(cell, Styled) else Styled(cell, row.style) for cell in row.cells]
         laid = [_laid(cell.text, column, width) for cell, column, width in zip(cells, columns, widths, strict=True)]
@@ -207,7 +213,7 @@ def _wide(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _widths(columns: Sequence[Column], rows: Sequence[Row], room: int, header: bool) -> list[int]:
+def _widths(columns: Sequence[TextColumn], rows: Sequence[TextRow], room: int, header: bool) -> list[int]:
     """Of each column; the widest that may give way does so until all find room. `room`: less gaps."""
     found = []
     for j, column in enumerate(columns):
@@ -225,7 +231,7 @@ def _widths(columns: Sequence[Column], rows: Sequence[Row], room: int, header: b
     return found
 
 
-def _laid(text: str, column: Column, width: int) -> list[str]:
+def _laid(text: str, column: TextColumn, width: int) -> list[str]:
     lines = [line.expandtabs() for line in harmless(text).split("\n")]
     if column.long == "whole":
         return lines

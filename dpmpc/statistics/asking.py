@@ -8,14 +8,14 @@ import numpy as np
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.outcome import Answer, Level, Line, Number
-from dpmpc.statistics.blocks import Block, Counts
+from dpmpc.statistics.blocks import Block, CellCounts
 from dpmpc.statistics.cells import Axis
 from dpmpc.statistics.columns import Columns, Owners
 from dpmpc.statistics.compile import by_of
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.opened import Opened
-from dpmpc.statistics.question import Query
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.question import AskedQuestion
+from dpmpc.statistics.scores import ScoreModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +23,12 @@ class Asking:
     """One question on its way to an answer. `blocks`: those that answer it, in the order of its parts. `named`:
     whether the release's plan asks it, and not who looked at what came."""
 
-    query: Query
+    query: AskedQuestion
     columns: Columns
     opened: Opened
     level: Level
     blocks: Sequence[Block]
-    models: Mapping[str, Model]
+    models: Mapping[str, ScoreModel]
     named: bool = True
 
     @property
@@ -54,7 +54,7 @@ class Asking:
         total, precision = np.zeros([len(axis.labels) for axis in axes]), 0.0
         exact = None
         for block in self.opened.layout.blocks:
-            if not isinstance(block, Counts) or block.where != self.query.where or not set(axes) <= set(block.axes):
+            if not isinstance(block, CellCounts) or block.where != self.query.where or not set(axes) <= set(block.axes):
                 continue
             table = self.opened.raw(block).reshape([len(axis.labels) for axis in block.axes])
             rest = tuple(k for k, axis in enumerate(block.axes) if axis not in axes)

@@ -4,7 +4,7 @@ A block has `axes`, which say which of its groups a record is in, and in every g
 `where` excludes, that misses what the block needs, or that is absent, is the zero vector. With s its scale in whole
 grid steps:
 
-- `Counts`: s in the cell of the record.
+- `CellCounts`: s in the cell of the record.
 - `Moments` of t in [-1, 1]: (s, s t), or with the second moment (0.8 s, s t, 0.6 s T2(t)), T2(t) = 2 t^2 - 1.
 - `Tree`: s in the node of each level that the record's leaf lies under, the root among them.
 - `Products` of z = (1, t_1 / sqrt(q), ..., t_q / sqrt(q)) / sqrt(2): s svec(z z'), its diagonal and sqrt 2 times what
@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 
 from dpmpc.lazy import dataclass
-from dpmpc.statistics.cells import Axis, Field, Ints, Records, Values
+from dpmpc.statistics.cells import Axis, Field, Ints, RecordFields, Values
 from dpmpc.statistics.where import ALL, Where
 
 COUNT, SECOND = 0.8, 0.6  # weights of the count and of T2: 0.8^2 + 0.6^2 = 1
@@ -64,7 +64,7 @@ class Value(Protocol):
     def name(self) -> str: ...
     @property
     def fields(self) -> tuple[Field, ...]: ...
-    def of(self, records: Records) -> Values: ...
+    def of(self, records: RecordFields) -> Values: ...
 
 
 class Block(Protocol):
@@ -81,11 +81,11 @@ class Block(Protocol):
     @property
     def fields(self) -> tuple[Field, ...]: ...
     def reach(self, scale: int) -> Reach: ...
-    def entries(self, records: Records, scale: int) -> Iterator[tuple[Ints, Ints]]: ...
+    def entries(self, records: RecordFields, scale: int) -> Iterator[tuple[Ints, Ints]]: ...
 
 
 @dataclass(frozen=True)
-class Counts:
+class CellCounts:
     """How many records there are in each cell."""
 
     axes: tuple[Axis, ...]
@@ -109,7 +109,7 @@ class Counts:
         two = Distance(2 * s, math.sqrt(2) * s * _UP, s)
         return Reach(two if groups(self) > 1 else one if self.where else NOTHING, one)
 
-    def entries(self, records: Records, scale: int) -> Iterator[tuple[Ints, Ints]]:
+    def entries(self, records: RecordFields, scale: int) -> Iterator[tuple[Ints, Ints]]:
         """Pairs of (n,) coordinates, -1 for the zero vector, and what is added there."""
         group = group_of(self, records)
         yield group, np.full(len(group), scale, dtype=np.int64)
@@ -154,7 +154,7 @@ class Moments:
         across = inside | zero * 2 if groups(self) > 1 else inside
         return Reach(Distance(across.l1, inside.l2, inside.linf) | zero, zero)
 
-    def entries(self, records: Records, scale: int) -> Iterator[tuple[Ints, Ints]]:
+    def entries(self, records: RecordFields, scale: int) -> Iterator[tuple[Ints, Ints]]:
         """Pairs of (n,) coordinates, -1 for the zero vector, and what is added there."""
         t = self.value.of(records)
         gone = np.isnan(t)
@@ -201,7 +201,7 @@ class Tree:
         leaves = 1 << self.depth
         return np.minimum(np.floor((t + 1) / 2 * leaves).astype(np.int64), leaves - 1)
 
-    def entries(self, records: Records, scale: int) -> Iterator[tuple[Ints, Ints]]:
+    def entries(self, records: RecordFields, scale: int) -> Iterator[tuple[Ints, Ints]]:
         """Pairs of (n,) coordinates, -1 for the zero vector, and what is added there."""
         t = self.value.of(records)
         gone = np.isnan(t)
@@ -244,7 +244,7 @@ class Products:
         far = Distance(2 * zero.l1, (math.sqrt(2) * s + math.sqrt(k)) * _UP, max(zero.linf, 2 * mixed))
         return Reach(far, zero)
 
-    def entries(self, records: Records, scale: int) -> Iterator[tuple[Ints, Ints]]:
+    def entries(self, records: RecordFields, scale: int) -> Iterator[tuple[Ints, Ints]]:
         """Pairs of (n,) coordinates, -1 for the zero vector, and what is added there."""
         t = [value.of(records) for value in self.values]
         gone = np.isnan(np.sum(t, axis=0))
@@ -285,7 +285,7 @@ def fields_of(block: Block) -> tuple[Field, ...]:
     return (*block.where.fields, *(field for axis in block.axes for field in axis.fields))
 
 
-def group_of(block: Block, records: Records) -> Ints:
+def group_of(block: Block, records: RecordFields) -> Ints:
     """(n,) the group of each record, the last axis running fastest; -1 where `where` does not hold."""
     group = np.zeros(records.n, dtype=np.int64)
     for axis in block.axes:

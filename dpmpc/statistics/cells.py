@@ -32,7 +32,7 @@ class Field(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class RecordFields:
     """What was read of n records: an array for each field."""
 
     n: int
@@ -48,10 +48,10 @@ class Records:
     def __getitem__(self, field: Field) -> Values:
         return self.values[field]
 
-    def part(self, begin: int, end: int) -> "Records":
+    def part(self, begin: int, end: int) -> "RecordFields":
         """The records begin ... end - 1."""
         rows = slice(begin, end)
-        return Records(min(end, self.n) - begin, {field: array[rows] for field, array in self.values.items()})
+        return RecordFields(min(end, self.n) - begin, {field: array[rows] for field, array in self.values.items()})
 
 
 class Axis(Protocol):
@@ -63,7 +63,7 @@ class Axis(Protocol):
     def labels(self) -> tuple[str, ...]: ...
     @property
     def fields(self) -> tuple[Field, ...]: ...
-    def place(self, records: Records) -> Ints: ...
+    def place(self, records: RecordFields) -> Ints: ...
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Levels:
     def fields(self) -> tuple[Field, ...]:
         return (self.column,)
 
-    def place(self, records: Records) -> Ints:
+    def place(self, records: RecordFields) -> Ints:
         """(n,) cells."""
         codes, last = records[self.column], len(self.labels) - 1
         return np.where(codes >= 0, codes, np.where(codes == -1, last, last - 1))
@@ -120,7 +120,7 @@ class Bins:
     def fields(self) -> tuple[Field, ...]:
         return (self.column,)
 
-    def place(self, records: Records) -> Ints:
+    def place(self, records: RecordFields) -> Ints:
         """(n,) cells."""
         values, edges = records[self.column], np.array(self.edges)
         cell = np.searchsorted(edges, values, side="right")

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpmpc.statistics.blocks import Block, Counts, Moments, Part
+from dpmpc.statistics.blocks import Block, CellCounts, Moments, Part
 from dpmpc.statistics.cells import Axis, Bins, Levels, even
 from dpmpc.statistics.columns import Columns, Quantity
-from dpmpc.statistics.question import Query, Setting
+from dpmpc.statistics.question import AskedQuestion, Setting
 from dpmpc.statistics.values import Scaled
 from dpmpc.statistics.where import Between, Where
 
@@ -20,7 +20,7 @@ DEFAULT_BINS = 10.0
 
 def cells(axes: Sequence[Axis], where: Where) -> Part:
     """The counts of cells, whose axes are in the order of their names: a table and its turned one are the same."""
-    return Part("cells", Counts(tuple(sorted(axes, key=lambda axis: (axis.name, axis.labels))), where))
+    return Part("cells", CellCounts(tuple(sorted(axes, key=lambda axis: (axis.name, axis.labels))), where))
 
 
 def merged(parts: Sequence[Part], opened: Sequence[Block] = ()) -> dict[Part, Part]:
@@ -36,7 +36,7 @@ def merged(parts: Sequence[Part], opened: Sequence[Block] = ()) -> dict[Part, Pa
     return found
 
 
-def by_of(query: Query, columns: Columns) -> tuple[Axis, ...]:
+def by_of(query: AskedQuestion, columns: Columns) -> tuple[Axis, ...]:
     """The axis of a question's groups, if it has them."""
     return () if query.by is None else (axis_of(query.by, columns),)
 

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from dpmpc.outcome import NONE, Level, Number
 from dpmpc.records.schema import Classes, Labels, Range, Schema
 from dpmpc.statistics.asking import Asking
-from dpmpc.statistics.blocks import Counts, Moments
-from dpmpc.statistics.cells import Ints, Records
+from dpmpc.statistics.blocks import CellCounts, Moments
+from dpmpc.statistics.cells import Ints, RecordFields
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.figures import Figures, Group, rule_of
 from dpmpc.statistics.intervals import Floats, Pair, linear, ratio, share
 from dpmpc.statistics.kinds.evaluation import regression, several_classes, two_classes, within
 from dpmpc.statistics.opened import Opened
-from dpmpc.statistics.scores import MAPPED, Model, Scores, task_of
+from dpmpc.statistics.scores import MAPPED, ScoreModel, Scores, task_of
 from dpmpc.statistics.tables import Tables
 
 NAME = "model"  # of the model in the one question of an evaluation
@@ -43,7 +43,7 @@ def tables_of(
 ) -> Tables:
     """The one question about a model. `cells`: of its score. `mapped`: for records that are rows of features already;
     the vectors are the same."""
-    model = replace(Model.of(schema, theta, weights), mapped=mapped)
+    model = replace(ScoreModel.of(schema, theta, weights), mapped=mapped)
     return Tables.of(Columns.of_schema(schema), [question(cells)], models={NAME: model})
 
 
@@ -68,7 +68,7 @@ def totals(
         values = np.where(gone, -1, (y > 0).astype(np.int64))
     else:
         values = np.where(gone, -1, y.astype(np.int64))
-    records = Records(len(y), {field: X if field == MAPPED else values for field in (MAPPED, column)})
+    records = RecordFields(len(y), {field: X if field == MAPPED else values for field in (MAPPED, column)})
     return tables.layout.encode(records, owner, owners)
 
 
@@ -87,13 +87,13 @@ def figures_of(
         first, second = (block for block in blocks if isinstance(block, Moments))
         numbers = {name: number for _, name, number in regression(asking, first, second, 0)}
         return Figures("number", True, n, target.name, numbers=numbers)
-    counts = [_table(asking, block) for block in blocks if isinstance(block, Counts)]
-    noise = [asking.opened.deviation(block) for block in blocks if isinstance(block, Counts)]
+    counts = [_table(asking, block) for block in blocks if isinstance(block, CellCounts)]
+    noise = [asking.opened.deviation(block) for block in blocks if isinstance(block, CellCounts)]
     rule = rule_of(target, model.weights)
     if kind == "two":
         assert isinstance(target, Labels)
         table = blocks[0]
-        assert isinstance(table, Counts) and isinstance(table.axes[1], Scores)
+        assert isinstance(table, CellCounts) and isinstance(table.axes[1], Scores)
         return _of_two(model, table.axes[1], counts[0], noise[0], n, rule, asking.level)
     assert isinstance(target, Classes)
     names, K = target.names, len(target.names)
@@ -112,7 +112,9 @@ def figures_of(
     return Figures("several", True, n, target.name, names, rule, numbers, by_class, cells)
 
 
-def _of_two(model: Model, scores: Scores, counts: Floats, noise: float, n: int, rule: str, level: Level) -> Figures:
+def _of_two(
+    model: ScoreModel, scores: Scores, counts: Floats, noise: float, n: int, rule: str, level: Level
+) -> Figures:
     target = model.schema.target
     assert isinstance(target, Labels)
     negative, positive = counts[0], counts[1]
@@ -186,6 +188,6 @@ def _count(value: float, noise: float, level: Level) -> Number:
     return linear(float(value), noise**2, level).within(0.0, np.inf)
 
 
-def _table(asking: Asking, block: Counts) -> Floats:
+def _table(asking: Asking, block: CellCounts) -> Floats:
     shape = tuple(len(axis.labels) for axis in block.axes)
     return np.asarray(asking.opened.raw(block).reshape(shape))

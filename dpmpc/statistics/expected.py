@@ -20,7 +20,7 @@ from dpmpc.statistics.foresight import Expected, Foreseeing
 from dpmpc.statistics.kind import QUESTION_KINDS
 from dpmpc.statistics.layout import Layout
 from dpmpc.statistics.opened import Opened
-from dpmpc.statistics.question import Query
+from dpmpc.statistics.question import AskedQuestion
 
 TOLD = 0.5  # half an interval over the count: above this an answer tells little, above 1 nothing
 
@@ -33,14 +33,14 @@ class Asks(Protocol):
         """The public columns."""
 
     @property
-    def queries(self) -> Sequence[Query]:
+    def queries(self) -> Sequence[AskedQuestion]:
         """The questions, in order."""
 
     @property
     def layout(self) -> Layout:
         """Which coordinates the tables of their blocks are."""
 
-    def blocks_of(self, query: Query) -> Sequence[Block]:
+    def blocks_of(self, query: AskedQuestion) -> Sequence[Block]:
         """The blocks that answer a question."""
 
 

@@ -6,11 +6,11 @@ import numpy as np
 
 from dpmpc.lazy import dataclass
 from dpmpc.outcome import Level
-from dpmpc.statistics.blocks import Block, Counts, Moments, Tree, groups
+from dpmpc.statistics.blocks import Block, CellCounts, Moments, Tree, groups
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.opened import Opened, Weights, unit_weights
 from dpmpc.statistics.quantile import rank_variances
-from dpmpc.statistics.question import Query
+from dpmpc.statistics.question import AskedQuestion
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Foreseeing:
     """A question before its release. `opened`: a release of nothing but noise; `n`: records, or places for them;
     `share`: the question's part of the promise."""
 
-    query: Query
+    query: AskedQuestion
     columns: Columns
     blocks: Sequence[Block]
     opened: Opened
@@ -53,7 +53,7 @@ class Foreseeing:
 
 
 def widest(
-    asked: Foreseeing, table: Callable[[Foreseeing, Counts], tuple[float, int]] | None = None
+    asked: Foreseeing, table: Callable[[Foreseeing, CellCounts], tuple[float, int]] | None = None
 ) -> Expected:  # fmt: skip
     """The widest of its blocks' intervals. Records are taken to satisfy all conditions, and to be spread evenly.
     `table`: half the interval that matters of a table of counts, and over how many cells; by default of a cell."""
@@ -61,7 +61,7 @@ def widest(
     for block in asked.blocks:
         at, also = groups(block), ""
         deviation, z, n = asked.opened.deviation(block), asked.level.z, asked.n
-        if isinstance(block, Counts):
+        if isinstance(block, CellCounts):
             half, at = (table or of_cells)(asked, block)
         elif isinstance(block, Moments):
             half = z * float(asked.opened.variances(block)[0]) ** 0.5
@@ -84,7 +84,7 @@ def widest(
     return found
 
 
-def of_cells(asked: Foreseeing, block: Counts) -> tuple[float, int]:
+def of_cells(asked: Foreseeing, block: CellCounts) -> tuple[float, int]:
     """Half the interval of a cell's count, after least squares with all tables of its condition; and its cells."""
     first: Weights = {axis: unit_weights(axis, 0) for axis in block.axes}
     table = asked.opened.tables[block.where]

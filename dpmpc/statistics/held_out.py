@@ -21,8 +21,7 @@ import numpy as np
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
-from dpmpc.learning.learner import Learner
-from dpmpc.learning.method import Learning
+from dpmpc.learning.method import Learner, Learning
 from dpmpc.learning.source import Opening, Schedule, Source, Stage, Sum
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.outcome import Outcome

@@ -22,7 +22,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.statistics.chi_square import mixed_tail
 from dpmpc.statistics.families import Family
 from dpmpc.statistics.intervals import Floats
-from dpmpc.statistics.sets import Table
+from dpmpc.statistics.sets import CellModel
 
 FEWEST = 3  # owners with a ratio of their own
 
@@ -53,7 +53,7 @@ class Apart:
     def owners(self) -> int:
         return len(self.counts)
 
-    def _table(self, more: Floats, tau: float) -> Table:
+    def _table(self, more: Floats, tau: float) -> CellModel:
         """All cells with an intercept for each owner, and (S C, k) more columns."""
         S, (C, B, _) = self.owners, self.design.shape
         own = np.repeat(np.eye(S)[:, 1:], C, axis=0)
@@ -61,9 +61,9 @@ class Apart:
                 *(np.repeat(part[:, None, :], B, axis=1) for part in (own, more))]  # fmt: skip
         offset = self.offset if isinstance(self.offset, float) else np.tile(self.offset, (S, 1))
         counts = self.counts.reshape(S * C, -1)
-        return Table(self.family, np.concatenate(each, axis=2), counts, self.variance, offset, tau)
+        return CellModel(self.family, np.concatenate(each, axis=2), counts, self.variance, offset, tau)
 
-    def common(self, tau: float) -> Table:
+    def common(self, tau: float) -> CellModel:
         """The model of an effect that all owners have; coefficients are where `design` has them."""
         return self._table(np.zeros((self.owners * len(self.design), 0)), tau)
 
@@ -80,7 +80,7 @@ class Apart:
         """(log ratios, their variances) of the owners that have one of their own, of cells and noise together."""
         values, variances = [], []
         for counts in self.counts:
-            table = Table(self.family, self.design, counts, self.variance, self.offset, 1.0)
+            table = CellModel(self.family, self.design, counts, self.variance, self.offset, 1.0)
             root = table.point() if counts.sum() > 0 else None
             if root is None:
                 continue

@@ -14,8 +14,8 @@ import numpy as np
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.statistics.asking import Asking
-from dpmpc.statistics.blocks import Block, Counts, Part
-from dpmpc.statistics.cells import Axis, Bins, Field, Ints, Levels, Records, even
+from dpmpc.statistics.blocks import Block, CellCounts, Part
+from dpmpc.statistics.cells import Axis, Bins, Field, Ints, Levels, RecordFields, even
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.where import Where
@@ -55,7 +55,7 @@ class Coded:
         inner = len(bins.labels) - 3
         return Coded(bins, (0, *range(inner), inner - 1, -1), bins.labels[1:-2])
 
-    def level(self, records: Records) -> Ints:
+    def level(self, records: RecordFields) -> Ints:
         """(n,) levels, -1 where there is none."""
         return np.array(self.kept, dtype=np.int64)[records.place(self.axis)]
 
@@ -86,7 +86,7 @@ class Complete:
     def fields(self) -> tuple[Field, ...]:
         return tuple(field for column in self.columns for field in column.axis.fields)
 
-    def place(self, records: Records) -> Ints:
+    def place(self, records: RecordFields) -> Ints:
         """(n,) cells."""
         found, gone = np.zeros(records.n, dtype=np.int64), np.zeros(records.n, dtype=bool)
         for column in self.columns:
@@ -108,7 +108,7 @@ def complete(columns: Sequence[Coded]) -> Complete:
 
 def joint(by: tuple[Axis, ...], columns: Sequence[Coded], where: Where) -> Part:
     """The joint cells of these columns, in each group."""
-    return Part("joint", Counts((*by, complete(columns)), where))
+    return Part("joint", CellCounts((*by, complete(columns)), where))
 
 
 def merged_joint(parts: Sequence[Part]) -> dict[Part, Part]:
@@ -158,7 +158,7 @@ def held(block: Block, opened: Sequence[Block]) -> bool:
 
 def _axes_of(block: Block, by: tuple[Axis, ...], axis: Complete) -> tuple[Axis, ...] | None:
     """The axes of an opened table that has what is needed, or None."""
-    if not isinstance(block, Counts) or not set(by) <= set(block.axes):
+    if not isinstance(block, CellCounts) or not set(by) <= set(block.axes):
         return None
     for own in block.axes:
         if isinstance(own, Complete) and set(axis.columns) <= set(own.columns) and set(block.axes) == {*by, own}:

@@ -5,7 +5,7 @@ import io
 import itertools
 
 from dpmpc.outcome import spelled
-from dpmpc.statistics.blocks import Counts, groups
+from dpmpc.statistics.blocks import CellCounts, groups
 from dpmpc.statistics.joint import INCOMPLETE, Complete
 from dpmpc.statistics.kinds.cox import Exits
 from dpmpc.statistics.opened import Opened
@@ -21,7 +21,7 @@ def cells_csv(opened: Opened) -> bytes | None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(HEADER)
     for block in opened.layout.blocks:
-        if not isinstance(block, Counts | Exits) or not block.axes or not isinstance(block.axes[-1], Complete):
+        if not isinstance(block, CellCounts | Exits) or not block.axes or not isinstance(block.axes[-1], Complete):
             continue
         tables += 1
         *by, joint = block.axes
@@ -37,9 +37,9 @@ def cells_csv(opened: Opened) -> bytes | None:
     return text.getvalue().encode() if tables else None
 
 
-def _exits(block: Counts | Exits) -> list[str]:
+def _exits(block: CellCounts | Exits) -> list[str]:
     """What each coordinate of a cell counts: of exits with an event in a bin, then without one at a boundary."""
-    if isinstance(block, Counts):
+    if isinstance(block, CellCounts):
         return [""]
     edges = [spelled(edge) for edge in block.edges]
     return [*(f"event in {a} to {b}" for a, b in itertools.pairwise(edges)), *(f"left at {edge}" for edge in edges)]

@@ -16,9 +16,9 @@ from dpmpc.statistics.blocks import Part
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.foresight import Expected, Foreseeing, widest
 from dpmpc.statistics.options import Option
-from dpmpc.statistics.question import Query
+from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.reading import Reading
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 
 
 class QuestionKind:
@@ -41,19 +41,19 @@ class QuestionKind:
         """(columns, or other names, and numbers) that stand in brackets. Errors: refused, with a caret."""
         return reading.names(self.least, self.most, self.numbers), ()
 
-    def check(self, reading: Reading, query: Query) -> None:
+    def check(self, reading: Reading, query: AskedQuestion) -> None:
         """Errors: what options and columns cannot be together."""
 
     def option_of(self, reading: Reading, name: str) -> Option | None:
         """The option of this name; None if there is none."""
         return self.options.get(name)
 
-    def setting(self, query: Query, name: str) -> Any:
+    def setting(self, query: AskedQuestion, name: str) -> Any:
         """The value of an option as written, or its default; None if it has neither."""
         return dict(query.options).get(name, self.options[name].default)
 
     # -- what it needs and says -----------------------------------------------------------------------------------
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         """The blocks that answer it. `models`: by the names that questions have for them. Public."""
         raise NotImplementedError
 
@@ -113,7 +113,7 @@ QUESTION_KINDS: Registry[QuestionKind] = Registry(
 )
 
 
-def parts_of(query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+def parts_of(query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
     """The blocks that a question needs. models: by the names that questions have for them."""
     return QUESTION_KINDS[query.what].parts(query, columns, models)
 

@@ -18,7 +18,7 @@ from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.privacy.checks import check_count
 from dpmpc.statistics.blocks import NOTHING, Block, Distance, Reach, width
-from dpmpc.statistics.cells import MOST_CELLS, Field, Ints, Records
+from dpmpc.statistics.cells import MOST_CELLS, Field, Ints, RecordFields
 
 FINEST = 20  # bits of the largest scale
 Kind = Literal["record", "presence", "owner", "person"]
@@ -131,7 +131,7 @@ class Layout:
         squares = [part.l2**2 for part in self.distances(sizes)]
         return tuple(part / (math.fsum(squares) or 1.0) for part in squares)
 
-    def encode(self, records: Records, owner: Ints | None = None, owners: int = 1) -> Ints:
+    def encode(self, records: RecordFields, owner: Ints | None = None, owners: int = 1) -> Ints:
         """(owners, dimension) the sum of the vectors of each owner's records, exactly. Secret.
 
         records: what was read of each of `fields`; owner (n,): whose each record is, by default all of one; negative:
@@ -143,7 +143,7 @@ class Layout:
             self._add(records.part(begin, begin + _AT_ONCE), whose[begin : begin + _AT_ONCE], total)
         return total
 
-    def _add(self, records: Records, owner: Ints, total: Ints) -> None:
+    def _add(self, records: RecordFields, owner: Ints, total: Ints) -> None:
         owners = len(total)
         for k, block in enumerate(self.blocks):
             long = width(block)

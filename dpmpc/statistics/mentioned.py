@@ -9,7 +9,7 @@ from dpmpc.errors import UsageError
 from dpmpc.intake.spelling import composed
 from dpmpc.statistics.columns import Bucketed, Column, Columns, Quantity
 from dpmpc.statistics.query import parse
-from dpmpc.statistics.syntax import Written, one_line, read, text_of
+from dpmpc.statistics.syntax import WrittenQuestion, one_line, read, text_of
 
 Asked = str | Mapping[str, Any]
 _WIDE = 1e30  # of a number of which no bound is known yet
@@ -70,7 +70,7 @@ def _read(error: UsageError) -> int:
     return error.message.rpartition("\n")[2].find("^")
 
 
-def _words(question: Written) -> list[str]:
+def _words(question: WrittenQuestion) -> list[str]:
     by = () if question.by is None else (question.by,)
     return [token.text for token in (*question.parts, *by, *(each[0] for each in question.conditions))]
 

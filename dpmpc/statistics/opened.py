@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.privacy.checks import check_nonnegative
-from dpmpc.statistics.blocks import SECOND, Block, Counts, Moments
+from dpmpc.statistics.blocks import SECOND, Block, CellCounts, Moments
 from dpmpc.statistics.cells import Axis
 from dpmpc.statistics.layout import Layout
 from dpmpc.statistics.where import Where
@@ -70,9 +70,9 @@ class Opened:
     @cached_property
     def tables(self) -> dict[Where, "Consistent"]:
         """The counts of cells, made consistent, for each condition."""
-        found: dict[Where, list[Counts]] = {}
+        found: dict[Where, list[CellCounts]] = {}
         for block in self.layout.blocks:
-            if isinstance(block, Counts):
+            if isinstance(block, CellCounts):
                 found.setdefault(block.where, []).append(block)
         return {where: Consistent.of(self, blocks) for where, blocks in found.items()}
 
@@ -92,7 +92,7 @@ class Consistent:
     components: dict[tuple[Axis, ...], tuple[Floats, float]]
 
     @staticmethod
-    def of(opened: Opened, blocks: Sequence[Counts]) -> "Consistent":
+    def of(opened: Opened, blocks: Sequence[CellCounts]) -> "Consistent":
         """The least squares of some tables with one condition."""
         sums: dict[tuple[Axis, ...], tuple[Floats, float]] = {}
         for block in blocks:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from dpmpc.lazy import dataclass
 from dpmpc.statistics.question import Setting
 from dpmpc.statistics.reading import Reading
-from dpmpc.statistics.syntax import Option as Given
+from dpmpc.statistics.syntax import WrittenOption as Given
 
 MOST_BINS, LEAST_LEAVES, MOST_LEAVES = 10_000, 16, 4096
 

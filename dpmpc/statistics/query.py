@@ -10,12 +10,12 @@ from typing import Any
 from dpmpc.errors import UsageError
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.kind import QUESTION_KINDS
-from dpmpc.statistics.question import Query, Setting
+from dpmpc.statistics.question import AskedQuestion, Setting
 from dpmpc.statistics.reading import Reading
 from dpmpc.statistics.syntax import read, text_of
 
 
-def parse(text: str, columns: Columns, models: Sequence[str] = ()) -> Query:
+def parse(text: str, columns: Columns, models: Sequence[str] = ()) -> AskedQuestion:
     """The question that a line asks. Errors: UsageError with a caret below what cannot be, and the nearest name."""
     reading = Reading(read(text), columns.or_owners, models)
     w = reading.written
@@ -39,17 +39,17 @@ def parse(text: str, columns: Columns, models: Sequence[str] = ()) -> Query:
         reading.refuse(w.options[-1].name, "each option is given once", "leave one out")
     if len({"bins", "cuts"} & options.keys()) == 2 or len({"cells", "cuts"} & options.keys()) == 2:
         reading.refuse(w.options[-1].name, "cells come from bins, cuts or a scale", "leave the others out")
-    query = Query(w.what.text, found, levels, tuple(sorted(options.items())), by, reading.where(), w.weight)
+    query = AskedQuestion(w.what.text, found, levels, tuple(sorted(options.items())), by, reading.where(), w.weight)
     kind.check(reading, query)
     return query
 
 
 def parse_all(
     asked: Sequence[str | Mapping[str, Any]], columns: Columns, models: Sequence[str] = ()
-) -> tuple[Query, ...]:
+) -> tuple[AskedQuestion, ...]:
     """The questions of lines or TOML tables, each once; the weights of those that are asked twice add up. One question
     may stand alone."""
-    found: dict[Query, float] = {}
+    found: dict[AskedQuestion, float] = {}
     for item in [asked] if isinstance(asked, str | Mapping) else asked:
         if not isinstance(item, str | Mapping):
             raise UsageError(f"a question is a line or a table; got {type(item).__name__}; write for instance count")

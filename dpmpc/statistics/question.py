@@ -7,7 +7,7 @@ Setting = float | str | tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Query:
+class AskedQuestion:
     """A question. `what`: its kind; `columns`: names, or that of a model, or terms of a model; `levels`: the quantiles
     that are asked for; `options`: those that were written, by name."""
 
@@ -31,9 +31,9 @@ class Query:
     def __str__(self) -> str:
         return self.title + ("" if self.weight == 1 else f" weight={_spelt(self.weight)}")
 
-    def weighing(self, weight: float) -> "Query":
+    def weighing(self, weight: float) -> "AskedQuestion":
         """The same question with another weight."""
-        return Query(self.what, self.columns, self.levels, self.options, self.by, self.where, weight)
+        return AskedQuestion(self.what, self.columns, self.levels, self.options, self.by, self.where, weight)
 
 
 def _spelt(value: Setting) -> str:

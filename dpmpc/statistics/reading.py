@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from dpmpc.intake.spelling import canonical
 from dpmpc.lazy import dataclass
 from dpmpc.statistics.columns import Columns, Quantity
-from dpmpc.statistics.syntax import Token, Written
+from dpmpc.statistics.syntax import Token, WrittenQuestion
 from dpmpc.statistics.where import Among, Between, Condition, Where, word
 
 
@@ -16,7 +16,7 @@ from dpmpc.statistics.where import Among, Between, Condition, Where, word
 class Reading:
     """A question that is being read. What cannot be is refused with a caret below its place."""
 
-    written: Written
+    written: WrittenQuestion
     columns: Columns
     models: Sequence[str] = ()
 

@@ -20,7 +20,7 @@ from dpmpc.outcome import spelled
 from dpmpc.records.ordered_pool import in_order
 from dpmpc.records.schema import Categorical, Date, Numeric, Schema, Surveyed
 from dpmpc.records.schema import Column as MappedColumn
-from dpmpc.statistics.cells import Field, Ints, Records, Values
+from dpmpc.statistics.cells import Field, Ints, RecordFields, Values
 from dpmpc.statistics.columns import MISSING, Category, Column, Columns, Quantity
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ MAPPED = Mapped()
 
 
 @dataclass(frozen=True)
-class Model:
+class ScoreModel:
     """A linear model, public: the schema that maps records, theta by features, then classes, and the weights that
     records of each class had, () for none: the positive class's odds are then too large by their ratio. `mapped`: its
     records come as rows of features (`MAPPED`)."""
@@ -91,9 +91,9 @@ class Model:
             raise UsageError(f"a model has {d * outputs} finite numbers; got {len(self.theta)}; give the right schema")
 
     @staticmethod
-    def of(schema: Schema, theta: Any, weights: Sequence[float] | None = None) -> "Model":
+    def of(schema: Schema, theta: Any, weights: Sequence[float] | None = None) -> "ScoreModel":
         """The model of an array."""
-        return Model(schema, tuple(float(value) for value in np.ravel(theta)), tuple(weights or ()))
+        return ScoreModel(schema, tuple(float(value) for value in np.ravel(theta)), tuple(weights or ()))
 
     @property
     def shift(self) -> float:
@@ -110,7 +110,7 @@ class Model:
         name = self.schema.target.name
         return Columns.of_schema(self.schema)[name]
 
-    def scores(self, records: Records) -> Floats:
+    def scores(self, records: RecordFields) -> Floats:
         """(n,) what the scores x . theta say (`Task.link`), or (n, K)."""
         d = len(self.schema.feature_names)
         theta = np.array(self.theta).reshape(d, -1)
@@ -129,7 +129,7 @@ class Model:
             pass
         return TASKS[self.schema.task].link(found[:, 0] if theta.shape[1] == 1 else found)
 
-    def logits(self, records: Records, output: int | None) -> Floats:
+    def logits(self, records: RecordFields, output: int | None) -> Floats:
         """(n,) the logit of the positive class, or of one of several."""
         scores = self.scores(records)
         if output is None:
@@ -214,7 +214,7 @@ class Scores:
     """Cells of a model's logit: (edge, next edge], so that a score of 0 is not predicted positive."""
 
     name: str
-    model: Model
+    model: ScoreModel
     edges: tuple[float, ...]
     output: int | None = None
 
@@ -227,7 +227,7 @@ class Scores:
     def fields(self) -> tuple[Field, ...]:
         return self.model.fields
 
-    def place(self, records: Records) -> Ints:
+    def place(self, records: RecordFields) -> Ints:
         """(n,) cells."""
         logits = self.model.logits(records, self.output)
         return np.searchsorted(np.array(self.edges), logits, side="left").astype(np.int64)
@@ -254,14 +254,14 @@ class Predicted:
     """The class that a model of several classes predicts."""
 
     name: str
-    model: Model
+    model: ScoreModel
     labels: tuple[str, ...]
 
     @property
     def fields(self) -> tuple[Field, ...]:
         return self.model.fields
 
-    def place(self, records: Records) -> Ints:
+    def place(self, records: RecordFields) -> Ints:
         """(n,) cells."""
         return np.asarray(np.argmax(self.model.scores(records), axis=1), dtype=np.int64)
 
@@ -285,7 +285,7 @@ class IsClass:
     def fields(self) -> tuple[Field, ...]:
         return (self.column,)
 
-    def place(self, records: Records) -> Ints:
+    def place(self, records: RecordFields) -> Ints:
         """(n,) cells."""
         codes = records[self.column]
         return np.where(codes < 0, 2, (codes == self.place_of).astype(np.int64))
@@ -297,7 +297,7 @@ class Target:
     prediction lacks of it."""
 
     column: Quantity
-    model: Model | None = None
+    model: ScoreModel | None = None
 
     @property
     def name(self) -> str:
@@ -307,7 +307,7 @@ class Target:
     def fields(self) -> tuple[Field, ...]:
         return (self.column, *(() if self.model is None else self.model.fields))
 
-    def of(self, records: Records) -> Values:
+    def of(self, records: RecordFields) -> Values:
         """(n,) numbers, NaN where the target is missing."""
         low, high = self.column.low, self.column.high
         y = 2 * (np.clip(records[self.column], low, high) - low) / (high - low) - 1
@@ -316,6 +316,6 @@ class Target:
         return np.asarray(np.clip((y - np.clip(self.model.scores(records), -1.0, 1.0)) / 2, -1.0, 1.0))
 
 
-def task_of(model: Model) -> str:
+def task_of(model: ScoreModel) -> str:
     """What kind of figures a model has: "two" classes, "several" or "number"."""
     return model.schema.kind

@@ -48,7 +48,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Found:
+class CoefficientSet:
     """The set of a coefficient: `low` or `high` infinite where it is open. `hidden`: the largest m at which a value was
     kept; `best`: the value whose Q is least."""
 
@@ -59,7 +59,7 @@ class Found:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class CellModel:
     """Noisy cells and a model of them. design (C, B, P); counts (C, J), noisy; variance: of the noise in each cell;
     offset (C, B): what is added to predictors. Public.
 
@@ -162,8 +162,8 @@ class Table:
 
     # -- fits that minimising starts from -------------------------------------------------------------------------
     @cached_property
-    def _smooth(self) -> "Table":
-        return Table(self.family, self.design, np.maximum(self._counts, 0.0) + _ADDED, 1.0, self.offset)
+    def _smooth(self) -> "CellModel":
+        return CellModel(self.family, self.design, np.maximum(self._counts, 0.0) + _ADDED, 1.0, self.offset)
 
     def _fits(self, held: Mask, at: Floats, of: Ints | None = None) -> Floats:
         """(M, P) ridge fits of cells max(k, 0) + .1 with some coefficients held: concave, so always there."""
@@ -332,7 +332,7 @@ class Table:
         found = self.profile(chosen, np.array(at, dtype=np.float64), of=whose)
         return self._kept(*found, chosen, error, whose)[0]
 
-    def sets(self, which: Sequence[int], error: float, of: Ints | None = None) -> list[Found]:
+    def sets(self, which: Sequence[int], error: float, of: Ints | None = None) -> list[CoefficientSet]:
         """The sets of these coefficients, each of which holds its own but for `error`."""
         grid = np.arange(-REACH, REACH + STEP / 2, STEP)
         J, N = len(which), len(grid)
@@ -369,7 +369,7 @@ class Table:
             for (side, k, *_), end in zip(jobs, found, strict=True):
                 ends[side, k] = end
         most = np.where(kept, m, 0).max(axis=1)
-        return [Found(float(middle[k]), float(ends[0, k]), float(ends[1, k]), int(most[k])) for k in range(J)]
+        return [CoefficientSet(float(middle[k]), float(ends[0, k]), float(ends[1, k]), int(most[k])) for k in range(J)]
 
     def _from_neighbours(self, Q: Floats, theta: Floats, which: Ints, at: Floats, N: int, of: Ints) -> None:
         """Lowers Q by starts from the minima of neighbouring values, until none is lowered."""

@@ -38,7 +38,7 @@ class Token:
 
 
 @dataclass(frozen=True)
-class Option:
+class WrittenOption:
     """`name=value`: a number, a word, or numbers."""
 
     name: Token
@@ -47,13 +47,13 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenQuestion:
     """A question as it was written. `conditions`: name, "=" or "in" or "..", values."""
 
     text: str
     what: Token
     parts: tuple[Token, ...]
-    options: tuple[Option, ...]
+    options: tuple[WrittenOption, ...]
     by: Token | None
     conditions: tuple[tuple[Token, str, tuple[Token, ...]], ...]
     weight: float
@@ -90,7 +90,7 @@ def _columns(text: str) -> int:
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def read(text: str) -> Written:
+def read(text: str) -> WrittenQuestion:
     """What a line says. Errors: it is no question, with a caret where that shows."""
     return _Reader(composed(text)).question()
 
@@ -202,12 +202,12 @@ class _Reader:
         self.take()
         return value
 
-    def question(self) -> Written:
+    def question(self) -> WrittenQuestion:
         if self.token.kind == "end":
             self.fail("a question says what it asks", "ask for instance: count")
         what = self.name("what is asked")
         parts: list[Token] = []
-        options: list[Option] = []
+        options: list[WrittenOption] = []
         if self.mark("("):
             while not self.mark(")"):
                 if (parts or options) and not self.mark(","):
@@ -239,9 +239,9 @@ class _Reader:
             )
         if self.token.kind != "end":
             self.fail("a question ends after its conditions", "the order is: what (...) by ... where ... weight=...")
-        return Written(self.text, what, tuple(parts), tuple(options), by, tuple(conditions), weight)
+        return WrittenQuestion(self.text, what, tuple(parts), tuple(options), by, tuple(conditions), weight)
 
-    def option(self, name: Token) -> Option:
+    def option(self, name: Token) -> WrittenOption:
         place = self.token
         if self.mark("["):
             values = [self.figure()]
@@ -249,10 +249,12 @@ class _Reader:
                 self.need(",", "each number")
                 values.append(self.figure())
             last = self.tokens[self.at - 1]
-            return Option(name, tuple(values), Token(self.text[place.begin : last.end], "mark", place.begin, last.end))
+            return WrittenOption(
+                name, tuple(values), Token(self.text[place.begin : last.end], "mark", place.begin, last.end)
+            )
         said = self.name("a value")
         number = said.number
-        return Option(name, said.text if number is None else number, said)
+        return WrittenOption(name, said.text if number is None else number, said)
 
     def condition(self) -> tuple[Token, str, tuple[Token, ...]]:
         name = self.name("a condition: column = value, column in {values} or column in low..high")

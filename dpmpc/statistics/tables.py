@@ -29,8 +29,8 @@ from dpmpc.records.origins import Origin
 from dpmpc.records.schema import Schema
 from dpmpc.settings import only_known
 from dpmpc.statistics.asking import Asking
-from dpmpc.statistics.blocks import Block, Counts, Distance, Part, width
-from dpmpc.statistics.cells import Field, Ints, Records, Values
+from dpmpc.statistics.blocks import Block, CellCounts, Distance, Part, width
+from dpmpc.statistics.cells import Field, Ints, RecordFields, Values
 from dpmpc.statistics.columns import OWNER, Bucketed, Category, Column, Columns, Owners, Quantity
 from dpmpc.statistics.compile import merged
 from dpmpc.statistics.joint import Complete, collected, held
@@ -38,8 +38,8 @@ from dpmpc.statistics.kind import answer, parts_of
 from dpmpc.statistics.layout import FINEST, RECORD, Layout, Unit
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.query import parse_all
-from dpmpc.statistics.question import Query
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.question import AskedQuestion
+from dpmpc.statistics.scores import ScoreModel
 
 if TYPE_CHECKING:
     from dpmpc.intake.table import Table
@@ -74,9 +74,9 @@ class Tables(Source):
     BEFORE: ClassVar[str] = "those that found cells, and which columns go together"
 
     columns: Columns
-    queries: tuple[Query, ...]
+    queries: tuple[AskedQuestion, ...]
     unit: Unit = RECORD
-    models: tuple[tuple[str, Model], ...] = ()
+    models: tuple[tuple[str, ScoreModel], ...] = ()
     number: int = 0
 
     @property
@@ -92,7 +92,7 @@ class Tables(Source):
         columns: Columns,
         asked: Sequence[str | Mapping[str, Any]],
         unit: Unit | None = None,
-        models: Mapping[str, Model] | None = None,
+        models: Mapping[str, ScoreModel] | None = None,
     ) -> "Tables":
         """The release of these questions; `models`: those that `evaluate` names. Errors: as `query.parse_all`."""
         given = models or {}
@@ -140,7 +140,7 @@ class Tables(Source):
         parts = [part for part, _ in self.parts]
         return merged(parts) | collected(parts)
 
-    def blocks_of(self, query: Query) -> tuple[Block, ...]:
+    def blocks_of(self, query: AskedQuestion) -> tuple[Block, ...]:
         """The blocks that answer a question."""
         parts = parts_of(query, self.columns, dict(self.models))
         return tuple(self.answered_by[part].block for part in parts)
@@ -263,7 +263,7 @@ class Tables(Source):
     def from_json(cls, value: dict[str, Any]) -> "Tables":
         only_known(value, ("columns", "queries", "models"), "a plan's tables")
         models = {
-            str(name): Model.of(Schema.from_json(each["schema"]), each["theta"], each["weights"])
+            str(name): ScoreModel.of(Schema.from_json(each["schema"]), each["theta"], each["weights"])
             for name, each in value["models"].items()
         }
         return cls.of(columns_from_json(value["columns"]), value["queries"], None, models)
@@ -322,7 +322,7 @@ class Tables(Source):
             if (known := self.columns.owners) is not None:
                 mine = np.zeros(len(block[0]), dtype=np.int64) if whose is None else whose
                 values[known] = np.where(mine < 0, 0, mine + self.number + first)  # nobody's are counted nowhere
-            total += self.layout.encode(Records(len(block[0]), values), whose, owners)
+            total += self.layout.encode(RecordFields(len(block[0]), values), whose, owners)
         return total
 
     def answers(
@@ -430,12 +430,12 @@ def of_columns(columns: Columns, reads: Sequence[str], table: "Table", sizes: Se
 
 def _held(block: Block, opened: Sequence[Block]) -> bool:
     """Whether an opened block is this one, or a table of which it is a margin."""
-    if isinstance(block, Counts) and block.axes and isinstance(block.axes[-1], Complete):
+    if isinstance(block, CellCounts) and block.axes and isinstance(block.axes[-1], Complete):
         return held(block, opened)
-    if not isinstance(block, Counts):
+    if not isinstance(block, CellCounts):
         return block in opened
     return any(
-        isinstance(other, Counts) and other.where == block.where and set(block.axes) <= set(other.axes)
+        isinstance(other, CellCounts) and other.where == block.where and set(block.axes) <= set(other.axes)
         for other in opened
     )
 

@@ -4,7 +4,7 @@
 import numpy as np
 
 from dpmpc.lazy import dataclass
-from dpmpc.statistics.cells import Field, Records, Values
+from dpmpc.statistics.cells import Field, RecordFields, Values
 from dpmpc.statistics.columns import Grouped, Quantity
 
 
@@ -32,7 +32,7 @@ class Scaled:
         """What 1 stands for, away from the middle."""
         return (self.column.high - self.column.low) / 2
 
-    def of(self, records: Records) -> Values:
+    def of(self, records: RecordFields) -> Values:
         """(n,) numbers."""
         with np.errstate(divide="ignore", invalid="ignore"):  # bounds that a plan has as near each other as doubles are
             t = (np.clip(records[self.column], self.column.low, self.column.high) - self.middle) / self.half
@@ -56,7 +56,7 @@ class Indicator:
     def fields(self) -> tuple[Field, ...]:
         return (self.column,)
 
-    def of(self, records: Records) -> Values:
+    def of(self, records: RecordFields) -> Values:
         """(n,) numbers."""
         codes = records[self.column]
         return np.where(codes < 0, np.nan, np.where(codes == self.level, 1.0, -1.0))

@@ -5,7 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.lazy import dataclass
-from dpmpc.statistics.cells import Field, Records
+from dpmpc.statistics.cells import Field, RecordFields
 from dpmpc.statistics.columns import Grouped, Quantity
 
 Mask = NDArray[np.bool_]
@@ -18,7 +18,7 @@ class Among:
     column: Grouped
     levels: tuple[int, ...]
 
-    def holds(self, records: Records) -> Mask:
+    def holds(self, records: RecordFields) -> Mask:
         """(n,) whether it is."""
         return np.isin(records[self.column], self.levels)
 
@@ -36,7 +36,7 @@ class Between:
     low: float
     high: float
 
-    def holds(self, records: Records) -> Mask:
+    def holds(self, records: RecordFields) -> Mask:
         """(n,) whether it does; never for NaN."""
         values = records[self.column]
         return (values >= self.low) & (values <= self.high)
@@ -59,7 +59,7 @@ class Where:
     def fields(self) -> tuple[Field, ...]:
         return tuple(condition.column for condition in self.conditions)
 
-    def holds(self, records: Records) -> Mask:
+    def holds(self, records: RecordFields) -> Mask:
         """(n,) whether each record satisfies all of them."""
         inside = np.ones(records.n, dtype=bool)
         for condition in self.conditions:

@@ -25,7 +25,7 @@ _NEAR = 1e-4  # likewise, of the cliques: noisy tables never agree altogether
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class SynthesisModel:
     """`laws`: (child, parents, p (..., cells of the child)) in the order of drawing, each row of p adding up to 1.
     `sizes`: the cells of every column."""
 
@@ -67,7 +67,7 @@ class _Clique:
 def fitted(
     names: Sequence[str], target: str | None, families: Sequence[Family], one: Mapping[str, Floats],
     two: Mapping[Edge, Floats],
-) -> Model:  # fmt: skip
+) -> SynthesisModel:  # fmt: skip
     """The model. families: children and parents without the target, parents first; one: (cells,) of each column, at
     least 0; two: tables of every child with each parent, and of every column with the target, at least 0."""
     sizes = {name: len(one[name]) for name in names}
@@ -84,7 +84,7 @@ def fitted(
     if target is not None:
         laws.append((target, (), _conditional(cliques[0].law.sum(axis=1))))
     laws += [(clique.axes[-1], clique.axes[:-1], _conditional(clique.law)) for clique in cliques]
-    return Model(tuple(names), sizes, tuple(laws))
+    return SynthesisModel(tuple(names), sizes, tuple(laws))
 
 
 def _cliques(

@@ -16,7 +16,7 @@ from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.pooled import pooled
 from dpmpc.synthesis import asking
-from dpmpc.synthesis.model import Model, fitted
+from dpmpc.synthesis.model import SynthesisModel, fitted
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.tree import Edge, Family, clique_tree
 
@@ -83,7 +83,7 @@ def structure(noisy: Noisy, target: str | None) -> Structure:
     return Structure(names, target, clique_tree(others, weight, least, fits))
 
 
-def model_of(noisy: Noisy, shape: Structure) -> Model:
+def model_of(noisy: Noisy, shape: Structure) -> SynthesisModel:
     """The model of greatest entropy with the noisy tables of a structure, as all releases together have them."""
     one = {name: noisy.one(name) for name in shape.names}
     return fitted(shape.names, shape.target, shape.families, one, {edge: noisy.two(edge) for edge in shape.edges})

@@ -28,7 +28,7 @@ _STEPS = 60  # of Newton's method
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NoisyMoments:
     """The mean of t and of t^2, and the variances of their noise."""
 
     mean: float
@@ -37,7 +37,7 @@ class Wanted:
     square_noise: float
 
 
-def moments_of(opened: Opened, column: Quantity) -> Wanted | None:
+def moments_of(opened: Opened, column: Quantity) -> NoisyMoments | None:
     """What a release says of a column's moments; None where it does not, or the noise drowns the count."""
     block = Moments(Scaled(column), True)
     if block not in opened.layout.blocks:
@@ -47,7 +47,7 @@ def moments_of(opened: Opened, column: Quantity) -> Wanted | None:
         return None
     mean = float(np.clip(first / n, -1, 1))
     square = float(np.clip((second / n + 1) / 2, mean**2, 1))
-    return Wanted(mean, square, float(noise[1] / n**2), float(noise[2] / (4 * n**2)))
+    return NoisyMoments(mean, square, float(noise[1] / n**2), float(noise[2] / (4 * n**2)))
 
 
 def numbers_of(columns: Columns) -> dict[str, Quantity]:
@@ -100,7 +100,7 @@ def _spelt(days: Floats) -> NDArray[Any]:
     return found
 
 
-def _numbers(axis: Bins, cells: Ints, wanted: Wanted | None, digits: int, rng: np.random.Generator) -> Floats:
+def _numbers(axis: Bins, cells: Ints, wanted: NoisyMoments | None, digits: int, rng: np.random.Generator) -> Floats:
     edges, unit = np.array(axis.edges), 10.0**-digits
     inner = len(edges) - 1
     # a cell has the numbers of so many decimals from the first that is at least its lower end to the next cell's
@@ -130,7 +130,7 @@ def _numbers(axis: Bins, cells: Ints, wanted: Wanted | None, digits: int, rng: n
 
 
 def _tilted(
-    column: Quantity, parts: Floats, width: Floats, unit: float, share: Floats, wanted: Wanted | None
+    column: Quantity, parts: Floats, width: Floats, unit: float, share: Floats, wanted: NoisyMoments | None
 ) -> Floats:
     """(cells, parts) the density of each part in its cell."""
     law = np.full(parts.shape, 1 / parts.shape[1])

@@ -27,10 +27,10 @@ from dpmpc.run.seat import Seat
 from dpmpc.settings import keywords
 from dpmpc.show import notebook
 from dpmpc.show.objects import Sheet, Shown
-from dpmpc.show.tables import Table as Printed
+from dpmpc.show.tables import ShownTable as Printed
 from dpmpc.statistics.expected import lines, refuse_hopeless
 from dpmpc.statistics.foresight import Expected
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 from dpmpc.tables.answer_files import ANSWERS
 from dpmpc.tables.found_first import found_first
 from dpmpc.tables.questions import asked_of, check_read, tell_of, warn_of
@@ -74,7 +74,7 @@ def stats(
     owners: str | None = None,
     schema: Schema | Path | str | None = None,
     bounds: Mapping[str, Any] | Path | str | None = None,
-    models: Mapping[str, Path | str | Model] | None = None,
+    models: Mapping[str, Path | str | ScoreModel] | None = None,
     named: Sequence[str] = (),
     words: Sequence[str] = (),
     about: Literal["data", "population"] = "data",
@@ -151,7 +151,7 @@ def stats(
 def dry(
     records: Source, queries: Sequence[str | Mapping[str, Any]], *, owners: str | None = None,
     schema: Schema | Path | str | None = None, bounds: Mapping[str, Any] | Path | str | None = None,
-    models: Mapping[str, Path | str | Model] | None = None, memory: int | None = None, spelling: Spelling = PLAIN,
+    models: Mapping[str, Path | str | ScoreModel] | None = None, memory: int | None = None, spelling: Spelling = PLAIN,
     capacity: Sequence[int] | None = None, **settings: Unpack[SourceKeywords],
 ) -> Dry:  # fmt: skip
     """What `stats` would tell, from public numbers alone; nothing is spent. Of records only their owners are read."""

@@ -24,7 +24,7 @@ from dpmpc.intake.table import Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.source import Sum
 from dpmpc.meeting.foresight import lines_of, needed
-from dpmpc.meeting.source import Meeting, meeting_in
+from dpmpc.meeting.source import MeetingSource, meeting_in
 from dpmpc.meeting.told import told
 from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.outcome import Outcome
@@ -83,10 +83,10 @@ class Met:
 def meeting_of(
     columns: Sequence[str], owners: int, target: str = "", twice: Sequence[str] = (), classes: Sequence[str] = (),
     named: Sequence[str] = (),
-) -> Meeting:  # fmt: skip
+) -> MeetingSource:  # fmt: skip
     """The meeting of so many owners over these columns, the target among them. Errors: what no meeting can be."""
     compared = dict.fromkeys((*columns, *([target] if target else ())))
-    return Meeting(tuple(compared), owners, target, tuple(twice), classes=tuple(classes), named=tuple(named))
+    return MeetingSource(tuple(compared), owners, target, tuple(twice), classes=tuple(classes), named=tuple(named))
 
 
 @keywords(OfTables, epsilon=EPSILON, delta=DELTA)
@@ -182,7 +182,7 @@ def dry(
     return foreseen(meeting, plan)
 
 
-def foreseen(meeting: Meeting, plan: Plan) -> Foreseen:
+def foreseen(meeting: MeetingSource, plan: Plan) -> Foreseen:
     """The same of a plan."""
     noise, tests = noise_of(plan), meeting.owners * len(meeting.columns)
     return Foreseen(
@@ -193,7 +193,7 @@ def foreseen(meeting: Meeting, plan: Plan) -> Foreseen:
 def _planned(
     table: Table, columns: Sequence[str], owners: str, target: str, classes: Sequence[str], twice: Sequence[str],
     drop: Sequence[str], named: Sequence[str], data_id: str | None, settings: Mapping[str, Any],
-) -> tuple[Meeting, Plan, NDArray[np.int64], tuple[str, ...]]:  # fmt: skip
+) -> tuple[MeetingSource, Plan, NDArray[np.int64], tuple[str, ...]]:  # fmt: skip
     """The meeting, its plan, the number of each record's owner (n,), and the owners' names."""
     asked: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA}
     asked |= {name: value for name, value in said(dict(settings)).items() if value is not None}

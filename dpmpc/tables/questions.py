@@ -17,7 +17,7 @@ from dpmpc.records.check import check_columns
 from dpmpc.records.schema import Schema, checked_bounds, read_bounds
 from dpmpc.run.folder import run_folder
 from dpmpc.statistics.columns import Columns, Quantity
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 from dpmpc.statistics.tables import Tables
 
 
@@ -68,11 +68,13 @@ def tell_of(table: Table, tables: Tables, tell: Callable[[str], None] | None = N
             warnings.warn(f"column '{each.column}': {each.text}", stacklevel=3)
 
 
-def flattered(models: Mapping[str, Path | str | Model] | None, data_id: str) -> list[str]:
+def flattered(models: Mapping[str, Path | str | ScoreModel] | None, data_id: str) -> list[str]:
     """What is to be said of models that were trained on the data of this digest, a line each. `models`: NAME and run's
     folder; of a model without a folder nothing is known."""
     plans = [
-        (name, plan_path(run_folder(Path(run)))) for name, run in (models or {}).items() if not isinstance(run, Model)
+        (name, plan_path(run_folder(Path(run))))
+        for name, run in (models or {}).items()
+        if not isinstance(run, ScoreModel)
     ]
     return [
         f"evaluate({name}) is about records that the model may have been trained on: its run has the same data id, so "
@@ -82,23 +84,23 @@ def flattered(models: Mapping[str, Path | str | Model] | None, data_id: str) -> 
     ]
 
 
-def warn_of(models: Mapping[str, Path | str | Model] | None, data_id: str) -> None:
+def warn_of(models: Mapping[str, Path | str | ScoreModel] | None, data_id: str) -> None:
     """Python warnings of the same."""
     for text in flattered(models, data_id):
         warnings.warn(text, stacklevel=3)
 
 
-def model_of(run: Path) -> Model:
+def model_of(run: Path) -> ScoreModel:
     """The model of a run, for questions about it. Errors: as `read_model`."""
     read = read_model(run)
-    return Model.of(read.schema, read.theta, read.weights)
+    return ScoreModel.of(read.schema, read.theta, read.weights)
 
 
 def asked_of(
     queries: Sequence[str | Mapping[str, Any]],
     schema: Schema | Path | str | None,
     bounds: Mapping[str, Any] | Path | str | None,
-    models: Mapping[str, Path | str | Model] | None,
+    models: Mapping[str, Path | str | ScoreModel] | None,
 ) -> Tables:
     """The public questions. Errors: neither schema nor bounds, or both; what cannot be asked."""
     if (schema is None) == (bounds is None):
@@ -110,5 +112,5 @@ def asked_of(
         given = checked_bounds(dict(bounds), "bounds") if isinstance(bounds, Mapping) else read_bounds(Path(bounds))
         columns = Columns.of_bounds(given)
     given_models = (models or {}).items()
-    found = {name: model if isinstance(model, Model) else model_of(Path(model)) for name, model in given_models}
+    found = {name: model if isinstance(model, ScoreModel) else model_of(Path(model)) for name, model in given_models}
     return Tables.of(columns, queries, None, found)

@@ -14,7 +14,7 @@ from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.of_vectors import chosen
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
+from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, PromiseSettings
 from dpmpc.errors import UsageError
 from dpmpc.folders import write_file
 from dpmpc.intake.staging import held
@@ -27,7 +27,7 @@ from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.mapping import owner_numbers
 from dpmpc.records.origins import PUBLIC, Origin
-from dpmpc.records.ownership import Kept, fitting
+from dpmpc.records.ownership import KeptOwners, fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.schema import Schema
 from dpmpc.run.once import OPENED
@@ -37,7 +37,7 @@ from dpmpc.show.answers_page import as_html
 from dpmpc.show.files import write_outcome
 from dpmpc.show.forms import as_csv, as_json, as_markdown, as_text, frame
 from dpmpc.show.objects import Sheet, Shown
-from dpmpc.show.tables import Table as Printed
+from dpmpc.show.tables import ShownTable as Printed
 from dpmpc.statistics.expected import expected
 from dpmpc.statistics.foresight import Expected
 from dpmpc.statistics.opened import Opened
@@ -49,7 +49,7 @@ from dpmpc.tables.answer_files import RELEASES
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfTables(Promise, Noise, Choosing, Computing, Attendance):
+class OfTables(PromiseSettings, Noise, Choosing, Computing, Attendance):
     """Everything that may be said of a release of tables, but for whose records they are."""
 
 
@@ -187,10 +187,16 @@ def stage_of(folder: Path) -> Statistics:
     return Statistics(plan, total, Level(), promise_of(plan).sentence)
 
 
-def kept_of(settings: Mapping[str, Any], owners: str | None) -> Kept | None:
+def kept_of(settings: Mapping[str, Any], owners: str | None) -> KeptOwners | None:
     """What is kept of each person's records, where the promise is of persons."""
-    asked = Promise(**{name: value for name, value in said(settings).items() if name in declared(Promise)})
-    return None if asked.person is None else Kept(asked.person, asked.person_rows, owners, asked.person_owners or None)
+    asked = PromiseSettings(
+        **{name: value for name, value in said(settings).items() if name in declared(PromiseSettings)}
+    )
+    return (
+        None
+        if asked.person is None
+        else KeptOwners(asked.person, asked.person_rows, owners, asked.person_owners or None)
+    )
 
 
 def owned(

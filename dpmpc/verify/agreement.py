@@ -5,11 +5,11 @@ from typing import Any
 from dpmpc.errors import number_of
 from dpmpc.mpc.transport.channels import AGAIN, OPENING
 from dpmpc.verify.events import count_of
-from dpmpc.verify.run_files import Records
+from dpmpc.verify.run_files import RunFiles
 from dpmpc.verify.verdict import Check, of_problems
 
 
-def check_both_ends(records: Records) -> Check:
+def check_both_ends(records: RunFiles) -> Check:
     """Whether what a party says it sent is what the other one says it received, channel by channel, by digest."""
     problems, compared = [], 0
     for number in records.numbers:
@@ -40,7 +40,7 @@ def check_both_ends(records: Records) -> Check:
     return of_problems("both ends of every connection agree", problems, f"{compared} flows compared by digest")
 
 
-def check_agreement(records: Records) -> Check:
+def check_agreement(records: RunFiles) -> Check:
     """Whether all parties took the same owners' inputs and opened the same vectors, which are those that were kept."""
     problems = []
     for number in records.numbers:
@@ -65,7 +65,7 @@ def check_agreement(records: Records) -> Check:
     return of_problems("all parties agree on what was opened", problems, number_of(len(told), "release"))
 
 
-def _opened_digests(records: Records) -> dict[int, set[str]]:
+def _opened_digests(records: RunFiles) -> dict[int, set[str]]:
     result: dict[int, set[str]] = {}
     for attempt in records.all:
         for event in attempt.events:

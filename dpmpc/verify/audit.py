@@ -68,7 +68,7 @@ class Trials:
 
 
 @dataclass(frozen=True)
-class Bound:
+class LeastEpsilon:
     """epsilon is at least `epsilon`, with confidence 1 - alpha; found at `threshold` for the guess `guess`."""
 
     epsilon: float
@@ -76,7 +76,7 @@ class Bound:
     guess: int
 
 
-def epsilon_bound(trials: Trials, alpha: float = ALPHA) -> Bound:
+def epsilon_bound(trials: Trials, alpha: float = ALPHA) -> LeastEpsilon:
     """The best lower bound on epsilon over all thresholds and both guesses; alpha is shared out between them."""
 
     def of(low: float, high: float) -> float:
@@ -85,7 +85,7 @@ def epsilon_bound(trials: Trials, alpha: float = ALPHA) -> Bound:
     return _bound(trials, alpha, of)
 
 
-def mu_bound(trials: Trials, alpha: float = ALPHA) -> Bound:
+def mu_bound(trials: Trials, alpha: float = ALPHA) -> LeastEpsilon:
     """The best lower bound on mu, likewise."""
     from scipy.special import ndtri
 
@@ -95,11 +95,11 @@ def mu_bound(trials: Trials, alpha: float = ALPHA) -> Bound:
     return _bound(trials, alpha, of)
 
 
-def _bound(trials: Trials, alpha: float, of: Callable[[float, float], float]) -> Bound:
+def _bound(trials: Trials, alpha: float, of: Callable[[float, float], float]) -> LeastEpsilon:
     """`of`: (at least so many hits, at most so many false ones) -> the bound."""
     thresholds = trials.thresholds()
     each = alpha / (4 * len(thresholds))
-    best = Bound(0.0, math.nan, 1)
+    best = LeastEpsilon(0.0, math.nan, 1)
     ones, zeros = np.sort(trials.scores[trials.bits]), np.sort(trials.scores[~trials.bits])
     if not len(ones) or not len(zeros):
         return best
@@ -111,7 +111,7 @@ def _bound(trials: Trials, alpha: float, of: Callable[[float, float], float]) ->
             low = at_least(hits, of_hits, each)
             high = at_most(false, of_false, each)
             if (bound := of(low, high)) > best.epsilon:
-                best = Bound(bound, threshold, guess)
+                best = LeastEpsilon(bound, threshold, guess)
     return best
 
 

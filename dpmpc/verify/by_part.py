@@ -11,7 +11,7 @@ import numpy as np
 from dpmpc.noise.goodness import bins
 from dpmpc.privacy.exact import Integers, Reals
 from dpmpc.privacy.tails import chi_square_above, chi_square_below
-from dpmpc.verify.parts import Grid, Parts
+from dpmpc.verify.parts import PartGrid, Parts
 from dpmpc.verify.scores import Sample
 from dpmpc.verify.verdict import ALPHA, MISSED, Check, untested
 
@@ -23,7 +23,7 @@ def variance_by_part(sample: Sample) -> Check:
     """No part of releases and coordinates has noise that is too narrow or too wide, by both tails of chi-square."""
     from scipy.special import chdtrc, gammainc
 
-    grid = Grid.of(sample.noise.shape)
+    grid = PartGrid.of(sample.noise.shape)
     (out, degrees, power), (inward, _, _) = sample.magnitudes(1), sample.magnitudes(-1)
     sums = grid.sums(out), grid.sums(inward)
     extremes = grid.extremes(sums[0], largest=False), grid.extremes(sums[1], largest=True)
@@ -46,7 +46,7 @@ def variance_by_part(sample: Sample) -> Check:
     )
 
 
-def _widths_seen(grid: Grid, degrees: int, power: int) -> str:
+def _widths_seen(grid: PartGrid, degrees: int, power: int) -> str:
     """Below which scale some kinds of parts are found, with probability 0.999."""
     found = []
     for kind, text in _KINDS.items():
@@ -65,7 +65,7 @@ def mean_by_part(sample: Sample) -> Check:
     one sign than a fair coin has (the other half; an exact 0 counts for the rarer sign)."""
     from scipy.special import bdtrc, log_ndtr
 
-    grid = Grid.of(sample.noise.shape)
+    grid = PartGrid.of(sample.noise.shape)
     z = grid.sums(sample.normal)
     np.abs(z, out=z)
     largest = grid.extremes(z, largest=True)
@@ -91,7 +91,7 @@ def mean_by_part(sample: Sample) -> Check:
     return _check(sample, "mean of every part", float(p.min()), f"largest: {found}", power)
 
 
-def _signs_seen(grid: Grid) -> str:
+def _signs_seen(grid: PartGrid) -> str:
     """How many values of one sign in one release are found, in words."""
     from scipy.special import bdtrc
 

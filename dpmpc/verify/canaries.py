@@ -20,8 +20,7 @@ from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.lazy import dataclass
-from dpmpc.learning.learner import Learner
-from dpmpc.learning.method import DEFAULT_METHOD
+from dpmpc.learning.method import DEFAULT_METHOD, Learner
 from dpmpc.mpc.contract.backend import DEFAULT
 from dpmpc.planning.request import Request
 from dpmpc.planning.training import Facts, plan_of
@@ -43,7 +42,7 @@ def owners_vectors(plan: Plan, theta: Floats, X: Floats, y: Floats, first: int, 
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownInputs:
     """The inputs of one release: what is shared, its exact sum (d,), the sum if all bits were 0, the bits; and by how
     much the sum is larger if all bits are 1."""
 
@@ -114,7 +113,7 @@ class Canaries:
             np.repeat(sign * math.sqrt(1 - TILT**2) * self._along - TILT * aside, copies, axis=0) for sign in (-1, 1)
         )
 
-    def draw(self) -> Known:
+    def draw(self) -> KnownInputs:
         """The inputs of the next release."""
         plan, rng, d, X = self.plan, self._rng, self.plan.dimension, self._X
         y = np.where(rng.random(len(X)) < 0.5, 1.0, -1.0)
@@ -129,7 +128,7 @@ class Canaries:
         ones = self._of(X, y, 0, 1)[0][0]
         X[mine] = self._zeros
         zeros = self._of(X, y, 0, 1)[0][0]
-        return Known(halves, total, total - own + zeros, bits, ones - zeros)
+        return KnownInputs(halves, total, total - own + zeros, bits, ones - zeros)
 
     def _of(self, X: Floats, y: Floats, first: int, end: int) -> list[Ints]:
         n = self.plan.sizes[0]

@@ -23,7 +23,7 @@ from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.run.folder import prepare
 from dpmpc.run.opening import joined
 from dpmpc.verify.audit import Trials
-from dpmpc.verify.canaries import CANARIES, Canaries, Known, processes_of
+from dpmpc.verify.canaries import CANARIES, Canaries, KnownInputs, processes_of
 from dpmpc.verify.claim import claim_of, shift_of
 from dpmpc.verify.scores import Sample
 
@@ -38,14 +38,14 @@ def as_they_are(plan: Plan, vectors: Ints) -> Ints:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FreshReleases:
     """K releases: what was opened (K, d), the known inputs, and which of them each had.
 
     `diagonal`: there is one canary, which moves all coordinates. `copies`: records that are replaced together."""
 
     plan: Plan
     opened: Ints
-    known: list[Known]
+    known: list[KnownInputs]
     used: NDArray[np.int64]
     diagonal: bool = False
     copies: int = 1
@@ -104,7 +104,7 @@ class Outcome:
         )
 
 
-def known_inputs(releases: int, canaries: Canaries, data_sets: int) -> tuple[list[Known], NDArray[np.int64]]:
+def known_inputs(releases: int, canaries: Canaries, data_sets: int) -> tuple[list[KnownInputs], NDArray[np.int64]]:
     """At most so many different inputs, and which of them each release has: they come again and again, noise never
     does."""
     known = [canaries.draw() for _ in range(min(releases, data_sets))]
@@ -119,7 +119,7 @@ def in_the_clear(
     copies: int = 1,
     data_sets: int = 1_000,
     factor: float = 1.0,
-) -> Outcome:
+) -> FreshReleases:
     """So many releases of the same owners and the same sampler's arithmetic, without MPC: many more in the same time,
     and more than a run of parties makes, whose plan says what each of them claims. Each data set is released several
     times where there are fewer of them; every noise vector is its own. `factor`: what the noise is multiplied by, for
@@ -127,7 +127,7 @@ def in_the_clear(
     known, used = known_inputs(releases, canaries, data_sets)
     noise = clear_noise(plan.derived.sampler, releases * plan.dimension, Prg.from_os())
     noise = np.rint(factor * noise.reshape(releases, plan.dimension)).astype(np.int64)
-    return Outcome(plan, np.stack([k.total for k in known])[used] + noise, known, used, canaries.diagonal, copies)
+    return FreshReleases(plan, np.stack([k.total for k in known])[used] + noise, known, used, canaries.diagonal, copies)
 
 
 def by_parties(
@@ -138,7 +138,7 @@ def by_parties(
     send: Send = as_they_are,
     progress: Callable[[int, int], None] = lambda done, total: None,
     **settings: Any,
-) -> Outcome:
+) -> FreshReleases:
     """K releases by parties in processes of their own, for owners in two processes' stead; their transcripts, ledgers
     and logs are left in `out`. `progress`: told how many of how many releases are made. `settings`: of `PartiesHere`,
     for doubles of a party.
@@ -165,7 +165,7 @@ def by_parties(
         for aggregator in aggregators:
             aggregator.finish()
         parties.wait()
-    return Outcome(plan, np.stack(opened), known, used)
+    return FreshReleases(plan, np.stack(opened), known, used)
 
 
 def _clear(out: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmpc.noise import goodness
 from dpmpc.privacy.exact import Reals
-from dpmpc.verify.parts import Grid, Parts
+from dpmpc.verify.parts import PartGrid, Parts
 from dpmpc.verify.scores import Sample
 from dpmpc.verify.verdict import ALPHA, Check
 
@@ -35,7 +35,7 @@ def neighbours_check(sample: Sample) -> Check:
             best = min(best, _halves(kind, scores))
     seen = []
     if k > 1:
-        grid = Grid.of((k - 1, d))
+        grid = PartGrid.of((k - 1, d))
         for what in ("all", "every 10th", "every 50th", "one"):
             weight = grid.releases.weight(what)
             if weight is not None:
@@ -53,7 +53,7 @@ def _log_tail(sums: Reals, edges: Reals | int) -> Reals:
 def _releases_before(kind: str, scores: Reals) -> Found:
     """By coordinates, over all parts of releases and coordinates."""
     products = scores[1:] * scores[:-1]
-    grid = Grid.of(products.shape)
+    grid = PartGrid.of(products.shape)
     sums = grid.sums(products)
     np.abs(sums, out=sums)
     largest = grid.extremes(sums, largest=True)

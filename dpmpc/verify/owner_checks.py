@@ -6,11 +6,11 @@ from dpmpc.aggregation.wire.transcript import CHECKED
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.owner_checks import NORMS
 from dpmpc.mpc.contract.security import Checks
-from dpmpc.verify.run_files import Records
+from dpmpc.verify.run_files import RunFiles
 from dpmpc.verify.verdict import Check, of_problems
 
 
-def check_owners_events(records: Records) -> Check:
+def check_owners_events(records: RunFiles) -> Check:
     """One finding a release, after the last input and before anything is added or sent; the same at all parties, and in
     the ledgers; of active parties, with verdicts on the two circuits that compare norms. The frames of the checks are
     counted with those of the release, their digests by both ends."""

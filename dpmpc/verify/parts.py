@@ -17,7 +17,7 @@ _FEWER = 16  # of coordinates, where they are combined with parts of releases
 
 
 @dataclass(frozen=True)
-class Group:
+class PartGroup:
     """`count` parts of `size` releases or coordinates each. `weight`: of each of them."""
 
     kind: str  # "all", "one", "every 7th", "16 in a row"
@@ -52,19 +52,19 @@ class Parts:
         return found
 
     @cached_property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[PartGroup]:
         """The groups, in the order of the parts in `sums`."""
-        groups = [Group("all", 1, self.n, _SHARE)]
+        groups = [PartGroup("all", 1, self.n, _SHARE)]
         if self.n == 1:
             return groups
-        groups.append(Group("one", self.n, 1, _SHARE / self.n))
+        groups.append(PartGroup("one", self.n, 1, _SHARE / self.n))
         weight = _SHARE / max(1, sum(self.periods))
         for k in self.periods:
             long = self.n % k  # the first so many have one more
-            groups += [Group(f"every {_th(k)}", long, self.n // k + 1, weight)] if long else []
-            groups.append(Group(f"every {_th(k)}", k - long, self.n // k, weight))
+            groups += [PartGroup(f"every {_th(k)}", long, self.n // k + 1, weight)] if long else []
+            groups.append(PartGroup(f"every {_th(k)}", k - long, self.n // k, weight))
         weight = _SHARE / max(1, sum(len(starts) for _, starts in self.stretches))
-        groups += [Group(f"{size} in a row", len(starts), size, weight) for size, starts in self.stretches]
+        groups += [PartGroup(f"{size} in a row", len(starts), size, weight) for size, starts in self.stretches]
         return groups
 
     @cached_property
@@ -118,16 +118,16 @@ def _th(k: int) -> str:
 
 
 @dataclass(frozen=True)
-class Grid:
+class PartGrid:
     """Parts of releases by parts of coordinates."""
 
     releases: Parts
     coordinates: Parts
 
     @staticmethod
-    def of(shape: tuple[int, ...]) -> "Grid":
+    def of(shape: tuple[int, ...]) -> "PartGrid":
         """For values (K, d)."""
-        return Grid(Parts("release", shape[0]), Parts("coordinate", shape[1], _FEWER))
+        return PartGrid(Parts("release", shape[0]), Parts("coordinate", shape[1], _FEWER))
 
     def sums(self, values: Reals) -> Reals:
         """(parts of releases, parts of coordinates) sums of values (K, d). The parts of releases, of which there are

@@ -39,7 +39,7 @@ _ITEMS = {kind: tuple(fields.items()) for kind, fields in _FIELDS.items()}
 
 
 @dataclass(frozen=True)
-class Attempt:
+class AttemptEvents:
     """One party's events of one attempt, between its `start` and its `end` (if it came to that)."""
 
     party: int
@@ -88,24 +88,24 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Records:
+class RunFiles:
     """A run directory as the structure check sees it. Lists are by party; those that are `elsewhere` have nothing in
     them: their files are at other sites."""
 
     plan: Plan
-    attempts: tuple[tuple[Attempt, ...], ...]
+    attempts: tuple[tuple[AttemptEvents, ...], ...]
     strays: tuple[str, ...]  # events before any start
     books: tuple[Book, ...]
     ledger_lines: tuple[tuple[str, ...], ...]  # digests of the ledgers' lines, in order
     opened: dict[str, dict[int, str]]  # file -> release -> digest
     elsewhere: tuple[int, ...] = ()
 
-    def attempt(self, party: int, number: int) -> Attempt | None:
+    def attempt(self, party: int, number: int) -> AttemptEvents | None:
         """A party's attempt of this number, if it got so far."""
         return next((a for a in self.attempts[party] if a.number == number), None)
 
     @property
-    def all(self) -> list[Attempt]:
+    def all(self) -> list[AttemptEvents]:
         return [attempt for attempts in self.attempts for attempt in attempts]
 
     @property
@@ -114,7 +114,7 @@ class Records:
         return sorted({attempt.number for attempt in self.all})
 
 
-def read_records(out: Path) -> Records:
+def read_records(out: Path) -> RunFiles:
     """Everything the structure check needs: from a run directory, which has all parties; from the folder or the kit of
     one site, which has one; or from a folder of several sites' folders or kits.
 
@@ -128,7 +128,7 @@ def read_records(out: Path) -> Records:
             f"a structure check needs the transcripts of parties; {out} was computed in the clear, without any; "
             "train with <<engine=mpc>>"
         )
-    attempts: list[tuple[Attempt, ...]] = []
+    attempts: list[tuple[AttemptEvents, ...]] = []
     strays: list[str] = []
     books: list[Book] = []
     lines: list[tuple[str, ...]] = []
@@ -168,7 +168,7 @@ def read_records(out: Path) -> Records:
     owners = [place / "owners.opened.bin" for place in folders if (place / "owners.opened.bin").exists()]
     for path in owners:
         opened["the owners" if len(owners) == 1 else f"the owners in {path.parent}"] = _digests(path, plan)
-    return Records(plan, tuple(attempts), tuple(strays), tuple(books), tuple(lines), opened, tuple(elsewhere))
+    return RunFiles(plan, tuple(attempts), tuple(strays), tuple(books), tuple(lines), opened, tuple(elsewhere))
 
 
 def places(out: Path) -> list[Path]:
@@ -219,8 +219,8 @@ def _check_fields(party: int, event: Event) -> None:
         )
 
 
-def _attempts(party: int, events: list[Event]) -> tuple[tuple[Attempt, ...], list[str]]:
-    result: list[Attempt] = []
+def _attempts(party: int, events: list[Event]) -> tuple[tuple[AttemptEvents, ...], list[str]]:
+    result: list[AttemptEvents] = []
     strays: list[str] = []
     start: Event | None = None
     inside: list[Event] = []
@@ -228,7 +228,7 @@ def _attempts(party: int, events: list[Event]) -> tuple[tuple[Attempt, ...], lis
 
     def close() -> None:
         if start is not None:
-            result.append(Attempt(party, start, tuple(inside), ended))
+            result.append(AttemptEvents(party, start, tuple(inside), ended))
 
     for event in events:
         _check_fields(party, event)

@@ -15,13 +15,13 @@ from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.processes.provenance import software
-from dpmpc.verify.run_files import Records, places
+from dpmpc.verify.run_files import RunFiles, places
 
 SENT = "verify_*.json"
 _FILES = ("party_*.transcript.jsonl", "ledger_*.jsonl")
 
 
-def about(out: Path, records: Records) -> dict[str, Any]:
+def about(out: Path, records: RunFiles) -> dict[str, Any]:
     """The run, the digest of its plan, whose files were seen and their digests, when and by which software."""
     seen = [i for i in range(records.plan.parties) if i not in records.elsewhere]
     files = {

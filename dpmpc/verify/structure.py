@@ -18,7 +18,7 @@ from dpmpc.mpc.contract.security import Checks
 from dpmpc.verify.agreement import check_agreement, check_both_ends
 from dpmpc.verify.events import count_of, first_in, kinds_of, last_in
 from dpmpc.verify.owner_checks import check_owners_events
-from dpmpc.verify.run_files import Attempt, Event, Records, read_records
+from dpmpc.verify.run_files import AttemptEvents, Event, RunFiles, read_records
 from dpmpc.verify.traffic import check_channels, check_noise_traffic, check_verdicts
 from dpmpc.verify.verdict import Check, Evidence, of_problems
 
@@ -37,7 +37,7 @@ UNSEEN = (
 
 
 @as_written("a transcript", "restore the parties' files")
-def structure_of(records: Records) -> Evidence:
+def structure_of(records: RunFiles) -> Evidence:
     """The verdicts on a run."""
     checks: tuple[Check, ...] = (
         _one_run(records),
@@ -66,7 +66,7 @@ def structure_of(records: Records) -> Evidence:
     return Evidence("structure", checks, 0.0, note, UNSEEN)
 
 
-def _how_far(records: Records) -> str:
+def _how_far(records: RunFiles) -> str:
     """What of a run the verdict is not on: releases that were not opened, and those that follow a stage."""
     plan, (_, stage, name) = records.plan, records.plan.run_id.partition("+")
     seen = {
@@ -79,7 +79,7 @@ def _how_far(records: Records) -> str:
     return note + (f"; {len(seen)} of {plan.releases} releases were opened" if len(seen) < plan.releases else "")
 
 
-def _releases(records: Records) -> Iterator[tuple[Attempt, int, list[Event], bool]]:
+def _releases(records: RunFiles) -> Iterator[tuple[AttemptEvents, int, list[Event], bool]]:
     """(attempt, release, its events, whether it must be complete): only the last one of a cut attempt need not be."""
     for attempt in records.all:
         releases = attempt.releases
@@ -88,7 +88,7 @@ def _releases(records: Records) -> Iterator[tuple[Attempt, int, list[Event], boo
             yield attempt, number, events, sent or attempt.ended or number != max(releases)
 
 
-def _one_run(records: Records) -> Check:
+def _one_run(records: RunFiles) -> Check:
     plan, problems = records.plan, list(records.strays)
     for attempt in records.all:
         start = attempt.start
@@ -114,7 +114,7 @@ def _one_run(records: Records) -> Check:
     return of_problems("one run, one plan", problems, fine)
 
 
-def _inputs(records: Records) -> Check:
+def _inputs(records: RunFiles) -> Check:
     problems, m = [], records.plan.owners
     sets: dict[tuple[int, int], tuple[int, ...]] = {}
     for attempt, number, events, complete in _releases(records):
@@ -136,7 +136,7 @@ def _inputs(records: Records) -> Check:
     return of_problems("every owner's input once", problems, f"{who} in every release")
 
 
-def _one_noise(records: Records) -> Check:
+def _one_noise(records: RunFiles) -> Check:
     problems = [] if records.plan.derived.mechanism.scale else ["the plan has no noise"]
     for attempt in records.all:
         used: Counter[int] = Counter()
@@ -153,7 +153,7 @@ def _one_noise(records: Records) -> Check:
     return of_problems("one noise vector per release, never used twice", problems, "one each")
 
 
-def _order(records: Records) -> Check:
+def _order(records: RunFiles) -> Check:
     problems = []
     for attempt, number, events, _ in _releases(records):
         kinds, end = kinds_of(events), len(events)
@@ -169,7 +169,7 @@ def _order(records: Records) -> Check:
     return of_problems("noise after the last owner's input", problems, "in every release")
 
 
-def _ledger(records: Records) -> Check:
+def _ledger(records: RunFiles) -> Check:
     plan, problems = records.plan, []
     mechanism = plan.derived.mechanism
     for party, (book, lines) in enumerate(zip(records.books, records.ledger_lines, strict=True)):
@@ -196,7 +196,7 @@ def _ledger(records: Records) -> Check:
     return of_problems("ledger line before every opening", problems, fine)
 
 
-def _openings(records: Records) -> Check:
+def _openings(records: RunFiles) -> Check:
     problems = []
     for attempt in records.all:
         skipped = {event["of"] for event in attempt.events if event["event"] == SKIPPED}

@@ -11,11 +11,11 @@ from dpmpc.aggregation.wire.transcript import ABORT, CHECKED
 from dpmpc.mpc.contract.backend import BACKENDS, Counts, Spares
 from dpmpc.mpc.transport.channels import AGAIN, BARRIER, NOISE, OPENING, OWNERS, OWNERS_EACH, PRESENCE
 from dpmpc.verify.events import count_of, first_of
-from dpmpc.verify.run_files import Attempt, Event, Records
+from dpmpc.verify.run_files import AttemptEvents, Event, RunFiles
 from dpmpc.verify.verdict import Check, of_problems
 
 
-def check_channels(records: Records) -> Check:
+def check_channels(records: RunFiles) -> Check:
     """Whether every channel but the noise's has the frames and bytes that the plan gives it."""
     plan, problems = records.plan, []
     due = BACKENDS[plan.backend].count_opening(plan.dimension, plan.parties, plan.threshold)
@@ -76,7 +76,7 @@ def check_channels(records: Records) -> Check:
     return of_problems("nothing opened besides the release", problems, fine)
 
 
-def _without_lost(records: Records, attempt: Attempt, event: Event, wanted: tuple[int, int]) -> bool:
+def _without_lost(records: RunFiles, attempt: AttemptEvents, event: Event, wanted: tuple[int, int]) -> bool:
     """Whether an opening's frames are those that are due, but for parties that have left and are not needed."""
     plan, missing = records.plan, attempt.lost
     backend = BACKENDS[plan.backend]
@@ -92,7 +92,7 @@ def _without_lost(records: Records, attempt: Attempt, event: Event, wanted: tupl
     )
 
 
-def _again(records: Records, attempt: Attempt, event: Event, due: Counts) -> bool:
+def _again(records: RunFiles, attempt: AttemptEvents, event: Event, due: Counts) -> bool:
     """Whether these are a party's shares of one opening for those that had not got them: one each at most."""
     plan = records.plan
     size = due.bytes_sent[attempt.party] // max(1, due.messages_sent[attempt.party])
@@ -105,7 +105,7 @@ def _sent(event: Event) -> tuple[int, int]:
     return sum(record[0] for record in event["sent"].values()), sum(record[1] for record in event["sent"].values())
 
 
-def check_noise_traffic(records: Records) -> Check:
+def check_noise_traffic(records: RunFiles) -> Check:
     """Whether the batches of noise are as many as were due, with the frames and bytes that the backend counts."""
     plan, problems = records.plan, []
     name = "noise made once: its frames as many as prescribed"
@@ -133,7 +133,7 @@ def check_noise_traffic(records: Records) -> Check:
     return of_problems(name, problems, fine)
 
 
-def check_verdicts(records: Records) -> Check:
+def check_verdicts(records: RunFiles) -> Check:
     """Whether every batch of noise was checked before a vector of it was taken, with one verdict of all parties, and no
     party saw a check fail. The frames of the checks are counted with those of the noise, their digests by both ends."""
     problems, batches = [], 0

@@ -34,7 +34,7 @@ from dpmpc.learning.erm_blocks import solve
 from dpmpc.learning.functional import SPREAD, coefficients, decode, minimiser, noise_floor
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.learning.method import tail_begins
-from dpmpc.planning.adviser import Choice, Circumstances, advise
+from dpmpc.planning.adviser import Circumstances, WayToRun, advise
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.spread import logistic_spread
 from dpmpc.records.blocks import in_memory
@@ -74,7 +74,7 @@ class Case:
 
     X: Floats
     y: Floats
-    choice: Choice
+    choice: WayToRun
     curves: dict[str, Floats]
     noise: float  # of one release of second moments, a coordinate
 
@@ -111,7 +111,7 @@ def descents(case: Case, runs: int, noise: float = 1.0) -> Floats:
     return descended(choice, case.X, case.y, None, np.random.default_rng(9), (runs,))
 
 
-def descent_covariance(choice: Choice, hessian: Floats, near: float) -> Floats:
+def descent_covariance(choice: WayToRun, hessian: Floats, near: float) -> Floats:
     """(d, d) of a descent's model by the noise, to first order: see the module. `near`: the noise at the end over the
     plan's."""
     assert choice.step is not None

@@ -24,11 +24,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder
 from dpmpc.intake.hashing import BUCKETS, bucket
-from dpmpc.learning.learner import Learner
 from dpmpc.learning.losses import LOGISTIC, ridge
-from dpmpc.learning.method import Learning, tail_begins
+from dpmpc.learning.method import Learner, Learning, tail_begins
 from dpmpc.learning.survey_columns import ANY, survey_of, surveyed_schema
-from dpmpc.planning.adviser import Choice, Circumstances, advise, basis, survey_share
+from dpmpc.planning.adviser import Circumstances, WayToRun, advise, basis, survey_share
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.spread import logistic_spread
 from dpmpc.records.blocks import in_memory
@@ -197,7 +196,7 @@ def predicted(split: Split, mapped: Mapped, theta: Floats) -> Floats:
     return target.original(scores) if isinstance(target, Range) else scores
 
 
-def _learned(choice: Choice, X: Floats, y: Floats, known: Circumstances, rng: np.random.Generator) -> Floats:
+def _learned(choice: WayToRun, X: Floats, y: Floats, known: Circumstances, rng: np.random.Generator) -> Floats:
     if choice.iterations > 1:
         return descended(choice, X, y, known.residual_clip if known.task == "ridge" else None, rng)
     learning = Learning(method=choice.method, task=known.task, lam=choice.lam, residual_clip=known.residual_clip)
@@ -208,7 +207,7 @@ def _learned(choice: Choice, X: Floats, y: Floats, known: Circumstances, rng: np
 
 
 def descended(
-    choice: Choice, X: Floats, y: Floats, clip: float | None, rng: np.random.Generator, side: tuple[int, ...] = ()
+    choice: WayToRun, X: Floats, y: Floats, clip: float | None, rng: np.random.Generator, side: tuple[int, ...] = ()
 ) -> Floats:
     """(d, *side) the models of a descent, or of several side by side: the mean of the last half of the iterates.
     `clip`: of residuals; None: logistic, whose noise knows theta."""

@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, make_folder
-from dpmpc.learning.lengths import Descent, of_length
+from dpmpc.learning.lengths import DescentRule, of_length
 from dpmpc.learning.losses import LOGISTIC, ridge
-from dpmpc.planning.adviser import Choice, advise
+from dpmpc.planning.adviser import WayToRun, advise
 from dpmpc_experiments import corpus
 from dpmpc_experiments.central import (
     Scores,
@@ -42,7 +42,7 @@ HEAD = ("set", "factor", "split", "releases", "score", "accuracy")
 Row = tuple[str, float, int, int, float, float]
 
 
-def stretched(choice: Choice, split: Split, residual_clip: float, factor: float) -> Choice:
+def stretched(choice: WayToRun, split: Split, residual_clip: float, factor: float) -> WayToRun:
     """The descent of `factor` times the length; PLAIN: of the same, without momentum. The budget is the same."""
     assert choice.step is not None
     length = choice.step * choice.iterations / (1 - choice.momentum) * (factor or 1.0)
@@ -51,7 +51,7 @@ def stretched(choice: Choice, split: Split, residual_clip: float, factor: float)
     )
 
 
-def of_budget(choice: Choice, how: Descent) -> Choice:
+def of_budget(choice: WayToRun, how: DescentRule) -> WayToRun:
     """Another descent, for the budget of a choice."""
     return replace(choice, **how._asdict(), sigma=choice.sigma * math.sqrt(how.iterations / choice.iterations))
 

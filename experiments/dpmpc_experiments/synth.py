@@ -21,7 +21,7 @@ from dpmpc.folders import OUT, make_folder
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.records.sets import DATA_DIR_VARIABLE
-from dpmpc.statistics.cells import Ints, Records
+from dpmpc.statistics.cells import Ints, RecordFields
 from dpmpc.statistics.columns import Column, Columns, Quantity, category
 from dpmpc.statistics.compile import axis_of
 from dpmpc.statistics.intervals import Floats
@@ -69,7 +69,7 @@ class Set:
 
     name: str
     columns: Columns
-    train: Records
+    train: RecordFields
     cells: Cells
     test: Cells
 
@@ -107,7 +107,7 @@ def set_of(raw: Raw, seed: int = 1, most: int | None = None) -> Set:
     cut = len(order) // 5
     parts = []
     for rows in (order[cut:], order[:cut]):
-        records = Records(len(rows), {column: values[column.name][rows] for column in columns.columns})
+        records = RecordFields(len(rows), {column: values[column.name][rows] for column in columns.columns})
         parts.append((records, {name: axis_of(name, columns).place(records) for name in columns.names}))
     return Set(raw.name, columns, parts[0][0], parts[0][1], parts[1][1])
 

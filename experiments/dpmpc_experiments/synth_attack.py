@@ -17,7 +17,7 @@ from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.privacy.mechanism import Mechanism
-from dpmpc.statistics.cells import Ints, Records
+from dpmpc.statistics.cells import Ints, RecordFields
 from dpmpc.statistics.columns import Columns, category
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.pooled import pooled
@@ -120,7 +120,7 @@ def _opened(
 def _cached(tables: Tables, known: bytes, value: int) -> Ints:
     cells = np.frombuffer(known, dtype=np.int64).reshape(-1, len(NAMES))
     whole = np.concatenate([cells, np.full((1, len(NAMES)), value)])
-    records = Records(len(whole), {column: whole[:, k] for k, column in enumerate(COLUMNS.columns)})
+    records = RecordFields(len(whole), {column: whole[:, k] for k, column in enumerate(COLUMNS.columns)})
     return np.asarray(tables.layout.encode(records)[0])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.statistics.cells import Ints, Records
+from dpmpc.statistics.cells import Ints, RecordFields
 from dpmpc.statistics.columns import Category, Columns, Quantity
 from dpmpc.statistics.compile import axis_of
 from dpmpc_experiments.report import table
@@ -72,7 +72,7 @@ def cells_of(values: Mapping[str, Any], columns: Columns) -> dict[str, Ints]:
             read[column] = np.array([place.get(value, -2) for value in values[column.name]], dtype=np.int64)
         else:
             read[column] = values[column.name]
-    records = Records(len(next(iter(values.values()))), read)
+    records = RecordFields(len(next(iter(values.values()))), read)
     return {name: axis_of(name, columns).place(records) for name in columns.names}
 
 

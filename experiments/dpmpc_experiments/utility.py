@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from dpmpc.planning.adviser import Choice, Circumstances, advise
+from dpmpc.planning.adviser import Circumstances, WayToRun, advise
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc_experiments import defaults, not_worth, surveyed
 from dpmpc_experiments.figures import Dot, DotPanel, draw_dots
@@ -66,7 +66,7 @@ def tasks(plan: Plan) -> list[Task]:
 
 
 @lru_cache
-def advised(dataset: str) -> Choice:
+def advised(dataset: str) -> WayToRun:
     """The adviser's descent for a setting of SETTINGS: what it knows is n, m, d, epsilon and delta."""
     records = {"kddcup99": 100_000, "adult": 36_178, "bank": 32_950, "breast-cancer": 455, "synthetic": 1000}[dataset]
     dimension = {"kddcup99": 123, "adult": 105, "bank": 66, "breast-cancer": 31, "synthetic": 10}[dataset]
@@ -78,7 +78,7 @@ def advised(dataset: str) -> Choice:
     return advise(known).choice
 
 
-def _aware(choice: Choice) -> str:
+def _aware(choice: WayToRun) -> str:
     return "Descent, tail average, theta" if choice.average == "tail" else "Descent, last iterate, theta"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import binom
 
 from dpmpc.privacy.book import Book, Reader
-from dpmpc.privacy.entry import ATTEMPT, GENESIS, RELEASE, Entry, Line, digest_of, packed
+from dpmpc.privacy.entry import ATTEMPT, GENESIS, RELEASE, Entry, LedgerLine, digest_of, packed
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
 from dpmpc.records.schema import Categorical, Column, Labels, Numeric, Scale, Schema
@@ -123,13 +123,13 @@ def drawn_history(rng: random.Random, data: str, names: tuple[str, ...], folder:
         prices = () if whole is None else (("owner", Sensitivity.flat(whole)),)
         planned = rng.choice([1, 2, 5, 30])
         entry = Entry(f"run{k}", 0, about, mechanism, planned, 1.0, 1e-5, names, 0, neighbours, prices)
-        lines: list[list[Line | Entry]] = [[] for _ in range(rng.choice([2, 3]))]
+        lines: list[list[LedgerLine | Entry]] = [[] for _ in range(rng.choice([2, 3]))]
         first = 0
         for attempt in range(rng.choice([1, 1, 2, 3])):
             entry = replace(entry, attempt=attempt, token=f"{rng.getrandbits(64):016x}")
             ends = [rng.randint(first, planned) for _ in lines]
             for party, end in zip(lines, ends, strict=True):
-                party.append(Line(ATTEMPT, replace(entry, release=first), "", False, None))
+                party.append(LedgerLine(ATTEMPT, replace(entry, release=first), "", False, None))
                 party += [replace(entry, release=number) for number in range(first, end)]
             if data in about:
                 spent += [replace(entry, release=number) for number in range(first, max(ends))]
@@ -144,11 +144,11 @@ def drawn_history(rng: random.Random, data: str, names: tuple[str, ...], folder:
     return History(tuple(books), tuple(spent))
 
 
-def _written(lines: Sequence[Line | Entry], name: str) -> bytes:
+def _written(lines: Sequence[LedgerLine | Entry], name: str) -> bytes:
     """A ledger's bytes, chained."""
     head, out = GENESIS, b""
     for number, value in enumerate(lines):
-        line = value if isinstance(value, Line) else Line(RELEASE, value, "", False, None)
+        line = value if isinstance(value, LedgerLine) else LedgerLine(RELEASE, value, "", False, None)
         line = packed(replace(line, prev=head, first=None if number else name))  # type: ignore[assignment]
         head, out = digest_of(line), out + line + b"\n"  # type: ignore[arg-type, operator]
     return out

@@ -184,7 +184,7 @@ def _of_tables(
         if neighbours == "owner":
             values = {f: np.repeat(firsts[f][[first]], RECORDS) for f in fields}
         n = RECORDS - wide * (first is None)
-        return tables.layout.encode(cells.Records(n, values), None, 1)[0] * STEP
+        return tables.layout.encode(cells.RecordFields(n, values), None, 1)[0] * STEP
 
     empty = [total(None)] if places and neighbours != "owner" else []
     sums = [*(total(k) for k in range(12)), *empty]

@@ -12,7 +12,7 @@ import pytest
 
 import dpmpc
 from dpmpc.aggregation.wire import account_heads
-from dpmpc.aggregation.wire.account_heads import Shown
+from dpmpc.aggregation.wire.account_heads import HeadsShown
 from dpmpc.errors import PeerError, UsageError, owner_text
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.data_names import data_digest
@@ -159,7 +159,7 @@ def test_parties_refuse_an_owner_that_does_not_look_itself(tmp_path: Path, monke
     world.whole()
     run = world.begin()
 
-    def blunt(self: Shown, party: int, remembered: bytes | bytearray) -> bytes:
+    def blunt(self: HeadsShown, party: int, remembered: bytes | bytearray) -> bytes:
         assert self._digests is not None
         return Head().after(self._digests()).pack()
 
@@ -172,7 +172,7 @@ def test_parties_refuse_an_owner_that_does_not_look_itself(tmp_path: Path, monke
             errors.append(error)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Shown, "first", blunt)
+        patch.setattr(HeadsShown, "first", blunt)
         threads = [threading.Thread(target=come, args=(call,)) for call in (
             lambda: run.owner(0, "another machine"), lambda: run.owner(1, "another machine too"),
         )]  # fmt: skip

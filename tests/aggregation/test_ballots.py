@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
-from dpmpc.aggregation.party.ballot import Ballot, Said, Sent
+from dpmpc.aggregation.party.ballot import Ballot, BallotMessage, Said
 from dpmpc.aggregation.plan.asked import Presence
 
 Wire = tuple[tuple[int, Said], ...]
@@ -51,7 +51,7 @@ class Game:
             world = self.after(world, i, world.ballots[i].begin(mine))
         return world
 
-    def after(self, world: World, i: int, step: tuple[Ballot, tuple[Sent, ...]]) -> World:
+    def after(self, world: World, i: int, step: tuple[Ballot, tuple[BallotMessage, ...]]) -> World:
         ballot, sent = step
         wires = dict(world.wires)
         for each in sent:
@@ -151,7 +151,9 @@ def test_a_party_that_forgets_its_lock_can_split_them() -> None:
     def forgetful(self: Ballot) -> Said:
         return report.fget(self)._replace(number=0, locked=())  # type: ignore[attr-defined,no-any-return]
 
-    def silent(self: Ballot, owners: Presence, sent: tuple[Sent, ...]) -> tuple[Ballot, tuple[Sent, ...]]:
+    def silent(
+        self: Ballot, owners: Presence, sent: tuple[BallotMessage, ...]
+    ) -> tuple[Ballot, tuple[BallotMessage, ...]]:
         return replace(self, stage="agreed", found=owners), sent
 
     with (

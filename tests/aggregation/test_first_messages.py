@@ -27,7 +27,7 @@ from dpmpc.aggregation.wire import refusal
 from dpmpc.aggregation.wire.frames import ASKING, HAVE, NOBODY, TELL
 from dpmpc.aggregation.wire.frames import HELLO as OWNERS_HELLO
 from dpmpc.aggregation.wire.paths import opened_path, transcript_path
-from dpmpc.aggregation.wire.transcript import Opened, Transcript
+from dpmpc.aggregation.wire.transcript import OpenedVectors, Transcript
 from dpmpc.consortium.dry_run import Trial
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of, parse_endpoints
@@ -98,7 +98,7 @@ async def gate(folder: Path, tls: Path | None, kind: str) -> AsyncIterator[Door]
     holder = BACKENDS[plan.backend].holder(0, 3, plan.threshold, plan.session_id(attempt))
     one = (ResumingGate if late else OwnerGate)(plan, attempt, holder, log=log.append)
     folder.mkdir()
-    with contextlib.closing(Opened(opened_path(folder, 0))) as kept:
+    with contextlib.closing(OpenedVectors(opened_path(folder, 0))) as kept:
         kept.append(0, np.arange(plan.dimension))
     with contextlib.closing(Transcript(transcript_path(folder, 0))) as transcript:
         transcript.note("start", attempt=0)

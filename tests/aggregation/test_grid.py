@@ -11,7 +11,7 @@ from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.grid import Grid, check_range, choose_grid
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
-from dpmpc.learning.learner import Learner
+from dpmpc.learning.method import Learner
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.numbers.field import P
 from dpmpc.planning.request import Request

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 
 import dpmpc
-from dpmpc.aggregation.wire.frames import BLOCK_WORDS, Piece, columns_of, pieces_of
+from dpmpc.aggregation.wire.frames import BLOCK_WORDS, FramePiece, columns_of, pieces_of
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.residues import recombine
@@ -17,8 +17,8 @@ D = BLOCK_WORDS + 3
 def test_the_pieces_of_a_long_vector_cover_it_once() -> None:
     assert columns_of(D) == [(0, BLOCK_WORDS), (BLOCK_WORDS, D)]
     assert columns_of(BLOCK_WORDS) == [(0, BLOCK_WORDS)] and columns_of(7) == [(0, 7)]
-    assert pieces_of(4, 6, D) == tuple(Piece(k, k + 1, *column) for k in (4, 5) for column in columns_of(D))
-    assert pieces_of(0, 5, 7) == (Piece(0, 5, 0, 7),)
+    assert pieces_of(4, 6, D) == tuple(FramePiece(k, k + 1, *column) for k in (4, 5) for column in columns_of(D))
+    assert pieces_of(0, 5, 7) == (FramePiece(0, 5, 0, 7),)
 
 
 def test_long_vectors_add_up_as_short_ones_do() -> None:

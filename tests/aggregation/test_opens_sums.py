@@ -7,13 +7,13 @@ import pytest
 
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.opens_sums import OpensSums, Progress
-from dpmpc.aggregation.owner.session import Connected, InTheClear, Session
+from dpmpc.aggregation.owner.session import Connected, InTheClear, OwnerSession
 from dpmpc.flower.courier import Courier
 from dpmpc.local.sites import SitesRun
 
 ASKED = {
     OpensSums: (Aggregator, SitesRun, Courier),
-    Session: (Connected, InTheClear),
+    OwnerSession: (Connected, InTheClear),
     Progress: (Connected, InTheClear),
 }
 

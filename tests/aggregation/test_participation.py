@@ -1,6 +1,6 @@
 """Owners that come late, leave and come again while releases are made, in every order of events at several parties:
 who is let in and told a release first, whose shares arrive where, who dies with what under way, when a party stops
-waiting and when it publishes. No clock, no connection: `Participation` and `Joining` are values. Messages of one
+waiting and when it publishes. No clock, no connection: `Participation` and `FirstRelease` are values. Messages of one
 connection keep their order. The agreement on a release's owners is one step here: `test_ballots` has its orders.
 
 What holds in every world: all parties add up the same sharings, of exactly the owners that were agreed on, no owner
@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 import pytest
 
-from dpmpc.aggregation.owner.joining import Joining
+from dpmpc.aggregation.owner.joining import FirstRelease
 from dpmpc.aggregation.party.participation import Participation
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.wire.frames import LATER
@@ -45,7 +45,7 @@ class Process:
     here: frozenset[int] = frozenset()
     named: tuple[tuple[int, int], ...] = ()
     heard: tuple[int, ...] = ()
-    joining: Joining | None = None
+    joining: FirstRelease | None = None
     next: int = 0
     sent: int = -1
     done: bool = False
@@ -131,7 +131,7 @@ class Game:
         process = Process(owners, world.deaths, heard=(0,) * self.parties)
         return self.says(with_process(world, k, process), k, ("hello", world.deaths))
 
-    def goes_on(self, world: World, k: int, process: Process, joining: Joining) -> Iterator[World]:
+    def goes_on(self, world: World, k: int, process: Process, joining: FirstRelease) -> Iterator[World]:
         told = all(count > process.next for count in process.heard)
         if process.next == self.releases:
             yield with_process(world, k, replace(process, done=True))
@@ -226,7 +226,7 @@ class Game:
         if what == "join":
             process = replace(process, named=(*process.named, (i, number)))
             if len(process.named) == self.parties:
-                joining = Joining().named([each for _, each in process.named], 0, self.releases)
+                joining = FirstRelease().named([each for _, each in process.named], 0, self.releases)
                 process = replace(process, joining=joining)
                 less = [j for j, each in process.named if each < joining.first]
                 return self.says(with_process(world, k, process), k, ("begin", LATER), to=less)

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import getattr_static
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +219,7 @@ def test_what_a_process_derived_is_in_the_digest() -> None:
         assert same == plan and same.to_text() == plan.to_text()
         seen.add(digest(same))
     assert len(seen) == 1 + len(differing)
-    assert isinstance(Plan.__dict__["derived"], cached_property)
+    assert isinstance(getattr_static(Plan, "derived"), cached_property)
 
 
 def test_the_last_digits_of_elementary_functions_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,7 +366,7 @@ CASES = [
 
 def test_every_field_of_a_plan_is_refused_for_every_bad_value() -> None:
     value = json.loads(planned().to_text())
-    flat = {name for group in GROUPS for name in value.pop(group.__name__.lower())}
+    flat = {name for key in GROUPS for name in value.pop(key)}
     assert {*BAD} == {*value, *flat} - {"source"}
     assert {*BAD_LEARNING} == {*value["source"]["learning"]}
     assert {*BAD_VECTORS} == {*json.loads(created().to_text())["source"]["vectors"]}
@@ -374,7 +375,7 @@ def test_every_field_of_a_plan_is_refused_for_every_bad_value() -> None:
     accepted = []
     for make, part, name, bad in CASES:
         value = json.loads(texts[make])
-        places = [value["source"][part]] if part else [value, *(value[group.__name__.lower()] for group in GROUPS)]
+        places = [value["source"][part]] if part else [value, *(value[key] for key in GROUPS)]
         next(place for place in places if name in place)[name] = bad
         try:
             Plan.from_text(json.dumps(value)).derived  # noqa: B018

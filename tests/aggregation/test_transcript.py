@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.aggregation.wire.transcript import Opened, Transcript, digest, read_opened, read_transcript
+from dpmpc.aggregation.wire.transcript import OpenedVectors, Transcript, digest, read_opened, read_transcript
 from dpmpc.errors import UsageError
 
 VECTORS = [np.array([k, -k, 1 << 60], dtype=np.int64) for k in range(3)]
@@ -14,7 +14,7 @@ VECTORS = [np.array([k, -k, 1 << 60], dtype=np.int64) for k in range(3)]
 
 def opened(path: Path, *numbers: int) -> bytes:
     """The file with these releases' vectors appended."""
-    with contextlib.closing(Opened(path)) as file:
+    with contextlib.closing(OpenedVectors(path)) as file:
         for number in numbers:
             file.append(number, VECTORS[number])
     return path.read_bytes()

@@ -17,10 +17,10 @@ from click.testing import CliRunner
 import dpmpc
 from dpmpc.benchmarks import counts, parties, parties_plot, scale, suite, tables
 from dpmpc.benchmarks import result_file as records
-from dpmpc.benchmarks.bare import Traffic
-from dpmpc.benchmarks.cell import Cell
+from dpmpc.benchmarks.bare import MessageSizes
+from dpmpc.benchmarks.cell import BenchCell
 from dpmpc.benchmarks.compare import compare, notch
-from dpmpc.benchmarks.counts import NETWORKS, Link, network_seconds
+from dpmpc.benchmarks.counts import NETWORKS, NetworkLink, network_seconds
 from dpmpc.benchmarks.iteration import PARTS, WARM_UP, check_counts, measure, measure_limit, repetitions, split
 from dpmpc.benchmarks.network import Network, named, namespaces
 from dpmpc.benchmarks.quartiles import Figure, figure, slope
@@ -41,7 +41,7 @@ SEED = 24  # bytes that stand for the vectors of one of t parties
 
 # -- counts ----------------------------------------------------------------------------------------------------------
 def test_counts_of_a_release_by_hand() -> None:
-    found = counts.release_counts(Cell(dimension=122, owners=100, parties=3))
+    found = counts.release_counts(BenchCell(dimension=122, owners=100, parties=3))
     assert found.parties_bytes == (BARRIER + HEADER + 8 * 122,) * 3  # one share vector to one successor
     assert found.results_bytes == HEADER + 8 * 123  # the opened vector and a count of bytes
     assert found.inputs_bytes == (HEADER + SEED, *(HEADER + 8 * 122 * 100,) * 2)  # one of three is expanded
@@ -49,20 +49,20 @@ def test_counts_of_a_release_by_hand() -> None:
     assert found.busiest_bytes == HEADER + 8 * 122 * 100 + BARRIER + HEADER + 8 * 122
     assert found.received_bytes == -(-found.owners_bytes // 3) + BARRIER + HEADER + 8 * 122
     assert found.rounds == 2
-    assert counts.owner_bytes(Cell(parties=5)) == 3 * (HEADER + 8 * 122) + 2 * (HEADER + SEED)
+    assert counts.owner_bytes(BenchCell(parties=5)) == 3 * (HEADER + 8 * 122) + 2 * (HEADER + SEED)
     seven = 6 * (HEADER + 24) + 3 * (HEADER + 8 * 122)  # all others; t = 3 successors
-    assert counts.release_counts(Cell(parties=7)).parties_bytes == (seven,) * 7
-    two = counts.release_counts(Cell(parties=2, backend="ot"))
+    assert counts.release_counts(BenchCell(parties=7)).parties_bytes == (seven,) * 7
+    two = counts.release_counts(BenchCell(parties=2, backend="ot"))
     assert two.parties_bytes == (2 * HEADER + 64 + 8 * 122,) * 2 and two.rounds == 2  # a promise, then salt and share
 
 
 def test_long_inputs_travel_in_frames_with_consents() -> None:
     m, d, a_frame = 50_000, 122, (1 << 19) // 122
     frames = -(-m // a_frame)
-    found = counts.release_counts(Cell(dimension=d, owners=m))
+    found = counts.release_counts(BenchCell(dimension=d, owners=m))
     assert found.owners_bytes == 2 * (frames * HEADER + 8 * m * d) + frames * (HEADER + SEED)
     assert found.results_bytes == (frames - 4) * HEADER + HEADER + 8 * (d + 1)
-    expanded, *whole = Traffic.of(Cell(dimension=d, owners=m)).inputs
+    expanded, *whole = MessageSizes.of(BenchCell(dimension=d, owners=m)).inputs
     assert len(expanded) == frames and sum(expanded) == frames * (HEADER + SEED)
     for inputs in whole:
         assert len(inputs) == frames and sum(inputs) == frames * HEADER + 8 * m * d
@@ -71,7 +71,7 @@ def test_long_inputs_travel_in_frames_with_consents() -> None:
 @pytest.mark.parametrize("parties", [1, 3, 5, 7])
 def test_bare_openings_go_to_t_successors(parties: int) -> None:
     t, message = (parties - 1) // 2, HEADER + 8 * 122
-    opening = Traffic.of(Cell(parties=parties)).opening
+    opening = MessageSizes.of(BenchCell(parties=parties)).opening
     assert len(opening) == 2 * (parties > 1)
     for sent in opening[:1]:
         assert sent == tuple(
@@ -101,13 +101,13 @@ class Lopsided:
 
 def test_counts_are_the_backends_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(backend.BACKENDS._loaded, "lopsided", Lopsided())
-    cell = Cell(dimension=10, owners=4, parties=2, backend="lopsided")
+    cell = BenchCell(dimension=10, owners=4, parties=2, backend="lopsided")
     found = counts.release_counts(cell)
     assert found.parties_bytes == (21 + 2 * HEADER, 80 + HEADER) and found.rounds == 2
     assert found.inputs_bytes == (16 + HEADER, 320 + HEADER)
     assert found.owners_bytes == 336 + 2 * HEADER and counts.owner_bytes(cell) == 16 + 80 + 2 * HEADER
     assert found.received_bytes == -(-(336 + 101 + 5 * HEADER) // 2)
-    traffic = Traffic.of(cell)
+    traffic = MessageSizes.of(cell)
     assert traffic.inputs == ((16 + HEADER,), (320 + HEADER,))
     assert traffic.opening == ((((1, 35),), ((0, 104),)), (((1, 34),), ()))  # 69 bytes in two messages: a round each
     wan = NETWORKS["wan"]
@@ -119,10 +119,13 @@ def test_counts_are_the_backends_own(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "cell",
-    [Cell(dimension=10, owners=3), Cell(dimension=7, owners=2, parties=5, pool=False, method="output", law="laplace")],
+    [
+        BenchCell(dimension=10, owners=3),
+        BenchCell(dimension=7, owners=2, parties=5, pool=False, method="output", law="laplace"),
+    ],
     ids=str,
 )
-def test_real_processes_send_what_the_formula_says(cell: Cell) -> None:
+def test_real_processes_send_what_the_formula_says(cell: BenchCell) -> None:
     # `measure` raises when any release of any party differs in bytes sent, bytes received or rounds; here the record
     # is held against an AND count and a number of rounds that come from the counting engine by another route.
     measured = measure(cell, LOOPBACK, 4, limit=False)
@@ -133,7 +136,7 @@ def test_real_processes_send_what_the_formula_says(cell: Cell) -> None:
     assert 1 << 24 < measured.peak_party < 1 << 30
 
 
-def _answers(cell: Cell, **wrong: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _answers(cell: BenchCell, **wrong: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What owners and parties report of one release, and one party with something wrong."""
     one, noise = counts.release_counts(cell), counts.noise_counts(cell, 1)
     parties = []
@@ -161,14 +164,14 @@ WRONG = [
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_a_count_that_differs_is_refused(wrong: dict[str, int]) -> None:
-    owners, parties = _answers(Cell(), **wrong)
+    owners, parties = _answers(BenchCell(), **wrong)
     if not wrong:
-        check_counts(Cell(), 1, owners, parties)
+        check_counts(BenchCell(), 1, owners, parties)
         with pytest.raises(DpmpcError, match="owners sent 5"):
-            check_counts(Cell(), 1, {"bytes_sent": [5]}, parties)
+            check_counts(BenchCell(), 1, {"bytes_sent": [5]}, parties)
         return
     with pytest.raises(DpmpcError, match="counts must equal"):
-        check_counts(Cell(), 1, owners, parties)
+        check_counts(BenchCell(), 1, owners, parties)
 
 
 # -- times -----------------------------------------------------------------------------------------------------------
@@ -210,7 +213,7 @@ def test_figures_and_slopes_against_closed_forms() -> None:
 def _results(cost: Any, offline: Any = lambda d: 1e-6 * d) -> Results:
     rows = []
     for d in (1_000, 3_000, 10_000, 30_000, 100_000):
-        cell = Cell(dimension=d)
+        cell = BenchCell(dimension=d)
         figures = {"without ledger": figure([cost(d)])}
         values = {"noise_offline_s": offline(d)}
         rows.append(Record("iteration", cell.key(), counts.counts_record(cell, 1), figures, values))
@@ -231,7 +234,7 @@ def test_growth_worse_than_linear_is_flagged() -> None:
 
 # -- networks --------------------------------------------------------------------------------------------------------
 def test_prediction_by_hand() -> None:
-    cell, wan = Cell(), NETWORKS["wan"]
+    cell, wan = BenchCell(), NETWORKS["wan"]
     bytes_in = HEADER + 97_600 + BARRIER + HEADER + 976
     assert network_seconds(cell, wan) == pytest.approx(2 * 0.04 + (bytes_in + HEADER + 984) / 12.5e6)
     noise = counts.noise_counts(cell, 1)
@@ -249,8 +252,8 @@ def test_the_relays_gate_lets_bytes_through_at_its_rate() -> None:
 
 @pytest.mark.slow
 def test_the_relay_delays_a_release_by_two_round_trips() -> None:
-    slow = Network("slow", Link.of(60.0, 100.0), "relay")
-    limit = measure_limit(Cell(dimension=10, owners=2), slow, 3)
+    slow = Network("slow", NetworkLink.of(60.0, 100.0), "relay")
+    limit = measure_limit(BenchCell(dimension=10, owners=2), slow, 3)
     assert limit.total.median >= 0.1199  # no load of the machine makes it shorter
     assert limit.open.median >= 0.0599
 
@@ -266,7 +269,7 @@ def test_namespaces_carry_a_release_and_are_removed() -> None:
         with namespaces(3, None) as places:
             tag = places.prefixes[0][-1].rsplit("-", 1)[0]
             assert tag in _namespace_list()
-            traffic = Traffic.of(Cell(dimension=10, owners=2)).to_json()
+            traffic = MessageSizes.of(BenchCell(dimension=10, owners=2)).to_json()
             owners, parties = places.run("dpmpc.benchmarks.bare", {"traffic": traffic, "rounds": 4})
             assert len(owners["seconds"]) == 4 and len(parties) == 3
     except UsageError as error:
@@ -288,8 +291,8 @@ def test_a_failing_process_ends_the_measurement_with_its_cause() -> None:
 
 
 def test_a_failing_relay_ends_the_measurement_with_its_cause() -> None:
-    traffic = Traffic.of(Cell(dimension=10, owners=2)).to_json()
-    with Network("slow", Link.of(60.0, 100.0), "relay").places(3) as places:
+    traffic = MessageSizes.of(BenchCell(dimension=10, owners=2)).to_json()
+    with Network("slow", NetworkLink.of(60.0, 100.0), "relay").places(3) as places:
         (relay,) = places.background
         broken = replace(relay, arguments={**relay.arguments, "routes": [["not a socket", "", 0, 0, 1]]})
         with pytest.raises(DpmpcError, match="a bug in dpmpc: the relay ended"):
@@ -297,7 +300,7 @@ def test_a_failing_relay_ends_the_measurement_with_its_cause() -> None:
 
 
 def test_no_socket_of_a_measurement_is_left_open() -> None:
-    for network in (LOOPBACK, Network("slow", Link.of(60.0, 100.0), "relay")):
+    for network in (LOOPBACK, Network("slow", NetworkLink.of(60.0, 100.0), "relay")):
         with network.places(3) as places:
             sockets = [s for pair in places.sockets for s in pair]
             sockets += [s for job in places.background for s in job.sockets]
@@ -307,7 +310,7 @@ def test_no_socket_of_a_measurement_is_left_open() -> None:
 
 # -- result files ----------------------------------------------------------------------------------------------------
 def _row(seconds: Figure, limit: float = 1.0, **changed: int) -> Record:
-    cell = Cell()
+    cell = BenchCell()
     figures = {"total": seconds, "without ledger": seconds, "limit": Figure(limit, limit, limit, 9)}
     values = {"noise_offline_s": 1.0}
     return Record("iteration", cell.key(), counts.counts_record(cell, 1) | changed, figures, values)
@@ -394,7 +397,7 @@ def test_the_command_measures_writes_plots_and_compares(tmp_path: Path) -> None:
     same = run.invoke(command, ["compare", str(file), str(file)])
     assert same.exit_code == 0 and "2 cells in both: 0 figures better, 0 worse" in same.output
     results = records.read(file)
-    for name, cells in (("growth", [Cell(dimension=d) for d in (10, 122, 1000)]), ("breakdown", [Cell()])):
+    for name, cells in (("growth", [BenchCell(dimension=d) for d in (10, 122, 1000)]), ("breakdown", [BenchCell()])):
         rows = tuple(replace(results.records[0], key=cell.key()) for cell in cells)
         records.write_json(replace(results, records=rows), file)
         drawn = run.invoke(command, ["plot", str(file), "--out", str(tmp_path)], catch_exceptions=False)
@@ -416,8 +419,8 @@ def test_laws_samplers_and_backends_are_those_installed() -> None:
         assert params["law"].opts == ["--law", "--noise"]
         for option, names in (("law", LAWS.names()), ("sampler", sampler_names()), ("backend", BACKENDS.names())):
             assert tuple(params[option].type.choices) == names  # type: ignore[attr-defined]
-    assert suite.cross(sampler="log-laplace")[0] == Cell(law="laplace", sampler="log-laplace")
-    assert suite.cross(law="laplace", method="output")[0] == Cell(method="output", law="laplace", pool=False)
+    assert suite.cross(sampler="log-laplace")[0] == BenchCell(law="laplace", sampler="log-laplace")
+    assert suite.cross(law="laplace", method="output")[0] == BenchCell(method="output", law="laplace", pool=False)
 
 
 def test_the_command_refuses_what_it_cannot_do(tmp_path: Path) -> None:
@@ -432,18 +435,24 @@ def test_the_command_refuses_what_it_cannot_do(tmp_path: Path) -> None:
 
 def test_the_profiles_hold_the_cells_that_the_targets_speak_of() -> None:
     full, quick = suite.cells(False), suite.cells(True)
-    for cell in (Cell(), Cell(owners=50_000), Cell(dimension=100_000), Cell(dimension=1_000), Cell(pool=False)):
+    for cell in (
+        BenchCell(),
+        BenchCell(owners=50_000),
+        BenchCell(dimension=100_000),
+        BenchCell(dimension=1_000),
+        BenchCell(pool=False),
+    ):
         assert cell in full
-    assert Cell() in quick
+    assert BenchCell() in quick
     assert {c.parties for c in full} == {2, 3, 5, 7} and {c.network for c in full} == {"loopback", "lan", "wan"}
     assert {c.dimension for c in full} == {200, *suite.DIMENSIONS} and {c.owners for c in full} == set(suite.OWNERS)
     assert len(full) == len(set(full))
-    assert set(suite.scale_cells(False)) >= {Cell(dimension=100_000), Cell(owners=50_000)}
+    assert set(suite.scale_cells(False)) >= {BenchCell(dimension=100_000), BenchCell(owners=50_000)}
 
 
 def test_a_release_over_a_slow_network_is_measured_less_often() -> None:
     """150 of them took a minute a cell."""
-    assert repetitions(Cell(network="wan"), False) == 40 < repetitions(Cell(network="lan"), False)
+    assert repetitions(BenchCell(network="wan"), False) == 40 < repetitions(BenchCell(network="lan"), False)
 
 
 def test_the_page_on_cost_shows_the_committed_results() -> None:
@@ -454,11 +463,11 @@ def test_the_page_on_cost_shows_the_committed_results() -> None:
     if committed.machine["versions"]["dpmpc"] != dpmpc.__version__:
         return  # which the page says
     for record in cells:
-        cell, now = Cell(**record.key), counts.release_counts(Cell(**record.key))
+        cell, now = BenchCell(**record.key), counts.release_counts(BenchCell(**record.key))
         assert (record.counts["bytes_party_to_parties"],) * cell.parties == now.parties_bytes, record.title()
         assert record.counts["bytes_owners"] == now.owners_bytes, record.title()
     for record in cells[::9]:
-        cell = Cell(**record.key)
+        cell = BenchCell(**record.key)
         assert record.counts == counts.counts_record(cell, WARM_UP + repetitions(cell, False)), record.title()
 
 

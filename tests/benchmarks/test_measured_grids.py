@@ -8,7 +8,7 @@ import pytest
 
 from dpmpc.benchmarks import result_file as records
 from dpmpc.benchmarks import suite
-from dpmpc.benchmarks.cell import Cell
+from dpmpc.benchmarks.cell import BenchCell
 from dpmpc.benchmarks.grid import Answer, known_records, run_grid
 from dpmpc.benchmarks.result_file import Record
 from dpmpc.errors import UsageError
@@ -22,7 +22,7 @@ def threads() -> Executor:
     return ThreadPoolExecutor(2)
 
 
-def measured(cell: Cell, quick: bool, link: Any) -> Answer:
+def measured(cell: BenchCell, quick: bool, link: Any) -> Answer:
     if cell.dimension == 31:
         return "this cell is refused"
     return Record("iteration", cell.key(), {"rounds": cell.dimension})
@@ -48,7 +48,7 @@ def test_what_a_file_has_is_not_measured_again(tmp_path: Path) -> None:
     records.write_json(suite.results(True, lambda: [first, Record("noise", {"backend": "sharing"})]), path)
     asked: list[int] = []
 
-    def work(cell: Cell, quick: bool, link: Any) -> Answer:
+    def work(cell: BenchCell, quick: bool, link: Any) -> Answer:
         asked.append(cell.dimension)
         return measured(cell, quick, link)
 

@@ -17,7 +17,7 @@ from dpmpc.benchmarks.studies.stats_study import coverage, everyone, joint
 from dpmpc.benchmarks.studies.stats_survival import NULLS, chances
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.privacy.gaussian import gaussian_scale
-from dpmpc.statistics.sets import Table
+from dpmpc.statistics.sets import CellModel
 
 ROOT = Path(__file__).parents[2]
 
@@ -93,7 +93,7 @@ def test_sets_hold_the_truth_and_those_that_know_no_noise_do_not(name: str) -> N
     truth = np.tile(setting.truth[setting.model.predictors :], 60)
     which = np.tile(np.arange(setting.model.predictors, len(setting.truth)), 60)
     of = np.repeat(np.arange(60), len(setting.effects))
-    naive = Table(setting.model, setting.design, noisy, 1.0, 0.0, 1.0).keeps(list(which), list(truth), 0.05, of)
+    naive = CellModel(setting.model, setting.design, noisy, 1.0, 0.0, 1.0).keeps(list(which), list(truth), 0.05, of)
     assert naive.reshape(60, -1).sum(axis=0).min() < 40
 
 
@@ -101,11 +101,11 @@ def test_many_tables_at_once_are_each_alone() -> None:
     setting = next(each for each in stats_effects.SETTINGS if each.name == "a rare outcome")
     counts = stats_effects.drawn(setting, 2000, 4, np.random.default_rng(6))
     noisy = counts + stats_effects.noise(5.3, counts.shape, Prg(bytes(32)))
-    together = Table(setting.model, setting.design, noisy, 5.3**2, 0.0, 1.0)
+    together = CellModel(setting.model, setting.design, noisy, 5.3**2, 0.0, 1.0)
     of, which = np.repeat(np.arange(4), 3), np.tile([1, 2, 3], 4)
     found = together.sets(list(which), 0.05, of)
     for t in range(4):
-        alone = Table(setting.model, setting.design, noisy[t], 5.3**2, 0.0, 1.0)
+        alone = CellModel(setting.model, setting.design, noisy[t], 5.3**2, 0.0, 1.0)
         for one, each in zip(alone.sets([1, 2, 3], 0.05), found[3 * t : 3 * t + 3], strict=True):
             assert (one.low, one.high) == pytest.approx((each.low, each.high), abs=1e-3)
         assert together.at_zero([1])[0][t] == pytest.approx(alone.at_zero([1])[0][0], abs=1e-6)

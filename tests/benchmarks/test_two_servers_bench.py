@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from dpmpc.benchmarks import noise, parties, suite
 from dpmpc.benchmarks import result_file as records
-from dpmpc.benchmarks.cell import Cell
+from dpmpc.benchmarks.cell import BenchCell
 from dpmpc.benchmarks.quartiles import Figure
 from dpmpc.benchmarks.result_file import Record
 from dpmpc.benchmarks.studies import two_servers
@@ -75,9 +75,9 @@ def test_the_link_names_the_backend_and_parties_that_are_named_stay_alone(drawn:
 def test_releases_of_two_servers_are_measured_beside_three_parties(
     backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Cell] = []
+    asked: list[BenchCell] = []
 
-    def run_cells(cells: Sequence[Cell], *_: Any) -> list[Record]:
+    def run_cells(cells: Sequence[BenchCell], *_: Any) -> list[Record]:
         asked.extend(cells)
         raise UsageError("enough")
 
@@ -85,7 +85,7 @@ def test_releases_of_two_servers_are_measured_beside_three_parties(
     with pytest.raises(UsageError, match="enough"):
         said("iteration", "-d", "122,200", "--backend", backend, "--network", "loopback,wan")
     assert asked == [
-        Cell(dimension=d, parties=n, backend=each, network=network)
+        BenchCell(dimension=d, parties=n, backend=each, network=network)
         for network in ("loopback", "wan")
         for n, each in ((2, backend), (3, "sharing"))
         for d in (122, 200)
@@ -97,7 +97,7 @@ def test_the_page_on_cost_shows_the_committed_results() -> None:
     root = Path(__file__).parents[2]
     committed = records.read(root / "benchmarks" / "results" / "two-servers.json")
     assert two_servers.page(committed) in (root / "docs" / "cost.md").read_text(encoding="utf-8")
-    assert {Cell(**r.key) for r in committed.find("iteration")} == set(two_servers.cells())
+    assert {BenchCell(**r.key) for r in committed.find("iteration")} == set(two_servers.cells())
     drawn = committed.find("noise")
     assert {(r.key["backend"], r.key["parties"]) for r in drawn} == set(two_servers.WHO)
     sampler = parties.Draw("ot", "gaussian", 2, 1).sampler

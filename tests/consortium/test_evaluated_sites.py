@@ -125,7 +125,7 @@ def test_a_death_before_the_evaluation_is_carried_on_and_another_file_is_refused
         raise UsageError("killed here")
 
     with monkeypatch.context() as patched:
-        patched.setattr(stages.Stages, "after", dies)
+        patched.setattr(stages.RunStages, "after", dies)
         ends = sites(plan, tmp_path, records)
     assert [str(end) for end in ends] == ["killed here"] * 3
     model = (tmp_path / "0" / "model.npz").read_bytes()

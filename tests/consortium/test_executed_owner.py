@@ -15,7 +15,7 @@ from dpmpc.consortium.start import start
 from dpmpc.errors import UsageError
 from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.away import Away
-from dpmpc.learning.learner import Learner
+from dpmpc.learning.method import Learner
 from dpmpc.planning import forecast
 from dpmpc.planning.request import Request
 from dpmpc.privacy.ledgers import merge, read_ledgers

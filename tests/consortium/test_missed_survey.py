@@ -16,7 +16,7 @@ from dpmpc.aggregation.party.behind import Behind, behind
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire import news
 from dpmpc.aggregation.wire.paths import transcript_path
-from dpmpc.aggregation.wire.transcript import Opened
+from dpmpc.aggregation.wire.transcript import OpenedVectors
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.plan_alone import plan_only
 from dpmpc.errors import PeerError, UsageError
@@ -87,7 +87,7 @@ def once_in(thread: str, call: Any) -> Any:
     ("victim", "thread", "where", "step"),
     [
         ("owner1", "site 4", stages, "after_first"),
-        ("1", "site 1", Opened, "append"),  # two of three have opened it without its help: its share had left
+        ("1", "site 1", OpenedVectors, "append"),  # two of three have opened it without its help: its share had left
     ],
 )
 def test_one_that_died_before_it_kept_the_survey_gets_it_from_those_that_went_on(

@@ -25,7 +25,7 @@ from dpmpc.local.owner_process import run_owners
 from dpmpc.planning.request import Request
 from dpmpc.records import CsvFile
 from dpmpc.records.loading import opened
-from dpmpc.records.ownership import Kept
+from dpmpc.records.ownership import KeptOwners
 from dpmpc.records.persons import kept, without_person
 from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
 from tests.machines import together
@@ -142,7 +142,7 @@ def test_a_process_of_one_owner_takes_it_so_and_one_of_all_owners_asks(monkeypat
 def test_records_without_person_have_no_place(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("who,x,y\na,0.1,1\n,0.2,1\nb,0.3,0\n?,0.4,0\na,0.5,1\na,0.6,1\n")
-    of = Kept("who", 2)
+    of = KeptOwners("who", 2)
     with opened(CsvFile(path), spelling=Spelling(misfits="zero")) as (table, _):
         first = kept(table, of)
         assert without_person(table, of) == 2 and first.beyond == 1

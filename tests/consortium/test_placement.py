@@ -9,7 +9,7 @@ import pytest
 
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.wire.transcript import Opened
+from dpmpc.aggregation.wire.transcript import OpenedVectors
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.start import prepare_owners
 from dpmpc.errors import UsageError
@@ -64,7 +64,7 @@ def test_an_owner_returns_to_the_same_run_and_to_no_other(tmp_path: Path) -> Non
         where = Placement(out=out, index="owner1", plan_file=file)
         assert not prepare_owners(where, plan)
         plan.write(plan_path(out))
-        opened = Opened(out / OPENED)
+        opened = OpenedVectors(out / OPENED)
         opened.append(0, plan.grid.encode(_zeros()))
         opened.close()
         with pytest.raises(UsageError, match="already holds a run"):

@@ -17,7 +17,7 @@ from dpmpc.aggregation.plan.of_vectors import OfVectors, chosen
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.plan.stages import after_first
-from dpmpc.aggregation.wire.transcript import Opened
+from dpmpc.aggregation.wire.transcript import OpenedVectors
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.status import read_status
 from dpmpc.errors import PeerError, UsageError
@@ -30,7 +30,7 @@ from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 from dpmpc.run.engine import OPENED
 from dpmpc.run.files import PRESENT
-from dpmpc.run.stages import Part, Stages
+from dpmpc.run.stages import RunStages, StagePart
 from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.statistics.tables import Tables
 from dpmpc.tables.stats import reopened
@@ -216,9 +216,9 @@ def test_a_stage_after_the_releases_is_of_other_records_at_the_plans_price(tmp_p
     with pytest.raises(UsageError, match="another part"):
         planned(Fullest(held=(50, 60, 70)), part=label.replace("training", "held_out"))
     plan = planned(Fullest(held=(50, 60, 70)), part=label)
-    mine: list[tuple[Placement, Part]] = []
+    mine: list[tuple[Placement, StagePart]] = []
 
-    def run(part: Part, where: Placement) -> None:
+    def run(part: StagePart, where: Placement) -> None:
         if part.stage is not None:
             mine.append((where, part))
             assert Plan.read(where.out / "plan.json") == part.plan and not part.begins
@@ -227,12 +227,12 @@ def test_a_stage_after_the_releases_is_of_other_records_at_the_plans_price(tmp_p
     where = Placement(out=tmp_path / "run", index="owner0", plan_file=tmp_path / "plan.json")
     (tmp_path / "run").mkdir()
     with pytest.raises(PeerError, match="has none"):
-        Stages(plan, where).after(plan, run, lambda text: None)
-    opened = Opened(where.out / OPENED)
+        RunStages(plan, where).after(plan, run, lambda text: None)
+    opened = OpenedVectors(where.out / OPENED)
     opened.append(0, np.zeros(plan.dimension, dtype=np.int64))
     opened.close()
     for _ in range(2):
-        Stages(plan, where).after(plan, run, lambda text: None)
+        RunStages(plan, where).after(plan, run, lambda text: None)
     ((inside, part),) = mine
     made = part.plan
     assert inside.out == where.out / "check" and part.whole == plan
@@ -240,7 +240,7 @@ def test_a_stage_after_the_releases_is_of_other_records_at_the_plans_price(tmp_p
     assert made.part == label.replace("training", "held_out") and made.run_id == "fullest+check" and not made.before
     assert np.array_equal(np.load(inside.out / "opened.npy"), np.arange(made.dimension))
     other = replace(plan, source=replace(plan.source, held=(50, 60, 71)))  # type: ignore[type-var]
-    Stages(other, where).after(other, run, lambda text: None)
+    RunStages(other, where).after(other, run, lambda text: None)
     assert len(mine) == 2 and asdict(made.derived.mechanism) != {}
 
 
@@ -257,12 +257,12 @@ def test_two_runs_of_several_stages_beside_each_other_are_not_both_begun(tmp_pat
     first, owner = (Placement(out=tmp_path / name, index=name, plan_file=tmp_path / name / "plan.json")
                     for name in ("0", "owner0"))  # fmt: skip
     second = replace(first, out=tmp_path / "other")
-    with Stages(plan, first, books).reserved(), Stages(plan, owner, books).reserved():
+    with RunStages(plan, first, books).reserved(), RunStages(plan, owner, books).reserved():
         assert [(e.run, e.release) for e in merge(read_ledgers(tmp_path))] == [("fullest+first", 0), ("fullest", 0)]
         with pytest.raises(UsageError, match=r"all stages of a run must fit .* 2 releases are spent or reserved"):
-            Stages(other, second, books).reserved().__enter__()
+            RunStages(other, second, books).reserved().__enter__()
         assert not (tmp_path / "other").exists()
-    with Stages(other, second, books).reserved():
+    with RunStages(other, second, books).reserved():
         assert len(merge(read_ledgers(tmp_path))) == 2
     assert not merge(read_ledgers(tmp_path))
 
@@ -273,15 +273,15 @@ def test_an_owner_goes_on_after_a_stage_without_some_others(tmp_path: Path) -> N
     where = Placement(out=tmp_path / "mine", index="owner0", plan_file=tmp_path / "plan.json")
     total = 100 * np.eye(plan.first.dimension, dtype=np.int64)[1]
 
-    def run(part: Part, inside: Placement) -> None:
+    def run(part: StagePart, inside: Placement) -> None:
         if part.stage is not None:
             assert part.begins
-            opened = Opened(inside.out / OPENED)
+            opened = OpenedVectors(inside.out / OPENED)
             opened.append(0, total)
             opened.close()
             part.stage.settle(total, (0, 1))
 
-    stages = Stages(plan, where)
+    stages = RunStages(plan, where)
     made = stages.run(run, lambda text: None)
     stages.check()
     assert made == after_first(plan, total, (0, 1))

@@ -14,7 +14,7 @@ from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.names import Names
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium import watched, watching
-from dpmpc.consortium.status import RunStatus, Spent
+from dpmpc.consortium.status import LedgerSpending, RunStatus
 from dpmpc.errors import UsageError
 from dpmpc.processes.status import FAILED, State, Status, read_state, status_path
 from tests.runs import dpmpc, started
@@ -25,7 +25,7 @@ NAMED = replace(PLAN, names=Names(("charite", "insel", "usz"), ("a", "b", "c")))
 
 
 def status(*states: State, plan: Plan = NAMED) -> RunStatus:
-    spent = Spent(7, 0.25, 1e-5, 1.0, 7)
+    spent = LedgerSpending(7, 0.25, 1e-5, 1.0, 7)
     return RunStatus(Path("run"), plan, states, spent, False)
 
 

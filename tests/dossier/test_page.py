@@ -28,7 +28,7 @@ from dpmpc.errors import UsageError
 from dpmpc.planning.request import Request
 from dpmpc.privacy.book import LedgerError
 from dpmpc.privacy.seen import ELSEWHERE
-from dpmpc.show.svg import Curve, bars, chart, duration
+from dpmpc.show.svg import Trace, bars, chart, duration
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.tables import Tables
 from tests.runs import HANG, dpmpc, run, small
@@ -316,11 +316,11 @@ def test_the_command_writes_the_page_and_refuses_what_is_no_run(finished: Path, 
 
 # -- charts ------------------------------------------------------------------------------------------------------------
 def test_charts_show_what_they_are_given() -> None:
-    text = chart(Curve("gap", [(1, 0.5), (2, 0.25), (3, 0.0)], log=True, mark=2))
+    text = chart(Trace("gap", [(1, 0.5), (2, 0.25), (3, 0.0)], log=True, mark=2))
     points = [tuple(map(float, p.split(","))) for p in re.findall(r'points="([^"]*)"', text)[0].split()]
     assert len(points) == 3 and points[0][0] < points[1][0] and points[0][1] < points[1][1] < points[2][1]
-    assert "averaging begins" in text and "averaging begins" not in chart(Curve("gap", [(1, 0.5), (2, 0.25)], mark=9))
-    Outline(chart(Curve("flat", [(1, 3.0), (2, 3.0)], reference=("<level>", 4.0))))
+    assert "averaging begins" in text and "averaging begins" not in chart(Trace("gap", [(1, 0.5), (2, 0.25)], mark=9))
+    Outline(chart(Trace("flat", [(1, 3.0), (2, 3.0)], reference=("<level>", 4.0))))
     drawn = bars("seconds", [("little", 1e-6), ("much", 100.0)])
     widths = [float(w) for w in re.findall(r'class="bar"[^>]* width="([\d.]+)"', drawn)]
     assert widths[0] == 2.0 < widths[1] and "1 µs" in drawn and "100 s" in drawn  # seen, and its number said

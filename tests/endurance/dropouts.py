@@ -27,7 +27,7 @@ from dpmpc.aggregation.wire.paths import ledger_path, opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.plan_alone import plan_only
-from dpmpc.learning.learner import Learner
+from dpmpc.learning.method import Learner
 from dpmpc.local.named_records import load_owner
 from dpmpc.planning.overrides import settled
 from dpmpc.planning.request import Request

@@ -43,7 +43,7 @@ from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_pa
 from dpmpc.aggregation.wire.transcript import digest, read_opened
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.plan_alone import plan_only
-from dpmpc.learning.learner import Learner
+from dpmpc.learning.method import Learner
 from dpmpc.local.named_records import load_owner
 from dpmpc.mpc.contract.backend import DEFAULT, FOR_MANY
 from dpmpc.mpc.transport.credentials import make_credentials

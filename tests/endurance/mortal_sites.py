@@ -16,7 +16,7 @@ import dpmpc.processes.durable
 from dpmpc.aggregation.owner.client import OwnerClient
 from dpmpc.aggregation.party.release import ReleaseSteps
 from dpmpc.aggregation.plan.grid import Ints
-from dpmpc.aggregation.wire.transcript import Opened, digest
+from dpmpc.aggregation.wire.transcript import OpenedVectors, digest
 from dpmpc.mpc.transport.channels import block_label
 from dpmpc.privacy.ledger import Ledger
 from tests.endurance import forked
@@ -126,16 +126,16 @@ class _Mortal:
             mortal.note("learned", self.attempt.number, number, digest(opened))
             return opened
 
-        keep = Opened.append
+        keep = OpenedVectors.append
 
-        def mortal_keep(self: Opened, release: int, values: Ints) -> None:
+        def mortal_keep(self: OpenedVectors, release: int, values: Ints) -> None:
             mortal.reached("opened, not kept")
             keep(self, release, values)
 
         patch.object(Ledger, "append", mortal_append).start()
         patch.object(ReleaseSteps, "spend", mortal_spend).start()
         patch.object(ReleaseSteps, "open", mortal_open).start()
-        patch.object(Opened, "append", mortal_keep).start()
+        patch.object(OpenedVectors, "append", mortal_keep).start()
 
     def _owner(self) -> None:
         mortal, send, append = self, OwnerClient.send, Ledger.append

@@ -19,7 +19,7 @@ from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import RecordError, owner_text
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge, fitting
-from dpmpc.learning.learner import Learner
+from dpmpc.learning.method import Learner
 from dpmpc.planning import training as planning
 
 PLAIN: dict[str, Any] = {

@@ -8,9 +8,8 @@ import pytest
 from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRidge
 from dpmpc.learning.erm_blocks import owner_gradients
-from dpmpc.learning.learner import Learner
 from dpmpc.learning.losses import LOGISTIC, Loss, ridge
-from dpmpc.learning.method import Learning
+from dpmpc.learning.method import Learner, Learning
 from dpmpc.learning.softmax import SOFTMAX
 from dpmpc.privacy.spread import amplification
 from dpmpc.records.blocks import in_memory

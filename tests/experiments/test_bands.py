@@ -11,7 +11,7 @@ from dpmpc_experiments.bands import Case, covered, descent_covariance, descents,
 from dpmpc.learning.erm_blocks import solve
 from dpmpc.learning.functional import coefficients, minimiser
 from dpmpc.learning.losses import LOGISTIC
-from dpmpc.planning.adviser import Choice
+from dpmpc.planning.adviser import WayToRun
 from dpmpc.records.blocks import in_memory
 
 RUNS = 400  # a trace over four numbers has a deviation of 4 % then, and 0.3 is more than seven of them
@@ -22,7 +22,7 @@ def case() -> Case:
     X = random.normal(size=(600, 4))
     X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
     y = np.where(random.uniform(size=600) < 1 / (1 + np.exp(-X @ [2.0, -1.0, 0.5, 0.0])), 1.0, -1.0)
-    choice = Choice("gradient", "gaussian", 1e-3, 150, 4.0, 0.0, "tail", 0.004, 0.0, 0.0)
+    choice = WayToRun("gradient", "gaussian", 1e-3, 150, 4.0, 0.0, "tail", 0.004, 0.0, 0.0)
     return Case(X, y, choice, {"a": np.eye(4)[:1], "b": np.eye(4)[1:]}, 1e-4)
 
 

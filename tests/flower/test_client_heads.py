@@ -13,7 +13,7 @@ import pytest
 import dpmpc
 from dpmpc.errors import PeerError, UsageError, owner_text
 from dpmpc.flower import Prepared, prepare
-from dpmpc.flower.client import Asked, Sealer
+from dpmpc.flower.client import Sealer, SealRequest
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.heads import ClientHeads, names_of
 from dpmpc.flower.sealing import Purpose
@@ -82,7 +82,7 @@ class World:
             if self.lies:
                 told = [name_of(Head(), purpose.at(i)) for i in range(3)]
             sealer = Sealer(given, ANY, self.folder / who)
-            asked = Asked(purpose, None, told, self.numbered)
+            asked = SealRequest(purpose, None, told, self.numbered)
             try:
                 sealer.check(asked)
                 found[owner] = sealer.sealed(np.zeros(3), asked)

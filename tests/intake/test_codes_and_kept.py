@@ -17,7 +17,7 @@ from dpmpc.intake.spelling import Spelling
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import code_sql, value_sql
 from dpmpc.records import CsvFile, Schema, load
-from dpmpc.records.derive import Asked, features_of
+from dpmpc.records.derive import TableSettings, features_of
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Categorical, Labels
 from tests.tables import write
@@ -179,8 +179,8 @@ def test_columns_of_types_that_no_model_reads_are_named_at_once_and_times_of_day
         assert found["t"].kind == "time" and found["a"].kind == found["b"].kind == "other"
         assert any(note.endswith("leave them out: <<drop=['a', 'b']>>") for note in found.notes)
         with pytest.raises(UsageError, match=r"2 columns of .* leave them out: drop=\['a', 'b'\]"):
-            features_of(table, Asked("y"))
-        assert features_of(table, Asked("y", drop=("a", "b"))) == ["n", "t"]
+            features_of(table, TableSettings("y"))
+        assert features_of(table, TableSettings("y", drop=("a", "b"))) == ["n", "t"]
 
 
 def test_a_frame_has_a_word_for_missing_of_one_column() -> None:

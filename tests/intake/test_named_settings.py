@@ -19,7 +19,7 @@ from dpmpc.cli.train import command as train
 from dpmpc.consortium.joining import kit_spelling
 from dpmpc.errors import RecordError, number_of, owner_text, spelt
 from dpmpc.intake.spelling import Spelling, stating
-from dpmpc.records.derive import Asked, looked
+from dpmpc.records.derive import TableSettings, looked
 from dpmpc.records.loading import CsvFile, opened
 
 ROOMS = [Path(__file__).parents[2] / "dpmpc" / name for name in ("intake", "records")]
@@ -119,6 +119,6 @@ def test_only_files_are_told_of_the_command_that_shows_all(tmp_path: Path) -> No
     (tmp_path / "mine.csv").write_text("size;sold\n" + "".join(f"{v};yes\n{v};no\n" for v in values))
     for source, told in ((frame, False), (CsvFile(tmp_path / "mine.csv"), True)):
         with opened(source) as (table, _), pytest.raises(RecordError) as caught:
-            looked(table, Asked(target="sold"))
+            looked(table, TableSettings(target="sold"))
         assert "state spelling=Spelling(decimal=',')" in owner_text(caught.value)
         assert ("`dpmpc describe` shows all" in owner_text(caught.value)) is told

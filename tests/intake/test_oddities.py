@@ -18,7 +18,7 @@ from dpmpc.intake.footer import TOTALS
 from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import Spelling
 from dpmpc.records import CsvFile, Schema
-from dpmpc.records.derive import Asked, looked
+from dpmpc.records.derive import TableSettings, looked
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import Mapping
 from dpmpc.records.schema import NOTHING_STOOD_OUT, VERSION
@@ -110,10 +110,10 @@ def test_classes_that_differ_in_case_or_spaces_only_are_refused(classes: tuple[s
     path = write(tmp_path, text_of(rows))
     with opened(CsvFile(path)) as (table, _):
         if classes[-1] == "no ":  # space around a field is none of it
-            looked(table, Asked("y"))
+            looked(table, TableSettings("y"))
             return
         with pytest.raises(RecordError, match="told apart by more than case and spaces; 'y' has") as error:
-            looked(table, Asked("y"))
+            looked(table, TableSettings("y"))
     assert "no" not in error.value.message.replace("owner", "").split()
 
 
@@ -146,7 +146,7 @@ def test_records_of_which_nothing_can_be_learnt_are_refused_before_a_survey(
     text: str, words: str, tmp_path: Path
 ) -> None:
     with opened(CsvFile(write(tmp_path, text))) as (table, _), pytest.raises(UsageError, match=words):
-        looked(table, Asked("y"))
+        looked(table, TableSettings("y"))
 
 
 @pytest.mark.filterwarnings("ignore:column 'id'.* stood out of the survey's noise:UserWarning")

@@ -15,10 +15,10 @@ from dpmpc.intake.footer import FooterError
 from dpmpc.intake.head import HeaderError
 from dpmpc.intake.profile import TableProfile, explore
 from dpmpc.intake.spelling import Spelling
-from dpmpc.learning.rehearsal import Stage
+from dpmpc.learning.rehearsal import RehearsalRecords
 from dpmpc.records import CsvFile, load
 from dpmpc.records.classes import target_read
-from dpmpc.records.derive import Asked
+from dpmpc.records.derive import TableSettings
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Date, Labels, Numeric, Range, Schema
 from tests.tables import write
@@ -213,12 +213,12 @@ def test_a_row_of_totals_at_the_end_is_proposed_as_no_record(tmp_path: Path) -> 
 def test_a_target_of_one_value_or_none_is_told_how_to_state_its_classes(tmp_path: Path) -> None:
     path = write(tmp_path, "id;text;sum;left\n" + BODY)
     with opened(CsvFile(path)) as (found, _), pytest.raises(RecordError) as error:
-        target_read(found, Asked("left"), 1, Range("left", 0.0, 1.0))
+        target_read(found, TableSettings("left"), 1, Range("left", 0.0, 1.0))
     assert "state classes=['', 'x']" in owner_text(error.value) and "left" not in error.value.message
     shown = CliRunner().invoke(describe_command, [str(path), "--target", "left"], standalone_mode=False)
     assert f"x {N // 4} (25.0%), no value {3 * N // 4} (75.0%)" in shown.output
     assert "a run needs --classes '' --classes x" in shown.output
-    stated = Asked("left", classes=["", "x"]).stated
+    stated = TableSettings("left", classes=["", "x"]).stated
     assert isinstance(stated, Labels) and (stated.positive, stated.negative) == (("x",), ("",))
 
 
@@ -226,7 +226,7 @@ def test_a_target_of_one_value_or_none_is_told_how_to_state_its_classes(tmp_path
 @pytest.mark.parametrize("clip", [0.1, 1.0])
 def test_what_there_is_to_gain_is_above_nothing(dimension: int, clip: float) -> None:
     """Also where Newton's whole steps lead away from the optimum, as with two features and clipped residuals."""
-    stage = Stage(dimension, "ridge", residual_clip=clip)
+    stage = RehearsalRecords(dimension, "ridge", residual_clip=clip)
     assert 0 < stage.start < 1
     near = stage.optimum + 1e-3 * np.random.default_rng(1).standard_normal((50, dimension))
     assert (stage.gap(near) > 0).all()

@@ -20,7 +20,7 @@ from dpmpc.intake.table import Block, Table, code_sql, value_sql
 from dpmpc.intake.text_facts import facts_of_texts
 from dpmpc.records import spelled
 from dpmpc.records.classes import target_read
-from dpmpc.records.derive import Asked
+from dpmpc.records.derive import TableSettings
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import first_missing, first_row, owner_numbers
 from dpmpc.records.schema import Labels, Range
@@ -180,7 +180,7 @@ def test_what_a_look_finds_does_not_depend_on_names_or_on_other_columns(tmp_path
 @pytest.mark.parametrize("name", ["k", "t", "v"])
 def test_a_target_may_be_called_as_queries_call_counts(tmp_path: Path, name: str) -> None:
     with opened({name: np.array(["a", "b", "b"] * 9, dtype=object)}, folder=tmp_path) as (table, _):
-        assert target_read(table, Asked(name), 1, Range(name, 0.0, 1.0)) == Labels(name, ("b",), ("a",))
+        assert target_read(table, TableSettings(name), 1, Range(name, 0.0, 1.0)) == Labels(name, ("b",), ("a",))
         assert owner_numbers(table, name)[1] == ("a", "b")
 
 

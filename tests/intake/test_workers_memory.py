@@ -103,7 +103,7 @@ def test_a_worker_has_room_for_the_rows_of_one_tile(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(Table, "blocks", noted)
     schema = Schema(tuple(Numeric(f"x{k}", 0.0, 2.0) for k in range(d)), Labels("y", ("1",), ("0",)))
     whole, seen = tuple(tiles(np.array([0, n]), d)), Watching()
-    owner = away.Owner(
+    owner = away.OwnerRows(
         Workers(lambda count: pytest.fail("no worker is asked"), 1), partitions_of(str(tmp_path / "*.parquet"))
     )
     found = owner.task(0, n, away._Tiled(schema, "double", whole, seen, b"key"))()

@@ -22,7 +22,7 @@ import pytest
 from dpmpc.errors import UsageError, owner_text
 from dpmpc.intake.partitions import partitions_of, places_of
 from dpmpc.intake.spelling import PLAIN
-from dpmpc.learning.away import Away, Owner, Work, mean_away, owner_of
+from dpmpc.learning.away import Away, OwnerRows, Work, mean_away, owner_of
 from dpmpc.learning.erm_blocks import optima, owner_coefficients, owner_gradients
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.learning.survey import Survey
@@ -75,7 +75,7 @@ def workers(make: Callable[[int], Executor] = threads, patience: float = 600.0) 
     return Workers(make, 2, patience)
 
 
-def owner(source: Path, here: Workers, mine: Any = None, tiles: int = 1) -> Owner:
+def owner(source: Path, here: Workers, mine: Any = None, tiles: int = 1) -> OwnerRows:
     return replace(owner_of(here, str(source), PLAIN, None), mine=mine, tiles=tiles)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpmpc.learning.survey import Found, Survey
+from dpmpc.learning.survey import FoundColumn, Survey
 from dpmpc.learning.survey_columns import surveyed_schema
 from dpmpc.records.schema import Labels, Schema
 
@@ -25,7 +25,7 @@ def test_columns_whose_records_are_all_alike_are_left_out(noise: float) -> None:
     total = asked.encode(columns)
     found = asked.findings(total + rng.normal(0, noise, len(total)), N, noise)
     for name in ("empty", "constant"):
-        assert found.columns[name] == Found(None, 128, (), False)
+        assert found.columns[name] == FoundColumn(None, 128, (), False)
     for name in ("ticked", "rarely"):
         assert (found.columns[name].kept, found.columns[name].missing) == ((7,), True)
     assert found.columns["ward"].kept == (7, 9) and not found.columns["ward"].missing

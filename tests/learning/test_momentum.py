@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpmpc.learning.learner import Learner
-from dpmpc.learning.method import Learning
+from dpmpc.learning.method import Learner, Learning
 from dpmpc.records.blocks import in_memory
 
 

@@ -12,9 +12,8 @@ from scipy.optimize import minimize
 
 from dpmpc.estimators import PrivateRegressor
 from dpmpc.learning.erm_blocks import solve
-from dpmpc.learning.learner import Learner
 from dpmpc.learning.losses import Floats, ridge
-from dpmpc.learning.method import Learning
+from dpmpc.learning.method import Learner, Learning
 from dpmpc.learning.ordinal import WIDTH, OrdinalLoss
 from dpmpc.learning.quantiles import QuantileLoss
 from dpmpc.learning.task import TASKS

@@ -16,7 +16,7 @@ from dpmpc.errors import UsageError, owner_text, public_text
 from dpmpc.intake.database import reachable
 from dpmpc.intake.ranges import Ranges, ordered, ranges_of
 from dpmpc.intake.spelling import PLAIN
-from dpmpc.learning.away import Away, Owner, Task, mean_away, owner_of
+from dpmpc.learning.away import Away, OwnerRows, WorkerTask, mean_away, owner_of
 from dpmpc.learning.erm_blocks import owner_gradients
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.learning.survey import Survey
@@ -89,9 +89,9 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
     found.close()
 
 
-def owner(url: str, here: Workers, mine: Any = None, tiles: int = 2, sql: str = SQL) -> Owner:
+def owner(url: str, here: Workers, mine: Any = None, tiles: int = 2, sql: str = SQL) -> OwnerRows:
     found = owner_of(here, reachable(url), PLAIN, None, sql)
-    return Owner(here, found.partitions, mine, tiles)
+    return OwnerRows(here, found.partitions, mine, tiles)
 
 
 def check_same(url: str, here: Workers, mine: Any, tiles_of_task: int) -> None:
@@ -254,5 +254,5 @@ def test_what_is_no_key_is_refused_and_no_value_is_told(tmp_path: Path, here: Wo
 def test_a_task_knows_its_own_keys_alone(url: str, here: Workers) -> None:
     """Of a table of 10^9 rows there are 61,000 keys; a task takes those at its ends."""
     task = owner(url, here).task(STEP + 3, STEP + 5, lambda table, mine: [])
-    assert isinstance(task, Task) and isinstance(task.partitions, Ranges)
+    assert isinstance(task, WorkerTask) and isinstance(task.partitions, Ranges)
     assert task.partitions.pieces == 1 and None not in task.partitions.keys and task() == ("sums", [])

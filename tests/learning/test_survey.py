@@ -185,7 +185,7 @@ def test_without_noise_mean_and_deviation_are_exact() -> None:
 
 def noisy(
     survey: Survey, columns: dict[str, np.ndarray], n: int, sigma: float, seed: int, narrow: tuple[str, ...] = ()
-) -> sv.Findings:
+) -> sv.SurveyFindings:
     total = survey.encode({k: v if v.ndim == 2 else numbers(v) for k, v in columns.items()})
     return survey.findings(total + sigma * np.random.default_rng(seed).standard_normal(len(total)), n, sigma, narrow)
 

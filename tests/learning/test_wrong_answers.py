@@ -12,7 +12,7 @@ import pytest
 
 from dpmpc.errors import UsageError, owner_text
 from dpmpc.intake.spelling import PLAIN
-from dpmpc.learning.away import Away, Owner, owner_of
+from dpmpc.learning.away import Away, OwnerRows, owner_of
 from dpmpc.learning.erm_blocks import owner_gradients
 from dpmpc.learning.losses import LOGISTIC
 from dpmpc.processes.elsewhere import TRIES, Workers
@@ -146,7 +146,7 @@ def test_no_wrong_answer_becomes_a_sum(held: tuple[Any, Path]) -> None:
     spoiling = Spoiling()
     here = Workers(lambda count: spoiling, 2)
     opened = owner_of(Workers(lambda count: _Plain(), 1), str(path), PLAIN, None)
-    away = Away(Owner(here, opened.partitions, None, 1), schema, "double")
+    away = Away(OwnerRows(here, opened.partitions, None, 1), schema, "double")
     for theta, expected in zip(THETAS, right, strict=True):  # and what the workers know from then on
         assert owner_gradients(LOGISTIC, theta, away, offsets).tobytes() == expected
     begins = sorted({begin for begin, _ in spoiling.known})
@@ -199,7 +199,7 @@ def test_the_order_of_answers_decides_no_bit(held: tuple[Any, Path]) -> None:
     offsets, one = np.array([0, N]), load(path, schema=schema, test_fraction=0.0)
     shuffling = _Shuffling(5)
     opened = owner_of(Workers(lambda count: _Plain(), 1), str(path), PLAIN, None)
-    away = Away(Owner(Workers(lambda count: shuffling, 2), opened.partitions, None, 1), schema, "double")
+    away = Away(OwnerRows(Workers(lambda count: shuffling, 2), opened.partitions, None, 1), schema, "double")
     for draw in range(6):
         theta = np.random.default_rng(draw).normal(size=D + 1)
         expected = owner_gradients(LOGISTIC, theta, one.train, offsets)

@@ -10,7 +10,7 @@ import pytest
 
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError, owner_text
-from dpmpc.learning.learner import Learner
+from dpmpc.learning.method import Learner
 from dpmpc.learning.model import write_model
 from dpmpc.local.named_records import load_owner
 from dpmpc.planning.request import Request

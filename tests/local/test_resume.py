@@ -26,7 +26,7 @@ from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.paths import transcript_path
-from dpmpc.aggregation.wire.transcript import Opened, read_transcript
+from dpmpc.aggregation.wire.transcript import OpenedVectors, read_transcript
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.contract.backend import Holder
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
@@ -80,7 +80,7 @@ def _attempt(plan: Plan, attempt: Attempt, out: Path, victim: int, stage: str, r
         processes.append(process)
     for bound in (bound for pair in sockets for bound in pair):
         bound.close()
-    with _but_no_waiting(), contextlib.closing(Opened(out / "owners.opened.bin")) as file:
+    with _but_no_waiting(), contextlib.closing(OpenedVectors(out / "owners.opened.bin")) as file:
         with Aggregator.of_plan(plan, Here(wait=HANG), addresses=owner_addresses, attempt=attempt) as aggregator:
             for number in range(attempt.first_release, plan.releases):
                 file.append(number, aggregator.open_steps([_vectors(number)]).total)
@@ -147,7 +147,7 @@ def test_an_attempt_is_never_numbered_twice(tmp_path: Path) -> None:
 def test_files_that_disagree_on_an_opened_vector_are_refused(tmp_path: Path) -> None:
     plan = plan_of(small(), Facts("synthetic", "logistic", 3, (50, 50), "public"))
     for name, value in (("party_0", 1), ("party_1", 2)):
-        with contextlib.closing(Opened(tmp_path / f"{name}.opened.bin")) as file:
+        with contextlib.closing(OpenedVectors(tmp_path / f"{name}.opened.bin")) as file:
             file.append(0, np.full(3, value, dtype=np.int64))
     with pytest.raises(UsageError, match="release 0 differs"):
         opened_anywhere(tmp_path, plan)

@@ -22,7 +22,7 @@ from dpmpc.local.named_records import load_owner
 from dpmpc.planning.request import Request
 from dpmpc.records.loading import Query, opened
 from dpmpc.records.schema import Categorical, Labels, Numeric, Schema
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 
 UNITS: dict[str, dict[str, Any]] = {
     "record": {},
@@ -107,7 +107,7 @@ SCHEMA = Schema((Numeric("age", 18.0, 90.0), Categorical("ward", ("a", "b"))), L
 
 def evaluate(source: Any, unit: dict[str, Any], folder: Path) -> Plan:
     """Figures of a model over all owners' records."""
-    model = Model.of(SCHEMA, [0.5, 0.2, -0.2, 0.1])
+    model = ScoreModel.of(SCHEMA, [0.5, 0.2, -0.2, 0.1])
     dpmpc.stats(source, ["evaluate(m)"], owners="site", schema=SCHEMA, models={"m": model}, data_id="rows",
                 hopeless="allow", out=folder, **COMMON, **unit)  # fmt: skip
     return Plan.read(plan_path(folder))

@@ -229,8 +229,8 @@ def test_a_target_of_two_words_is_drafted_where_they_are_named() -> None:
 
 
 def test_named_columns_keep_their_bound() -> None:
-    from dpmpc.meeting.source import Meeting
+    from dpmpc.meeting.source import MeetingSource
 
-    plain, named = Meeting(("a", "b"), 3), Meeting(("a", "b"), 3, named=("b",))
+    plain, named = MeetingSource(("a", "b"), 3), MeetingSource(("a", "b"), 3, named=("b",))
     assert plain.spread.l2 == 2.0 and 2.0 < named.spread.l2 < 2.0 * 1.0308
     assert named.block == plain.block and named.coordinates > plain.coordinates

@@ -14,7 +14,7 @@ from dpmpc.aggregation.plan.opening import opening_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.learning.survey_numbers import CELLS
-from dpmpc.meeting.source import Meeting
+from dpmpc.meeting.source import MeetingSource
 from dpmpc.meeting.told import cell_name
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import owners_in
@@ -27,7 +27,7 @@ TABLE = {
 SIZES = (3, 2, 1)
 
 
-def vectors(meeting: Meeting, table: dict[str, list[str]]) -> np.ndarray:
+def vectors(meeting: MeetingSource, table: dict[str, list[str]]) -> np.ndarray:
     """(owners, coordinates) the sums of each owner's records."""
     with opened(table) as (found, _):
         number, _ = owners_in(found, "site")
@@ -36,7 +36,7 @@ def vectors(meeting: Meeting, table: dict[str, list[str]]) -> np.ndarray:
 
 
 def test_every_owner_counts_its_records_in_its_own_block() -> None:
-    meeting = Meeting(("age", "sex"), 3, twice=("sex",))
+    meeting = MeetingSource(("age", "sex"), 3, twice=("sex",))
     found = vectors(meeting, TABLE)
     counts = meeting.counts(found.sum(axis=0))
     assert counts.shape == (3, 2, CELLS + 256) and (counts.sum(axis=2) == np.array(SIZES)[:, None]).all()
@@ -48,7 +48,7 @@ def test_every_owner_counts_its_records_in_its_own_block() -> None:
 
 
 def test_a_process_of_one_owner_fills_the_same_block() -> None:
-    meeting, whole = Meeting(("age", "sex"), 3), None
+    meeting, whole = MeetingSource(("age", "sex"), 3), None
     for site in range(3):
         rows = [k for k, name in enumerate(TABLE["site"]) if name == "abc"[site]]
         with opened({name: [values[k] for k in rows] for name, values in TABLE.items()}) as (found, _):
@@ -62,7 +62,7 @@ def test_a_process_of_one_owner_fills_the_same_block() -> None:
 @pytest.mark.parametrize("twice", [(), ("age",)])
 def test_no_pair_of_records_moves_the_sum_further_than_the_bound(twice: tuple[str, ...]) -> None:
     """All pairs of some records at one place, whatever its owner; the bound is attained."""
-    meeting = Meeting(("age", "sex"), 3, twice=twice)
+    meeting = MeetingSource(("age", "sex"), 3, twice=twice)
     odd = [("", ""), ("3", "f"), ("-1e30", "0"), ("inf", "long" * 50), ("oddly", "-7"), ("0", "f")]
     most = np.zeros(3)
     for place in (1, 4, 5):
@@ -83,7 +83,9 @@ def test_no_pair_of_records_moves_the_sum_further_than_the_bound(twice: tuple[st
 def test_a_plan_carries_it_and_the_noise_does_not_grow_with_owners() -> None:
     scales = []
     for owners in (2, 20):
-        plan = plan_of(Meeting(("age", "sex"), owners, "sex"), (100,) * owners, data_id="d", epsilon=0.1, delta=1e-5)
+        plan = plan_of(
+            MeetingSource(("age", "sex"), owners, "sex"), (100,) * owners, data_id="d", epsilon=0.1, delta=1e-5
+        )
         assert Plan.from_text(plan.to_text()) == plan and "number" not in plan.source.to_json()
         scales.append(plan.derived.mechanism.scale * plan.grid.step)
     assert scales[1] == pytest.approx(scales[0], rel=1e-3)
@@ -93,13 +95,16 @@ def test_a_plan_carries_it_and_the_noise_does_not_grow_with_owners() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Meeting(("age",), 1), "several"),
-        (lambda: Meeting(("age",), 3, "sex"), "the target"),
-        (lambda: Meeting(("age", "age"), 3), "once"),
-        (lambda: Meeting(tuple(f"c{k}" for k in range(3000)), 3), "at most"),
-        (lambda: Meeting.from_json({"columns": ["age"], "owners": 3, "number": 1}), "no number"),
-        (lambda: plan_of(Meeting(("age",), 3, number=1), (9, 9, 9), data_id="d", delta=1e-5), "the number of one"),
-        (lambda: plan_of(Meeting(("age",), 3), (9, 9), data_id="d", delta=1e-5).derived, "owners"),
+        (lambda: MeetingSource(("age",), 1), "several"),
+        (lambda: MeetingSource(("age",), 3, "sex"), "the target"),
+        (lambda: MeetingSource(("age", "age"), 3), "once"),
+        (lambda: MeetingSource(tuple(f"c{k}" for k in range(3000)), 3), "at most"),
+        (lambda: MeetingSource.from_json({"columns": ["age"], "owners": 3, "number": 1}), "no number"),
+        (
+            lambda: plan_of(MeetingSource(("age",), 3, number=1), (9, 9, 9), data_id="d", delta=1e-5),
+            "the number of one",
+        ),
+        (lambda: plan_of(MeetingSource(("age",), 3), (9, 9), data_id="d", delta=1e-5).derived, "owners"),
     ],
 )
 def test_what_is_no_meeting_is_refused(make: object, words: str) -> None:
@@ -108,7 +113,7 @@ def test_what_is_no_meeting_is_refused(make: object, words: str) -> None:
 
 
 def test_an_organisation_takes_part_only_where_its_own_limits_allow_it(tmp_path: Path) -> None:
-    plan = plan_of(Meeting(("age",), 3), (90, 90, 90), data_id="d", epsilon=0.1, delta=1e-5)
+    plan = plan_of(MeetingSource(("age",), 3), (90, 90, 90), data_id="d", epsilon=0.1, delta=1e-5)
     for limits in (Limits(), Limits(by_owner=False), Limits(epsilon=math.inf)):
         with pytest.raises(UsageError, match="by themselves") as refused:
             limits.check(plan)
@@ -122,10 +127,10 @@ def test_an_organisation_takes_part_only_where_its_own_limits_allow_it(tmp_path:
 
 def test_nothing_is_spent_on_what_could_not_be_told() -> None:
     """Places, whose filling is private, are refused by every derivation; an owner that is missing is left out."""
-    plan = plan_of(Meeting(("age",), 3), (90, 90, 90), data_id="d", epsilon=0.5, delta=1e-5)
+    plan = plan_of(MeetingSource(("age",), 3), (90, 90, 90), data_id="d", epsilon=0.5, delta=1e-5)
     with pytest.raises(UsageError, match="capacities"):
         _ = replace(plan, capacity=True).derived
-    few = plan_of(Meeting(("age",), 3), (90, 90, 90), data_id="d", epsilon=0.5, delta=1e-5, min_owners=1)
+    few = plan_of(MeetingSource(("age",), 3), (90, 90, 90), data_id="d", epsilon=0.5, delta=1e-5, min_owners=1)
     total = np.zeros(few.dimension, dtype=np.int64)
     for present in ((0, 2), (1,)):
         found = few.source.outcome(opening_of(few, {0: total}, {0: present}))

@@ -16,7 +16,7 @@ from dpmpc.mpc.checked import owners as owners_checked
 from dpmpc.mpc.checked.backend import CHECKED
 from dpmpc.mpc.checked.owners import SQUARES, undetected
 from dpmpc.mpc.checked.square_fold import square_fold, square_stages
-from dpmpc.mpc.contract.owner_checks import Found, NormTest, OwnerTest
+from dpmpc.mpc.contract.owner_checks import FailedOwners, NormTest, OwnerTest
 from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import P
 from dpmpc.mpc.numbers.mersenne import Mersenne
@@ -37,8 +37,8 @@ def check(
     bounds = tuple((end, (bound,) * m) for end, bound in blocks)
     test = OwnerTest(m, d, NormTest.of((BOUND,) * m, d, bits, bounds))
 
-    async def body(holder: Any) -> Found:
-        found: Found = await holder.inspect([shares[holder.party]], test, IDENT)
+    async def body(holder: Any) -> FailedOwners:
+        found: FailedOwners = await holder.inspect([shares[holder.party]], test, IDENT)
         return found
 
     sizes = n, threshold
@@ -57,7 +57,7 @@ def honest(m: int, d: int) -> Any:
 def test_owners_at_the_exact_bound_pass_and_messages_are_as_counted(m: int, d: int, sizes: tuple[int, int]) -> None:
     n, t = sizes
     results, wires = check(shares_of(honest(m, d), n, t), seed=None, threshold=t)
-    assert results == [Found()] * n
+    assert results == [FailedOwners()] * n
     counts = CHECKED.count_owner_checks(OwnerTest(m, d, NormTest.of((BOUND,) * m, d, 41)), n, t)
     for k, each in enumerate(counts):
         for i in range(n):
@@ -74,7 +74,7 @@ def test_every_vector_beyond_the_bound_is_named(n: int, t: int) -> None:
     for j, vector in enumerate(cheats.values(), 1):
         vectors[j] = vector
     results, _ = check(shares_of(vectors, n, t), threshold=t)
-    assert results == [Found((), tuple(range(1, 1 + len(cheats))))] * n
+    assert results == [FailedOwners((), tuple(range(1, 1 + len(cheats))))] * n
 
 
 @pytest.mark.parametrize(("n", "t"), [(3, 1), (5, 2)])
@@ -88,8 +88,8 @@ def test_every_block_has_a_bound_of_its_own_and_messages_are_as_counted(n: int, 
         vectors[j, start:end] = on_the_bound(end - start, bound)
     shares = shares_of(vectors, n, t)
     results, wires = check(shares, threshold=t, blocks=blocks)
-    assert results == [Found((), (2, 3, 4))] * n
-    assert check(shares, threshold=t)[0] == [Found()] * n
+    assert results == [FailedOwners((), (2, 3, 4))] * n
+    assert check(shares, threshold=t)[0] == [FailedOwners()] * n
     bounds = tuple((end, (bound,) * 5) for end, bound in blocks)
     for k, each in enumerate(
         CHECKED.count_owner_checks(OwnerTest(5, 24, NormTest.of((BOUND,) * 5, 24, 41, bounds)), n, t)
@@ -159,8 +159,8 @@ def tampered(turn: int, n: int = 3, t: int = 1) -> list[str]:
         sender, receiver = ends[(turn + k) % len(ends)]
         results, _ = check(shares, 2, Cheat(sender, receiver, label, 5 * turn + k), threshold=t)
         right = [r for i, r in enumerate(results) if i != sender and not isinstance(r, DpmpcError)]
-        assert all(isinstance(r, DpmpcError | Found) for r in results)
-        wrong = any(r != Found((), (1,)) for r in right)
+        assert all(isinstance(r, DpmpcError | FailedOwners) for r in results)
+        wrong = any(r != FailedOwners((), (1,)) for r in right)
         finished = "right for all" if len(right) == n - 1 else "right for one" if right else "stopped"
         result.append("wrong" if wrong else finished)
     return result
@@ -215,7 +215,7 @@ def test_a_flipped_and_is_not_believed(role: int, number: int) -> None:
 
         results, _ = check(shares, 2, tamper)
         assert any("the product of all ANDs" in str(r) for i, r in enumerate(results) if i != role)
-        assert not [r for i, r in enumerate(results) if i != role and isinstance(r, Found)]
+        assert not [r for i, r in enumerate(results) if i != role and isinstance(r, FailedOwners)]
 
 
 @pytest.mark.parametrize("role", [0, 1, 2])

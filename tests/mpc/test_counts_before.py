@@ -4,7 +4,7 @@ check of transfers between two servers, their promise of an opened share, and th
 
 import pytest
 
-from dpmpc.benchmarks.cell import Cell
+from dpmpc.benchmarks.cell import BenchCell
 from dpmpc.benchmarks.counts import opening_counts
 from dpmpc.mpc.contract.backend import BACKENDS, Counts
 from dpmpc.mpc.transport.wire import HEADER
@@ -77,7 +77,7 @@ def test_an_opening_costs_what_it_did_but_for_promises_and_the_barrier(name: str
     """The barrier is a round of 48 bytes to each other party; two servers have it in the opening, as the promise."""
     more = PROMISE if parties == 2 else (0, 0, 0)
     rounds, sent, messages = (a + b for a, b in zip(OPENINGS[name, parties], more, strict=True))
-    barrier, opening = opening_counts(Cell(dimension=122, parties=parties, backend=name))
+    barrier, opening = opening_counts(BenchCell(dimension=122, parties=parties, backend=name))
     assert opening.rounds == rounds
     assert opening.bytes_sent == (sent,) * parties and opening.messages_sent == (messages,) * parties
     assert barrier.bytes_with_headers(HEADER.size) == ([48 * (parties - 1)] * parties if parties > 2 else [])

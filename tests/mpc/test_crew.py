@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.mpc.native import choice
-from dpmpc.mpc.native.layers import Deposit, Masks, Products
+from dpmpc.mpc.native.layers import Deposit, Masks, ProductLayer
 from dpmpc.mpc.numbers.residues import weighted_sum
 from tests.mpc.test_native import compiled_only, draw, random_layer, slots_of
 from tests.runs import HANG
@@ -16,7 +16,7 @@ from tests.runs import HANG
 
 @compiled_only
 def test_threads_that_share_the_work_change_no_bit() -> None:
-    layer, products = random_layer(50, 9), Products([(0, [0, 1]), (1, [0])], 1)
+    layer, products = random_layer(50, 9), ProductLayer([(0, [0, 1]), (1, [0])], 1)
     mask, planes, values = draw(15, 100), draw(64, 1000), draw(3, 10_001) >> np.uint64(3)
     deposits = [Deposit(layer.results, 1, (mask,))]
     start = draw(50 * 2 * 100)

@@ -11,7 +11,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.default_backend import default_backend, replicated_words
-from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.layout import SharingLayout
 from dpmpc.mpc.transport.abort_reason import Told, public_reason
 from dpmpc.mpc.transport.in_memory import InMemory
 from dpmpc.noise.forecast import forecast
@@ -31,7 +31,7 @@ def test_few_parties_share_bits_and_many_share_numbers(law: str) -> None:
 @pytest.mark.parametrize(("n", "t"), [(3, 1), (5, 2), (6, 2), (7, 3)])
 def test_the_words_of_a_replicated_engine_are_those_of_its_plan(n: int, t: int) -> None:
     """Products of parts, as the engine lists them, and parts drawn."""
-    layout, sampler = Layout.of(n, t), LAWS["gaussian"].sampler("discrete", 2.0**20)
+    layout, sampler = SharingLayout.of(n, t), LAWS["gaussian"].sampler("discrete", 2.0**20)
     gates = BACKENDS["sharing"].count_noise(sampler, 1 << 12, n, t).sample
     listed = sum(len(rights) for i in range(n) for _, rights in layout.products(i)) / n
     words = (gates["ands"] * listed + gates["random bits"] * len(layout.mine(0))) / 64

@@ -12,7 +12,7 @@ from alarms import FALSE_ALARM
 
 from dpmpc.mpc.checked.fold import Fold, Stages, holds
 from dpmpc.mpc.native.gf64 import GF64, WIDE, BinaryField, Words
-from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.layout import SharingLayout
 
 
 class Small(BinaryField):
@@ -111,7 +111,7 @@ def test_honest_products_pass_and_one_wrong_bit_does_not(words: int) -> None:
 def opened_by_many(sizes: tuple[int, int], secrets: int, flip: int | None = None, error: int = 0) -> Words:
     """X, Y, Z of parties of any layout, which compute each product of parts once. `secrets`: what operands follow from;
     `flip`: the component of which one bit of a result is wrong; `error`: of every sum."""
-    layout, words = Layout.of(*sizes), 700
+    layout, words = SharingLayout.of(*sizes), 700
     stages, parts = Stages.of(words), len(layout.subsets)
     draw = Dice(GF64, secrets).words
     x, y, z = (draw((parts, stages.lengths[0])) for _ in range(3))
@@ -148,7 +148,7 @@ def test_parties_with_more_parts_check_the_same(sizes: tuple[int, int]) -> None:
     """One wrong bit is seen in any part; and what is opened then tells a cheat its own errors alone: Z - X Y is the
     same for all secrets."""
     assert holds(GF64, opened_by_many(sizes, 5))
-    last = len(Layout.of(*sizes).subsets) - 1
+    last = len(SharingLayout.of(*sizes).subsets) - 1
     for flip, error in ((0, 0), (last, 0), (None, 9), (last, 9)):
         told = set()
         for secrets in (5, 6, 7):

@@ -27,7 +27,7 @@ from dpmpc.mpc.two_servers import half_gates
 from dpmpc.mpc.two_servers.backend import OT, GarbledHolder
 from dpmpc.mpc.two_servers.extension import pieces as transfer_pieces
 from dpmpc.mpc.two_servers.garbled import GarbledBatch, pieces
-from dpmpc.mpc.two_servers.half_gates import MOST_GATES, Drawn, Hash, Inputs, lanes_at_a_time, low
+from dpmpc.mpc.two_servers.half_gates import MOST_GATES, DrawnLabels, Hash, Inputs, lanes_at_a_time, low
 from dpmpc.mpc.two_servers.lifts import lifts_of, products_of_heap, transfers_of
 from dpmpc.noise.draw import BATCH
 from dpmpc.noise.goodness import chi_square
@@ -153,9 +153,9 @@ def test_labels_from_transfers_are_the_twins(level: tuple[str, ...], monkeypatch
             if patch:
                 patched.setattr(choice, "compiled", None)
             fixes = np.zeros((count, 64, 2), dtype=np.uint64)
-            zero = Inputs(Drawn((strings[0], strings[1]), own, fixes, part))
+            zero = Inputs(DrawnLabels((strings[0], strings[1]), own, fixes, part))
             tables, ends = half_gates.garble(program, zero, delta, key)
-            labels = half_gates.evaluate(program, Inputs(Drawn((held,), chosen, fixes, part)), tables, key)
+            labels = half_gates.evaluate(program, Inputs(DrawnLabels((held,), chosen, fixes, part)), tables, key)
             found.append((fixes, tables, ends, labels))
     assert all((one == other).all() for one, other in zip(*found, strict=True))
     planes = np.concatenate([to_planes(row, 1) for row in (own ^ chosen)[:, part]])

@@ -9,7 +9,7 @@ from twins import Remembering
 from dpmpc.circuits.program import Layer, program_of
 from dpmpc.mpc.native import choice
 from dpmpc.mpc.native.gf64 import GF64, WIDE, BinaryField
-from dpmpc.mpc.native.layers import Deposit, Kept, Products, Slots, add_sources
+from dpmpc.mpc.native.layers import Deposit, KeptOperands, ProductLayer, Slots, add_sources
 from tests.mpc.test_native import ALL, LEVELS, compiled_only, draw
 
 TWIN = BinaryField(64, 0x1B)
@@ -151,7 +151,9 @@ def test_operands_of_ands_are_kept_by_component(monkeypatch: pytest.MonkeyPatch,
     place = {slot: i for i, slot in enumerate(layer.random)}
     for turned in (False, True):
         kept, results = [np.zeros((2, 2048), dtype=np.uint64) for _ in range(2)], np.zeros(2048, dtype=np.uint64)
-        slots.run(layer, deposits, Products([(0, [0])], 1), message=message, kept=Kept(*kept, results, 3, turned))
+        slots.run(
+            layer, deposits, ProductLayer([(0, [0])], 1), message=message, kept=KeptOperands(*kept, results, 3, turned)
+        )
         assert (results[600:1400] == message.reshape(-1)).all()
         assert not results[:600].any() and not results[1400:].any()
         for side, out in enumerate(kept, start=1):

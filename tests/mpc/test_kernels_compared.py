@@ -2,7 +2,8 @@
 
 import pytest
 
-from dpmpc.mpc.native import choice, describe
+from dpmpc.mpc.native import choice
+from dpmpc.mpc.native.choice import describe
 from dpmpc.mpc.native.speed import MOST_SAID, Kernels, compared, kernels_in_use
 
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from dpmpc.mpc.contract.lanes import from_planes, to_planes, words_for
 from dpmpc.mpc.numbers.prg import Prg
-from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.layout import SharingLayout
 
 CASES = [(1, 0), (2, 0), (3, 1), (4, 1), (5, 1), (5, 2), (6, 2), (7, 3)]
 
@@ -36,7 +36,7 @@ def test_words_for() -> None:
 # -- layout ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("n", "t"), CASES)
 def test_every_product_of_components_is_computed_once_by_a_holder_of_both(n: int, t: int) -> None:
-    layout = Layout.of(n, t)
+    layout = SharingLayout.of(n, t)
     done = []
     for party in range(n):
         mine = layout.mine(party)
@@ -48,7 +48,7 @@ def test_every_product_of_components_is_computed_once_by_a_holder_of_both(n: int
 @pytest.mark.parametrize(("n", "t"), CASES)
 def test_every_message_is_masked_for_every_coalition_that_sees_it(n: int, t: int) -> None:
     """The part of party j is masked by all its components but the target: one of them is unknown to the coalition."""
-    layout = Layout.of(n, t)
+    layout = SharingLayout.of(n, t)
     for j, coalition in itertools.product(range(n), itertools.combinations(range(n), t)):
         target = layout.target(j)
         assert j in target and target in layout.subsets
@@ -60,7 +60,7 @@ def test_every_message_is_masked_for_every_coalition_that_sees_it(n: int, t: int
 
 @pytest.mark.parametrize(("n", "t"), CASES)
 def test_an_opening_gives_its_readers_what_they_lack_and_no_one_else_anything(n: int, t: int) -> None:
-    layout = Layout.of(n, t)
+    layout = SharingLayout.of(n, t)
     got: dict[int, list[tuple[int, ...]]] = {i: [] for i in range(n)}
     for sender, receiver, parts in layout.opening_sends:
         assert sender != receiver and all(sender in s and receiver not in s for s in parts)

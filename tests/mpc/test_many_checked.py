@@ -22,7 +22,7 @@ from dpmpc.circuits.trace import evaluate
 from dpmpc.errors import CheatError, DpmpcError, UsageError
 from dpmpc.mpc.checked.backend import AT_ONCE, MOST_ATTEMPTS
 from dpmpc.mpc.contract.backend import BACKENDS
-from dpmpc.mpc.contract.owner_checks import Found, OwnerTest
+from dpmpc.mpc.contract.owner_checks import FailedOwners, OwnerTest
 from dpmpc.mpc.contract.security import Checks
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.field import Words
@@ -378,13 +378,13 @@ def test_owners_shares_are_checked_and_what_that_says() -> None:
     shares = field.share(values, 5, 2, Prg(b"owners"))
     test = OwnerTest(3, 4, None)
 
-    async def body(holder: Any) -> Found:
-        found: Found = await holder.inspect([held[holder.party]], test, BATCH)
+    async def body(holder: Any) -> FailedOwners:
+        found: FailedOwners = await holder.inspect([held[holder.party]], test, BATCH)
         return found
 
     held = shares.copy()
     results, wires = play(body, make=ShamirCheckedHolder, sizes=(5, 2))
-    assert results == [Found()] * 5
+    assert results == [FailedOwners()] * 5
     (counts,) = SHAMIR_CHECKED.count_owner_checks(test, 5, 2)
     for i in range(5):
         sent = [p for sender, _, label, p in wires.sent if sender == i and label >> 32 == BATCH]
@@ -396,7 +396,7 @@ def test_owners_shares_are_checked_and_what_that_says() -> None:
     for i in (3, 4):  # follow the change at party 2 with their own: of one vector again, another one
         weights = field.lagrange((1, 2, 3), i + 1)
         held[i, 1, 3] = sum(w * int(held[j, 1, 3]) for w, j in zip(weights, (0, 1, 2), strict=True)) % field.P
-    assert play(body, make=ShamirCheckedHolder, sizes=(5, 2))[0] == [Found()] * 5
+    assert play(body, make=ShamirCheckedHolder, sizes=(5, 2))[0] == [FailedOwners()] * 5
 
 
 def test_masks_are_dealt_before_the_coin_that_they_could_cancel() -> None:
@@ -404,8 +404,8 @@ def test_masks_are_dealt_before_the_coin_that_they_could_cancel() -> None:
     test = OwnerTest(2, 4, None)
     shares = field.share(np.arange(8, dtype=np.uint64).reshape(2, 4), 6, 2, Prg(b"owners"))
 
-    async def body(holder: Any) -> Found:
-        found: Found = await holder.inspect([shares[holder.party]], test, BATCH)
+    async def body(holder: Any) -> FailedOwners:
+        found: FailedOwners = await holder.inspect([shares[holder.party]], test, BATCH)
         return found
 
     _, wires = play(body, make=ShamirCheckedHolder, sizes=(6, 2))
@@ -423,8 +423,8 @@ def test_no_change_of_a_check_of_owners_makes_a_bad_owner_pass(how: int) -> None
     shares = field.share(np.arange(8, dtype=np.uint64).reshape(2, 4), 5, 2, Prg(b"owners"))
     shares[2, 1, 3] += np.uint64(1)
 
-    async def body(holder: Any) -> Found:
-        found: Found = await holder.inspect([shares[holder.party]], OwnerTest(2, 4, None), BATCH)
+    async def body(holder: Any) -> FailedOwners:
+        found: FailedOwners = await holder.inspect([shares[holder.party]], OwnerTest(2, 4, None), BATCH)
         return found
 
     for number in range(6):

@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 from dpmpc.circuits.program import Layer
 from dpmpc.errors import UsageError
 from dpmpc.mpc import native
-from dpmpc.mpc.native import choice, describe, lifts, ot
+from dpmpc.mpc.native import choice, lifts, ot
 from dpmpc.mpc.native.aes import KeyStream, Stretch
+from dpmpc.mpc.native.choice import describe
 from dpmpc.mpc.native.hashes import keyed_hashes
-from dpmpc.mpc.native.layers import Deposit, Masks, Products, Slots, add_sources
+from dpmpc.mpc.native.layers import Deposit, Masks, ProductLayer, Slots, add_sources
 from dpmpc.mpc.native.planes import transpose, transpose_twin
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.residues import weighted_sum, weighted_sum_twin
-from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.layout import SharingLayout
 from dpmpc.privacy.assignment import hashes
 from tests.runs import HANG
 
@@ -306,10 +307,10 @@ def slots_of(slots: int, components: int, words: int, tile: int) -> Slots:
 
 def run_layer(n: int, t: int, party: int, words: int, tile: int, seed: int) -> tuple[NDArray[np.uint64], ...]:
     """All that a random layer leaves behind: results, every slot, a message, and a copy of what was deposited."""
-    layout, layer = Layout.of(n, t), random_layer(50, seed)
+    layout, layer = SharingLayout.of(n, t), random_layer(50, seed)
     components = len(layout.mine(party))
     target = layout.mine(party).index(layout.target(party))
-    products, others = Products(layout.products(party), target), [k for k in range(components) if k != target]
+    products, others = ProductLayer(layout.products(party), target), [k for k in range(components) if k != target]
     slots, rows = slots_of(50, components, words, tile), draw(15, words)
     masks = Masks(
         [(k, rows ^ np.uint64(k)) for k in others[: seed + 1]],

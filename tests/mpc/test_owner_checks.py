@@ -13,7 +13,7 @@ from test_views import BITS, LANES, PLANES, Enumerated, Fixed, _lane_numbers
 
 from dpmpc.circuits.in_range import all_program
 from dpmpc.errors import PeerError, UsageError
-from dpmpc.mpc.contract.owner_checks import Found, NormTest, OwnerTest
+from dpmpc.mpc.contract.owner_checks import FailedOwners, NormTest, OwnerTest
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.field import P
 from dpmpc.mpc.numbers.prg import Prg
@@ -26,7 +26,7 @@ from dpmpc.mpc.owner_checks.sums import OwnerSums, halves
 from dpmpc.mpc.replicated import owner_norms
 from dpmpc.mpc.replicated.counts import CountingBatch
 from dpmpc.mpc.replicated.executor import SharingBatch
-from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.layout import SharingLayout
 from dpmpc.mpc.replicated.owner_counts import count_owner_checks, count_programs
 from dpmpc.mpc.replicated.owner_norms import NormCheck
 
@@ -53,7 +53,7 @@ def test_honest_owners_at_the_exact_bound_pass(n: int, t: int) -> None:
     for vectors in (honest(70), flat, -flat, np.zeros((3, 5), dtype=np.int64)):
         squares = tuple(squares_of(v) for v in vectors)
         found, _ = inspected(shares_of(vectors, n, t), squares, NormCheck, t)
-        assert found == [Found()] * n
+        assert found == [FailedOwners()] * n
         assert NormTest.of(squares, vectors.shape[1], 41).width <= 29
     assert (1 << NormTest.of((16 * 77**2,), 16, 41).width - 1) - 1 >= 16 * 77
 
@@ -65,7 +65,7 @@ def test_every_vector_beyond_the_bound_is_named(n: int, t: int) -> None:
     for j, vector in enumerate(cheats.values(), 1):
         vectors[j] = vector
     found, _ = inspected(shares_of(vectors, n, t), (BOUND,) * len(vectors), NormCheck, t)
-    assert found == [Found((), tuple(range(1, 1 + len(cheats))))] * n
+    assert found == [FailedOwners((), tuple(range(1, 1 + len(cheats))))] * n
 
 
 BLOCKS = ((5, 59_536), (17, 59_536), (D, 4_385))  # ends and bounds; together the bound of the whole
@@ -92,9 +92,9 @@ def test_every_block_has_a_bound_of_its_own(n: int, t: int, monkeypatch: pytest.
     for width in (1 << 12, 5, 4):
         monkeypatch.setattr(owner_sums_module, "_WIDEST", width)
         found, _ = inspected(shares_of(vectors, n, t), (BOUND,) * m, NormCheck, t, blocks=blocks)
-        assert found == [Found((), (2, 3, 4))] * n
+        assert found == [FailedOwners((), (2, 3, 4))] * n
     found, _ = inspected(shares_of(vectors, n, t), (BOUND,) * m, NormCheck, t)
-    assert found == [Found()] * n
+    assert found == [FailedOwners()] * n
 
 
 @pytest.mark.parametrize(("n", "t"), SIZES)
@@ -128,7 +128,7 @@ def test_shares_of_no_one_vector_are_named(n: int, t: int, make: Any) -> None:
     squares = (BOUND,) * len(vectors) if make is NormCheck else None
     for sums in (1, 2):
         found, _ = inspected(shares, squares, make, t, sums=sums)
-        assert found == [Found(tuple(range(2 * n + 1)), ())] * n
+        assert found == [FailedOwners(tuple(range(2 * n + 1)), ())] * n
 
 
 def test_errors_that_cancel_in_a_plain_sum_are_named() -> None:
@@ -347,7 +347,7 @@ def laws(n: int, t: int, coalition: tuple[int, ...], step: str, forget: str = ""
                 await check.inconsistent(mine[0])
 
         network.run(body)
-        assert len(places) == unknown or forget or not set(coalition) & set(Layout.of(n, t).opened_to)
+        assert len(places) == unknown or forget or not set(coalition) & set(SharingLayout.of(n, t).opened_to)
         seen = [
             payload for (a, b), each in sorted(network.sent.items()) if b in coalition and a not in coalition
             for payload in each
@@ -417,7 +417,7 @@ def test_the_last_opening_tells_one_bit_and_no_other(n: int, t: int) -> None:
         assert len(laws_) == 8, "bits decide the answer"
         by_answer = [{frozenset(law.items()) for (_, a), law in laws_.items() if a == answer} for answer in (0, 1)]
         assert [len(laws) for laws in by_answer] == [1, 1]
-        sees = set(coalition) & set(Layout.of(n, t).opened_to)
+        sees = set(coalition) & set(SharingLayout.of(n, t).opened_to)
         assert (by_answer[0] != by_answer[1]) == bool(sees)
 
 

@@ -35,7 +35,7 @@ from dpmpc.mpc.parties.loopback import run_parties
 from dpmpc.mpc.replicated.backend import SHARING, SharingHolder
 from dpmpc.mpc.replicated.counts import CountingBatch
 from dpmpc.mpc.replicated.executor import SharingBatch
-from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.layout import SharingLayout
 from dpmpc.noise import goodness
 from dpmpc.noise.draw import draw
 from dpmpc.privacy import exact
@@ -132,7 +132,7 @@ def transcript(session: Recorded, batch: SharingBatch, result: Any) -> Transcrip
 class Replay(DirectEngine):
     """The circuit itself, on the random bits that the parties had together, and on others that should not matter."""
 
-    def __init__(self, lanes: int, program: Program, layout: Layout, records: list[Transcript]) -> None:
+    def __init__(self, lanes: int, program: Program, layout: SharingLayout, records: list[Transcript]) -> None:
         parts = common(layout, records, "random")
         total = np.bitwise_xor.reduce([np.concatenate(parts[s]) for s in layout.subsets])
         masks = common(layout, records, "mask")
@@ -148,7 +148,7 @@ class Replay(DirectEngine):
         return bits.reshape(*wires, *self.tail)
 
 
-def common(layout: Layout, records: list[Transcript], kind: str) -> dict[Subset, list[Words]]:
+def common(layout: SharingLayout, records: list[Transcript], kind: str) -> dict[Subset, list[Words]]:
     """What the members of each subset drew; they must agree."""
     found: dict[Subset, list[Words]] = {}
     for party, record in enumerate(records):
@@ -160,7 +160,7 @@ def common(layout: Layout, records: list[Transcript], kind: str) -> dict[Subset,
     return found
 
 
-def secret(layout: Layout, shares: Sequence[Words]) -> Words:
+def secret(layout: SharingLayout, shares: Sequence[Words]) -> Words:
     """The bits (wires, words) that the parties' shares stand for; all holders of a component must agree on it."""
     total = None
     for s in layout.subsets:
@@ -232,7 +232,7 @@ def counted(n: int, t: int, name: str) -> CountingBatch:
 def check(n: int, t: int, records: list[list[Transcript]]) -> None:
     """Records by party, of every gate and of both samplers: what the circuit gives in the clear, at the cost
     that was counted."""
-    layout = Layout.of(n, t)
+    layout = SharingLayout.of(n, t)
     for k, name in enumerate(["gates", *SAMPLERS]):
         parties = [r[k] for r in records]
         results = [p.result for p in parties]
@@ -311,7 +311,7 @@ async def run_views(session: SharingHolder, coalition: Sequence[int]) -> list[li
     """A Gaussian batch, and one by an engine that forgets one mask. Kept by the coalition and one other party."""
     missing = tuple(i for i in range(session.parties) if i not in coalition)
     sampler = discrete("gaussian", 700.0)
-    layout = Layout.of(session.parties, session.threshold)
+    layout = SharingLayout.of(session.parties, session.threshold)
     leaker = next(j for j in missing if layout.target(j) != missing)
     records: list[list[Any] | None] = []
     for ident, who in enumerate([None, leaker]):

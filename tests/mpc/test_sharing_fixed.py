@@ -25,7 +25,7 @@ from dpmpc.mpc.parties.loopback import run_parties
 from dpmpc.mpc.replicated.backend import SHARING, SharingHolder
 from dpmpc.mpc.replicated.executor import SharingBatch
 from dpmpc.mpc.replicated.fixed import SharedFixed, hiding, mask_bits, numbers, planes
-from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.layout import SharingLayout
 from dpmpc.mpc.transport.wire import HEADER
 
 CASES = [(1, 0), (3, 1), (4, 1), (5, 2)]
@@ -36,7 +36,7 @@ Circuit = Callable[[FixedEngine], Awaitable[Any]]
 class SameBits:
     """The random bits that the parties of a `Network` have together: the XOR of the components."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: SharingLayout) -> None:
         self._streams = [stream(s, "random", 1) for s in layout.subsets]
 
     def words(self, shape: tuple[int, ...]) -> Words:
@@ -65,7 +65,7 @@ def parties(n: int, t: int, circuit: Circuit, lanes: int = LANES) -> list[Any]:
 
 def twin(n: int, t: int, circuit: Circuit, lanes: int = LANES) -> Any:
     """What the circuit gives the clear twin on the same streams."""
-    bits: Any = SameBits(Layout.of(n, t))
+    bits: Any = SameBits(SharingLayout.of(n, t))
     own = [private(i) for i in range(t + 1)]
     return evaluate(circuit(ClearFixed(lanes, n, t, bits, lambda s, purpose: stream(s, purpose, 1), own)))  # type: ignore[arg-type]
 
@@ -100,7 +100,7 @@ def test_bits_become_numbers(n: int, t: int, width: int, few_rounds: bool) -> No
     drawn = program.random_bits
     order = np.empty(drawn, dtype=int)
     order[program.drawn] = np.arange(drawn)
-    bits = SameBits(Layout.of(n, t)).words((drawn, words_for(LANES)))[order].reshape(width, 3, -1)
+    bits = SameBits(SharingLayout.of(n, t)).words((drawn, words_for(LANES)))[order].reshape(width, 3, -1)
     assert found == [from_planes(bits[:, v])[:LANES].tolist() for v in range(3)]
 
 
@@ -277,7 +277,7 @@ def test_what_a_coalition_receives_is_uniform_whatever_the_numbers(n: int, t: in
         if sender in missed and receiver == n - 1:
             received[sender] = [wide.unpack(message.tobytes(), (lanes,)) for message in messages]
     seen = [value for values in received.values() for value in values]
-    everyone = Layout.of(n, t).product_senders
+    everyone = SharingLayout.of(n, t).product_senders
     senders = [i for i in everyone if i in missed]
     last = {i: received[i][-1] for i in senders}
     weights = dict(zip(everyone, wide.lagrange_at_zero(everyone), strict=True))

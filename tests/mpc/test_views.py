@@ -13,7 +13,7 @@ from dpmpc.circuits.program import program_of
 from dpmpc.mpc.contract.lanes import to_planes
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.replicated.executor import SharingBatch
-from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.layout import SharingLayout
 
 WIRES = 3
 BITS = 13  # lanes run through all values of at most so many bits
@@ -127,7 +127,7 @@ def test_views_of_every_coalition_have_one_law(n: int, t: int) -> None:
 @pytest.mark.parametrize(("n", "t"), CASES)
 def test_a_forgotten_mask_is_seen(n: int, t: int) -> None:
     """For each coalition, and each party whose part of a product involves the component that the coalition lacks."""
-    layout = Layout.of(n, t)
+    layout = SharingLayout.of(n, t)
     caught = 0
     for coalition in coalitions(n, t):
         missing = tuple(i for i in range(n) if i not in coalition)

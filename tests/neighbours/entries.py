@@ -33,7 +33,7 @@ from dpmpc.planning.request import Request
 from dpmpc.privacy.account import ENVIRONMENT
 from dpmpc.records.draft import schema_of
 from dpmpc.records.loading import Query, load, opened
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 
 BOUNDS = {"x": [0.0, 7.0], "z": [0.0, 4.0]}
 PLACED: dict[str, Any] = {"epsilon": 20.0, "delta": 1e-4, "engine": "clear", "hopeless": "allow"}
@@ -150,12 +150,12 @@ def train_survey(source: Any, folder: Path) -> Seen:
 
 
 @functools.cache
-def _model() -> tuple[Model, bytes]:
+def _model() -> tuple[ScoreModel, bytes]:
     """A model of public numbers, and its file."""
     known = {"x": [float(k % 8) for k in range(40)], "z": [float(k % 5) for k in range(40)]}
     found = load(known, target="z", task="ridge", bounds=BOUNDS, test_fraction=0.0)
     theta = np.linspace(0.5, -0.5, found.d)
-    return Model.of(found.schema, theta), model_file(theta, found, "run")
+    return ScoreModel.of(found.schema, theta), model_file(theta, found, "run")
 
 
 def evaluate(source: Any, folder: Path) -> Seen:

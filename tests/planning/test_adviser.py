@@ -14,13 +14,13 @@ from dpmpc.errors import UsageError
 from dpmpc.learning import erm
 from dpmpc.learning.lengths import CURVED, ENOUGH, GROWS, LAMS, LONGEST, STEP_SHARE
 from dpmpc.learning.losses import RESIDUAL_CLIP
-from dpmpc.learning.rehearsal import WIDEST, Stage
+from dpmpc.learning.rehearsal import WIDEST, RehearsalRecords
 from dpmpc.planning.adviser import (
     BETTER,
     SWAMPED,
     Advice,
-    Choice,
     Circumstances,
+    WayToRun,
     advise,
     basis,
     survey_share,
@@ -35,7 +35,7 @@ command = named("advise")
 KDD = Circumstances(1000, 100, 100_000, 123, 0.5, 1e-3)
 
 
-def length(c: Choice) -> float:
+def length(c: WayToRun) -> float:
     """How far the descent goes along a slope that stays."""
     assert c.step is not None
     return c.step * c.iterations / (1 - c.momentum)
@@ -160,7 +160,7 @@ def test_a_surveys_share_keeps_its_counts_above_the_noise() -> None:
 
 
 def test_wide_data_are_rehearsed_as_narrower_ones() -> None:
-    stage = Stage(10_000, "logistic", 1e-3)
+    stage = RehearsalRecords(10_000, "logistic", 1e-3)
     assert stage.width == WIDEST and stage.spread == pytest.approx(math.sqrt(10_000 / WIDEST))
     with pytest.raises(UsageError, match="at most 200 features"):
         advise(Circumstances(5, 100, 500, 1000, 1.0, 1e-4, method="functional"))
@@ -169,11 +169,11 @@ def test_wide_data_are_rehearsed_as_narrower_ones() -> None:
 
 def test_rehearsed_records_are_in_the_unit_ball_and_learnable() -> None:
     for task in ("logistic", "ridge"):
-        stage = Stage(30, task, 1e-3)  # type: ignore[arg-type]
+        stage = RehearsalRecords(30, task, 1e-3)  # type: ignore[arg-type]
         X, y = stage.data
         assert np.linalg.norm(X, axis=1).max() <= 1 + 1e-12 and np.abs(y).max() <= 1.0
         assert stage.start > 0.05 and stage.gap(stage.optimum[None])[0] == pytest.approx(0.0, abs=1e-9)
-    assert Stage(1, "logistic", 1e-3).data[0].shape == (1000, 1)
+    assert RehearsalRecords(1, "logistic", 1e-3).data[0].shape == (1000, 1)
 
 
 def test_a_rehearsal_is_worked_out_no_longer_than_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,13 +185,13 @@ def test_a_rehearsal_is_worked_out_no_longer_than_it_changes(monkeypatch: pytest
         return solve(a, b)
 
     monkeypatch.setattr(np.linalg, "solve", counted)
-    stage = Stage(9, "logistic")
+    stage = RehearsalRecords(9, "logistic")
     assert (stage.optimum == stage.truth).all() and len(solved) == 1
-    penalised = Stage(9, "logistic", 1e-2)
+    penalised = RehearsalRecords(9, "logistic", 1e-2)
     assert not (penalised.optimum == penalised.truth).all() and len(solved) - 1 < 10
     assert solved[-1] < 1e-13  # of the slope there
     scores = penalised.data[0] @ np.random.default_rng(2).normal(size=(9, 3)) * 20
-    for one in (stage, Stage(9, "ridge")):
+    for one in (stage, RehearsalRecords(9, "ridge")):
         assert one._slopes(scores) == pytest.approx(one._mean(one.loss.derivative, scores), abs=1e-14)
 
 
@@ -251,7 +251,7 @@ def test_output_perturbation_regularises_less_with_more_records() -> None:
     assert noise == pytest.approx(2 / 5)  # a coordinate of the model
 
 
-def descend(data: Dataset, c: Choice, unit: float, aware: bool, seed: int) -> np.ndarray:
+def descend(data: Dataset, c: WayToRun, unit: float, aware: bool, seed: int) -> np.ndarray:
     """The tail average of a descent whose single release would have noise of `unit` a coordinate."""
     loss, sigma = loss_of(data), math.sqrt(c.iterations) * unit
     rng, theta, tail, counted = np.random.default_rng(seed), np.zeros(data.d), np.zeros(data.d), 0

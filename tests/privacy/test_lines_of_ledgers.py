@@ -10,7 +10,7 @@ import pytest
 
 import dpmpc.privacy.entry as ledger_lines
 from dpmpc.errors import UsageError
-from dpmpc.privacy.entry import ATTEMPT, ELSEWHERE, GENESIS, RELEASE, Entry, Line, packed, parsed
+from dpmpc.privacy.entry import ATTEMPT, ELSEWHERE, GENESIS, RELEASE, Entry, LedgerLine, packed, parsed
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
@@ -39,7 +39,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_line_with_a_value_of_another_kind_is_none(name: str) -> None:
-    whole = Line(RELEASE, entry(2), GENESIS, False, "ab")
+    whole = LedgerLine(RELEASE, entry(2), GENESIS, False, "ab")
     line = json.loads(packed(whole))
     assert parsed(json.dumps(line).encode()) == whole
     for value in WRONG[name]:
@@ -48,7 +48,7 @@ def test_a_line_with_a_value_of_another_kind_is_none(name: str) -> None:
 
 @pytest.mark.parametrize("size", [1e61, 1e308, 1e-61, 5e-324])
 def test_sizes_whose_squares_are_no_numbers_are_none(size: float) -> None:
-    line = json.loads(packed(Line(RELEASE, entry(2), GENESIS, False, "ab")))
+    line = json.loads(packed(LedgerLine(RELEASE, entry(2), GENESIS, False, "ab")))
     mechanism = line["mechanism"]
     alike = {"l1": size, "l2": size, "linf": size}
     for changed in ({"scale": size}, {"sensitivity": alike}):
@@ -80,10 +80,10 @@ def test_a_line_of_another_release_says_all_that_one_made_field_by_field_says(ki
         assert (made, made.to_json(), hash(made)) == (due, due.to_json(), hash(due)) and made.lost == due.lost
         assert price.release == 0 and replace(made, token="cd").token == "cd"
         for each in (due, made, again, Entry.from_json(json.loads(json.dumps(made.to_json())))):
-            line = Line(kind, each, GENESIS, True, 'b"y', (2,) if kind == ELSEWHERE else ())
+            line = LedgerLine(kind, each, GENESIS, True, 'b"y', (2,) if kind == ELSEWHERE else ())
             found = parsed(packed(line))
             assert found == replace(line, entry=due) and found.entry.lost == lost
-    assert b'"token":"cd"' in packed(Line(kind, replace(price.of(1, None, ()), token="cd"), GENESIS, False, None))
+    assert b'"token":"cd"' in packed(LedgerLine(kind, replace(price.of(1, None, ()), token="cd"), GENESIS, False, None))
 
 
 def test_what_lines_share_is_read_once_and_no_line_is_read_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_what_lines_share_is_read_once_and_no_line_is_read_otherwise(monkeypatch
     doubled, numbers and signs changed, and members of other names put where all lines of a run are alike."""
     draw = random.Random(5)
     lines = [
-        packed(Line(kind, replace(entry(k), present=present, lost=lost, token=token), GENESIS, torn, first))
+        packed(LedgerLine(kind, replace(entry(k), present=present, lost=lost, token=token), GENESIS, torn, first))
         for k, kind in enumerate((RELEASE, RELEASE, RELEASE, RELEASE, RELEASE, ATTEMPT, ELSEWHERE))
         for present, lost, torn, first, token in (
             (None, (), False, None, ""), (None, (), False, None, "t"), ((0, 2), (), False, None, ""),

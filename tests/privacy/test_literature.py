@@ -14,8 +14,8 @@ from dpmpc.privacy.gaussian import delta_of_mu, gaussian_delta, gaussian_epsilon
 from dpmpc.privacy.laplace import laplace_epsilon, laplace_releases, laplace_scale
 from dpmpc.privacy.literature import (
     KANG_CONSTANT,
-    Method,
-    Setting,
+    PaperSetting,
+    PrintedFormula,
     literature,
     objective_slack,
     rajkumar_budget,
@@ -24,10 +24,10 @@ from dpmpc.privacy.literature import (
 )
 from tests.privacy.pure_releases import pure_delta
 
-TABLE = Setting(owners=100, smallest=500, epsilon=0.5, delta=1e-3, iterations=100, dimension=122)
+TABLE = PaperSetting(owners=100, smallest=500, epsilon=0.5, delta=1e-3, iterations=100, dimension=122)
 
 
-def rows(setting: Setting = TABLE) -> dict[str, Method]:
+def rows(setting: PaperSetting = TABLE) -> dict[str, PrintedFormula]:
     return {row.name: row for row in literature(setting)}
 
 
@@ -136,7 +136,7 @@ def test_one_dimensional_objective_loss_is_what_the_chi_square_argument_says() -
 
 def test_rajkumar_spends_epsilon_every_iteration() -> None:
     assert rows()["Rajkumar and Agarwal"].epsilon == pytest.approx(25.9489, abs=1e-4)  # optimal composition
-    few = rows(Setting(owners=100, smallest=500, epsilon=0.5, delta=1e-3, iterations=2, dimension=122))
+    few = rows(PaperSetting(owners=100, smallest=500, epsilon=0.5, delta=1e-3, iterations=2, dimension=122))
     assert few["Rajkumar and Agarwal"].epsilon == pytest.approx(1.0, abs=3e-3)
     assert "T eps = 50" in rows()["Rajkumar and Agarwal"].note
 
@@ -154,9 +154,9 @@ def test_kang_noise_at_the_clients_shrinks_by_the_weights() -> None:
     assert f"{towards_server:.4g}" in row.note
     inside_mpc = gaussian_epsilon(sigma, 1e-3, 4e-5, 100)
     assert f"{inside_mpc:.3g}" in row.note and inside_mpc < 0.5
-    uneven = Setting(owners=3, smallest=10, epsilon=0.5, delta=1e-3, iterations=1, dimension=2, records=110)
+    uneven = PaperSetting(owners=3, smallest=10, epsilon=0.5, delta=1e-3, iterations=1, dimension=2, records=110)
     assert f"shrink it by {math.sqrt((2 * 50**2 + 10**2) / 110**2):.3g}" in rows(uneven)["Kang et al."].note
-    single = Setting(owners=1, smallest=10, epsilon=0.5, delta=1e-3, iterations=1, dimension=2)
+    single = PaperSetting(owners=1, smallest=10, epsilon=0.5, delta=1e-3, iterations=1, dimension=2)
     assert "shrink it by 1;" in rows(single)["Kang et al."].note
 
 

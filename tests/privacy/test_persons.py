@@ -21,7 +21,7 @@ from dpmpc.planning.training import Facts, plan_of
 from dpmpc.privacy.composition import mechanism_for
 from dpmpc.privacy.persons import Persons
 from dpmpc.records.blocks import in_memory
-from dpmpc.statistics.cells import Records
+from dpmpc.statistics.cells import RecordFields
 from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.statistics.tables import STEP, Tables
 
@@ -99,7 +99,7 @@ def test_statistics_of_persons() -> None:
         total = np.zeros(plan.dimension)
         for j, size in enumerate(SIZES):
             values = {g: np.full(rows, x) if isinstance(g, Quantity) else np.full(rows, c) for g in fields}
-            mean = source.layout.encode(Records(rows, values), None, 1)[0] * STEP / size
+            mean = source.layout.encode(RecordFields(rows, values), None, 1)[0] * STEP / size
             (block,) = as_blocks(mean[None], 1, plan.dimension, 1)
             total += encode(plan, block[0][None], j)[0].astype(np.float64)
         return total

@@ -21,7 +21,7 @@ from dpmpc.learning.survey import Survey
 from dpmpc.planning.request import Request
 from dpmpc.planning.training import Facts, plan_of
 from dpmpc.privacy.composition import mechanism_for, spent
-from dpmpc.privacy.entry import RELEASE, Entry, Line, packed, parsed
+from dpmpc.privacy.entry import RELEASE, Entry, LedgerLine, packed, parsed
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
 from dpmpc.privacy.spread import logistic_reach, logistic_spread
@@ -137,7 +137,7 @@ def test_a_line_has_a_price_for_all_neighbours_of_which_something_is_proved() ->
     lines = {kind: entry_of(planned(kind), FIRST_ATTEMPT, 0) for kind in ("presence", "record", "owner")}
     for kind, line in lines.items():
         assert {line.neighbours, *dict(line.prices)} == {"presence", "record", "person", "owner"}
-        read = parsed(packed(Line(RELEASE, line, "0" * 64, False, None)))
+        read = parsed(packed(LedgerLine(RELEASE, line, "0" * 64, False, None)))
         assert read is not None and read.entry == line
         prices = [mechanism_for(line, n) for n in ("presence", "record", "owner", "person")]
         sizes = [m.sensitivity.l2 for m in prices if m is not None]
@@ -161,7 +161,7 @@ def test_lines_without_a_price() -> None:
 def test_lines_of_older_formats_keep_their_prices() -> None:
     """Format 4: one number, in the law's norm, and one for owners."""
     entry = Entry("r", 3, ("d",), Mechanism("laplace", True, 100.0, Sensitivity.flat(20.0), 7), 5, 1.0, 1e-5)
-    record = json.loads(packed(Line(RELEASE, entry, "0" * 64, False, None)))
+    record = json.loads(packed(LedgerLine(RELEASE, entry, "0" * 64, False, None)))
     record |= {"v": 4, "neighbours": "record", "owner_sensitivity": 45.0}
     del record["prices"]
     record["mechanism"]["sensitivity"] = 20.0

@@ -11,7 +11,7 @@ from scipy.special import chdtri
 from dpmpc.cli.main import named
 from dpmpc.learning import erm
 from dpmpc.privacy.gaussian import gaussian_epsilon, gaussian_scale
-from dpmpc.privacy.literature import Setting, rajkumar_sigma
+from dpmpc.privacy.literature import PaperSetting, rajkumar_sigma
 from dpmpc.privacy.risk import (
     advised_iterations,
     bounds,
@@ -28,7 +28,7 @@ from dpmpc.privacy.risk import (
 
 command = named("account")
 
-KDD = Setting(owners=1000, smallest=50, epsilon=0.5, delta=1e-3, iterations=1500, dimension=122, lam=1e-3)
+KDD = PaperSetting(owners=1000, smallest=50, epsilon=0.5, delta=1e-3, iterations=1500, dimension=122, lam=1e-3)
 
 
 def test_the_values_of_the_docs() -> None:
@@ -40,7 +40,7 @@ def test_the_values_of_the_docs() -> None:
 
 
 def test_formulas_by_hand() -> None:
-    s = Setting(owners=3, smallest=7, epsilon=0.4, delta=0.01, iterations=5, dimension=2, lam=0.5, records=40)
+    s = PaperSetting(owners=3, smallest=7, epsilon=0.4, delta=0.01, iterations=5, dimension=2, lam=0.5, records=40)
     log = math.log(2 / 0.01)
     want = (0.5 + 0.25) / (49 * 0.25) * (9 + 4 * log**2 / (9 * 0.16) + 2 * log / 0.4)
     assert output_excess(s) == pytest.approx(want)

@@ -14,10 +14,10 @@ from dpmpc.intake.spelling import Spelling, canonical
 from dpmpc.intake.table import code_sql, value_sql
 from dpmpc.learning.additive import Additive
 from dpmpc.records.check import check
-from dpmpc.records.derive import Asked, schema_of_bounds
+from dpmpc.records.derive import TableSettings, schema_of_bounds
 from dpmpc.records.loading import CsvFile, opened
 from dpmpc.records.mapping import Mapping, owner_numbers
-from dpmpc.records.ownership import Kept
+from dpmpc.records.ownership import KeptOwners
 from dpmpc.records.persons import kept, persons_of
 from dpmpc.records.schema import Categorical, Labels, Schema, checked_bounds
 from dpmpc.statistics.columns import Columns
@@ -96,9 +96,9 @@ def test_owners_persons_and_training_rows() -> None:
     with opened(frame) as (table, _):
         _, names = owner_numbers(table, "site")
         assert names == tuple(sorted((COMPOSED, "b"), key=str.encode))
-        assert len(np.unique(persons_of(kept(table, Kept("who", 2, None, 0))))) == 3
+        assert len(np.unique(persons_of(kept(table, KeptOwners("who", 2, None, 0))))) == 3
         bounds = {DECOMPOSED: [decomposed("é"), "x"], "sick": ["nein", "ja"]}
-        schema = schema_of_bounds(table, Asked("sick", "site", ("who",)), bounds)  # type: ignore[arg-type]
+        schema = schema_of_bounds(table, TableSettings("sick", "site", ("who",)), bounds)  # type: ignore[arg-type]
         assert schema.columns == (Categorical(COMPOSED, ("é", "x")),)
         others = [each.column for each in check(schema, table).found if "not read" in each.text]
         assert others == ["site, who"]

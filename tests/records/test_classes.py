@@ -12,7 +12,7 @@ import pytest
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.records import classes
 from dpmpc.records.classes import target_read, values_of
-from dpmpc.records.derive import Asked
+from dpmpc.records.derive import TableSettings
 from dpmpc.records.draft import MOST_CLASSES
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Classes, Labels, Range
@@ -26,7 +26,7 @@ def read(values: list[str], moved: int, goal: Any = None) -> Any:
     frame = pd.DataFrame({"y": values})
     with opened(frame) as (table, _):
         try:
-            found = target_read(table, Asked("y", goal=goal), moved, QUANTITY)
+            found = target_read(table, TableSettings("y", goal=goal), moved, QUANTITY)
         except UsageError:
             return None
     return found
@@ -107,6 +107,6 @@ def test_the_way_out_of_a_class_that_few_have_is_to_state_the_classes() -> None:
     values = ["a", "b"] * 20 + ["c"]
     with opened(pd.DataFrame({"y": values})) as (table, _):
         with pytest.raises(RecordError, match="state its classes"):
-            target_read(table, Asked("y"), 1, QUANTITY)
-    stated = Asked("y", classes=("a", "b", "c")).stated
+            target_read(table, TableSettings("y"), 1, QUANTITY)
+    stated = TableSettings("y", classes=("a", "b", "c")).stated
     assert stated is not None and stated == Classes("y", ("a", "b", "c"))

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.learning.matrix import Kept, Written
+from dpmpc.learning.matrix import CompactRows, DenseRows
 from dpmpc.records import Schema, kernel
 from dpmpc.records.blocks import allocate, arranged
 from dpmpc.records.columns import Categorical, Column, Date, Numeric, Surveyed
-from dpmpc.records.design import RUN, Compact, Design
+from dpmpc.records.design import RUN, Compact, RecordDesign
 from dpmpc.records.schema import Labels
 from tests.records.test_rows import MIXED, ODD, PLAIN
 
@@ -181,7 +181,7 @@ def test_few_and_many_numbers_are_split_alike(precision: Any, monkeypatch: pytes
                     part.design.sums(wrong, part.factors, pulls[:n], cuts)
 
 
-def exact_square(design: Design, places: Any, factor: float) -> Fraction:
+def exact_square(design: RecordDesign, places: Any, factor: float) -> Fraction:
     """|x|^2 of the vector that a record stands for, in exact arithmetic."""
     total = Fraction(int(design.intercept))
     for cell, place in zip(design.cells, places.tolist(), strict=True):
@@ -281,7 +281,7 @@ def test_records_are_as_wide_as_their_columns_and_arranged_as_they_are() -> None
 
 
 def test_parts_of_a_vector_are_no_longer_than_few_says() -> None:
-    """rho, of which `Design.few` is made, by trying records: what is added up is longer than the vector."""
+    """rho, of which `RecordDesign.few` is made, by trying records: what is added up is longer than the vector."""
     for schema in SCHEMAS[:4]:
         design = schema.design
         matrix, _ = compact(schema, 4000, 11)
@@ -316,6 +316,6 @@ def test_sums_of_few_rows_are_those_of_written_ones(classes: int) -> None:
     for sizes in ([3, 0, few - 2], [few - 1, 5, n - few - 5], [few, few], [few]):
         cuts, end = np.concatenate([[0], np.cumsum(sizes)]), sum(sizes)
         part = Compact(matrix.design, matrix.places[:end], matrix.factors[:end])
-        found, written = Kept(part).sums(pulls[:end], cuts), Written(X[:end]).sums(pulls[:end], cuts)
+        found, written = CompactRows(part).sums(pulls[:end], cuts), DenseRows(X[:end]).sums(pulls[:end], cuts)
         assert np.abs(found - written).max() < 1e-11
         assert (found.tobytes() == written.tobytes()) == (max(sizes) < few)  # else another order of additions shows

@@ -14,7 +14,7 @@ from dpmpc.intake.spelling import Spelling
 from dpmpc.records import load
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import owners_in
-from dpmpc.records.ownership import Kept
+from dpmpc.records.ownership import KeptOwners
 from dpmpc.records.persons import kept, persons_of
 from dpmpc.records.schema import Categorical, Labels, Numeric, Schema
 
@@ -70,7 +70,7 @@ def person(word: str, folder: Path) -> Any:
     """The column of persons, and a person."""
     records = {word: texts(f"{word}{k}" for k in PICK), "x": texts(X)}
     with opened(records) as (table, _):
-        first = kept(table, Kept(word, 2))
+        first = kept(table, KeptOwners(word, 2))
         return (
             first.n,
             first.beyond,

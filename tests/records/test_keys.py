@@ -12,7 +12,7 @@ from dpmpc.intake.spelling import Spelling
 from dpmpc.records import keys
 from dpmpc.records.keys import Keys
 from dpmpc.records.loading import load, opened
-from dpmpc.records.ownership import Kept
+from dpmpc.records.ownership import KeptOwners
 
 N = 60
 
@@ -95,7 +95,7 @@ def test_bounds_and_schemas_say_which_keys_are_columns(tmp_path: Path) -> None:
 
 
 def test_persons_have_every_key_or_names_are_stated(tmp_path: Path) -> None:
-    of = Kept("b", 4)
+    of = KeptOwners("b", 4)
     assert names(lines(rows_with(0), tmp_path / "t.jsonl"), person=of) == ("a", "b", "y")
     for count in (1, 30, N - 1):
         source = lines(rows_with(count), tmp_path / "t.jsonl")

@@ -22,7 +22,7 @@ from dpmpc.flower import prepare_questions
 from dpmpc.flower.prepared import read_prepared
 from dpmpc.records.origins import ELEMENTS, SCHEMA, Origin, assumption, origin_of
 from dpmpc.records.schema import Labels, Numeric, Schema
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 N = 400
@@ -94,7 +94,7 @@ def plans_of(way: str, schema: Schema, folder: Path) -> list[Plan]:
         )
         return [read_prepared(out).plan]
     elif way == "flower, a model's figures":
-        model = Model.of(schema, np.zeros(len(schema.feature_names)))
+        model = ScoreModel.of(schema, np.zeros(len(schema.feature_names)))
         prepare_questions(
             out, ["evaluate(m)"], sizes=(200, 200), data_id="rows", schema=path, models={"m": model}, epsilon=20.0,
             hopeless=True, delta=1e-5,

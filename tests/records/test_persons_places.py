@@ -13,7 +13,7 @@ from dpmpc.local.named_records import load as load_run
 from dpmpc.planning.request import Request
 from dpmpc.records.dataset import Dataset
 from dpmpc.records.loading import OpenTable, load, opened
-from dpmpc.records.ownership import EMPTY, Kept, shares
+from dpmpc.records.ownership import EMPTY, KeptOwners, shares
 from dpmpc.records.persons import drawn_apart, kept, persons_at, persons_of, said_of
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -28,20 +28,20 @@ def written(folder: Path, lines: list[str]) -> str:
 
 def test_the_first_records_of_each_person_at_each_owner_are_kept(tmp_path: Path) -> None:
     source = written(tmp_path, LINES)
-    with opened(source, person=Kept("who", 2, "site")) as (table, _):
+    with opened(source, person=KeptOwners("who", 2, "site")) as (table, _):
         assert [row[0] for row in table.rows(f"CAST({table.text('x')} AS VARCHAR)")] == list("1234578")
         who = persons_of(table)
         assert who.tolist() == [3, 2, 3, 3, 2, 0, 1], "007 and 7 are two persons"
         assert persons_at(table, "0") == (4,)
         assert table.beyond == 1 and "1 record is not used: each person has 2 places" in said_of(table.beyond, 2)
-    with opened(source, person=Kept("who", 2)) as (table, _):
+    with opened(source, person=KeptOwners("who", 2)) as (table, _):
         assert [row[0] for row in table.rows(f"CAST({table.text('x')} AS VARCHAR)")] == [*"12357", "8"]
 
 
 def test_a_record_without_person_is_refused_without_a_word_about_it(tmp_path: Path) -> None:
     with (
         pytest.raises(RecordError) as caught,
-        opened(written(tmp_path, [*LINES, " ,s,9,0"]), person=Kept("who", 2)),
+        opened(written(tmp_path, [*LINES, " ,s,9,0"]), person=KeptOwners("who", 2)),
     ):
         pass
     assert "who" in caught.value.message and "9" not in caught.value.message
@@ -51,12 +51,12 @@ def test_an_assumption_that_these_records_break_is_not_made(tmp_path: Path) -> N
     """`person_owners`: b is at both sites, so no promise may assume that nobody is; 007 and 7 are two persons. Nothing
     is known of it where an owner has its own records alone."""
     source = written(tmp_path, LINES)
-    for of in (Kept("who", 2, "site"), Kept("who", 2, "site", 2), Kept("who", 2, None, 1)):
+    for of in (KeptOwners("who", 2, "site"), KeptOwners("who", 2, "site", 2), KeptOwners("who", 2, None, 1)):
         with opened(source, person=of) as (table, _):
             assert table.n
     with (
         pytest.raises(RecordError, match="no person is at more owners than the promise says, 1; some of 'who'") as said,
-        opened(source, person=Kept("who", 2, "site", 1)),
+        opened(source, person=KeptOwners("who", 2, "site", 1)),
     ):
         pass
     assert "give person_owners=2" in owner_text(said.value) and "2" not in said.value.message
@@ -71,11 +71,11 @@ def test_an_assumption_that_these_records_break_is_not_made(tmp_path: Path) -> N
 def test_a_table_whose_texts_were_parsed_once_still_knows_its_persons(tmp_path: Path) -> None:
     """Ranges that are read off the records, and surveys, hold a table's columns and no others."""
     path = written(tmp_path, LINES)
-    with opened(path, person=Kept("who", 2, "site")) as (table, _):
+    with opened(path, person=KeptOwners("who", 2, "site")) as (table, _):
         assert table.parsed
         again = held(table, ["x"])
         assert again.names == ("x",) and persons_of(again).tolist() == persons_of(table).tolist()
-    person = Kept("who", 2, "site")
+    person = KeptOwners("who", 2, "site")
     found = load(path, target="y", owners_column="site", drop=("who",), person=person, test_fraction=0.0)
     assert found.persons is not None and found.persons[0].tolist() == [3, 2, 3, 3, 2, 0, 1]
 
@@ -157,12 +157,14 @@ def test_what_leaves_records_out_does_not_go_with_persons(tmp_path: Path) -> Non
 
 
 def test_a_table_that_is_open_keeps_its_own_persons(tmp_path: Path) -> None:
-    with opened(written(tmp_path, LINES), person=Kept("who", 1)) as (table, private):
+    with opened(written(tmp_path, LINES), person=KeptOwners("who", 1)) as (table, private):
         public: Any = {"x": [0.0, 9.0], "y": ["0", "1"]}
         source = OpenTable(table, private)
-        again = load(source, target="y", bounds=public, drop=("who", "site"), test_fraction=0.0, person=Kept("who", 1))
+        again = load(
+            source, target="y", bounds=public, drop=("who", "site"), test_fraction=0.0, person=KeptOwners("who", 1)
+        )
         assert again.n == 4 and again.persons is not None and len(again.persons[0]) == 4
-        assert kept(table, Kept("who", 1)).n == 4
+        assert kept(table, KeptOwners("who", 1)).n == 4
 
 
 def test_parts_of_persons_are_by_their_own_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,14 +38,14 @@ def release(asked: list[str], epsilon: float = 1.0, sizes: tuple[int, ...] = SIZ
 def answers() -> tuple[Answer, ...]:
     tables, sigma = release(ASKED)
     rng = np.random.default_rng(1)
-    from dpmpc.statistics.cells import Records
+    from dpmpc.statistics.cells import RecordFields
     from dpmpc.statistics.columns import Quantity
 
     values: Any = {
         field: rng.uniform(-1, 101, 10_000) if isinstance(field, Quantity) else rng.integers(-1, 2, 10_000)
         for field in tables.layout.fields
     }
-    total = tables.layout.encode(Records(10_000, values))[0] + rng.normal(0, sigma, tables.layout.dimension)
+    total = tables.layout.encode(RecordFields(10_000, values))[0] + rng.normal(0, sigma, tables.layout.dimension)
     return tables.answers(total, sigma, SIZES)
 
 

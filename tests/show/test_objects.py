@@ -16,7 +16,7 @@ from dpmpc.errors import UsageError
 from dpmpc.outcome import Answer, Line, Number, Outcome
 from dpmpc.show import papers
 from dpmpc.show.objects import Report, Sheet, Shown
-from dpmpc.show.tables import SCREEN, Table
+from dpmpc.show.tables import SCREEN, ShownTable
 from dpmpc.tables.asked import Dry, dry
 from dpmpc.tables.stats import Statistics
 from dpmpc.tables.synth import Synthetic
@@ -50,7 +50,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {
         "Statistics": asked, "Dry": dry(mine, ASKED[:1], owners="site", bounds=BOUNDS, **common), "Synthetic": made,
         "Trained": run, "Model": run.model, "Additive": run.model.additive, "Report": run.report,
-        "Predictions": run.predict(rows), "Plan": asked.plan, "Promise": promise(), "Table": asked.table(),
+        "Predictions": run.predict(rows), "Plan": asked.plan, "Promise": promise(), "ShownTable": asked.table(),
     }  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def closed() -> Iterator[None]:
 KINDS = ("Statistics", "Dry", "Synthetic", "Trained", "Model", "Additive", "Report", "Predictions", "Plan", "Promise")
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "Table"])
+@pytest.mark.parametrize("kind", [*KINDS, "ShownTable"])
 def test_an_object_is_a_screen_and_a_part_of_a_page(kind: str, shown: dict[str, Any]) -> None:
     found = shown[kind]
     text = repr(found)
@@ -85,7 +85,7 @@ def test_an_object_is_a_screen_and_a_part_of_a_page(kind: str, shown: dict[str, 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_object_is_a_table_and_a_frame(kind: str, shown: dict[str, Any]) -> None:
     table, frame = shown[kind].table(), shown[kind].frame()
-    assert isinstance(table, Table) and len(frame) >= 1
+    assert isinstance(table, ShownTable) and len(frame) >= 1
     assert max(map(len, table.text(80).splitlines())) <= 80
 
 
@@ -133,7 +133,7 @@ def test_a_report_is_its_json(shown: dict[str, Any]) -> None:
 
 
 def test_every_form_of_a_table_has_every_cell(tmp_path: Path) -> None:
-    table = Table(("", "A & B"), (("age_in, mean (SD)", "3 < 4"), ("f", "50 %")), "Cap|tion", notes=("n ≥ 1",),
+    table = ShownTable(("", "A & B"), (("age_in, mean (SD)", "3 < 4"), ("f", "50 %")), "Cap|tion", notes=("n ≥ 1",),
                   inner=frozenset({1}))  # fmt: skip
     assert "age_in, mean (SD)" in table.text(80) and "\n   f " in table.text(80)
     assert "3 &lt; 4" in table.html() and "<script" not in table.html()
@@ -148,7 +148,7 @@ def test_every_form_of_a_table_has_every_cell(tmp_path: Path) -> None:
 
 def test_word_has_every_cell(tmp_path: Path) -> None:
     pytest.importorskip("docx")
-    table = Table(("", "A"), (("age", "3"), ("\x00f", "50")), "Table 1", notes=("noise",))
+    table = ShownTable(("", "A"), (("age", "3"), ("\x00f", "50")), "Table 1", notes=("noise",))
     path = table.write(str(tmp_path / "t.docx"))
     text = zipfile.ZipFile(io.BytesIO(path.read_bytes())).read("word/document.xml").decode()
     assert all(f">{word}<" in text for word in ("age", "3", "50", "Table 1", "noise"))
@@ -165,7 +165,7 @@ def answer(**counts: tuple[float, float]) -> Answer:
     return Answer("table1 by arm", ("arm", "column", "level"), tuple(lines), True, what="table1")
 
 
-def cells(table: Table) -> dict[str, tuple[str, ...]]:
+def cells(table: ShownTable) -> dict[str, tuple[str, ...]]:
     return {row[0]: row[1:] for row in table.rows}
 
 

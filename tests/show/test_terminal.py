@@ -9,9 +9,9 @@ from threading import Thread
 
 import pytest
 
-from dpmpc.show.terminal import Bar, Column, Row, Styled, Terminal, harmless, wide
+from dpmpc.show.terminal import Bar, Styled, Terminal, TextColumn, TextRow, harmless, wide
 
-COLUMNS = [Column("name"), Column("count", right=True, long="whole"), Column("note")]
+COLUMNS = [TextColumn("name"), TextColumn("count", right=True, long="whole"), TextColumn("note")]
 
 
 class Screen(io.StringIO):
@@ -21,14 +21,14 @@ class Screen(io.StringIO):
         return True
 
 
-def shown(width: int, columns: list[Column], rows: list[Row], **how: bool) -> list[str]:
+def shown(width: int, columns: list[TextColumn], rows: list[TextRow], **how: bool) -> list[str]:
     stream = io.StringIO()
     Terminal(stream, width).table(columns, rows, **how)
     return stream.getvalue().split("\n")[:-1]
 
 
 def test_a_table_is_laid_out_by_its_widest_cells():
-    rows = [Row(["wards", "7", "of all"]), Row([Styled("x", "red"), "1,000", ""])]
+    rows = [TextRow(["wards", "7", "of all"]), TextRow([Styled("x", "red"), "1,000", ""])]
     assert shown(80, COLUMNS, rows) == ["name   count  note", "wards      7  of all", "x      1,000"]
     assert shown(80, COLUMNS, rows, header=False) == ["wards      7  of all", "x      1,000"]
     ruled = shown(80, COLUMNS, rows, rule=True)
@@ -36,13 +36,13 @@ def test_a_table_is_laid_out_by_its_widest_cells():
 
 
 def test_words_wrap_in_their_column_and_a_long_one_is_broken():
-    lines = shown(30, COLUMNS, [Row(["a", "5", "the quick brown fox"]), Row(["b", "6", "Z" * 20])])
+    lines = shown(30, COLUMNS, [TextRow(["a", "5", "the quick brown fox"]), TextRow(["b", "6", "Z" * 20])])
     head = ["name  count  note", "a         5  the quick brown", "             fox"]
     assert lines == [*head, "b         6  " + "Z" * 17, "             ZZZ"]
 
 
 def test_a_cell_is_cut_where_its_column_says_so():
-    assert shown(80, [Column("c", long="cut", most=6)], [Row(["abcdefgh"]), Row(["abcdef"])]) == [
+    assert shown(80, [TextColumn("c", long="cut", most=6)], [TextRow(["abcdefgh"]), TextRow(["abcdef"])]) == [
         "c",
         "abcde…",
         "abcdef",
@@ -55,7 +55,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_text_is_lost():
     for _ in range(300):
         width = rng.randrange(30, 120)
         cells = [["".join(rng.choices(letters, k=rng.randrange(40))) for _ in range(3)] for _ in range(4)]
-        lines = shown(width, [Column() for _ in range(3)], [Row(row) for row in cells], header=False)
+        lines = shown(width, [TextColumn() for _ in range(3)], [TextRow(row) for row in cells], header=False)
         assert max(map(wide, lines)) <= width
         held = sorted("".join(lines).replace(" ", ""))
         assert held == sorted("".join("".join(row) for row in cells).replace(" ", ""))
@@ -63,7 +63,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_text_is_lost():
 
 def test_what_would_drive_a_terminal_is_spelt_out():
     stream = Screen()
-    Terminal(stream).table([Column("\x1b[2Jc")], [Row(["\x1b]0;x\x07\r"])])
+    Terminal(stream).table([TextColumn("\x1b[2Jc")], [TextRow(["\x1b]0;x\x07\r"])])
     assert "\\x1b[2Jc" in stream.getvalue() and "\\x1b]0;x\\x07\\r" in stream.getvalue()
     assert harmless("a\tb\u009bc\x7f") == "a\tb\\x9bc\\x7f"
 
@@ -92,7 +92,7 @@ def test_a_long_line_is_broken_between_words_on_a_terminal_alone(monkeypatch: py
 def test_what_an_encoding_does_not_have_ends_nothing():
     held = io.BytesIO()
     stream = io.TextIOWrapper(held, "ascii", write_through=True)
-    Terminal(stream).table([Column("ä")], [Row(["█"])], rule=True)
+    Terminal(stream).table([TextColumn("ä")], [TextRow(["█"])], rule=True)
     assert held.getvalue() == b"\n ?\n ?\n ?\n\n"
 
 

@@ -21,11 +21,11 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
 from dpmpc.errors import DpmpcError
-from dpmpc.mpc.contract.owner_checks import MOST_WIDTH, Found, NormTest, OwnerTest, width_of
+from dpmpc.mpc.contract.owner_checks import MOST_WIDTH, FailedOwners, NormTest, OwnerTest, width_of
 from dpmpc.mpc.replicated.counts import CountingBatch
 from dpmpc.mpc.replicated.owner_counts import count_programs
 from dpmpc.mpc.replicated.owner_norms import NormCheck
-from dpmpc.statistics.cells import Records
+from dpmpc.statistics.cells import RecordFields
 from dpmpc.statistics.columns import Quantity
 from dpmpc.statistics.tables import STEP, Tables
 from dpmpc.tables.questions import asked_of
@@ -51,7 +51,7 @@ def totals(tables: Tables, record: dict[str, float]) -> Any:
         field: np.full(1, record[field.name], dtype=np.float64 if isinstance(field, Quantity) else np.int64)
         for field in layout.fields
     }
-    return layout.encode(Records(1, values)) * np.array(SIZES)[:, None]
+    return layout.encode(RecordFields(1, values)) * np.array(SIZES)[:, None]
 
 
 def sent(plan: Plan, total: Any) -> Any:
@@ -59,10 +59,10 @@ def sent(plan: Plan, total: Any) -> Any:
     return encode(plan, total * STEP / np.array(SIZES, dtype=np.float64)[:, None])
 
 
-def found(vectors: Any, test: OwnerTest) -> Found:
+def found(vectors: Any, test: OwnerTest) -> FailedOwners:
     shares = shares_of(vectors, 3, 1)
 
-    async def body(session: Any) -> Found:
+    async def body(session: Any) -> FailedOwners:
         return await NormCheck(session, 1 << 28, test).run([shares[session.party]])
 
     everybody = Network(3, 1).run(body)
@@ -99,7 +99,7 @@ def test_owners_whose_records_are_all_alike_are_at_their_bounds_and_pass(setting
             assert all(square <= bound for square, bound in zip(squares, bounds, strict=True)), (b, record)
             largest[b] = max(largest[b], squares[0] / bounds[0])
     assert largest.min() > 0.98
-    assert found(vectors, test) == Found()
+    assert found(vectors, test) == FailedOwners()
 
 
 def test_a_cheat_that_the_norm_of_the_whole_lets_pass_is_named() -> None:
@@ -117,10 +117,10 @@ def test_a_cheat_that_the_norm_of_the_whole_lets_pass_is_named() -> None:
     for vectors, records in ((worst, most), (just, n + 0.5), (fair, n)):
         vectors[1] = 0
         vectors[1, cell] = records * scale
-    assert found(sent(plan, worst), test_of(plan, blocks=False)) == Found()
-    assert found(sent(plan, worst), test_of(plan)) == Found((), (1,))
-    assert found(sent(plan, just), test_of(plan)) == Found((), (1,))
-    assert found(sent(plan, fair), test_of(plan)) == Found()
+    assert found(sent(plan, worst), test_of(plan, blocks=False)) == FailedOwners()
+    assert found(sent(plan, worst), test_of(plan)) == FailedOwners((), (1,))
+    assert found(sent(plan, just), test_of(plan)) == FailedOwners((), (1,))
+    assert found(sent(plan, fair), test_of(plan)) == FailedOwners()
 
 
 def test_no_sum_of_some_coordinates_of_an_honest_vector_is_beyond_the_projections() -> None:

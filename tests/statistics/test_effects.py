@@ -17,7 +17,7 @@ from dpmpc.privacy.gaussian import gaussian_scale
 from dpmpc.show.answers_page import as_html
 from dpmpc.show.forms import as_csv, as_json, as_text
 from dpmpc.show.numbers import shown
-from dpmpc.statistics.cells import Records
+from dpmpc.statistics.cells import RecordFields
 from dpmpc.statistics.chi_square import chi_square_quantile, mixed_quantile, mixed_tail
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.expected import expected, lines, refuse_hopeless
@@ -25,7 +25,7 @@ from dpmpc.statistics.families import Family, Hazard, Logit, Ordinal, Poisson
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.kinds.two_by_two import independence, interval, statistic
 from dpmpc.statistics.query import parse
-from dpmpc.statistics.sets import Found, Table
+from dpmpc.statistics.sets import CellModel, CoefficientSet
 from dpmpc.statistics.syntax import text_of
 from dpmpc.statistics.tables import Tables
 from tests.statistics_tests import COLUMNS as EVERY
@@ -64,7 +64,7 @@ def answers_of(
     n = len(next(iter(records.values())))
     values = {field: np.asarray(records[field.name], dtype=float if isinstance(field, Quantity) else np.int64)
               for field in tables.layout.fields}  # fmt: skip
-    total = tables.layout.encode(Records(n, values))[0].astype(float)
+    total = tables.layout.encode(RecordFields(n, values))[0].astype(float)
     sigma = 0.0
     if epsilon is not None:
         sigma = gaussian_scale(epsilon, 1e-5, tables.layout.distance((n,)).l2)
@@ -131,7 +131,7 @@ FAMILIES: list[Family] = [Logit(), Poisson(tuple(map(float, range(7)))), Ordinal
 
 
 def table_of(family: Family, seed: int, sigma: float, shape: tuple[int, ...] = (2, 3), each: int = 60,
-             tau: float = 0.0) -> Table:  # fmt: skip
+             tau: float = 0.0) -> CellModel:  # fmt: skip
     """A noisy table of made-up counts and its model: all levels' effects."""
     rng = np.random.default_rng(seed)
     B = family.predictors
@@ -147,7 +147,7 @@ def table_of(family: Family, seed: int, sigma: float, shape: tuple[int, ...] = (
     if isinstance(family, Hazard):  # some leave before the end
         counts[:, family.bins : -1] += rng.poisson(5, (len(places), family.bins))
     noise = np.rint(rng.normal(0, sigma, counts.shape)) if sigma else 0.0
-    return Table(family, design, counts + noise, sigma**2, 0.0, tau)
+    return CellModel(family, design, counts + noise, sigma**2, 0.0, tau)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
@@ -254,13 +254,13 @@ def test_with_little_noise_sets_are_those_of_the_score_test() -> None:
 
 
 # -- what must not matter ---------------------------------------------------------------------------------------------
-def contrasts(table: Table, order: list[int], base: int) -> tuple[dict[int, float], dict[int, Found]]:
+def contrasts(table: CellModel, order: list[int], base: int) -> tuple[dict[int, float], dict[int, CoefficientSet]]:
     """Points and sets of a factor's levels against `base`, where the cells of its levels stand in this order."""
     counts = table.counts.reshape(2, 3, -1)[:, order]
     marks = [np.tile((np.array(order) == level).astype(float), 2) for level in range(3) if level != base]
     first = np.repeat([0.0, 1.0], 3)
     design = np.stack([np.ones(6), first, *marks], axis=1)[:, None, :]
-    turned = Table(table.family, design, counts.reshape(6, -1), table.variance, 0.0, table.tau)
+    turned = CellModel(table.family, design, counts.reshape(6, -1), table.variance, 0.0, table.tau)
     root = turned.point()
     assert root is not None
     names = [level for level in range(3) if level != base]
@@ -318,7 +318,7 @@ def test_hostile_tables_have_open_sets_or_wide_ones(spoil: str) -> None:
             counts = np.full_like(counts, -200.0)
         else:
             counts[:] = 0
-        table = Table(Logit(), true.design, counts + np.rint(rng.normal(0, 5.3, counts.shape)), 5.3**2, 0.0, 1.0)
+        table = CellModel(Logit(), true.design, counts + np.rint(rng.normal(0, 5.3, counts.shape)), 5.3**2, 0.0, 1.0)
         for j, found in zip((1, 2, 3), table.sets([1, 2, 3], 0.05), strict=True):
             assert not math.isnan(found.low) and not math.isnan(found.high) and found.low <= found.high
             if spoil == "separated" and j == 3:
@@ -383,7 +383,7 @@ def test_one_release_is_asked_again_by_another_reference_and_without_p() -> None
     values = {field: np.asarray(records[field.name]) for field in tables.layout.fields}
     sigma = gaussian_scale(1.0, 1e-5, tables.layout.distance((20_000,)).l2)
     noise = np.rint(np.random.default_rng(3).normal(0, sigma, tables.coordinates))
-    opened = tables.opened(tables.layout.encode(Records(20_000, values))[0] + noise, sigma, (20_000,))
+    opened = tables.opened(tables.layout.encode(RecordFields(20_000, values))[0] + noise, sigma, (20_000,))
     again = Tables.of(COLUMNS, ["logit(y, sex, ward, ward=b)", "logit(y, ward)", "logit(y, sex, ward)"])
     (first,) = tables.answers_from(opened)
     turned, crude, same = again.answers_from(opened, planned=tables)
@@ -401,7 +401,7 @@ def test_a_table_of_cells_answers_a_model_too() -> None:
     records = people(20_000, 2)
     tables = Tables.of(COLUMNS, ["table(y, sex, ward)"])
     values = {field: np.asarray(records[field.name]) for field in tables.layout.fields}
-    opened = tables.opened(tables.layout.encode(Records(20_000, values))[0], 0.0, (20_000,))
+    opened = tables.opened(tables.layout.encode(RecordFields(20_000, values))[0], 0.0, (20_000,))
     (found,) = Tables.of(COLUMNS, ["logit(y, ward)"]).answers_from(opened, planned=tables)
     X, kept = coded(records, ["ward"])
     counts = np.array([[np.sum((records["y"] == y) & (records["ward"] == w)) for y in (0, 1)] for w in range(3)])
@@ -602,7 +602,7 @@ def test_exits_move_by_no_more_than_a_table() -> None:
         field: rng.choice([-1, 0, 3.3, 8, 12.5, 16, 23.9, 24, 25, np.nan], n) if isinstance(field, Quantity)
         else rng.integers(-2, len(field.levels), n) for field in layout.fields
     }  # fmt: skip
-    rows = np.unique(layout.encode(Records(n, values), np.arange(n), n), axis=0).astype(float)
+    rows = np.unique(layout.encode(RecordFields(n, values), np.arange(n), n), axis=0).astype(float)
     scale = layout.scales[0]
     assert set(rows.sum(axis=1)) == {scale} and rows.min() >= 0
     apart = np.sqrt(np.max(((rows[:, None] - rows) ** 2).sum(axis=2)))
@@ -661,7 +661,7 @@ def test_differences_hold_the_truth_under_noise() -> None:
             field: rng.normal(50, 20, 400) if isinstance(field, Quantity) else np.arange(400) % 2
             for field in tables.layout.fields
         }
-        total = tables.layout.encode(Records(400, values))[0] + np.rint(rng.normal(0, sigma, tables.coordinates))
+        total = tables.layout.encode(RecordFields(400, values))[0] + np.rint(rng.normal(0, sigma, tables.coordinates))
         number = tables.answers(total, sigma, (400,), level)[0].lines[0].number
         hits += number.low is not None and number.high is not None and number.low <= 0 <= number.high
     assert hits >= 348, hits

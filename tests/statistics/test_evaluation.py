@@ -11,10 +11,10 @@ from dpmpc.errors import UsageError
 from dpmpc.outcome import Answer, Level
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
-from dpmpc.statistics.cells import Records
+from dpmpc.statistics.cells import RecordFields
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.kinds.evaluation import auc, two_classes
-from dpmpc.statistics.scores import Model, Scores
+from dpmpc.statistics.scores import ScoreModel, Scores
 from dpmpc.statistics.tables import Tables
 
 TWO = Schema((Numeric("x", -3, 3), Categorical("g", ("a", "b"))), Labels("y", ("1",), ("0",)))
@@ -50,7 +50,7 @@ def figures(answer: Answer) -> dict[tuple[str, ...], Any]:
 
 def test_two_classes_without_noise_are_as_scikit_learn_has_them() -> None:
     frame = people()
-    model = Model.of(TWO, THETA)
+    model = ScoreModel.of(TWO, THETA)
     tables = Tables.of(Columns.of_schema(TWO), ["evaluate(m)", "evaluate(m, cells=300)", "evaluate(m) by g"],
                        models={"m": model})  # fmt: skip
     whole, fine, grouped = tables.answers(encoded(tables, frame), 0.0, (len(frame),))
@@ -79,7 +79,7 @@ def test_several_classes_and_numbers_without_noise() -> None:
     number = Schema(TWO.columns, Range("number", -8, 8))
     line = [1.0, 0.05, 0.0, 0.0]
     columns = Columns.of_bounds({"x": [-3.0, 3.0]})
-    models = {"k": Model.of(kinds, theta), "n": Model.of(number, line)}
+    models = {"k": ScoreModel.of(kinds, theta), "n": ScoreModel.of(number, line)}
     tables = Tables.of(columns, ["evaluate(k)", "evaluate(n)"], models=models)
     several, regression = map(figures, tables.answers(encoded(tables, frame), 0.0, (len(frame),)))
     s = scored(kinds, theta, frame)
@@ -107,7 +107,7 @@ def test_cells_cost_less_auc_than_noise_wherever_scores_lie(deviation: float, po
         each = deviation / misjudged / 0.5 * np.sqrt(1 + 9 / 4) / 3
         columns = tuple(Surveyed(name, True, -1, 1) for name in "abcdefghi")
         middle = np.log(positives / (1 - positives))
-        model = Model.of(Schema(columns, Labels("y", ("1",), ("0",))), [each] * 9 + [middle])
+        model = ScoreModel.of(Schema(columns, Labels("y", ("1",), ("0",))), [each] * 9 + [middle])
         cells = Scores("m", model, model.edges(40))
         rng = np.random.default_rng(1)
         n, apart = 100_000, 1.7
@@ -127,7 +127,7 @@ def test_figures_cover_what_they_are_about() -> None:
     """500 releases: 95 % intervals hold the truth in 91 to 98.2 % of them (false alarms below 1e-4 each a side, with
     seeded noise); an interval from noise that is stated a third too small does not."""
     frame, rng = people(6000), np.random.default_rng(7)
-    model = Model.of(TWO, THETA)
+    model = ScoreModel.of(TWO, THETA)
     tables = Tables.of(Columns.of_schema(TWO), ["evaluate(m)"], models={"m": model})
     total, scale = encoded(tables, frame).astype(float), tables.layout.scales[0]
     truth = {name: number.estimate for name, number in figures(tables.answers(total, 0.0, (6000,))[0]).items()}
@@ -147,35 +147,35 @@ def test_figures_cover_what_they_are_about() -> None:
 
 
 def test_too_few_records_give_no_estimate_and_wrong_models_are_refused() -> None:
-    model = Model.of(TWO, THETA)
+    model = ScoreModel.of(TWO, THETA)
     cells = Scores("m", model, model.edges(40))
     K = len(cells.labels)
     rng = np.random.default_rng(1)
     few = {s: n for _, s, n in two_classes(*rng.normal(1, 30, (2, K)), 30.0, cells, Level())}  # type: ignore[call-arg]
     assert few["AUC"].estimate is None and few["accuracy"].note.startswith("no estimate")
     with pytest.raises(UsageError, match="finite numbers"):
-        Model.of(TWO, [1.0, 2.0])
+        ScoreModel.of(TWO, [1.0, 2.0])
     with pytest.raises(UsageError, match="did you mean 'mine'"):
         Tables.of(Columns.of_schema(TWO), ["evaluate(mime)"], models={"mine": model})
 
 
 def test_every_record_has_a_cell_and_zero_is_not_positive() -> None:
-    model = Model.of(TWO, THETA)
+    model = ScoreModel.of(TWO, THETA)
     edges = model.edges(40)
     assert 0.0 in edges and list(edges) == sorted(set(edges)) and 10 < len(edges) <= 40
     assert max(map(abs, edges)) < np.linalg.norm(THETA)
     x, g, y = model.fields[0], model.fields[1], model.target
     codes = np.array([-1, -2, 0, 1])
-    odd = Records(4, {x: np.array([np.nan, 1e300, -1e300, 0.0]), g: codes, y: codes})
+    odd = RecordFields(4, {x: np.array([np.nan, 1e300, -1e300, 0.0]), g: codes, y: codes})
     assert ((place := Scores("m", model, edges).place(odd)) >= 0).all() and (place < len(edges) + 1).all()
-    flat = Scores("m", Model.of(TWO, [0.0, 0, 0, 0]), (-1.0, 0.0, 1.0))
+    flat = Scores("m", ScoreModel.of(TWO, [0.0, 0, 0, 0]), (-1.0, 0.0, 1.0))
     assert (flat.place(odd) == 1).all()
 
 
 def test_a_model_that_says_nothing_has_figures_too() -> None:
     """All weights 0, as of a fit whose penalty is all: every score is 0, and so is every edge."""
     frame = people(500)
-    model = Model.of(TWO, [0.0] * len(THETA))
+    model = ScoreModel.of(TWO, [0.0] * len(THETA))
     tables = Tables.of(Columns.of_schema(TWO), ["evaluate(m)"], models={"m": model})
     (answer,) = tables.answers(encoded(tables, frame), 0.0, (len(frame),))
     found = {name: number.estimate for (*_, name), number in figures(answer).items()}

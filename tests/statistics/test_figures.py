@@ -27,7 +27,7 @@ from dpmpc.statistics import figures
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.evaluated import NAME, figures_of, question
 from dpmpc.statistics.figures import Figures, corrected, plain, plain_one
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 from dpmpc.statistics.tables import Tables
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -169,7 +169,7 @@ def of_release(
     weights: tuple[float, ...] | None = None,
 ) -> tuple[Figures, Any]:
     """(the figures of the release, plain figures) of the same records and model."""
-    model = Model.of(schema, theta, weights)
+    model = ScoreModel.of(schema, theta, weights)
     tables = Tables.of(Columns.of_schema(schema), [question()], models={NAME: model})
     n = len(frame["x"])
     with opened(frame) as (table, _):

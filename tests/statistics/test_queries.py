@@ -6,7 +6,7 @@ import pytest
 from dpmpc.benchmarks.studies.stats import COLUMNS, MODELS, layout_of, random_line, ratios, search
 from dpmpc.benchmarks.studies.stats_language import lines_hold
 from dpmpc.errors import UsageError, owner_text
-from dpmpc.statistics.blocks import Counts, Moments, Tree
+from dpmpc.statistics.blocks import CellCounts, Moments, Tree
 from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.statistics.kind import parts_of
 from dpmpc.statistics.query import parse, parse_all
@@ -144,7 +144,7 @@ def test_duplicates_are_merged_and_blocks_shared() -> None:
     assert len(layout.blocks) == 1 and layout.weights == (4.0,)
     assert isinstance(layout.blocks[0], Moments) and layout.blocks[0].second
     turned = layout_of(parse_all(["table(sex, treated)", "table(treated) by sex", "table(treated, sex)"], COLUMNS))
-    assert len(turned.blocks) == 1 and isinstance(turned.blocks[0], Counts)
+    assert len(turned.blocks) == 1 and isinstance(turned.blocks[0], CellCounts)
     assert len(layout_of(parse_all(["median(age)", "quantiles(age, 0.9)"], COLUMNS)).blocks) == 1
     own = parse("median(age) where age in 30..50", COLUMNS)
     block = parts_of(own, COLUMNS, {})[0].block

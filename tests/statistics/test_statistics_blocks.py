@@ -14,11 +14,11 @@ from statistics_tests import AGE, ARM, DOSE, HEIGHT, SEX, SITE, farthest
 from dpmpc.errors import UsageError
 from dpmpc.records.loading import CsvFile, opened
 from dpmpc.records.schema import Categorical, Classes, Labels, Numeric, Schema, Surveyed
-from dpmpc.statistics.blocks import Block, Counts, Moments, Products, Tree, width
-from dpmpc.statistics.cells import Axis, Bins, Levels, Records, even, logarithmic, octaves
+from dpmpc.statistics.blocks import Block, CellCounts, Moments, Products, Tree, width
+from dpmpc.statistics.cells import Axis, Bins, Levels, RecordFields, even, logarithmic, octaves
 from dpmpc.statistics.columns import Bucketed, Category, Columns, Quantity, category
 from dpmpc.statistics.layout import Layout, Unit
-from dpmpc.statistics.scores import Feature, Model
+from dpmpc.statistics.scores import Feature, ScoreModel
 from dpmpc.statistics.tables import Tables
 from dpmpc.statistics.values import Scaled
 from dpmpc.statistics.where import Among, Between, Where
@@ -34,8 +34,8 @@ CONDITIONS = (Where(), TREATED, SMALL)
 def kinds(axes: tuple[Axis, ...], where: Where) -> list[Block]:
     """A block of every kind."""
     return [
-        Counts(axes, where),
-        Counts((*axes, even(AGE, 6)), where),
+        CellCounts(axes, where),
+        CellCounts((*axes, even(AGE, 6)), where),
         Moments(Scaled(AGE), False, axes, where),
         Moments(Scaled(DOSE), True, axes, where),
         Tree(Scaled(DOSE), 4, axes, where),
@@ -86,7 +86,7 @@ def test_whole_releases_of_random_blocks_are_bounded(seed: int) -> None:
 
 
 def test_blocks_that_no_record_leaves_together_reach_the_whole_bound() -> None:
-    blocks = (Counts((Levels(SEX),)), Tree(Scaled(AGE), 4), Moments(Scaled(DOSE), True, (Levels(SITE),)))
+    blocks = (CellCounts((Levels(SEX),)), Tree(Scaled(AGE), 4), Moments(Scaled(DOSE), True, (Levels(SITE),)))
     layout = Layout(blocks, (1.0, 3.0, 0.5))
     norms = farthest(layout, 5)["record"]
     assert 0.99999 <= norms[1] / layout.distance((1,)).l2 <= 1
@@ -94,22 +94,22 @@ def test_blocks_that_no_record_leaves_together_reach_the_whole_bound() -> None:
 
 def test_owners_and_persons_move_the_sum_by_as_much_as_claimed() -> None:
     """An owner's 7 records all replaced; a person's 3 rows at 2 owners, slots of which may be empty."""
-    block = Counts((Levels(SEX), Levels(SITE)), WOMEN)
+    block = CellCounts((Levels(SEX), Levels(SITE)), WOMEN)
     layout, scale = Layout((block,), (1.0,)), 1 << 20
-    women = Records(3, {SEX: np.array([0, 0, 1]), SITE: np.array([0, 1, 0])})
+    women = RecordFields(3, {SEX: np.array([0, 0, 1]), SITE: np.array([0, 1, 0])})
     a, b, nobody = layout.encode(women, np.arange(3), 3).astype(float)
     assert not nobody.any()
     owner = Layout((block,), (1.0,), Unit("owner")).distance((4, 7, 5))
     assert np.linalg.norm(7 * a - 7 * b) == pytest.approx(owner.l2, rel=1e-9) and owner.l1 == 14 * scale
     person = Layout((block,), (1.0,), Unit("person", rows=3, owners=2)).distance((50, 70))
     assert np.linalg.norm(6 * a - 6 * b) == pytest.approx(person.l2, rel=1e-9)
-    lone = Counts((), WOMEN)  # one cell: an empty slot is farther from it than any record
+    lone = CellCounts((), WOMEN)  # one cell: an empty slot is farther from it than any record
     assert Layout((lone,), (1.0,), Unit("person", rows=3)).distance((9,)).l2 == pytest.approx(3 * scale, rel=1e-9)
-    assert Layout((Counts(()),), (1.0,)).distance((9,)).l2 == 0  # the number of records is public
+    assert Layout((CellCounts(()),), (1.0,)).distance((9,)).l2 == 0  # the number of records is public
 
 
 def test_scales_follow_the_root_rule_and_lower_the_sum_of_variances() -> None:
-    blocks = (Counts((even(AGE, 40),)), Moments(Scaled(DOSE), True), Tree(Scaled(AGE), 8))
+    blocks = (CellCounts((even(AGE, 40),)), Moments(Scaled(DOSE), True), Tree(Scaled(AGE), 8))
     layout = Layout(blocks, (1.0, 4.0, 1.0))
     worth = np.array([block.worth * weight for block, weight in zip(blocks, layout.weights, strict=True)])
     unit = np.array([block.reach(1 << 20).replaced.l2 / (1 << 20) for block in blocks])
@@ -125,9 +125,9 @@ def test_scales_follow_the_root_rule_and_lower_the_sum_of_variances() -> None:
 
 
 # -- totals ------------------------------------------------------------------------------------------------------------
-def people(n: int, seed: int = 1) -> Records:
+def people(n: int, seed: int = 1) -> RecordFields:
     rng = np.random.default_rng(seed)
-    return Records(n, {
+    return RecordFields(n, {
         SEX: rng.choice([0, 1, -1, -2], n, p=[0.5, 0.4, 0.07, 0.03]),
         SITE: rng.integers(-2, 3, n),
         AGE: np.where(rng.random(n) < 0.1, np.nan, rng.normal(50, 20, n)),
@@ -142,9 +142,11 @@ def test_totals_are_those_of_plain_counting_for_every_owner_and_any_order() -> N
     layout = Layout(tuple(BLOCKS), (1.0,) * len(BLOCKS))
     total = layout.encode(records, owner, 4)
     order = np.random.default_rng(5).permutation(3000)
-    shuffled = Records(3000, {field: array[order] for field, array in records.values.items()})
+    shuffled = RecordFields(3000, {field: array[order] for field, array in records.values.items()})
     assert (layout.encode(shuffled, owner[order], 4) == total).all()
-    one = Layout((Counts((Levels(SEX), Levels(SITE)), Where((Between(AGE, 30.0, 50.0), Among(SITE, (0, 2))))),), (1.0,))
+    one = Layout(
+        (CellCounts((Levels(SEX), Levels(SITE)), Where((Between(AGE, 30.0, 50.0), Among(SITE, (0, 2))))),), (1.0,)
+    )
     counts = one.encode(records, owner, 4) // (1 << 20)
     age, ward = records[AGE], records[SITE]
     inside = (age >= 30) & (age <= 50) & ((ward == 0) | (ward == 2))
@@ -182,7 +184,7 @@ def test_moments_trees_and_products_hold_the_sums_of_their_numbers() -> None:
 # -- axes --------------------------------------------------------------------------------------------------------------
 def test_every_value_has_one_cell() -> None:
     values = np.array([np.nan, -5.0, 19.99, 20.0, 39.9, 40.0, 80.0, 80.1, 1e300])
-    assert list(even(AGE, 3).place(Records(9, {AGE: values}))) == [5, 0, 0, 1, 1, 2, 3, 4, 4]
+    assert list(even(AGE, 3).place(RecordFields(9, {AGE: values}))) == [5, 0, 0, 1, 1, 2, 3, 4, 4]
     assert even(AGE, 3).labels == ("< 20", "[20, 40)", "[40, 60)", "[60, 80]", "> 80", "(missing)")
     gain = Quantity("gain", 0.0, 100000.0)
     cells = octaves(gain)
@@ -200,7 +202,7 @@ def test_what_cannot_be_asked_is_refused() -> None:
     with pytest.raises(UsageError, match="ask for instance"):
         Layout.of([])
     with pytest.raises(UsageError, match="at most"):
-        Layout.of([(Counts((even(AGE, 2000), even(DOSE, 2000))), 1.0)])
+        Layout.of([(CellCounts((even(AGE, 2000), even(DOSE, 2000))), 1.0)])
     with pytest.raises(UsageError, match="the unit is"):
         Unit("house")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="did you mean 'dose'"):
@@ -226,7 +228,7 @@ def test_columns_come_from_a_schema() -> None:
     assert list(job.read([numbers, np.array([3.0, 9.0, -1.0, 5.0, 3.0, -1.0, -1.0])])) == [0, 1, -1, -2, -2, -2, -1]
     assert isinstance(income, Category) and Levels(income).labels == ("other", "1", "(missing)")
     assert list(income.read([np.array([1, 0, -1, -2])])) == [1, 0, -1, 0]
-    assert width(Counts((Levels(columns["race"]),))) == 4  # type: ignore[arg-type]
+    assert width(CellCounts((Levels(columns["race"]),))) == 4  # type: ignore[arg-type]
 
 
 _NUMBERS = ("0", "-0", "1", "01", "1e0", "7", "007", "12345678901234567891", "0.1", "0.10", "1e22", "1e-320", "2.5", "")
@@ -289,8 +291,8 @@ def test_a_records_score_does_not_depend_on_its_place(classes: int) -> None:
     schema = Schema(columns, target, True, "fill", "public")
     for n in (1, 2, 3, 5, 7, 61, 200):
         theta = rng.normal(size=(41, 1 if classes == 2 else classes))
-        model, one = Model.of(schema, theta), {Feature(column): rng.uniform(-1, 1) for column in columns}
-        scores = model.scores(Records(n, {field: np.full(n, value) for field, value in one.items()}))
+        model, one = ScoreModel.of(schema, theta), {Feature(column): rng.uniform(-1, 1) for column in columns}
+        scores = model.scores(RecordFields(n, {field: np.full(n, value) for field, value in one.items()}))
         assert np.array_equal(scores, np.broadcast_to(scores[:1], scores.shape))
 
 

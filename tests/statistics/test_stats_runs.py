@@ -19,7 +19,7 @@ from dpmpc.intake.spelling import Spelling
 from dpmpc.outcome import Level
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Categorical, Labels, Numeric, Schema
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 from dpmpc.statistics.tables import STEP, Tables
 from dpmpc.tables.asked import dry
 from dpmpc.tables.questions import asked_of, flattered, read_queries, warn_of
@@ -100,7 +100,7 @@ def test_the_promise_is_derived_from_the_questions_and_read_back_alike(people: p
 
 def test_models_travel_in_plans(people: pd.DataFrame) -> None:
     schema = Schema((Numeric("age", 18, 90), Categorical("sex", ("F", "M"))), Labels("died", ("yes",), ("no",)))
-    model = Model.of(schema, [2.5, 0.1, -0.1, -2.0])
+    model = ScoreModel.of(schema, [2.5, 0.1, -0.1, -2.0])
     tables = asked_of(["evaluate(risk) by sex"], schema, None, {"risk": model})
     plan = plan_of_tables(tables, (5000, 4000), "records", None, PROMISE)
     assert Plan.from_text(plan.to_text()).source == tables

@@ -20,7 +20,7 @@ from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.records.origins import PUBLIC
 from dpmpc.run.files import WHOLE
 from dpmpc.run.once import OPENED
-from dpmpc.run.stages import Part, Stages
+from dpmpc.run.stages import RunStages, StagePart
 from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.tables.synth_plan import plan_of_synthesis
 from tests.aggregation.histories import least_epsilon
@@ -53,7 +53,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     take = starting._part_of
 
-    def dies(part: Part, *given: Any, **more: Any) -> None:
+    def dies(part: StagePart, *given: Any, **more: Any) -> None:
         if part.stage is None:
             raise PeerError("killed")
         take(part, *given, **more)
@@ -77,11 +77,11 @@ def copied(killed: Path, tmp_path: Path) -> Path:
 def goes_on(folder: Path) -> Plan:
     """The plan that site 0 goes on with, of the files that it has. Errors: UsageError."""
 
-    def own(part: Part, where: Placement) -> None:
+    def own(part: StagePart, where: Placement) -> None:
         assert part.stage is None, "the stage is over"
 
     file = folder / "plan.json"
-    stages = Stages(Plan.read(file), Placement(out=folder / "0", index="0", plan_file=file))
+    stages = RunStages(Plan.read(file), Placement(out=folder / "0", index="0", plan_file=file))
     stages.check()
     return stages.run(own, lambda text: None)
 

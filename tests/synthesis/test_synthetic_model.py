@@ -9,7 +9,7 @@ from scipy import optimize, stats
 
 from dpmpc.errors import UsageError
 from dpmpc.outcome import Level, Number
-from dpmpc.statistics.cells import Records
+from dpmpc.statistics.cells import RecordFields
 from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.statistics.compile import axis_of
 from dpmpc.statistics.intervals import Floats
@@ -22,7 +22,7 @@ from dpmpc.synthesis.model import fitted, on_simplex, raked
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.table import draw, expected_errors, model_of, structure
 from dpmpc.synthesis.tree import clique_tree, dependence, shrunk
-from dpmpc.synthesis.values import Wanted, _numbers
+from dpmpc.synthesis.values import NoisyMoments, _numbers
 
 COLUMNS = Columns(
     (
@@ -34,17 +34,17 @@ COLUMNS = Columns(
 )
 
 
-def records_of(rng: np.random.Generator, n: int) -> Records:
+def records_of(rng: np.random.Generator, n: int) -> RecordFields:
     """Records whose role follows sex, and illness age."""
     sex = rng.integers(0, 2, n)
     role = np.where(rng.random(n) < 0.3, 2, sex)
     age = np.rint(rng.uniform(18, 90, n))
     ill = (rng.random(n) < age / 120).astype(np.int64)
     age[rng.random(n) < 0.05] = np.nan
-    return Records(n, dict(zip(COLUMNS.columns, (sex, role, age, ill), strict=True)))
+    return RecordFields(n, dict(zip(COLUMNS.columns, (sex, role, age, ill), strict=True)))
 
 
-def opened_of(tables: Tables, records: Records, sigma: float, rng: np.random.Generator) -> Opened:
+def opened_of(tables: Tables, records: RecordFields, sigma: float, rng: np.random.Generator) -> Opened:
     total = tables.layout.encode(records)[0]
     return tables.opened(total + rng.normal(0, 1, len(total)) * sigma, sigma, (records.n,))
 
@@ -295,10 +295,10 @@ def test_numbers_lie_in_their_cells_and_keep_the_moments() -> None:
     column = Quantity("x", 0.0, 100.0, (0.0, 10.0, 50.0, 100.0))
     axis = axis_of("x", Columns((column,)))
     true = rng.beta(2, 5, 60_000) * 100
-    cells = axis.place(Records(len(true), {column: true}))
+    cells = axis.place(RecordFields(len(true), {column: true}))
     t = true / 50 - 1
-    found = _numbers(axis, cells, Wanted(float(t.mean()), float((t**2).mean()), 1e-9, 1e-9), 2, rng)
-    assert (axis.place(Records(len(true), {column: found})) == cells).mean() > 0.999
+    found = _numbers(axis, cells, NoisyMoments(float(t.mean()), float((t**2).mean()), 1e-9, 1e-9), 2, rng)
+    assert (axis.place(RecordFields(len(true), {column: found})) == cells).mean() > 0.999
     even = _numbers(axis, cells, None, 2, rng)
     assert abs(found.mean() - true.mean()) < 0.15 < 1.0 < abs(even.mean() - true.mean())
     assert abs(found.std() - true.std()) < 0.15

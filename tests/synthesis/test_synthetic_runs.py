@@ -22,7 +22,7 @@ from dpmpc.privacy.ledgers import read_ledgers
 from dpmpc.records.origins import PUBLIC
 from dpmpc.records.schema import checked_bounds
 from dpmpc.run.files import WHOLE
-from dpmpc.statistics.cells import Records
+from dpmpc.statistics.cells import RecordFields
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.tables import STEP
 from dpmpc.synthesis.asking import pairs
@@ -74,7 +74,7 @@ def farthest(release: Any, absent: bool = False) -> float:
     grids[1] = np.array([10.0, 18.0, 50.0, 90.0, 100.0, np.nan])
     cells = np.array(np.meshgrid(*grids, indexing="ij")).reshape(len(columns), -1)
     parts = [part if k == 1 else part.astype(np.int64) for k, part in enumerate(cells)]
-    records = Records(cells.shape[1], dict(zip(columns, parts, strict=True)))
+    records = RecordFields(cells.shape[1], dict(zip(columns, parts, strict=True)))
     vectors = tables.layout.encode(records, np.arange(records.n), records.n) * STEP
     square = (vectors**2).sum(axis=1)
     if absent:

@@ -13,7 +13,7 @@ from scipy.stats import binom, norm
 
 from dpmpc.noise import goodness
 from dpmpc.verify import by_part, dependence, repeats
-from dpmpc.verify.parts import Grid, Parts
+from dpmpc.verify.parts import PartGrid, Parts
 from dpmpc.verify.scores import Sample
 from dpmpc.verify.statistics import check_statistics
 from dpmpc.verify.verdict import ALPHA
@@ -51,7 +51,7 @@ def test_parts_are_what_their_names_say(n: int) -> None:
 def test_a_grid_has_the_extremes_of_all_pairs_of_parts() -> None:
     rng = np.random.default_rng(1)
     values = rng.normal(size=(13, 7))
-    grid = Grid.of(values.shape)
+    grid = PartGrid.of(values.shape)
     r, c = grid.releases.sums(np.eye(13)), grid.coordinates.sums(np.eye(7))
     sums = grid.sums(values)
     assert sums == pytest.approx(r @ values @ c.T)

@@ -24,7 +24,7 @@ from dpmpc.verify import verification
 from dpmpc.verify.audit import Trials, check_audit, epsilon_bound, mu_bound
 from dpmpc.verify.canaries import Canaries, canary_plan, processes_of
 from dpmpc.verify.claim import claim_of, shift_of
-from dpmpc.verify.fresh import Outcome, in_the_clear
+from dpmpc.verify.fresh import FreshReleases, in_the_clear
 from dpmpc.verify.repeats import most_shared
 from dpmpc.verify.scores import Sample
 from dpmpc.verify.statistics import check_statistics, scale_check, variance_ratio
@@ -382,7 +382,7 @@ def test_the_structure_of_fresh_releases_is_read_where_it_is_a_line_of_evidence_
         read.append(out)
         return Evidence("structure", (), 0.0, "")
 
-    def cleared(plan: Plan, canaries: Canaries, out: Path, **how: Any) -> Outcome:
+    def cleared(plan: Plan, canaries: Canaries, out: Path, **how: Any) -> FreshReleases:
         return in_the_clear(plan, canaries, plan.releases)
 
     monkeypatch.setattr(verification, "check_structure", seen)

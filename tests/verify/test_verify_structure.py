@@ -21,7 +21,7 @@ from dpmpc.noise.pool import CAPACITY, Pool
 from dpmpc.privacy.book import LedgerError
 from dpmpc.verify.canaries import Canaries, canary_plan
 from dpmpc.verify.fresh import by_parties
-from dpmpc.verify.run_files import Attempt, read_records
+from dpmpc.verify.run_files import AttemptEvents, read_records
 from dpmpc.verify.structure import check_structure, structure_of
 from dpmpc.verify.verification import verify_structure
 
@@ -274,7 +274,7 @@ def test_shares_that_came_late_belong_to_their_opening() -> None:
 
     first, late = traffic(**{"0": [1, 32, "b"]}), traffic(**{"4": [1, 32, "c"]})
     lost = {"event": "lost", "party": 3, "next": 44}
-    (joined,) = Attempt(1, {}, (lost, first, late), True).traffic
+    (joined,) = AttemptEvents(1, {}, (lost, first, late), True).traffic
     assert joined["received"] == {"0": [1, 32, "b"], "4": [1, 32, "c"]} and joined["sent"] == first["sent"]
-    assert Attempt(1, {}, (first, late), True).traffic == [first, late]
-    assert Attempt(1, {}, (lost, first, first), True).traffic == [first, first]  # twice the same frames are seen
+    assert AttemptEvents(1, {}, (first, late), True).traffic == [first, late]
+    assert AttemptEvents(1, {}, (lost, first, first), True).traffic == [first, first]  # twice the same frames are seen

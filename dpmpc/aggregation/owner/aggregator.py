@@ -2,7 +2,7 @@
 same arithmetic.
 
 `train`, `verify`, the cost suite, the experiments and the public API are clients of `Aggregator`, which clips, rounds
-and takes turns; a `Session` opens the sums. Nobody else talks to the owners' or the parties' connections.
+and takes turns; a `OwnerSession` opens the sums. Nobody else talks to the owners' or the parties' connections.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from dpmpc.aggregation.owner.encoding import as_blocks, decode, encode
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.opens_sums import Release
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
-from dpmpc.aggregation.owner.session import Session, session_of
+from dpmpc.aggregation.owner.session import OwnerSession, session_of
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.guarantee import Promise, noise_costs, promise_of, report_of
@@ -44,7 +44,7 @@ class ByOneSession:
     same at all owners."""
 
     called: ClassVar[str]  # in errors
-    session: Session
+    session: OwnerSession
 
     def __init__(self, plan: Plan) -> None:
         """Whoever inherits begins `session` next."""

@@ -11,14 +11,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from dpmpc.aggregation.owner.joining import Joining
+from dpmpc.aggregation.owner.joining import FirstRelease
 from dpmpc.aggregation.owner.needed import Needed
 from dpmpc.aggregation.plan.asked import AGREED, Attempt, Presence
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.identities import certificate_name, greeting, shows_accounts
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire import frames
-from dpmpc.aggregation.wire.account_heads import Digests, Shown
+from dpmpc.aggregation.wire.account_heads import Digests, HeadsShown
 from dpmpc.aggregation.wire.frames import (
     ANSWER,
     BEGINNING,
@@ -85,7 +85,7 @@ class OwnerClient:
         spare = backend.spare(plan.parties, plan.threshold) if isinstance(backend, Spares) and spares else 0
         self._sent: dict[int, int] = {}  # bytes of each party, as it said last
         self._within = within
-        self._account = Shown(account) if shows_accounts(plan, secret) else None
+        self._account = HeadsShown(account) if shows_accounts(plan, secret) else None
         self._here: dict[int, Connection] = {}
         self._heartbeat = Heartbeat(stall, say)
         self._secret, self._greeting = secret, greeting(plan, attempt, secret)
@@ -94,7 +94,7 @@ class OwnerClient:
         self._all_made = all_made
         self._where: tuple[Sequence[Endpoint], Tls | None] = ((), None)
         self._cause: PeerError | None = None  # the first loss that was noticed here
-        self.joining = Joining(attempt.first_release)
+        self.joining = FirstRelease(attempt.first_release)
 
     @property
     def name(self) -> str:
@@ -264,7 +264,7 @@ class OwnerClient:
         if any(each != told[0] for each in told[1:]):
             raise PeerError("all parties must tell of the same attempt; they differ; start all processes again")
         attempt, opened = unpack_beginning(told[0])
-        self.joining = Joining(attempt.first_release)
+        self.joining = FirstRelease(attempt.first_release)
         return attempt, opened
 
     async def join(self, known: int, least: int = 0) -> int:

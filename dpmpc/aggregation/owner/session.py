@@ -40,7 +40,7 @@ from dpmpc.processes.background import Pending, Ready
 T = TypeVar("T")
 
 
-class Session(Progress, Protocol):
+class OwnerSession(Progress, Protocol):
     """`sharing_s`: seconds spent making shares."""
 
     sharing_s: float
@@ -333,7 +333,7 @@ def session_of(
     say: Callable[[str], None] = lambda text: None,
     ledger: OwnLedger | None = None,
     books: Books = NO_BOOKS,
-) -> Session:
+) -> OwnerSession:
     """The session of a plan. Arguments as of `Aggregator.of_plan`. Errors: PeerError when a party does not come."""
     if not plan.parties:
         return InTheClear(plan, attempt, ledger, here, books)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 
 from dpmpc.aggregation.party.admission import Guest
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.wire.frames import WINDOW, Piece, pieces_of
+from dpmpc.aggregation.wire.frames import WINDOW, FramePiece, pieces_of
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import Holder, Share
 from dpmpc.mpc.contract.owner_checks import Inspects
@@ -49,7 +49,7 @@ class Adder:
 
     async def _frames(
         self, first: int, end: int, peer: Guest, release: int, payload: "asyncio.Future[bytearray]"
-    ) -> AsyncIterator[tuple[Piece, bytearray]]:
+    ) -> AsyncIterator[tuple[FramePiece, bytearray]]:
         """The frames; consent to a further one when one was read."""
         pieces = pieces_of(first, end, self._plan.dimension)
         for k, piece in enumerate(pieces):
@@ -59,7 +59,7 @@ class Adder:
             if k + 1 < len(pieces):
                 payload = peer.receive(block_label(release, k + 1))
 
-    def collect(self, peer: Guest, release: int, payload: bytes | bytearray, piece: Piece) -> Share:
+    def collect(self, peer: Guest, release: int, payload: bytes | bytearray, piece: FramePiece) -> Share:
         """The share of a frame. Errors: PeerError, named."""
         return self._read(self._holder.collect, peer, release, payload, piece)
 
@@ -81,7 +81,7 @@ class Adder:
         """The share of a vector, from those of its columns, by first column."""
         return totals[0] if len(totals) == 1 else self._holder.join(list(totals.values()))
 
-    def _read(self, read: Read, peer: Guest, release: int, payload: bytes | bytearray, piece: Piece) -> Share:
+    def _read(self, read: Read, peer: Guest, release: int, payload: bytes | bytearray, piece: FramePiece) -> Share:
         begin = time.perf_counter()
         try:
             share = read(payload, piece.end - piece.first, piece.stop - piece.begin)

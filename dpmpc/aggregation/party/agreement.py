@@ -18,7 +18,7 @@ import contextlib
 import struct
 from collections.abc import Awaitable, Callable, Sequence
 
-from dpmpc.aggregation.party.ballot import TOLD, Ballot, Said, Sent
+from dpmpc.aggregation.party.ballot import TOLD, Ballot, BallotMessage, Said
 from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import exact, pack_presence, presence_bytes, unpack_presence
@@ -84,7 +84,7 @@ class Agreement:
         )
 
     # -- what happens ------------------------------------------------------------------------------------------------
-    def _take(self, step: tuple[Ballot, Sequence[Sent]]) -> None:
+    def _take(self, step: tuple[Ballot, Sequence[BallotMessage]]) -> None:
         """The next ballot; what it says is sent."""
         self._ballot, sent = step
         for each in sent:

@@ -25,7 +25,7 @@ class Said(NamedTuple):
     locked: Presence
 
 
-class Sent(NamedTuple):
+class BallotMessage(NamedTuple):
     """A message to some parties, in an exchange: 2k is round k's report, 2k + 1 its lock."""
 
     to: tuple[int, ...]
@@ -53,20 +53,20 @@ class Ballot:
     heard: frozenset[tuple[int, int, Said]] = frozenset()
     found: Presence = ()
 
-    def begin(self, present: Presence) -> "tuple[Ballot, tuple[Sent, ...]]":
+    def begin(self, present: Presence) -> "tuple[Ballot, tuple[BallotMessage, ...]]":
         """The round begins: a report to all that are left. `present`: the owners whose shares are here."""
         assert self.stage in ("due", "short")
         left = tuple(sorted(self.others - self.lost))
         if len(left) + 1 < self.enough:
             return replace(self, stage="alone", left=left), ()
         begun = replace(self, stage="reporting", left=left, present=present)
-        return begun._on((Sent(left, 2 * self.round, begun._report),))
+        return begun._on((BallotMessage(left, 2 * self.round, begun._report),))
 
-    def hears(self, party: int, exchange: int, said: Said) -> "tuple[Ballot, tuple[Sent, ...]]":
+    def hears(self, party: int, exchange: int, said: Said) -> "tuple[Ballot, tuple[BallotMessage, ...]]":
         """Another party has said something, be it early or late."""
         return replace(self, heard=self.heard | {(party, exchange, said)})._on()
 
-    def loses(self, party: int) -> "tuple[Ballot, tuple[Sent, ...]]":
+    def loses(self, party: int) -> "tuple[Ballot, tuple[BallotMessage, ...]]":
         """A connection has ended."""
         return replace(self, lost=self.lost | {party})._on()
 
@@ -89,7 +89,7 @@ class Ballot:
         """What those that are left have said in an exchange."""
         return {party: said for party, which, said in self.heard if which == exchange and party in self.left}
 
-    def _on(self, sent: tuple[Sent, ...] = ()) -> "tuple[Ballot, tuple[Sent, ...]]":
+    def _on(self, sent: tuple[BallotMessage, ...] = ()) -> "tuple[Ballot, tuple[BallotMessage, ...]]":
         """As far as it goes with what is known. `sent`: what is to be sent before anything else."""
         if self.stage == "reporting" and len(reports := self._of(2 * self.round)) == len(self.left):
             return self._reported([*reports.values(), self._report], sent)
@@ -103,7 +103,9 @@ class Ballot:
             return replace(self, stage="due", round=self.round + 1), sent
         return self, sent
 
-    def _reported(self, reports: list[Said], sent: tuple[Sent, ...]) -> "tuple[Ballot, tuple[Sent, ...]]":
+    def _reported(
+        self, reports: list[Said], sent: tuple[BallotMessage, ...]
+    ) -> "tuple[Ballot, tuple[BallotMessage, ...]]":
         """All reports of a round are here, the own one last."""
         if any(report.parties != reports[-1].parties for report in reports):
             return replace(self, stage="apart")._on(sent)
@@ -115,9 +117,9 @@ class Ballot:
         assert number or set(locked) <= set(self.present), "a party locks what it has"
         locks = replace(self, stage="locking", lock=(self.round + 1, locked))
         said = Said(reports[-1].parties, locked, *locks.lock)
-        return locks._on((*sent, Sent(self.left, 2 * self.round + 1, said)))
+        return locks._on((*sent, BallotMessage(self.left, 2 * self.round + 1, said)))
 
-    def _agreed(self, owners: Presence, sent: tuple[Sent, ...]) -> "tuple[Ballot, tuple[Sent, ...]]":
+    def _agreed(self, owners: Presence, sent: tuple[BallotMessage, ...]) -> "tuple[Ballot, tuple[BallotMessage, ...]]":
         """Whoever is in another round is told so."""
-        tell = Sent(tuple(sorted(self.others - self.lost)), TOLD, Said((), owners, 0, ()))
+        tell = BallotMessage(tuple(sorted(self.others - self.lost)), TOLD, Said((), owners, 0, ()))
         return replace(self, stage="agreed", found=owners), (*sent, tell)

@@ -32,7 +32,7 @@ from dpmpc.aggregation.plan.spending import entry_of, reservation_of
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
 from dpmpc.aggregation.wire.traffic import Traffic
-from dpmpc.aggregation.wire.transcript import ABORT, Opened, Transcript
+from dpmpc.aggregation.wire.transcript import ABORT, OpenedVectors, Transcript
 from dpmpc.errors import CheatError, PeerError, UsageError
 from dpmpc.mpc.contract.backend import BACKENDS, Holder, Remembers, Share, Spares, ToleratesLoss
 from dpmpc.mpc.transport.abort_reason import public_reason, was_away
@@ -191,7 +191,7 @@ async def _serve(beginning: PartyStart, traffic: Traffic, emit: Emit, observe: O
         check_attempt(plan, coming, transcript_path(job.out, i))
         transcript = stack.enter_context(contextlib.closing(Transcript(transcript_path(job.out, i))))
         stack.push(functools.partial(_note_abort, transcript, holder))
-        opened = stack.enter_context(contextlib.closing(Opened(opened_path(job.out, i))))
+        opened = stack.enter_context(contextlib.closing(OpenedVectors(opened_path(job.out, i))))
         if found.over:
             emit("begin", phase="over", first=plan.releases)
             emit("stage", text="the run is over; owners that missed its end can have it here")

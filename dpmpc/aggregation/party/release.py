@@ -17,7 +17,7 @@ from dpmpc.aggregation.plan.owner_bounds import REJECTED, channel_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.traffic import Traffic
-from dpmpc.aggregation.wire.transcript import CHECKED, SKIPPED, STAND, Opened, Transcript, digest
+from dpmpc.aggregation.wire.transcript import CHECKED, SKIPPED, STAND, OpenedVectors, Transcript, digest
 from dpmpc.errors import OwnerError
 from dpmpc.mpc.contract.backend import Holder, Share
 from dpmpc.mpc.contract.owner_checks import Inspects, OwnerTest
@@ -60,7 +60,7 @@ class ReleaseSteps:
         noise: NoiseSource,
         ledger: Ledger,
         transcript: Transcript,
-        opened: Opened,
+        opened: OpenedVectors,
         traffic: Traffic,
         observe: Observer = unobserved,
         log: Callable[[str], None] = lambda text: None,

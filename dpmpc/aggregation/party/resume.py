@@ -34,7 +34,7 @@ Past = dict[int, bytes]  # release -> what owners are sent of it
 
 
 @dataclass(frozen=True)
-class Standing:
+class FolderStanding:
     """What a party's folder tells of a run. `attempts`: that were begun. `spent`: one more than the last release with a
     ledger line. `past`: what was opened. `over`: whether the last release was. `delivered`: the owners that have got
     everything."""
@@ -82,7 +82,7 @@ def check_new(ledgers: Iterable[Path], run_id: str) -> None:
             )
 
 
-def standing(plan: Plan, out: Path, party: int) -> Standing:
+def standing(plan: Plan, out: Path, party: int) -> FolderStanding:
     """What is in a party's folder. Errors: UsageError for files that are not as they were written."""
     transcript = transcript_path(out, party)
     events = read_transcript(transcript) if transcript.exists() else []
@@ -101,7 +101,7 @@ def standing(plan: Plan, out: Path, party: int) -> Standing:
     ends = [k for k, event in enumerate(events) if event["event"] == "end"]
     delivered = {j for event in events if event["event"] == "delivered" for j in range(*event["owners"])}
     spent = min(spent_releases(ledger, plan.run_id), plan.releases)
-    return Standing(max(starts, default=-1) + 1, spent, past, bool(ends), frozenset(delivered))
+    return FolderStanding(max(starts, default=-1) + 1, spent, past, bool(ends), frozenset(delivered))
 
 
 class NumberedLink:

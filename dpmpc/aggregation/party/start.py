@@ -9,13 +9,13 @@ from typing import Any
 from dpmpc.aggregation.party.archive import Archive
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.owner_gate import FINISH_SECONDS, OwnerGate
-from dpmpc.aggregation.party.resume import NumberedLink, Past, Standing, settle, standing
+from dpmpc.aggregation.party.resume import FolderStanding, NumberedLink, Past, settle, standing
 from dpmpc.aggregation.plan.asked import AGREED, Attempt
 from dpmpc.aggregation.wire.attempt_token import drawn
 from dpmpc.aggregation.wire.frames import OVER, RUNNING, PartyCost, unpack_result
 from dpmpc.aggregation.wire.news import PAUSE, News, listen_around, past_of
 from dpmpc.aggregation.wire.paths import keep_versions
-from dpmpc.aggregation.wire.transcript import Opened, Transcript
+from dpmpc.aggregation.wire.transcript import OpenedVectors, Transcript
 from dpmpc.errors import PeerError
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.contract.backend import Holder, Renewed, Share
@@ -29,12 +29,12 @@ from dpmpc.processes.worker import Log
 _TIMES = 8  # that others are asked for what they opened
 
 
-def standing_of(job: PartyJob) -> Standing:
+def standing_of(job: PartyJob) -> FolderStanding:
     """What the job's folder tells; nothing where its attempt is fixed. To be asked while its ledger is locked."""
-    return standing(job.plan, job.out, job.index) if job.attempt == AGREED else Standing()
+    return standing(job.plan, job.out, job.index) if job.attempt == AGREED else FolderStanding()
 
 
-def reserved_for(job: PartyJob, found: Standing) -> Attempt:
+def reserved_for(job: PartyJob, found: FolderStanding) -> Attempt:
     """An attempt that has every release which this party may come to make."""
     return Attempt(found.attempts, found.spent) if job.attempt == AGREED else job.attempt
 
@@ -54,7 +54,7 @@ class PartyStart:
     say: Callable[[str], None] = lambda text: None  # to the log, and to whoever looks on
     goes_on: Callable[[list[int]], None] = lambda parties: None  # hears that these have the rest of the run
 
-    async def meet(self, found: Standing, transcript: Transcript, opened: Opened) -> Attempt | None:
+    async def meet(self, found: FolderStanding, transcript: Transcript, opened: OpenedVectors) -> Attempt | None:
         """The attempt, when parties and owners are there; None where the others say that the run is over."""
         job = self.job
         if job.attempt != AGREED:
@@ -87,7 +87,7 @@ class PartyStart:
         self.gate.begin(attempt, past)
         return attempt
 
-    def keep(self, past: Past, found: Standing, transcript: Transcript, opened: Opened) -> None:
+    def keep(self, past: Past, found: FolderStanding, transcript: Transcript, opened: OpenedVectors) -> None:
         """Has on disk what others have told of releases that this party did not open."""
         for release in sorted(past.keys() - found.past.keys()):
             total, _, present = unpack_result(self.job.plan, past[release])
@@ -96,7 +96,7 @@ class PartyStart:
                 transcript.flush()
             opened.append(release, total)
 
-    async def ended_without(self, found: Standing, transcript: Transcript, opened: Opened) -> None:
+    async def ended_without(self, found: FolderStanding, transcript: Transcript, opened: OpenedVectors) -> None:
         """The others have finished without this party. Where another stage follows it takes part in that, and has what
         they opened."""
         if self.job.followed:

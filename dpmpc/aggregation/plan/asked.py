@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.aggregation.plan.names import Names
-from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, Promise
+from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, PromiseSettings
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.learning.method import Learning, learning_of
@@ -36,7 +36,7 @@ AGREED = Attempt(-1, 0)  # the parties agree on the attempt when they meet
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(Promise, Noise, Computing, Attendance, ABC):
+class Asked(PromiseSettings, Noise, Computing, Attendance, ABC):
     """One run: settings, chosen where nobody had said them, and public facts. `schema`: what maps every owner's records
     into vectors (`records.schema.Schema` as JSON values), None where the caller brings vectors; its constants are
     public, or were read off records (`bounds`, which it says where there is one; `rests_on`: what else was that the

@@ -11,11 +11,12 @@ from typing import Any
 
 from dpmpc.aggregation.plan.active import check_active, undetected
 from dpmpc.aggregation.plan.asked import Asked
+from dpmpc.aggregation.plan.checks import of_usual_size
 from dpmpc.aggregation.plan.grid import Grid, check_range, check_width, choose_grid
 from dpmpc.aggregation.plan.owner_bounds import grid_for_checks, owner_test
 from dpmpc.circuits.sampler import Certificate, Sampler
 from dpmpc.errors import UsageError
-from dpmpc.lazy import dataclass
+from dpmpc.lazy import cached_property, dataclass
 from dpmpc.mpc.contract.backend import BACKENDS, Hides
 from dpmpc.mpc.contract.owner_checks import OwnerTest
 from dpmpc.privacy.composition import spending_of
@@ -203,3 +204,19 @@ def round_up(x: float) -> float:
     """The least number of 24 binary digits that is at least `x`."""
     mantissa, exponent = math.frexp(x)
     return math.ldexp(math.ceil(math.ldexp(mantissa, _DIGITS)), exponent - _DIGITS)
+
+
+class Planned(Asked):
+    """What was asked, with what follows from it."""
+
+    @cached_property
+    def derived(self) -> Derived:
+        """What follows from the plan. Errors: UsageError for a promise that cannot be kept, a sum that could overflow,
+        and settings whose noise no computer's numbers hold."""
+        with of_usual_size():
+            return derive(self)
+
+    @property
+    def grid(self) -> Grid:
+        """The grid that vectors are rounded on."""
+        return self.derived.grid

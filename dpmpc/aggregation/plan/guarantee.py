@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from dpmpc.aggregation.plan.derive import spent_before
+from dpmpc.aggregation.plan.derive import Planned, spent_before
 from dpmpc.aggregation.plan.owner_bounds import what_is_checked
-from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits.convert import FIELD_BITS
 from dpmpc.errors import UsageError, number_of
 from dpmpc.lazy import dataclass
@@ -72,7 +71,7 @@ class Promise(Shown):
         return f"guarantee{', ' if self.assumptions else ': '}{self}"
 
 
-def neighbours_of(plan: Plan) -> str:
+def neighbours_of(plan: Planned) -> str:
     """What the promise compares."""
     said = None
     if plan.neighbours in NEIGHBOURS_OF:
@@ -87,7 +86,7 @@ def neighbours_of(plan: Plan) -> str:
 
 
 
-def covers(plan: Plan, neighbours: str) -> bool:
+def covers(plan: Planned, neighbours: str) -> bool:
     """Whether the plan's promise is one for these neighbours too.
 
     An owner's is: a record, absent or replaced, is a part of what one owner gives. Else where it is proved that they
@@ -101,13 +100,13 @@ def covers(plan: Plan, neighbours: str) -> bool:
     return neighbours in known and known[neighbours] <= known[plan.neighbours]
 
 
-def ideal(plan: Plan) -> Mechanism:
+def ideal(plan: Planned) -> Mechanism:
     """What one release adds; a continuous sampler's law taken for exact, which is assumed and not proved."""
     mechanism = plan.derived.mechanism
     return mechanism if mechanism.discrete else replace(mechanism, tv=0.0)
 
 
-def promise_of(plan: Plan, releases: int | None = None) -> Promise:
+def promise_of(plan: Planned, releases: int | None = None) -> Promise:
     """What the plan promises; with `releases`, what so many of its releases come to."""
     derived, law = plan.derived, LAWS[plan.law]
     mechanism, neighbours = derived.mechanism, neighbours_of(plan)
@@ -140,7 +139,7 @@ def promise_of(plan: Plan, releases: int | None = None) -> Promise:
     return Promise(epsilon, delta, true, neighbours, parts, tuple(assumptions), joined)
 
 
-def privacy_section(plan: Plan) -> dict[str, Any]:
+def privacy_section(plan: Planned) -> dict[str, Any]:
     """The promise of the whole run and everything it rests on, as the report has it."""
     derived, promise = plan.derived, promise_of(plan)
     step = plan.grid.step / plan.divisor
@@ -188,26 +187,26 @@ def privacy_section(plan: Plan) -> dict[str, Any]:
     return section
 
 
-def units_of(plan: Plan) -> int:
+def units_of(plan: Planned) -> int:
     """How many units the promise is for: records, persons, or owners; at most, where that is private."""
     if plan.persons is not None:
         return max(1, sum(plan.sizes) // plan.persons.rows)
     return sum(plan.sizes) if plan.neighbours in ("record", "presence") else plan.owners
 
 
-def survey_share(plan: Plan) -> float:
+def survey_share(plan: Planned) -> float:
     """The part of the budget, of its squared mu, that surveys before have taken; 0 without a delta."""
     return share_of(plan, *plan.before[plan.source.asked_first :])
 
 
-def share_of(plan: Plan, *mechanisms: Mechanism) -> float:
+def share_of(plan: Planned, *mechanisms: Mechanism) -> float:
     """The part of the budget, of its squared mu, that a release by each of these takes; 0 without a delta."""
     if not mechanisms or not 0 < plan.delta < 1:
         return 0.0
     return math.fsum(spending_of(each).mu2 for each in mechanisms) / mu_of_budget(plan.epsilon, plan.delta) ** 2
 
 
-def warnings_of(plan: Plan) -> list[str]:
+def warnings_of(plan: Planned) -> list[str]:
     """What the user should know before trusting the figures."""
     found = []
     of_records = plan.neighbours in ("record", "presence", "person")
@@ -241,7 +240,7 @@ def warnings_of(plan: Plan) -> list[str]:
     return found
 
 
-def noise_costs(plan: Plan) -> list[str]:
+def noise_costs(plan: Planned) -> list[str]:
     """What a plan's choices cost in noise, where that is more than a tenth, for the same promise: a sentence for each,
     of public numbers alone, to be said before anything is spent. Found by planning without the choice."""
     if plan.scale is not None:
@@ -268,12 +267,12 @@ def noise_costs(plan: Plan) -> list[str]:
     return found
 
 
-def _noise_of(plan: Plan) -> float:
+def _noise_of(plan: Planned) -> float:
     """The scale of its noise, on the mean."""
     return plan.derived.mechanism.scale * plan.grid.step / plan.divisor
 
 
-def report_of(plan: Plan, bound: ClippingBound | None, made: int, lost: Sequence[int]) -> Report:
+def report_of(plan: Planned, bound: ClippingBound | None, made: int, lost: Sequence[int]) -> Report:
     """The promise of a plan and everything it rests on, how many releases were `made`, which parties were lost,
     warnings: JSON values. `bound`: of clipping, if it follows the vectors."""
     return Report({

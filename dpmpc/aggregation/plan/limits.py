@@ -20,7 +20,7 @@ from dpmpc.aggregation.plan.derive import spent_before
 from dpmpc.aggregation.plan.guarantee import covers, ideal, units_of
 from dpmpc.aggregation.plan.of_vectors import VectorSettings
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, Promise
+from dpmpc.aggregation.plan.settings import Attendance, Choosing, Computing, Noise, PromiseSettings
 from dpmpc.errors import UsageError
 from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
@@ -91,7 +91,7 @@ class Accepted(Settings):
 @lru_cache(maxsize=1)
 def limited() -> Mapping[str, Declared]:
     """The settings that have limits, by name: those of plans, and what limits say besides."""
-    groups = (Promise, Noise, Computing, Attendance, Choosing, VectorSettings, Accepted)
+    groups = (PromiseSettings, Noise, Computing, Attendance, Choosing, VectorSettings, Accepted)
     return {name: each for group in groups for name, each in declared(group).items() if each.setting.limit is not None}
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, Unpack, cast
 
 from dpmpc.aggregation.plan.asked import Asked
 from dpmpc.aggregation.plan.keywords import PlanKeywords
-from dpmpc.aggregation.plan.settings import CHOSEN, Accounting, Attendance, Choosing, Computing, Noise, Promise
+from dpmpc.aggregation.plan.settings import CHOSEN, Accounting, Attendance, Choosing, Computing, Noise, PromiseSettings
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.adaptive_clipping import NORM, ClippingBound
@@ -55,7 +55,7 @@ class VectorSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfVectors(VectorSettings, Promise, Noise, Choosing, Computing, Attendance, Accounting):
+class OfVectors(VectorSettings, PromiseSettings, Noise, Choosing, Computing, Attendance, Accounting):
     """Everything that may be said of such a run."""
 
 
@@ -82,7 +82,7 @@ def chosen(asked: Any, law: str = "") -> dict[str, Any]:
             given, asked.backend or None, law, sampler, asked.parties, threshold, str(asked.link) or None
         )
         threshold = BACKENDS[backend].threshold(asked.parties) if threshold is None else threshold
-    return values_of(asked, Promise, Noise, Computing, Attendance) | {
+    return values_of(asked, PromiseSettings, Noise, Computing, Attendance) | {
         "law": law,
         "sampler": sampler,
         "backend": backend,

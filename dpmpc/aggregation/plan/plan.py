@@ -11,10 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self, Unpack
 
-from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Asked, Attempt
-from dpmpc.aggregation.plan.checks import check_plan, of_usual_size
-from dpmpc.aggregation.plan.derive import Derived, derive
-from dpmpc.aggregation.plan.grid import Grid
+from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, Attempt
+from dpmpc.aggregation.plan.checks import check_plan
+from dpmpc.aggregation.plan.derive import Planned
 from dpmpc.aggregation.plan.keywords import PlanKeywords
 from dpmpc.aggregation.plan.of_vectors import OfVectors, plan_of_vectors
 from dpmpc.aggregation.plan.settings import GROUPS
@@ -38,8 +37,8 @@ _UNSAID: dict[str, Any] = {"names": None, "stage_of": "", "rests_on": []}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(Asked, Shown):
-    """One run: what was asked (`Asked`), checked, and what follows from it (`derived`)."""
+class Plan(Planned, Shown):
+    """One run: what was asked (`Asked`), checked, and what follows from it (`Planned.derived`)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,13 +72,6 @@ class Plan(Asked, Shown):
         that no run can do.
         """
         return plan_of_vectors(cls, owners=owners, dimension=dimension, clip=clip, run_id=run_id, **given)
-
-    @cached_property
-    def derived(self) -> Derived:
-        """What follows from the plan. Errors: UsageError for a promise that cannot be kept, a sum that could overflow,
-        and settings whose noise no computer's numbers hold."""
-        with of_usual_size():
-            return derive(self)
 
     @cached_property
     def ahead(self) -> tuple["Plan", ...]:
@@ -116,11 +108,6 @@ class Plan(Asked, Shown):
         return Sheet("Plan", tuple(facts), way="print(.to_text()) has all")
 
     @property
-    def grid(self) -> Grid:
-        """The grid that vectors are rounded on."""
-        return self.derived.grid
-
-    @property
     def attempt(self) -> Attempt:
         """What processes that are started one by one begin with: the parties agree on it, where the backend can."""
         backend = BACKENDS[self.backend]
@@ -152,8 +139,8 @@ class Plan(Asked, Shown):
                 for name in names:
                     del of[name]
         value: dict[str, Any] = {"version": VERSION, "source": {self.source.KIND: source}}
-        for group in GROUPS:
-            value[group.__name__.lower()] = {name: whole.pop(name) for name in declared(group)}
+        for key, group in GROUPS.items():
+            value[key] = {name: whole.pop(name) for name in declared(group)}
         return _canonical({**value, **whole})
 
     @classmethod
@@ -173,9 +160,8 @@ class Plan(Asked, Shown):
             ((kind, content),) = source.items()
             content, value = _with_schema(kind, content, value)
             said: dict[str, Any] = {}
-            for group in GROUPS:
-                name = group.__name__.lower()
-                said |= vars(of_json(group, value.pop(name, None), f"a plan's {name}", whole=True))
+            for key, group in GROUPS.items():
+                said |= vars(of_json(group, value.pop(key, None), f"a plan's {key}", whole=True))
             said["source"] = SOURCES[kind].from_json(content)
             plan = of_json(cls, {**_UNSAID, **value}, "a plan", whole=True, **said)
             if plan.to_text() != _canonical(loads(text)):

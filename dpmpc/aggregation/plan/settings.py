@@ -53,7 +53,7 @@ def _stricter_unit(a: str, b: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Promise(Settings):
+class PromiseSettings(Settings):
     """What the run promises, of everything that it opens together."""
 
     SECTION: ClassVar[str] = "privacy"
@@ -329,4 +329,9 @@ class Ledgers(Settings):
     )
 
 
-GROUPS: tuple[type[Settings], ...] = (Promise, Noise, Computing, Attendance)
+GROUPS: dict[str, type[Settings]] = {  # as a plan's text names them
+    "promise": PromiseSettings,
+    "noise": Noise,
+    "computing": Computing,
+    "attendance": Attendance,
+}

@@ -23,7 +23,7 @@ import numpy as np
 
 from dpmpc.aggregation.plan.asked import Asked, Presence
 from dpmpc.aggregation.plan.grid import Ints
-from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, Promise
+from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, PromiseSettings
 from dpmpc.errors import UsageError
 from dpmpc.learning.source import ALL, Source, Stage, Sum
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
@@ -37,7 +37,7 @@ def stage_plan(plan: P, stage: Stage, source: Source | None = None) -> P:
     are those of records, so that an opened sum is one over all records. `source`: by default the stage's."""
     sent = stage.source if source is None else source
     assert sent.coordinates is not None
-    settings = values_of(plan, Promise, Noise, Computing, Attendance) | {
+    settings = values_of(plan, PromiseSettings, Noise, Computing, Attendance) | {
         "epsilon": plan.epsilon if stage.epsilon is None else stage.epsilon,
         "law": DEFAULT_LAW,
         "sampler": next(iter(LAWS[DEFAULT_LAW].samplers)),

@@ -17,7 +17,7 @@ from dpmpc.privacy.heads import Head, HeadError, Memory, seen, shown
 Digests = Callable[[], Sequence[bytes]]  # of the lines of an account's file, as it is now
 
 
-class Shown:
+class HeadsShown:
     """An owners' process's side: what it has shown each party of its account. `digests` None: it keeps none."""
 
     def __init__(self, digests: Digests | None) -> None:

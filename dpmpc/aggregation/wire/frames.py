@@ -87,7 +87,7 @@ def blocks_of(first: int, end: int, dimension: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, end)) for start in range(first, end, size)]
 
 
-class Piece(NamedTuple):
+class FramePiece(NamedTuple):
     """What travels in one frame: the coordinates begin .. stop - 1 of the owners first .. end - 1."""
 
     first: int
@@ -102,10 +102,10 @@ def columns_of(dimension: int) -> list[tuple[int, int]]:
 
 
 @lru_cache(maxsize=8)
-def pieces_of(first: int, end: int, dimension: int) -> tuple[Piece, ...]:
+def pieces_of(first: int, end: int, dimension: int) -> tuple[FramePiece, ...]:
     """The frames of owners first .. end - 1, in order: their blocks, each by its columns."""
     columns = columns_of(dimension)
-    return tuple(Piece(*owners, *column) for owners in blocks_of(first, end, dimension) for column in columns)
+    return tuple(FramePiece(*owners, *column) for owners in blocks_of(first, end, dimension) for column in columns)
 
 
 def result_bytes(dimension: int) -> int:

@@ -77,7 +77,7 @@ def whole_lines(path: Path) -> int:
     return path.read_bytes().rfind(b"\n") + 1
 
 
-class Opened:
+class OpenedVectors:
     """An open file of opened vectors, one record a release."""
 
     def __init__(self, path: Path) -> None:

@@ -20,7 +20,7 @@ from dpmpc.mpc.checked.rounds import DIGEST
 from dpmpc.mpc.checked.session import CheckedSession
 from dpmpc.mpc.contract.backend import Counts, Ints
 from dpmpc.mpc.contract.lanes import words_for
-from dpmpc.mpc.contract.owner_checks import NORMS, SHARES, Found, OwnerTest, check_possible
+from dpmpc.mpc.contract.owner_checks import NORMS, SHARES, FailedOwners, OwnerTest, check_possible
 from dpmpc.mpc.contract.seeded import SeededShares
 from dpmpc.mpc.contract.shares import WORD
 from dpmpc.mpc.numbers import field
@@ -60,7 +60,7 @@ class CheckedHolder(SeededShares, CheckedSession):
     async def open(self, share: Words, channel: int) -> Ints:
         return field.to_int64(await self.open_words(share, self.channel(channel)))
 
-    async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> Found:
+    async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> FailedOwners:
         self.still_on()
         return await CheckedOwners(self, channel, test).run(rows)
 

@@ -22,7 +22,7 @@ from dpmpc.mpc.checked.session import CheckedSession
 from dpmpc.mpc.contract.executor import MaskBits, Words, execute
 from dpmpc.mpc.contract.security import Verdict
 from dpmpc.mpc.native.gf64 import THREE, Rights
-from dpmpc.mpc.native.layers import Deposit, Kept, Slots, Source
+from dpmpc.mpc.native.layers import Deposit, KeptOperands, Slots, Source
 from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.replicated.executor import SharingBatch, SharingExecutor
 from dpmpc.mpc.replicated.layout import Subset
@@ -156,8 +156,8 @@ class CheckedExecutor(SharingExecutor):
         self._place = {k: place for place, k in enumerate(batch.order)}
         self._target = self._place[self._products.target]
 
-    def kept(self, layer: Layer) -> Kept:
-        return Kept(self._x, self._y, self._z[self._target], self._kept, turned=self._place[0] != 0)
+    def kept(self, layer: Layer) -> KeptOperands:
+        return KeptOperands(self._x, self._y, self._z[self._target], self._kept, turned=self._place[0] != 0)
 
     async def layer(self, slots: Slots, layer: Layer, results: list[Deposit]) -> list[Deposit]:
         found = await super().layer(slots, layer, results)

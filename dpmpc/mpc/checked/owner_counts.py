@@ -9,7 +9,7 @@ from dpmpc.mpc.contract.owner_checks import OwnerTest
 from dpmpc.mpc.contract.shares import WORD
 from dpmpc.mpc.owner_checks.counts import Exchanges, count_shares
 from dpmpc.mpc.parties.promised_coins import PART
-from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.layout import SharingLayout
 from dpmpc.mpc.replicated.owner_counts import add_sums, count_programs, counts_of
 
 
@@ -18,14 +18,14 @@ def count_checked(test: OwnerTest, parties: int, threshold: int) -> tuple[Counts
     channel, everybody = count_shares(test, parties, threshold, digest=DIGEST), range(parties)
     if test.norms is None:
         return (channel.counts(),)
-    layout = Layout.of(parties, threshold)
+    layout = SharingLayout.of(parties, threshold)
     add_sums(channel, test, layout, everybody, layout.opened_to)
     channel.add(everybody, everybody, DIGEST)
     compared, joined = count_programs(CountingChecked, test.norms, test.owners, parties, threshold)
     return channel.counts(), counts_of(compared), counts_of(joined), _squares(test, layout)
 
 
-def _squares(test: OwnerTest, layout: Layout) -> Counts:
+def _squares(test: OwnerTest, layout: SharingLayout) -> Counts:
     """The check of the sums of squares."""
     assert test.norms is not None
     channel, everybody = Exchanges(layout.parties), range(layout.parties)

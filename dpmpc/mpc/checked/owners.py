@@ -29,7 +29,7 @@ from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import P, Words
 from dpmpc.mpc.numbers.product_fold import holds
 from dpmpc.mpc.numbers.residues import failing, recombine, weighted_sum
-from dpmpc.mpc.owner_checks.compared import Compared
+from dpmpc.mpc.owner_checks.compared import ComparedCheck
 from dpmpc.mpc.owner_checks.sums import OwnerSums
 from dpmpc.mpc.replicated.executor import SharingBatch
 from dpmpc.mpc.replicated.layout import Subset
@@ -39,7 +39,7 @@ from dpmpc.mpc.replicated.owner_norms import NormCheck
 SQUARES = 3  # the check's channel of the sums of squares
 
 
-class CheckedOwners(Compared, NormCheck):
+class CheckedOwners(ComparedCheck, NormCheck):
     """As `NormCheck`; whatever else fails than a norm is final."""
 
     def __init__(self, session: CheckedSession, ident: int, test: OwnerTest) -> None:

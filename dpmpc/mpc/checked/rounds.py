@@ -15,7 +15,7 @@ from dpmpc.mpc.checked.session import CheckedSession
 from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.parties.mesh import Channel
-from dpmpc.mpc.replicated.layout import Layout, Subset
+from dpmpc.mpc.replicated.layout import SharingLayout, Subset
 
 DIGEST = 32  # bytes
 
@@ -31,7 +31,7 @@ class CheckedRounds:
         """To be called once, by whoever is made."""
         self.session, self.channel = session, channel
         me, ident = session.party, channel.ident
-        self.layout = layout = Layout.of(session.parties, session.threshold)
+        self.layout = layout = SharingLayout.of(session.parties, session.threshold)
         self.others = sorted(session.peers)
         target = layout.target(me)
         self.ordered = sorted(session.mine, key=lambda s: s != target) if session.parties == 3 else list(session.mine)

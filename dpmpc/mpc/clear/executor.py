@@ -9,11 +9,11 @@ from dpmpc.circuits.program import Layer, Program
 from dpmpc.circuits.trace import evaluate
 from dpmpc.mpc.contract.executor import MaskBits, Words, execute, given_deposits, mask_deposits
 from dpmpc.mpc.contract.lanes import from_planes, to_planes, words_for
-from dpmpc.mpc.native.layers import Deposit, Products, Slots
+from dpmpc.mpc.native.layers import Deposit, ProductLayer, Slots
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.prg import Prg
 
-_PRODUCT = Products([(0, [0])])
+_PRODUCT = ProductLayer([(0, [0])])
 
 
 class ClearExecutor:

@@ -17,7 +17,7 @@ from dpmpc.mpc.numbers.field import P as FIELD_P
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.replicated.fixed import mask_bits, numbers, offset, planes
-from dpmpc.mpc.replicated.layout import Layout, Subset
+from dpmpc.mpc.replicated.layout import SharingLayout, Subset
 
 Objects = NDArray[np.object_]
 Streams = Callable[[Subset, str], Prg]
@@ -37,7 +37,7 @@ class ClearFixed:
         self.lanes = lanes
         self._words = words_for(lanes)
         self._bits = bits
-        layout = Layout.of(parties, threshold)
+        layout = SharingLayout.of(parties, threshold)
         self.subsets, self.dealers = len(layout.subsets), threshold + 1
         masked = [s for s in layout.subsets if s != layout.opened_to]
         self._masks = len(masked)

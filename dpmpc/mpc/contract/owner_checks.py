@@ -125,7 +125,7 @@ class OwnerTest:
 
 
 @dataclass(frozen=True)
-class Found:
+class FailedOwners:
     """The owners that failed, in order: shares of no one vector; vectors beyond the bound."""
 
     inconsistent: tuple[int, ...] = ()
@@ -164,7 +164,7 @@ class Inspects(Protocol[S]):
     def beside(self, parts: Sequence[S]) -> S:
         """Shares (owners, dimension) of the same owners' vectors, put together from those of their columns."""
 
-    async def inspect(self, rows: list[S], test: OwnerTest, channel: int) -> Found:
+    async def inspect(self, rows: list[S], test: OwnerTest, channel: int) -> FailedOwners:
         """The owners that failed. `rows`: of some owners each, all in order; `channel`: the first of as many
         as `count_owner_checks` counts. Errors: CheatError where it may be a party that lies."""
 

@@ -17,7 +17,7 @@ Empty = NDArray[np.uint64]
 
 
 @dataclass
-class Tally:
+class SentTally:
     """What one party sends; all send alike."""
 
     parties: int
@@ -57,7 +57,7 @@ class Tally:
 class CountingMpyc:
     """The twin of `MpycArithmetic` that counts and computes nothing; values have shape (*wires, 0)."""
 
-    def __init__(self, tally: Tally, lanes: int, width: int) -> None:
+    def __init__(self, tally: SentTally, lanes: int, width: int) -> None:
         self.lanes, self.tail = lanes, (0,)
         self._tally, self._width = tally, width
 

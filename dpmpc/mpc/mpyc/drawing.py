@@ -11,7 +11,7 @@ from dpmpc.circuits.fixed_sampler import FixedPointSampler
 from dpmpc.circuits.sampler import Sampler, is_over_field
 from dpmpc.errors import UsageError
 from dpmpc.mpc.mpyc import fixed
-from dpmpc.mpc.mpyc.cost import CountingMpyc, Tally
+from dpmpc.mpc.mpyc.cost import CountingMpyc, SentTally
 
 P = (1 << FIELD_BITS) - 1
 BATCH = 1 << 10  # samples whose products share a message; MPyC holds every number as a Python object
@@ -46,9 +46,9 @@ def batch_sizes(samples: int) -> list[int]:
 
 
 @functools.lru_cache(maxsize=64)
-def count_batch(sampler: Any, samples: int, parties: int, threshold: int) -> Tally:
+def count_batch(sampler: Any, samples: int, parties: int, threshold: int) -> SentTally:
     """What one batch of a sampler costs, exactly."""
-    tally = Tally(parties, threshold)
+    tally = SentTally(parties, threshold)
     if isinstance(sampler, fixed.SecFxpSampler):
         bits = fixed.LENGTH + fixed.FRACTION + sampler.sec_param + 2
         fixed.count_draw(tally, sampler, samples, -(-bits // 8))

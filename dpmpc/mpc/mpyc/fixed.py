@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpmpc.circuits.approximation import Law  # the family's name there, whatever an entry of LAWS is called
 from dpmpc.circuits.fixed_sampler import FixedPointSampler
 from dpmpc.lazy import dataclass
-from dpmpc.mpc.mpyc.cost import Tally
+from dpmpc.mpc.mpyc.cost import SentTally
 
 FRACTION = 34  # fraction bits
 LENGTH = 76  # bits of a number: a product before its truncation stays below 128 in units of the scale
@@ -260,7 +260,7 @@ def _bits_of_a_lane(sampler: SecFxpSampler) -> int:
     return LEAD + 1 + 2 * PLACE + 2 if sampler.law == "gaussian" else LEAD + PLACE + 1
 
 
-def count_draw(tally: Tally, sampler: SecFxpSampler, count: int, width: int) -> None:
+def count_draw(tally: SentTally, sampler: SecFxpSampler, count: int, width: int) -> None:
     """What `draw` costs; `width`: bytes of an element of SecFxp's field."""
     lanes = -(-count // sampler.samples_per_lane)
     samples = lanes * sampler.samples_per_lane

@@ -8,7 +8,3 @@ why C.
 A kernel is: a function in a .c file here (every .c file is compiled; `kernels.h` has the rules), a line in
 `_kernels.pyi`, a typed function with its twin in a .py file here, and a test that holds the two against each other.
 """
-
-from dpmpc.mpc.native.choice import ENVIRONMENT, describe
-
-__all__ = ["ENVIRONMENT", "describe"]

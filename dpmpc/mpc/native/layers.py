@@ -52,7 +52,7 @@ class Deposit:
 
 
 @dataclass(frozen=True)
-class Products:
+class ProductLayer:
     """The local part of an AND: the XOR over (k, [l, ...]) of x_k AND (y_l XOR ...), for the component `target`."""
 
     pairs: Sequence[tuple[int, Sequence[int]]]
@@ -77,7 +77,7 @@ NO_MASKS = Masks()
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptOperands:
     """Where a layer's ANDs leave their operands: row i goes to row `first` + i of `words` words of each component's
     part of `left` and `right`, contiguous (components, ...); `turned`: of the components in reverse order. And what is
     in the target component of their results, to rows of `results`."""
@@ -114,10 +114,10 @@ class Slots:
         self,
         layer: Layer,
         deposits: Sequence[Deposit],
-        products: Products | None = None,
+        products: ProductLayer | None = None,
         masks: Masks = NO_MASKS,
         message: Words | None = None,
-        kept: Kept | None = None,
+        kept: KeptOperands | None = None,
     ) -> None:
         """The deposits, then the layer's XORs, then its ANDs, if `products` says what they are.
 
@@ -179,7 +179,7 @@ def _rows(source: Source) -> Words:
     return source
 
 
-def _keep_twin(slots: Slots, layer: Layer, kept: Kept, target: int) -> None:
+def _keep_twin(slots: Slots, layer: Layer, kept: KeptOperands, target: int) -> None:
     at = slice(kept.first * slots.words, (kept.first + len(layer.ands)) * slots.words)
     for side, out in enumerate((kept.left, kept.right), start=1):
         for t, rows, width in _parts(slots):
@@ -193,7 +193,7 @@ def _run_twin(
     slots: Slots,
     layer: Layer,
     deposits: Sequence[Deposit],
-    products: Products | None,
+    products: ProductLayer | None,
     masks: Masks,
     message: Words | None,
 ) -> None:

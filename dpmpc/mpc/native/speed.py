@@ -14,7 +14,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.mpc.native import choice
 from dpmpc.mpc.native.aes import KeyStream
 from dpmpc.mpc.native.gf64 import GF64, WIDE
-from dpmpc.mpc.native.layers import Products, Slots
+from dpmpc.mpc.native.layers import ProductLayer, Slots
 
 _GATES, _WORDS, _VARIABLES = 64, 256, 4
 _TIMES, _LONG = 5, 2e6  # so often at least, of which the first warms up, and for so many nanoseconds
@@ -122,7 +122,7 @@ def kernels_in_use() -> Kernels:
     layer = Layer(none[:, 0], none, none[:, :2], none[:, 0], np.stack([out, left, right], axis=1))
     x, weights = stream.words((2, 8 * WIDE << _VARIABLES)), stream.words((8 * WIDE,))
     work: list[tuple[int, Callable[[], object]]] = [
-        (_GATES * _WORDS, lambda: slots.run(layer, (), Products([(0, [0, 1]), (1, [0])]))),
+        (_GATES * _WORDS, lambda: slots.run(layer, (), ProductLayer([(0, [0, 1]), (1, [0])]))),
         (_GATES * _WORDS, lambda: stream.words((_GATES, _WORDS))),
         (x[0].size, lambda: GF64.sums(x, x, _VARIABLES, weights)),
     ]

@@ -181,7 +181,7 @@ TAG_OF_RUN = Domain("tag of a run", (), "16 bits that tell runs, or their stages
 
 
 @dataclass(frozen=True)
-class Block:
+class BlockUse:
     """One use of AES beside streams. `where`: the files it is in; `key`: what it is under; `tweak`: what tells one
     block from another."""
 
@@ -192,19 +192,21 @@ class Block:
 
 
 BLOCKS = (
-    Block("stream under a domain", ("numbers/prg.py", "native/aes.py"), "SHA-256 of a key and a domain", "a counter"),
-    Block("stream of a leaf", ("two_servers/extension.py", "native/ot.py"), "LEAF", "batch, part, and a counter"),
-    Block("keys of pieces", ("two_servers/extension.py", "native/ot.py"), "ROWS", "the piece's number"),
-    Block("hash of a row", ("native/ot.py",), "the piece's", "the row, XOR its transfer's tweak"),
-    Block(
+    BlockUse(
+        "stream under a domain", ("numbers/prg.py", "native/aes.py"), "SHA-256 of a key and a domain", "a counter"
+    ),
+    BlockUse("stream of a leaf", ("two_servers/extension.py", "native/ot.py"), "LEAF", "batch, part, and a counter"),
+    BlockUse("keys of pieces", ("two_servers/extension.py", "native/ot.py"), "ROWS", "the piece's number"),
+    BlockUse("hash of a row", ("native/ot.py",), "the piece's", "the row, XOR its transfer's tweak"),
+    BlockUse(
         "tweaks of transfers",
         ("two_servers/extension.py",),
         "ROWS, its other half",
         "the bit or the word of a transfer",
     ),
-    Block("keys of halves", ("two_servers/half_gates.py",), "16 bytes a piece", "the half's number"),
-    Block("tweaks of lanes", ("two_servers/half_gates.py",), "the same", "2^62 and the lane's number"),
-    Block("hash of a label", ("two_servers/half_gates.py",), "the half's", "the label, XOR its lane's tweak"),
+    BlockUse("keys of halves", ("two_servers/half_gates.py",), "16 bytes a piece", "the half's number"),
+    BlockUse("tweaks of lanes", ("two_servers/half_gates.py",), "the same", "2^62 and the lane's number"),
+    BlockUse("hash of a label", ("two_servers/half_gates.py",), "the half's", "the label, XOR its lane's tweak"),
 )
 
 ELSEWHERE = {

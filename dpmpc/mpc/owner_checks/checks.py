@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpmpc.errors import PeerError
-from dpmpc.mpc.contract.owner_checks import Found, OwnerTest
+from dpmpc.mpc.contract.owner_checks import FailedOwners, OwnerTest
 from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.prg import Prg
@@ -32,13 +32,13 @@ class OwnerCheck(ABC):
         self.channel = mesh.channel(ident)
         self.others = sorted(mesh.peers)
 
-    async def run(self, rows: Sequence[Words]) -> Found:
+    async def run(self, rows: Sequence[Words]) -> FailedOwners:
         """The owners that failed. `rows`: this party's shares (k, d), all owners' in order: they are fixed now."""
         assert sum(map(len, rows)) == self.test.owners
         coin = await self.coin()
         sums = await owner_sums(rows, coin, self.test)
         bad = await self.inconsistent(sums.weighted)
-        return Found(bad, await self.too_long(rows, _cleared(sums, bad)))
+        return FailedOwners(bad, await self.too_long(rows, _cleared(sums, bad)))
 
     async def coin(self) -> bytes:
         """A seed that nobody could know before all parties had all shares: each party promises its part when it has

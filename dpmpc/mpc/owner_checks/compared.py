@@ -15,7 +15,7 @@ from dpmpc.mpc.owner_checks.checks import DealtCheck, OwnerCheck
 from dpmpc.mpc.parties.checked_mesh import CheckedMesh
 
 
-class Compared(OwnerCheck):
+class ComparedCheck(OwnerCheck):
     """As `OwnerCheck`, compared."""
 
     session: CheckedMesh
@@ -76,7 +76,7 @@ def one_off(rows: dict[int, Words], threshold: int) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-class ComparedShares(Compared, DealtCheck):
+class ComparedShares(ComparedCheck, DealtCheck):
     """As `DealtCheck`, compared. Among n = 2t + 1 parties it says something where fewer than t of them are corrupt: t
     that are can make any shares of the others shares of one vector."""
 
@@ -86,7 +86,7 @@ class ComparedShares(Compared, DealtCheck):
         self._dealt = np.zeros(0, dtype=np.uint64)
 
     async def coin(self) -> bytes:
-        """As `Compared.coin`. Masks are dealt before: one that knows the coin could take a deviation away."""
+        """As `ComparedCheck.coin`. Masks are dealt before: one that knows the coin could take a deviation away."""
         self._dealt = await super().masks(self.test.owners * self.test.sums)
         return await super().coin()
 

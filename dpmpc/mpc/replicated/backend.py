@@ -11,7 +11,7 @@ from dpmpc.circuits.trace import evaluate
 from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import Counts, Ints, count_here
 from dpmpc.mpc.contract.lanes import words_for
-from dpmpc.mpc.contract.owner_checks import NORMS, SHARES, Found, OwnerTest, check_possible
+from dpmpc.mpc.contract.owner_checks import NORMS, SHARES, FailedOwners, OwnerTest, check_possible
 from dpmpc.mpc.contract.seeded import SeededDealer, SeededShares, payload_bytes
 from dpmpc.mpc.contract.shares import WORD
 from dpmpc.mpc.numbers import field
@@ -54,7 +54,7 @@ class SharingHolder(SeededShares, RobustSession):
     async def open(self, share: Words, channel: int) -> Ints:
         return field.to_int64(await self.open_from_left(share, channel))
 
-    async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> Found:
+    async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> FailedOwners:
         with self.needing_all():
             return await NormCheck(self, channel, test).run(rows)
 

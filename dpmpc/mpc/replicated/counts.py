@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.program import Program
 from dpmpc.mpc.contract.lanes import words_for
-from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.layout import SharingLayout
 
 
 class CountingBatch:
@@ -16,7 +16,7 @@ class CountingBatch:
 
     def __init__(self, lanes: int, parties: int = 3, threshold: int = 1) -> None:
         self.lanes = lanes
-        self.layout = Layout.of(parties, threshold)
+        self.layout = SharingLayout.of(parties, threshold)
         self.ands = 0  # a lane
         self.random_bits = 0  # a lane
         self.rounds = 0

@@ -15,11 +15,11 @@ from dpmpc.circuits.program import Layer, Program
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.executor import MaskBits, Words, execute, given_deposits, mask_deposits
 from dpmpc.mpc.contract.lanes import from_planes, to_planes, words_for
-from dpmpc.mpc.native.layers import Deposit, Kept, Masks, Products, Slots, Source, new_words
+from dpmpc.mpc.native.layers import Deposit, KeptOperands, Masks, ProductLayer, Slots, Source, new_words
 from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.residues import weighted_sum
 from dpmpc.mpc.parties.session import Session
-from dpmpc.mpc.replicated.layout import Layout, Subset
+from dpmpc.mpc.replicated.layout import SharingLayout, Subset
 
 
 class SharingBatch:
@@ -32,7 +32,7 @@ class SharingBatch:
     def __init__(self, session: Session, ident: int, lanes: int) -> None:
         self.session, self.ident, self.lanes = session, ident, lanes
         self.channel = session.channel(ident)
-        self.layout = Layout.of(session.parties, session.threshold)
+        self.layout = SharingLayout.of(session.parties, session.threshold)
         self.party = session.party
         self.mine = self.layout.mine(self.party)
         self.words = words_for(lanes)
@@ -111,7 +111,7 @@ class SharingExecutor:
         # Party j's part of a product lands in its target component, masked by the other components of j, which get the
         # masks.
         target = mine.index(layout.target(me))
-        self._products = Products(layout.products(me), target)
+        self._products = ProductLayer(layout.products(me), target)
         self._own = [(k, session.stream(s, domains.AND, batch.ident, me)) for k, s in enumerate(mine) if k != target]
         self._others = [
             (k, session.stream(s, domains.AND, batch.ident, j))
@@ -131,7 +131,7 @@ class SharingExecutor:
             result += [Deposit(layer.random, k, (stream.reserve(shape),)) for k, stream in enumerate(self._random)]
         return result
 
-    def kept(self, layer: Layer) -> Kept | None:
+    def kept(self, layer: Layer) -> KeptOperands | None:
         """Where the layer's ANDs leave their operands: nowhere, if nobody checks them."""
         return None
 

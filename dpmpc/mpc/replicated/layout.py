@@ -15,7 +15,7 @@ Subset = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Layout:
+class SharingLayout:
     """The public plan of the sharing engine."""
 
     parties: int
@@ -24,9 +24,9 @@ class Layout:
 
     @staticmethod
     @functools.cache
-    def of(parties: int, threshold: int) -> "Layout":
+    def of(parties: int, threshold: int) -> "SharingLayout":
         """The layout for n parties with threshold t."""
-        return Layout(parties, threshold, tuple(all_subsets(parties, threshold)))
+        return SharingLayout(parties, threshold, tuple(all_subsets(parties, threshold)))
 
     def mine(self, party: int) -> list[Subset]:
         """The components of a party, in the order of its arrays."""

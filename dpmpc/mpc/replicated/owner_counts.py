@@ -9,7 +9,7 @@ from dpmpc.mpc.contract.owner_checks import NormTest, OwnerTest
 from dpmpc.mpc.contract.shares import WORD
 from dpmpc.mpc.owner_checks.counts import Exchanges, count_shares
 from dpmpc.mpc.replicated.counts import CountingBatch
-from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.layout import SharingLayout
 
 Batch = TypeVar("Batch", bound=CountingBatch)
 
@@ -19,14 +19,18 @@ def count_owner_checks(test: OwnerTest, parties: int, threshold: int) -> tuple[C
     channel = count_shares(test, parties, threshold)
     if test.norms is None:
         return (channel.counts(),)
-    layout = Layout.of(parties, threshold)
+    layout = SharingLayout.of(parties, threshold)
     add_sums(channel, test, layout, layout.product_senders, layout.opened_to[:1])
     compared, joined = count_programs(CountingBatch, test.norms, test.owners, parties, threshold)
     return channel.counts(), counts_of(compared), counts_of(joined)
 
 
 def add_sums(
-    channel: Exchanges, test: OwnerTest, layout: Layout, senders: range | tuple[int, ...], telling: tuple[int, ...]
+    channel: Exchanges,
+    test: OwnerTest,
+    layout: SharingLayout,
+    senders: range | tuple[int, ...],
+    telling: tuple[int, ...],
 ) -> None:
     """The sums of squares and of halves, opened to some under masks, and the verdicts, which `telling` tell the
     rest."""

@@ -26,7 +26,7 @@ from dpmpc.mpc.owner_checks.checks import PrssCheck
 from dpmpc.mpc.owner_checks.sums import OwnerSums
 from dpmpc.mpc.parties.session import Session
 from dpmpc.mpc.replicated.executor import SharingBatch
-from dpmpc.mpc.replicated.layout import Layout, Subset
+from dpmpc.mpc.replicated.layout import SharingLayout, Subset
 
 COMPARED, JOINED = 1, 2  # channels of the check: the two circuits
 
@@ -38,7 +38,7 @@ class NormCheck(PrssCheck):
         super().__init__(session, ident, test)
         assert session.threshold >= 1 and test.norms is not None
         self.norms: NormTest = test.norms
-        self.layout = Layout.of(session.parties, session.threshold)
+        self.layout = SharingLayout.of(session.parties, session.threshold)
         self.words = words_for(test.owners)  # of a bit of every owner
         self.kinds = test.norms.kinds  # numbers of an owner that are compared
 

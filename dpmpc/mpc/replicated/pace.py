@@ -10,9 +10,9 @@ import numpy as np
 
 from dpmpc.circuits.program import Layer
 from dpmpc.lazy import dataclass
-from dpmpc.mpc.native.layers import Products, Slots, add_sources
+from dpmpc.mpc.native.layers import ProductLayer, Slots, add_sources
 from dpmpc.mpc.numbers.prg import Prg
-from dpmpc.mpc.replicated.layout import Layout
+from dpmpc.mpc.replicated.layout import SharingLayout
 
 MESSAGE_SECONDS = 20e-6  # of one message at its sender and its receiver together, over loopback; measured 15..30
 _AT = (5, 2)  # (n, t) that the pace is taken at
@@ -87,7 +87,7 @@ def _about(number: int) -> str:
 @functools.lru_cache(maxsize=1)
 def replicated_pace() -> Pace:
     """This machine's. Cost: a few milliseconds of measuring, once a process."""
-    layout = Layout.of(*_AT)
+    layout = SharingLayout.of(*_AT)
     parts, pairs = len(layout.mine(0)), layout.products(0)
     slots = Slots(4 * _GATES, parts, _WORDS)
     slots.state[...] = 1
@@ -96,7 +96,7 @@ def replicated_pace() -> Pace:
     xors = Layer(**none, xors=np.stack([out, 0 * out + 2, left, right], 1).reshape(-1), ands=_ints(0, 3))
     ands = Layer(**none, xors=_ints(0), ands=np.stack([out, left, right], 1))
     message = np.empty((_GATES, _WORDS), dtype=np.uint64)
-    products, stream = Products(pairs), Prg.from_os()
+    products, stream = ProductLayer(pairs), Prg.from_os()
     linear = _best(lambda: slots.run(xors, ()))
     product = _best(lambda: slots.run(ands, (), products, message=message))
     mask = _best(lambda: add_sources((stream.reserve((_GATES, _WORDS)),), message))

@@ -11,7 +11,7 @@ from dpmpc.circuits.field_sampler import FEW, FieldSampler
 from dpmpc.circuits.sampler import Sampler, is_over_field
 from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import Counts, Holder, Ints, count_here
-from dpmpc.mpc.contract.owner_checks import SHARES, Found, OwnerTest, check_possible
+from dpmpc.mpc.contract.owner_checks import SHARES, FailedOwners, OwnerTest, check_possible
 from dpmpc.mpc.contract.seeded import SeededDealer, SeededShares, payload_bytes
 from dpmpc.mpc.contract.shares import WORD
 from dpmpc.mpc.numbers import domains, field
@@ -136,7 +136,7 @@ class ShamirHolder(ManyHolder, LossTolerantMesh):
         self.check_needed()
         return field.to_int64(await open_from_any(self, self.threshold, share, channel))
 
-    async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> Found:
+    async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> FailedOwners:
         with self.needing_all():
             return await DealtCheck(self, self.threshold, channel, test).run(rows)
 

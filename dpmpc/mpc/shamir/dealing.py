@@ -21,7 +21,7 @@ from dpmpc.mpc.shamir.layout import ManyLayout
 from dpmpc.mpc.shamir.pair_keys import BatchStreams
 
 
-class Dealer:
+class BatchDealer:
     """One party's part in the dealings of a batch."""
 
     def __init__(self, layout: ManyLayout, party: int, streams: BatchStreams, arithmetic: Mersenne) -> None:

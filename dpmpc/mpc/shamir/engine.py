@@ -29,7 +29,7 @@ from dpmpc.errors import PeerError
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.numbers.mersenne import Mersenne, Words
 from dpmpc.mpc.parties.mesh import Channel
-from dpmpc.mpc.shamir.dealing import Dealer, Dealt
+from dpmpc.mpc.shamir.dealing import BatchDealer, Dealt
 from dpmpc.mpc.shamir.layout import ManyLayout
 from dpmpc.mpc.shamir.pair_keys import BatchStreams
 
@@ -83,7 +83,7 @@ class ManyEngine:
         self.channel, self.layout = channel, layout
         self.party = party
         self._arithmetic, self._chunk = arithmetic, chunk
-        self._dealer = Dealer(layout, party, streams, arithmetic)
+        self._dealer = BatchDealer(layout, party, streams, arithmetic)
         self._others = [j for j in range(layout.parties) if j != self.party]
         self._kings = layout.kings_of(self.party)
         self._planned = products

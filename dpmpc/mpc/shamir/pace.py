@@ -8,13 +8,13 @@ import numpy as np
 from dpmpc.mpc.numbers.domains import Domain
 from dpmpc.mpc.numbers.mersenne import Mersenne
 from dpmpc.mpc.numbers.prg import Prg
-from dpmpc.mpc.shamir.dealing import Dealer, Dealt
+from dpmpc.mpc.shamir.dealing import BatchDealer, Dealt
 from dpmpc.mpc.shamir.layout import ManyLayout
 
 _SHARINGS = 1 << 13
 
 
-class _Streams:
+class _PacedStreams:
     """Streams that nobody else has, in place of a batch's."""
 
     def between(self, purpose: Domain, dealer: int, receiver: int) -> Prg:
@@ -31,8 +31,8 @@ def sharing_seconds(parties: int, threshold: int) -> float:
     Cost: a few milliseconds of measuring, once a process.
     """
     layout, arithmetic = ManyLayout.of(parties, threshold), Mersenne()
-    streams: object = _Streams()
-    dealer = Dealer(layout, 0, streams, arithmetic)  # type: ignore[arg-type]
+    streams: object = _PacedStreams()
+    dealer = BatchDealer(layout, 0, streams, arithmetic)  # type: ignore[arg-type]
     columns = layout.columns(_SHARINGS)
     words = np.arange(1, columns + 1, dtype=np.uint64)
     best = float("inf")

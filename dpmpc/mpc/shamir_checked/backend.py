@@ -13,7 +13,7 @@ from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import UsageError
 from dpmpc.mpc.checked.backend import AT_ONCE, MOST_ATTEMPTS, exact, undetected_in
 from dpmpc.mpc.contract.backend import Counts, Holder, Ints
-from dpmpc.mpc.contract.owner_checks import Found, OwnerTest
+from dpmpc.mpc.contract.owner_checks import FailedOwners, OwnerTest
 from dpmpc.mpc.contract.security import Verdict
 from dpmpc.mpc.contract.shares import WORD
 from dpmpc.mpc.numbers import domains, field
@@ -88,7 +88,7 @@ class ShamirCheckedHolder(ManyHolder, CheckedMesh):
     async def open(self, share: Words, channel: int) -> Ints:
         return field.to_int64(await self.open_words(share, self.channel(channel)))
 
-    async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> Found:
+    async def inspect(self, rows: list[Words], test: OwnerTest, channel: int) -> FailedOwners:
         self.still_on()
         return await ComparedShares(self, channel, test).run(rows)
 

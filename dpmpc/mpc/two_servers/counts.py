@@ -14,7 +14,7 @@ from dpmpc.mpc.two_servers.extension import correction_words
 from dpmpc.mpc.two_servers.flows import FLOWS
 from dpmpc.mpc.two_servers.garbled import GARBLER, NO_PRODUCTS, piece_words, pieces
 from dpmpc.mpc.two_servers.lifts import FIELD_CHOOSER, Lifts, lifts_of, products_of_heap, transfers_of
-from dpmpc.mpc.two_servers.products import Products, products_of
+from dpmpc.mpc.two_servers.products import ProductTransfers, products_of
 
 
 class CountingOt:
@@ -52,7 +52,7 @@ class CountingOt:
             self.messages_sent[1 - chooser] += 1
             self.bytes_sent[1 - chooser] += CHALLENGE_BYTES
 
-    def _add_products(self, products: Products, lifts: Lifts | None) -> None:
+    def _add_products(self, products: ProductTransfers, lifts: Lifts | None) -> None:
         due = transfers_of(products, lifts, 0), transfers_of(products, lifts, 1)
         if any(due):
             self.add_transfers(due)

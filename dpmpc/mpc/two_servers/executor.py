@@ -33,8 +33,8 @@ from dpmpc.mpc.two_servers.lifts import (
     products_of_heap,
     transfers_of,
 )
-from dpmpc.mpc.two_servers.pair import Pair
-from dpmpc.mpc.two_servers.products import LayerProducts, Products, products_of
+from dpmpc.mpc.two_servers.pair import ServerPair
+from dpmpc.mpc.two_servers.products import LayerProducts, ProductTransfers, products_of
 
 OPENER = 1  # who sees the masked numbers of a conversion by adders; the other one knows the mask
 
@@ -44,7 +44,7 @@ class OtBatch:
 
     masks = 1
 
-    def __init__(self, pair: Pair, ident: int, lanes: int) -> None:
+    def __init__(self, pair: ServerPair, ident: int, lanes: int) -> None:
         self.pair, self.ident, self.lanes = pair, ident, lanes
         self.party, self.words = pair.party, words_for(lanes)
         self.channel = pair.channel(ident)
@@ -73,13 +73,13 @@ class OtBatch:
         share = await self.pair.work(add_up)
         return (await self._into_field(share, lifts.bits, -less, transfers))[: self.lanes]
 
-    async def _sampled(self, heap: HeapProgram) -> tuple[Lifts, "Transfers", Words]:
+    async def _sampled(self, heap: HeapProgram) -> tuple[Lifts, "BatchTransfers", Words]:
         """(lifts, their transfers, this party's shares (outputs, words) of the heap's bits)."""
         lifts = lifts_of(heap)
         transfers = await self._transfers(products_of_heap(heap), lifts)
         return lifts, transfers, (await execute(heap.program, _OtExecutor(self, transfers)))[:, 0]
 
-    async def _into_field(self, share: Words, bits: int, constant: int, transfers: "Transfers") -> Words:
+    async def _into_field(self, share: Words, bits: int, constant: int, transfers: "BatchTransfers") -> Words:
         """Shares in F_p of the number, below 2^(bits - 1), whose shares mod 2^bits are given. Cost: one flow."""
         bit = lifting.wrap_bit(share, bits)
         if self.party == FIELD_CHOOSER:
@@ -113,12 +113,12 @@ class OtBatch:
 
     # -- flows ---------------------------------------------------------------------------------------------------------
     async def _transfers(
-        self, products: Products, lifts: Lifts | None, chosen: ChosenBatch | None = None
-    ) -> "Transfers":
+        self, products: ProductTransfers, lifts: Lifts | None, chosen: ChosenBatch | None = None
+    ) -> "BatchTransfers":
         """All transfers of the batch, checked; `chosen`: this party's, where they were begun. Cost: three flows, where
         there are any."""
         me, other = self.party, self.pair.other
-        held = Transfers(products, lifts, me, self.words)
+        held = BatchTransfers(products, lifts, me, self.words)
         mine, theirs = (transfers_of(products, lifts, i) for i in (me, other))
         wide = [int(lifts is not None and i == FIELD_CHOOSER) for i in (me, other)]
         if mine or theirs:
@@ -142,11 +142,11 @@ class OtBatch:
         return received[0].reshape(due, self.words) if due else np.zeros((0, self.words), dtype=np.uint64)
 
 
-class Transfers:
+class BatchTransfers:
     """What a party holds of a batch's transfers, taken apart as they are made: bit planes for products, numbers for
     lifts."""
 
-    def __init__(self, products: Products, lifts: Lifts | None, party: int, words: int) -> None:
+    def __init__(self, products: ProductTransfers, lifts: Lifts | None, party: int, words: int) -> None:
         self.products, self.lifts, self.party, self.words = products, lifts, party, words
         self.choices = np.zeros((0, words), dtype=np.uint64)
         self.held = np.empty((products.elements, words), dtype=np.uint64)  # of the string chosen
@@ -239,7 +239,11 @@ class _OtExecutor:
     components = 1
 
     def __init__(
-        self, batch: OtBatch, transfers: Transfers, masks: Sequence[MaskBits | None] = (), given: Words | None = None
+        self,
+        batch: OtBatch,
+        transfers: BatchTransfers,
+        masks: Sequence[MaskBits | None] = (),
+        given: Words | None = None,
     ) -> None:
         self._batch, self._transfers, self._masks, self._given = batch, transfers, masks, given
         self.words = batch.words

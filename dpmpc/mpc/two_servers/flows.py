@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.parties.mesh import Channel
 from dpmpc.mpc.two_servers.extension import ChosenBatch, Take
-from dpmpc.mpc.two_servers.pair import Pair
+from dpmpc.mpc.two_servers.pair import ServerPair
 
 Words = NDArray[np.uint64]
 
@@ -26,14 +26,14 @@ class Wanted:
     wide: int = 0
 
 
-async def begun(pair: Pair, channel: Channel, slots: int, words: int, part: int = 0) -> ChosenBatch:
+async def begun(pair: ServerPair, channel: Channel, slots: int, words: int, part: int = 0) -> ChosenBatch:
     """The transfers in which this party chooses, with what it sends first. Sends nothing."""
     assert pair.chooser is not None, "the parties are not connected"
     return await pair.work(partial(pair.chooser.begin, channel.ident, slots, words, part))
 
 
 async def transfers(
-    pair: Pair,
+    pair: ServerPair,
     channel: Channel,
     mine: Wanted | None,
     theirs: Wanted | None,

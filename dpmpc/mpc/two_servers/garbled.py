@@ -17,15 +17,15 @@ from dpmpc.mpc.contract.executor import MaskBits, Words
 from dpmpc.mpc.contract.lanes import from_planes, to_planes
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.two_servers import half_gates
-from dpmpc.mpc.two_servers.executor import OtBatch, Transfers
+from dpmpc.mpc.two_servers.executor import BatchTransfers, OtBatch
 from dpmpc.mpc.two_servers.flows import Wanted, begun, transfers
-from dpmpc.mpc.two_servers.half_gates import KEY_BYTES, Drawn, Inputs, Room, lanes_at_a_time
+from dpmpc.mpc.two_servers.half_gates import KEY_BYTES, DrawnLabels, Inputs, Room, lanes_at_a_time
 from dpmpc.mpc.two_servers.lifts import Lifts, lifts_of, transfers_of
-from dpmpc.mpc.two_servers.products import Products
+from dpmpc.mpc.two_servers.products import ProductTransfers
 
 GARBLER, EVALUATOR = 0, 1
 LABELS = 1  # the part of a batch's transfers that labels are taken from
-NO_PRODUCTS = Products((), (), ())
+NO_PRODUCTS = ProductTransfers((), (), ())
 _1 = np.uint64(1)
 
 
@@ -44,7 +44,7 @@ def piece_words(program: Program, lanes: int) -> int:
 class GarbledBatch(OtBatch):
     """One batch; it does one program."""
 
-    async def _sampled(self, heap: HeapProgram) -> tuple[Lifts, Transfers, Words]:
+    async def _sampled(self, heap: HeapProgram) -> tuple[Lifts, BatchTransfers, Words]:
         lifts, chosen = lifts_of(heap, births=False), None
         if self.party == GARBLER:
             outputs = await self._garble(heap.program, [])
@@ -84,7 +84,7 @@ class GarbledBatch(OtBatch):
                 message[: KEY_BYTES // 8] = np.frombuffer(key, dtype="<u8")
                 rest = message[KEY_BYTES // 8 :].reshape(-1, width, 2)  # fixes, labels of masks' bits, ciphertexts
                 fixes, used, tables = np.split(rest, [count, len(rest) - 2 * program.ands])
-                zero = Drawn((strings[0], strings[1]), own, fixes, part)
+                zero = DrawnLabels((strings[0], strings[1]), own, fixes, part)
                 bits = [np.array([from_planes(row[None])[part] for row in mask.planes]) for mask in masks]
                 blank = [prg.words((*values.shape, 2)) for values in bits]
                 places = [pair for layer in program.layers for pair in layer.masks[:, 1:].tolist()]
@@ -127,7 +127,7 @@ class GarbledBatch(OtBatch):
 
             def evaluate(part: slice = part, width: int = width, message: Words = message) -> None:
                 key, rest = message[:2].tobytes(), message[2:].reshape(-1, width, 2)
-                labels = Drawn((held[0],), choices, rest[:count], part)
+                labels = DrawnLabels((held[0],), choices, rest[:count], part)
                 places = [pair for layer in program.layers for pair in layer.masks[:, 1:].tolist()]
                 masks = [np.zeros((program.mask_bits, width, 2), dtype=np.uint64) for _ in range(program.masks)]
                 for label, (number, place) in zip(rest[count:], places, strict=False):

@@ -65,7 +65,7 @@ class Hash:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnLabels:
     """Labels of random bits for the lanes `part`, from rows of all lanes. A garbler has both strings of each transfer,
     (bits, lanes, 2), its own random bits, a word a lane of which the lowest counts, and room for corrections, a row of
     labels of the part each; an evaluator the string of its choice, its choices, and the corrections."""
@@ -99,7 +99,7 @@ class Drawn:
 class Inputs:
     """Labels (bits, lanes, 2): of random bits as they are drawn, and of the bits of each mask."""
 
-    random: Words | Drawn
+    random: Words | DrawnLabels
     masks: Sequence[Words] = ()
 
     @property
@@ -109,12 +109,12 @@ class Inputs:
 
     def labels(self, delta: Words | None) -> Words:
         """Of the random bits."""
-        return self.random.labels(delta) if isinstance(self.random, Drawn) else self.random
+        return self.random.labels(delta) if isinstance(self.random, DrawnLabels) else self.random
 
     @property
     def rows(self) -> tuple[Any, ...]:
         """What kernels take of the random bits."""
-        if isinstance(self.random, Drawn):
+        if isinstance(self.random, DrawnLabels):
             return self.random.rows
         return np.ascontiguousarray(self.random), None, None, None, 2 * self.lanes, 0
 

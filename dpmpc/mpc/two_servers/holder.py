@@ -19,14 +19,14 @@ from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.parties.mesh import Channel
 from dpmpc.mpc.transport.link import Observe
-from dpmpc.mpc.two_servers.pair import Pair
+from dpmpc.mpc.two_servers.pair import ServerPair
 
 SERVERS = 2
 _SALT = 32  # bytes: no share can be tried out against a promise of it
 _PROMISE = 32
 
 
-class TwoServersHolder(FieldShares, Pair):
+class TwoServersHolder(FieldShares, ServerPair):
     """A server's end; a share is an array of field elements (dimension,)."""
 
     def __init__(self, party: int, k: int, run_id: bytes, observe: Observe | None = None) -> None:

@@ -22,7 +22,7 @@ from dpmpc.mpc.native import lifts as native
 from dpmpc.mpc.native.layers import new_words
 from dpmpc.mpc.native.lifts import planes_of
 from dpmpc.mpc.numbers import field
-from dpmpc.mpc.two_servers.products import Birth, Products, products_of, unborn_outputs
+from dpmpc.mpc.two_servers.products import Birth, ProductTransfers, products_of, unborn_outputs
 
 Words = NDArray[np.uint64]
 
@@ -108,16 +108,16 @@ def lifts_of(heap: HeapProgram, *, births: bool = True) -> Lifts:
     return Lifts(bits, by_chooser, born_here)
 
 
-def transfers_of(products: Products, lifts: Lifts | None, chooser: int) -> int:
+def transfers_of(products: ProductTransfers, lifts: Lifts | None, chooser: int) -> int:
     """The slots of a batch in one direction: products, lifts, the one into F_p."""
     return products.transfers + (lifts.transfers(chooser) if lifts is not None else 0)
 
 
-def products_of_heap(heap: HeapProgram) -> Products:
+def products_of_heap(heap: HeapProgram) -> ProductTransfers:
     """The transfers of the heap's program, with the births of its lifts."""
     products, lifts = products_of(heap.program), lifts_of(heap)
     births = tuple(lifts.births.get(number, birth) for number, birth in enumerate(products.births))
-    return Products(products.widths, products.layers, births)
+    return ProductTransfers(products.widths, products.layers, births)
 
 
 def coefficients_of(items: Sequence[Lift]) -> Words:

@@ -24,7 +24,7 @@ VERSION = b"dpmpc two servers 5"
 _NONCE = _SALT = 32
 
 
-class Pair(AbortsForGood, Mesh):
+class ServerPair(AbortsForGood, Mesh):
     """Party 0 or 1 of two. `chooser`: of the direction in which this party chooses; `offerer`: of the other; `session`:
     public, of this connection alone."""
 

@@ -47,7 +47,7 @@ class LayerProducts:
 
 
 @dataclass(frozen=True, eq=False)
-class Products:
+class ProductTransfers:
     """A program's transfers, as many in each direction. `widths`: elements of each; they are numbered through."""
 
     widths: tuple[int, ...]
@@ -114,13 +114,13 @@ class _Forms:
         return self
 
 
-def products_of(program: Program) -> Products:
+def products_of(program: Program) -> ProductTransfers:
     """The transfers of the program's ANDs."""
     return _products(program)[0]
 
 
 @functools.lru_cache(maxsize=64)
-def _products(program: Program) -> tuple[Products, tuple[Birth | None, ...]]:
+def _products(program: Program) -> tuple[ProductTransfers, tuple[Birth | None, ...]]:
     """(the transfers, for each output that is a random bit which no transfer has given birth to its number there)."""
     forms = _Forms(program).read()
     births: dict[int, Birth] = {}
@@ -151,7 +151,7 @@ def _products(program: Program) -> tuple[Products, tuple[Birth | None, ...]]:
     ]
     layers = _layers(program, forms.edges, first, fresh)
     every = tuple(births.get(number, Birth()) for number in range(program.random_bits))
-    return Products(tuple(widths), layers, every), tuple(unborn)
+    return ProductTransfers(tuple(widths), layers, every), tuple(unborn)
 
 
 def unborn_outputs(program: Program) -> dict[int, tuple[int, bool]]:

@@ -22,25 +22,25 @@ from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.kind import QuestionKind, told
 from dpmpc.statistics.kinds.moments import RANGE, clipping, moments_of, scaled_of, variance_pair
 from dpmpc.statistics.options import Option
-from dpmpc.statistics.question import Query
+from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.reading import Reading
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 
 CLEAR = 6.0
 
 
-class Comparison(QuestionKind):
+class GroupMeans(QuestionKind):
     """`ttest(x) by g`: each level's mean less the first's; `anova(x) by g`: whether all means are one."""
 
     least, most, numbers = 1, 1, True
     options: ClassVar[Mapping[str, Option]] = RANGE
 
-    def check(self, reading: Reading, query: Query) -> None:
+    def check(self, reading: Reading, query: AskedQuestion) -> None:
         if query.by is None:
             way = f"write {query.what}({query.columns[0]}) by a column of categories"
             reading.refuse(reading.written.what, f"{query.what} compares groups", way)
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         value = scaled(query.columns[0], columns, query.where, self.setting(query, "range"))
         return (Part("moments", Moments(value, True, by_of(query, columns), query.where)),)
 
@@ -105,4 +105,4 @@ def _difference(d: float, noise: float, sampled: float, level: Level) -> Number:
     return Number(d, math.sqrt(noise), d - reach, d + reach)
 
 
-TTEST = ANOVA = Comparison()
+TTEST = ANOVA = GroupMeans()

@@ -8,17 +8,17 @@ import numpy as np
 from dpmpc.lazy import dataclass
 from dpmpc.outcome import Answer, Heat, Level, Line, Number, Shape
 from dpmpc.statistics.asking import Asking
-from dpmpc.statistics.blocks import Block, Counts, Part
-from dpmpc.statistics.cells import Axis, Bins, Field, Ints, Records, even, logarithmic, octaves
+from dpmpc.statistics.blocks import Block, CellCounts, Part
+from dpmpc.statistics.cells import Axis, Bins, Field, Ints, RecordFields, even, logarithmic, octaves
 from dpmpc.statistics.columns import MISSING, OTHER, Columns, Quantity
 from dpmpc.statistics.compile import DEFAULT_BINS, axis_of, by_of, cells, quantity
 from dpmpc.statistics.intervals import Pair, linear, share
 from dpmpc.statistics.kind import QuestionKind, told
 from dpmpc.statistics.opened import Weights, unit_weights
 from dpmpc.statistics.options import MOST_BINS, Choice, Increasing, Option, Whole
-from dpmpc.statistics.question import Query
+from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.reading import Reading
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 
 COMPLETE, MOST_PATTERNS = "(none)", 8
 
@@ -26,7 +26,7 @@ COMPLETE, MOST_PATTERNS = "(none)", 8
 class Count(QuestionKind):
     """`count`: how many records."""
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         return (cells(by_of(query, columns), query.where),)
 
     def answer(self, asking: Asking) -> Answer:
@@ -35,13 +35,13 @@ class Count(QuestionKind):
         return asking.made((), [Line(group, "count", number) for group, number in each])
 
 
-class Table(QuestionKind):
+class TableOfCounts(QuestionKind):
     """`table(a, b)`: counts, and percent within the group."""
 
     least, most = 1, 4
     options: ClassVar[Mapping[str, Option]] = {"bins": Whole(DEFAULT_BINS, 1, MOST_BINS)}
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         bins = dict(query.options).get("bins")
         axes = (axis_of(name, columns, bins) for name in query.columns)
         return (cells((*by_of(query, columns), *axes), query.where),)
@@ -64,7 +64,7 @@ class Table(QuestionKind):
         return (*found, *heats)
 
 
-class Histogram(Table):
+class Histogram(TableOfCounts):
     """`hist(x)`: the table of a number's cells."""
 
     least, most, numbers = 1, 1, True
@@ -72,17 +72,17 @@ class Histogram(Table):
         "bins": Whole(20.0, 1, MOST_BINS), "cuts": Increasing(), "cells": Choice(words=("octaves", "log")),
     }  # fmt: skip
 
-    def check(self, reading: Reading, query: Query) -> None:
+    def check(self, reading: Reading, query: AskedQuestion) -> None:
         column = reading.columns[query.columns[0]]
         if dict(query.options).get("cells") == "log" and isinstance(column, Quantity) and column.low <= 0:
             place = next(option.place for option in reading.written.options if option.name.text == "cells")
             rule = f"logarithmic cells need a positive lower bound, and '{column.name}' has {column.low:g}"
             reading.refuse(place, rule, "write cells=octaves")
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         return (cells((*by_of(query, columns), self._axis(query, columns)), query.where),)
 
-    def _axis(self, query: Query, columns: Columns) -> Axis:
+    def _axis(self, query: AskedQuestion, columns: Columns) -> Axis:
         column = quantity(query.columns[0], columns)
         if cuts := self.setting(query, "cuts"):
             return Bins(column, cuts)
@@ -114,7 +114,7 @@ class Patterns:
     def fields(self) -> tuple[Field, ...]:
         return tuple(field for axis in self.columns for field in axis.fields)
 
-    def place(self, records: Records) -> Ints:
+    def place(self, records: RecordFields) -> Ints:
         """(n,) cells."""
         found = np.zeros(records.n, dtype=np.int64)
         for axis in self.columns:
@@ -129,22 +129,22 @@ class Missing(QuestionKind):
     most = 200
     options: ClassVar[Mapping[str, Option]] = {"patterns": Choice("no", words=("yes", "no"))}
 
-    def check(self, reading: Reading, query: Query) -> None:
+    def check(self, reading: Reading, query: AskedQuestion) -> None:
         if self._together(query) and not 2 <= len(query.columns) <= MOST_PATTERNS:
             place = next(o.place for o in reading.written.options)
             rule = f"patterns are of 2 to {MOST_PATTERNS} columns; they double with each"
             reading.refuse(place, rule, "name them: missing(a, b, patterns=yes)")
 
-    def _together(self, query: Query) -> bool:
+    def _together(self, query: AskedQuestion) -> bool:
         return bool(self.setting(query, "patterns") == "yes")
 
-    def _patterns(self, query: Query, columns: Columns) -> Patterns:
+    def _patterns(self, query: AskedQuestion, columns: Columns) -> Patterns:
         return Patterns(tuple(axis_of(name, columns) for name in query.columns))
 
-    def _names(self, query: Query, columns: Columns) -> tuple[str, ...]:
+    def _names(self, query: AskedQuestion, columns: Columns) -> tuple[str, ...]:
         return query.columns or tuple(name for name in columns.of_records if name != query.by)
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         by = by_of(query, columns)
         if self._together(query):
             return (cells((*by, self._patterns(query, columns)), query.where),)
@@ -166,7 +166,7 @@ class Missing(QuestionKind):
         return asking.made(("column",), lines, "a text among numbers is missing too")
 
 
-def cell_lines(asking: Asking, block: Counts, axes: Sequence[Axis]) -> Iterator[Line]:
+def cell_lines(asking: Asking, block: CellCounts, axes: Sequence[Axis]) -> Iterator[Line]:
     """Counts of cells, and the part that each has in its group."""
     counts = numbers(asking, block, axes)
     shares = shares_of(asking, block, axes)
@@ -176,7 +176,7 @@ def cell_lines(asking: Asking, block: Counts, axes: Sequence[Axis]) -> Iterator[
         yield Line(labels, "percent", part.mapped(100.0))
 
 
-def numbers(asking: Asking, block: Counts, axes: Sequence[Axis] | None = None) -> list[Number]:
+def numbers(asking: Asking, block: CellCounts, axes: Sequence[Axis] | None = None) -> list[Number]:
     """The counts of the cells of a table, the last axis running fastest; all have one variance."""
     table = asking.opened.tables[block.where]
     order = block.axes if axes is None else tuple(axes)
@@ -186,7 +186,7 @@ def numbers(asking: Asking, block: Counts, axes: Sequence[Axis] | None = None) -
     return [linear(float(v), variance, exact).within(0.0, np.inf) for v in table.value(order).ravel()]
 
 
-def shares_of(asking: Asking, block: Counts, axes: Sequence[Axis]) -> list[Number]:
+def shares_of(asking: Asking, block: CellCounts, axes: Sequence[Axis]) -> list[Number]:
     """The part of each cell in the count of its group, or of all records of the question."""
     table = asking.opened.tables[block.where]
     by, rest = list(asking.by), [axis for axis in axes if axis not in asking.by]
@@ -202,10 +202,10 @@ def shares_of(asking: Asking, block: Counts, axes: Sequence[Axis]) -> list[Numbe
     return found
 
 
-def counts_of(block: Block) -> Counts:
+def counts_of(block: Block) -> CellCounts:
     """The block, which is one of counts."""
-    assert isinstance(block, Counts)
+    assert isinstance(block, CellCounts)
     return block
 
 
-COUNT, TABLE, HIST, MISSING_OF = Count(), Table(), Histogram(), Missing()
+COUNT, TABLE, HIST, MISSING_OF = Count(), TableOfCounts(), Histogram(), Missing()

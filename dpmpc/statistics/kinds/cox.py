@@ -21,7 +21,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.outcome import spelled
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Block, Distance, Part, Reach, group_of, groups
-from dpmpc.statistics.cells import Axis, Field, Ints, Levels, Records
+from dpmpc.statistics.cells import Axis, Field, Ints, Levels, RecordFields
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.compile import by_of, quantity
 from dpmpc.statistics.families import Family, Hazard
@@ -29,9 +29,9 @@ from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.joint import Coded, Complete, complete
 from dpmpc.statistics.kinds.regression import STRENGTH, Regression
 from dpmpc.statistics.options import Increasing, Option, Whole
-from dpmpc.statistics.question import Query
+from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.reading import Reading
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 from dpmpc.statistics.syntax import Token
 from dpmpc.statistics.where import ALL, Where
 
@@ -72,7 +72,7 @@ class Exits:
         s = float(scale)
         return Reach(Distance(2 * s, math.sqrt(2) * s * _UP, s), Distance(s, s, s))
 
-    def entries(self, records: Records, scale: int) -> Iterator[tuple[Ints, Ints]]:
+    def entries(self, records: RecordFields, scale: int) -> Iterator[tuple[Ints, Ints]]:
         """Pairs of (n,) coordinates, -1 for the zero vector, and what is added there."""
         B, edges = self.bins, np.array(self.edges)
         t, event = records[self.time], records.place(self.event)
@@ -118,13 +118,13 @@ class Cox(Regression):
     def what_of(self, reading: Reading) -> str:
         return f"{reading.what}(time, event, arm)"
 
-    def setting(self, query: Query, name: str) -> object:
+    def setting(self, query: AskedQuestion, name: str) -> object:
         return None if name == "strata" else super().setting(query, name)
 
-    def outcome(self, query: Query, columns: Columns) -> tuple[Coded, ...]:
+    def outcome(self, query: AskedQuestion, columns: Columns) -> tuple[Coded, ...]:
         return (Coded.of(query.columns[1], columns),)
 
-    def _edges(self, query: Query, columns: Columns) -> tuple[float, ...]:
+    def _edges(self, query: AskedQuestion, columns: Columns) -> tuple[float, ...]:
         column, cuts = quantity(query.columns[0], columns), self.setting(query, "cuts")
         if isinstance(cuts, tuple):
             return cuts
@@ -132,14 +132,14 @@ class Cox(Regression):
         assert isinstance(bins, float)
         return tuple(float(f"{edge:.12g}") for edge in np.linspace(column.low, column.high, int(bins) + 1))
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         event = self.outcome(query, columns)[0].axis
         assert isinstance(event, Levels)
         axes = (*by_of(query, columns), complete(self.coded(query, columns)))
         time = quantity(query.columns[0], columns)
         return (Part("exits", Exits(time, self._edges(query, columns), event, axes, query.where)),)
 
-    def family(self, query: Query, columns: Columns) -> Family:
+    def family(self, query: AskedQuestion, columns: Columns) -> Family:
         return Hazard(len(self._edges(query, columns)) - 1)
 
     def cells_of(self, asking: Asking, outcome: Sequence[Coded], covariates: Sequence[Coded]) -> tuple[
@@ -177,7 +177,7 @@ class Cox(Regression):
 class HazardRatio(Cox):
     """`hr(time, event, arm)`: of each arm against the first."""
 
-    def check(self, reading: Reading, query: Query) -> None:
+    def check(self, reading: Reading, query: AskedQuestion) -> None:
         if len(query.columns) != 3:
             reading.refuse(reading.written.what, "hr is about one covariate", "ask cox(time, event, a, b)")
         super().check(reading, query)

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpmpc.outcome import Answer, Calibration, Forest, Level, Number, Shape
 from dpmpc.statistics.asking import Asking
-from dpmpc.statistics.blocks import Counts, Moments, Part, groups
+from dpmpc.statistics.blocks import CellCounts, Moments, Part, groups
 from dpmpc.statistics.cells import Levels
 from dpmpc.statistics.columns import Category, Columns, Quantity
 from dpmpc.statistics.compile import by_of
@@ -23,9 +23,9 @@ from dpmpc.statistics.foresight import Expected, Foreseeing, widest
 from dpmpc.statistics.intervals import Floats, Pair, linear, quadratic, ratio, share, symmetric
 from dpmpc.statistics.kind import QuestionKind, told
 from dpmpc.statistics.options import Option, Whole
-from dpmpc.statistics.question import Query
+from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.reading import Reading
-from dpmpc.statistics.scores import IsClass, Model, Predicted, Scores, Target, task_of
+from dpmpc.statistics.scores import IsClass, Predicted, ScoreModel, Scores, Target, task_of
 
 CALIBRATION = 10  # groups of probabilities
 _Lines = Iterator[tuple[str, str, Number]]
@@ -39,7 +39,7 @@ class Evaluation(QuestionKind):
     def read(self, reading: Reading) -> tuple[tuple[str, ...], tuple[float, ...]]:
         return (reading.model(),), ()
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         """Axes keep their order: groups, label, score."""
         model, by = models[query.columns[0]], by_of(query, columns)
         name, cells, target = query.columns[0], int(self.setting(query, "cells")), model.target
@@ -50,11 +50,11 @@ class Evaluation(QuestionKind):
         assert isinstance(target, Category)
         if task_of(model) == "two":
             axes = (*by, Levels(target), Scores(name, model, model.edges(cells)))
-            return (Part("scores", Counts(axes, query.where)),)
-        found = [Part("scores", Counts((*by, Levels(target), Predicted(name, model, target.levels)), query.where))]
+            return (Part("scores", CellCounts(axes, query.where)),)
+        found = [Part("scores", CellCounts((*by, Levels(target), Predicted(name, model, target.levels)), query.where))]
         for k in range(len(target.levels)):
             axes = (*by, IsClass(target, k), Scores(name, model, model.edges(cells, k), k))
-            found.append(Part("scores", Counts(axes, query.where)))
+            found.append(Part("scores", CellCounts(axes, query.where)))
         return tuple(found)
 
     def answer(self, asking: Asking) -> Answer:
@@ -81,19 +81,19 @@ class Evaluation(QuestionKind):
     def expect(self, asked: Foreseeing) -> Expected:
         """Its figures are about the whole table, not about cells."""
 
-        def whole(asked: Foreseeing, block: Counts) -> tuple[float, int]:
+        def whole(asked: Foreseeing, block: CellCounts) -> tuple[float, int]:
             return asked.level.z * asked.opened.deviation(block) * groups(block) ** 0.5, 1
 
         return widest(asked, whole)
 
 
-def _figures(asking: Asking, model: Model, blocks: Sequence[object], g: int) -> _Lines:
+def _figures(asking: Asking, model: ScoreModel, blocks: Sequence[object], g: int) -> _Lines:
     level = asking.level
     if task_of(model) == "number":
         first, second = (block for block in blocks if isinstance(block, Moments))
         yield from regression(asking, first, second, g)
         return
-    tables = [block for block in blocks if isinstance(block, Counts)]
+    tables = [block for block in blocks if isinstance(block, CellCounts)]
     axes = tables[0].axes[len(asking.by) :]
     counts = [_group(asking, table, g) for table in tables]
     noise = [asking.opened.deviation(table) for table in tables]
@@ -242,7 +242,7 @@ def _noted(number: Number, conservative: bool) -> Number:
     return replace(number, note="conservative") if conservative and number.estimate is not None else number
 
 
-def _group(asking: Asking, block: Counts, g: int) -> Floats:
+def _group(asking: Asking, block: CellCounts, g: int) -> Floats:
     """The raw counts (label, score) of one group."""
     shape = tuple(len(axis.labels) for axis in block.axes[len(asking.by) :])
     return np.asarray(asking.opened.raw(block).reshape(len(asking.groups), *shape)[g])

@@ -13,8 +13,8 @@ from dpmpc.statistics.compile import by_of, scaled
 from dpmpc.statistics.intervals import Floats, Pair, quadratic, ratio, symmetric
 from dpmpc.statistics.kind import QuestionKind
 from dpmpc.statistics.options import Increasing, Option
-from dpmpc.statistics.question import Query
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.question import AskedQuestion
+from dpmpc.statistics.scores import ScoreModel
 from dpmpc.statistics.values import Scaled
 
 RANGE: Mapping[str, Option] = {"range": Increasing(two=True)}
@@ -26,7 +26,7 @@ class Average(QuestionKind):
     least, most, numbers = 1, 1, True
     options: ClassVar[Mapping[str, Option]] = RANGE
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         value = scaled(query.columns[0], columns, query.where, self.setting(query, "range"))
         return (Part("moments", Moments(value, query.what != "mean", by_of(query, columns), query.where)),)
 

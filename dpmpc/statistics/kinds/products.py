@@ -17,9 +17,9 @@ from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.compile import by_of, scaled
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.kind import QuestionKind
-from dpmpc.statistics.question import Query
+from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.reading import Reading
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 from dpmpc.statistics.values import Indicator, Scaled
 
 MOST = 12
@@ -31,7 +31,7 @@ class Correlations(QuestionKind):
 
     least, most = 2, MOST
 
-    def check(self, reading: Reading, query: Query) -> None:
+    def check(self, reading: Reading, query: AskedQuestion) -> None:
         for token, name in zip(reading.written.parts, query.columns, strict=True):
             if len(values_of(name, reading.columns, query)) < 1:
                 reading.refuse(token, "a category has two levels or more", "leave it out")
@@ -40,7 +40,7 @@ class Correlations(QuestionKind):
             rule = f"{query.what} is about {MOST} numbers at most, and levels beside the first are {many} with them"
             reading.refuse(reading.written.what, rule, "leave a column out, or ask logit")
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         values = tuple(value for name in query.columns for value in values_of(name, columns, query))
         return (Part("products", Products(values, by_of(query, columns), query.where)),)
 
@@ -159,7 +159,7 @@ def _combined(S: Floats, v: float, x: Sequence[Scaled | Indicator], y: Scaled | 
     return _functional(S, v, weight, level).mapped(y.half, y.middle)
 
 
-def values_of(name: str, columns: Columns, query: Query) -> tuple[Value, ...]:
+def values_of(name: str, columns: Columns, query: AskedQuestion) -> tuple[Value, ...]:
     """What a column is in sums of products: itself, or the indicators of its levels but the first."""
     column = columns[name]
     if isinstance(column, Quantity):

@@ -12,9 +12,9 @@ from dpmpc.statistics.compile import by_of, scaled
 from dpmpc.statistics.kind import QuestionKind
 from dpmpc.statistics.options import LEAST_LEAVES, MOST_LEAVES, Increasing, Option, Whole
 from dpmpc.statistics.quantile import quantile
-from dpmpc.statistics.question import Query
+from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.reading import Reading
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 from dpmpc.statistics.values import Scaled
 
 
@@ -26,7 +26,7 @@ class Median(QuestionKind):
         "range": Increasing(two=True), "leaves": Whole(256.0, LEAST_LEAVES, MOST_LEAVES, power=True),
     }  # fmt: skip
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         depth = int(self.setting(query, "leaves")).bit_length() - 1
         value = scaled(query.columns[0], columns, query.where, self.setting(query, "range"))
         return (Part("tree", Tree(value, depth, by_of(query, columns), query.where)),)

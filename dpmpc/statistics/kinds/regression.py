@@ -30,12 +30,12 @@ from dpmpc.statistics.intervals import Floats, linear
 from dpmpc.statistics.joint import Coded, counts, joint
 from dpmpc.statistics.kind import QuestionKind, told
 from dpmpc.statistics.options import Amount, Increasing, OfColumn, OfNumber, Option
-from dpmpc.statistics.question import Query
+from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.reading import Reading
-from dpmpc.statistics.scores import Model
-from dpmpc.statistics.sets import Found, Table
-from dpmpc.statistics.syntax import Option as Given
+from dpmpc.statistics.scores import ScoreModel
+from dpmpc.statistics.sets import CellModel, CoefficientSet
 from dpmpc.statistics.syntax import Token
+from dpmpc.statistics.syntax import WrittenOption as Given
 
 MOST_TERMS = 12
 _SIGNS = 5  # coefficients whose signs are all tried
@@ -55,7 +55,7 @@ NEAR = "approximate"  # of a point that is the least rejected value of the grid
 
 
 @dataclass(frozen=True)
-class Level(Option):
+class LevelTerm(Option):
     """A level of a category."""
 
     column: str = ""
@@ -136,9 +136,9 @@ class Regression(QuestionKind):
         if name not in reading.columns or name in [t.text for t in reading.written.parts[: self.leading]]:
             return None
         column = reading.columns[name]
-        return Increasing() if isinstance(column, Quantity) else Level(column=column.name)
+        return Increasing() if isinstance(column, Quantity) else LevelTerm(column=column.name)
 
-    def check(self, reading: Reading, query: Query) -> None:
+    def check(self, reading: Reading, query: AskedQuestion) -> None:
         named = {column for term in query.columns[self.leading :] for column in split(term, reading.columns)}
         self.check_offset(reading, query, named)
         strata = self.setting(query, "strata")
@@ -154,11 +154,11 @@ class Regression(QuestionKind):
             reading.refuse(reading.written.by, "a group is another column than what is asked", "leave one of them out")
         self.parts(query, reading.columns, {})
 
-    def check_offset(self, reading: Reading, query: Query, named: set[str]) -> None:
+    def check_offset(self, reading: Reading, query: AskedQuestion, named: set[str]) -> None:
         """Errors: an offset that cannot be one."""
 
     # -- what it needs --------------------------------------------------------------------------------------------
-    def coded(self, query: Query, columns: Columns) -> tuple[Coded, ...]:
+    def coded(self, query: AskedQuestion, columns: Columns) -> tuple[Coded, ...]:
         """The covariates, strata last."""
         names: list[str] = []
         for term in query.columns[self.leading :]:
@@ -170,22 +170,22 @@ class Regression(QuestionKind):
             found.append(Coded.of(name, columns, cuts if isinstance(cuts, tuple) else None))
         return tuple(found)
 
-    def outcome(self, query: Query, columns: Columns) -> tuple[Coded, ...]:
+    def outcome(self, query: AskedQuestion, columns: Columns) -> tuple[Coded, ...]:
         """The columns of the outcome."""
         return (Coded.of(query.columns[0], columns),)
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         coded = (*self.outcome(query, columns), *self.coded(query, columns))
         return (joint(by_of(query, columns), coded, query.where),)
 
-    def family(self, query: Query, columns: Columns) -> Family:
+    def family(self, query: AskedQuestion, columns: Columns) -> Family:
         raise NotImplementedError
 
     def shaped(self, cells: Floats) -> Floats:
         """(covariates ..., J) the counts of the family's cells, of (outcome ..., covariates ...)."""
         return np.moveaxis(cells, 0, -1)
 
-    def design(self, query: Query, columns: Columns) -> Design:
+    def design(self, query: AskedQuestion, columns: Columns) -> Design:
         """The coding of the covariates."""
         coded, B = self.coded(query, columns), self.family(query, columns).predictors
         strata, options = self.setting(query, "strata"), dict(query.options)
@@ -225,19 +225,21 @@ class Regression(QuestionKind):
         reference = tuple((name, column.labels[base[name]]) for column in coded if (name := column.name) in mains)
         return Design(coded, tuple(terms), matrix, reference, self.offset(query, columns, coded, places, B))
 
-    def unshown(self, query: Query) -> tuple[str, ...]:
+    def unshown(self, query: AskedQuestion) -> tuple[str, ...]:
         """The coded columns that are no terms."""
         strata = self.setting(query, "strata")
         return (str(strata),) if strata else ()
 
-    def marks(self, query: Query, column: Coded, places: NDArray[np.int64], base: int) -> list[tuple[str, Floats]]:
+    def marks(
+        self, query: AskedQuestion, column: Coded, places: NDArray[np.int64], base: int
+    ) -> list[tuple[str, Floats]]:
         """(level, (cells,) what a cell's place counts) of each coefficient of a column: here each level but one."""
         return [
             (label, (places == place).astype(np.float64)) for place, label in enumerate(column.labels) if place != base
         ]
 
     def offset(
-        self, query: Query, columns: Columns, coded: Sequence[Coded], places: NDArray[np.int64], predictors: int
+        self, query: AskedQuestion, columns: Columns, coded: Sequence[Coded], places: NDArray[np.int64], predictors: int
     ) -> Floats:
         """(cells, B) what is added to predictors. Public."""
         return np.zeros((len(places), predictors))
@@ -304,7 +306,7 @@ class Regression(QuestionKind):
             if sets:
                 number = ratio_of(value, None if noise is None else float(noise[place]), sets[k])
             else:
-                number = ratio_of(value, 0.0, None if value is None else Found(value, value, value, 0))
+                number = ratio_of(value, 0.0, None if value is None else CoefficientSet(value, value, value, 0))
             yield Line((COMMON, *labels), self.statistic, number)
             yield from between(asking, apart, place, labels, self.statistic)
 
@@ -330,7 +332,7 @@ class Regression(QuestionKind):
     ) -> Iterator[tuple[tuple[str, str], str, Number]]:
         B, level = family.predictors, asking.level
         error = 1 - level.confidence ** (1 / level.answers)
-        tables = [Table(family, design.matrix, flat, variance, design.offset, tau) for tau in (0.0, 1.0)]
+        tables = [CellModel(family, design.matrix, flat, variance, design.offset, tau) for tau in (0.0, 1.0)]
         table, sampled = tables[int(level.population)], tables[1]
         shown = [B + k for k, (term, _) in enumerate(design.terms) if term]
         exact = not variance and not level.population
@@ -340,14 +342,16 @@ class Regression(QuestionKind):
             return
         root = table.point()
         sets = [] if exact else table.sets(shown, error)
-        made = None if root is None else Table(family, design.matrix, flat, variance, design.offset).deviations(root)
+        made = (
+            None if root is None else CellModel(family, design.matrix, flat, variance, design.offset).deviations(root)
+        )
         both = None if root is None or not level.population else table.deviations(root)
         tests = self._tests(asking, sampled, design, B) if tested else {}
         for k, place in enumerate(shown):
             term, label = design.terms[place - B]
             if exact:
                 value = None if root is None else float(root[place])
-                number = ratio_of(value, 0.0, None if value is None else Found(value, value, value, 0))
+                number = ratio_of(value, 0.0, None if value is None else CoefficientSet(value, value, value, 0))
             else:
                 point = None if root is None else float(root[place])
                 number = ratio_of(point, None if made is None else float(made[place]), sets[k])
@@ -365,7 +369,7 @@ class Regression(QuestionKind):
             for term, p in holm(factors).items():
                 yield (term, ""), "p (Holm)", Number(p, None, None, None)
 
-    def _tests(self, asking: Asking, table: Table, design: Design, B: int) -> dict[tuple[str, str], float]:
+    def _tests(self, asking: Asking, table: CellModel, design: Design, B: int) -> dict[tuple[str, str], float]:
         """p of each coefficient, and of each term as a whole, where the plan names the question and records are
         independent."""
         if not asking.named or asking.opened.rows > 1:
@@ -467,7 +471,7 @@ class Regression(QuestionKind):
         effect = math.log(strength) if isinstance(strength, float) else 0.0
         groups = math.prod(len(axis.labels) for axis in asked.blocks[0].axes[:-1])
         shown = [B + k for k, (term, _) in enumerate(design.terms) if term]
-        table = Table(family, design.matrix, np.zeros((C, family.cells)), deviation**2, design.offset, 1.0)
+        table = CellModel(family, design.matrix, np.zeros((C, family.cells)), deviation**2, design.offset, 1.0)
         most = 0.0
         for pattern in range(1 << min(len(shown), _SIGNS) if effect else 1):
             theta = np.zeros(design.matrix.shape[2])
@@ -476,7 +480,7 @@ class Regression(QuestionKind):
             theta[:B] = self.even(family) - table.eta(theta[None])[0].mean(axis=0)
             chances = family.chances(table.eta(theta[None]))[0]
             expected = asked.n * more / groups / C * chances
-            found = Table(family, design.matrix, expected, deviation**2, design.offset, 1.0).deviations(theta)
+            found = CellModel(family, design.matrix, expected, deviation**2, design.offset, 1.0).deviations(theta)
             most = max(most, float(np.max(found[shown]))) if np.isfinite(found[shown]).all() else math.inf
         return most
 
@@ -485,10 +489,10 @@ class Regression(QuestionKind):
         return family.start(np.ones(family.cells))
 
 
-class Logistic(Regression):
+class LogisticEffects(Regression):
     """`logit(outcome, a, b, a:b, strata=site)`: odds ratios of the outcome's last level, against all its others."""
 
-    def family(self, query: Query, columns: Columns) -> Family:
+    def family(self, query: AskedQuestion, columns: Columns) -> Family:
         return Logit()
 
     def shaped(self, cells: Floats) -> Floats:
@@ -507,7 +511,7 @@ class Logistic(Regression):
 class OrdinalModel(Regression):
     """`ordinal(outcome, a, b)`: proportional odds of being above a level, in the order of the column's levels."""
 
-    def family(self, query: Query, columns: Columns) -> Family:
+    def family(self, query: AskedQuestion, columns: Columns) -> Family:
         return Ordinal(len(self.outcome(query, columns)[0].labels))
 
     def events(self, flat: Floats, variance: float) -> list[tuple[str, float, float]]:
@@ -518,7 +522,7 @@ class OrdinalModel(Regression):
         return f"odds ratios of a later level of {outcome[0].name} ({order}), of complete records"
 
 
-class Trend(Logistic):
+class Trend(LogisticEffects):
     """`trend(outcome, exposure, strata=site)`: the odds ratio a level, in the order of the exposure's levels, or of its
     bands."""
 
@@ -531,7 +535,9 @@ class Trend(Logistic):
             reading.refuse(reading.written.what, "trend is about an outcome and one exposure", way)
         return found
 
-    def marks(self, query: Query, column: Coded, places: NDArray[np.int64], base: int) -> list[tuple[str, Floats]]:
+    def marks(
+        self, query: AskedQuestion, column: Coded, places: NDArray[np.int64], base: int
+    ) -> list[tuple[str, Floats]]:
         if column.name in self.unshown(query):
             return super().marks(query, column, places, base)
         return [("a level", (places - base).astype(np.float64))]
@@ -541,7 +547,7 @@ class Trend(Logistic):
         return f"{super().about(asking, outcome)}, from each level to the next: {' < '.join(labels)}"
 
     @staticmethod
-    def _cuts(query: Query) -> tuple[float, ...] | None:
+    def _cuts(query: AskedQuestion) -> tuple[float, ...] | None:
         cuts = dict(query.options).get(query.columns[1])
         return cuts if isinstance(cuts, tuple) else None
 
@@ -553,11 +559,11 @@ class PoissonModel(Regression):
     statistic = "rate ratio"
     options: ClassVar[Mapping[str, Option]] = {"strata": OfColumn(), "strength": STRENGTH, "offset": OfNumber()}
 
-    def unshown(self, query: Query) -> tuple[str, ...]:
+    def unshown(self, query: AskedQuestion) -> tuple[str, ...]:
         offset = self.setting(query, "offset")
         return (*super().unshown(query), *([str(offset)] if offset else []))
 
-    def check_offset(self, reading: Reading, query: Query, named: set[str]) -> None:
+    def check_offset(self, reading: Reading, query: AskedQuestion, named: set[str]) -> None:
         offset = self.setting(query, "offset")
         if offset is None:
             return
@@ -570,7 +576,7 @@ class PoissonModel(Regression):
             reading.refuse(place, f"an offset is a time or a size, above 0, and a band of '{offset}' is not", way)
 
     def offset(
-        self, query: Query, columns: Columns, coded: Sequence[Coded], places: NDArray[np.int64], predictors: int
+        self, query: AskedQuestion, columns: Columns, coded: Sequence[Coded], places: NDArray[np.int64], predictors: int
     ) -> Floats:
         name = self.setting(query, "offset")
         found = np.zeros((len(places), predictors))
@@ -589,14 +595,14 @@ class PoissonModel(Regression):
             reading.refuse(tokens[0], rule, "name another, or change its bounds")
         return found
 
-    def outcome(self, query: Query, columns: Columns) -> tuple[Coded, ...]:
+    def outcome(self, query: AskedQuestion, columns: Columns) -> tuple[Coded, ...]:
         column = columns[query.columns[0]]
         assert isinstance(column, Quantity)
         top = int(column.high)
         bins = Bins(column, tuple(k - 0.5 for k in range(top + 2)))
         return (Coded(bins, (-1, *range(top + 1), top + 1, -1), (*map(str, range(top + 1)), f"above {top}")),)
 
-    def family(self, query: Query, columns: Columns) -> Family:
+    def family(self, query: AskedQuestion, columns: Columns) -> Family:
         return Poisson(tuple(float(k) for k in range(len(self.outcome(query, columns)[0].labels) - 1)))
 
     def shaped(self, cells: Floats) -> Floats:
@@ -636,7 +642,7 @@ def middles(column: Coded) -> Floats:
     return np.asarray((ends[:-1] + ends[1:]) / 2)
 
 
-def ratio_of(point: float | None, noise: float | None, found: Found | None) -> Number:
+def ratio_of(point: float | None, noise: float | None, found: CoefficientSet | None) -> Number:
     """A ratio from a log point and a log set. An open side is 0 or infinite; the point is that of the least rejected
     value where the score has no root."""
     if found is None:
@@ -654,9 +660,7 @@ def ratio_of(point: float | None, noise: float | None, found: Found | None) -> N
     return Number(at, reach, low, high, note)
 
 
-def between(
-    asking: Asking, apart: Apart, place: int, labels: tuple[str, ...], statistic: str
-) -> Iterator[Line]:
+def between(asking: Asking, apart: Apart, place: int, labels: tuple[str, ...], statistic: str) -> Iterator[Line]:
     """Effects that vary, and how much owners differ, of one coefficient. Nothing of persons with several rows, whose
     records depend on each other."""
     if asking.opened.rows > 1 or apart.counts.sum() <= 0:
@@ -703,4 +707,4 @@ def _of_data(asking: Asking) -> Intervals:
     return replace(asking.level, about="data")
 
 
-LOGIT, POISSON, ORDINAL, TREND = Logistic(), PoissonModel(), OrdinalModel(), Trend()
+LOGIT, POISSON, ORDINAL, TREND = LogisticEffects(), PoissonModel(), OrdinalModel(), Trend()

@@ -24,7 +24,7 @@ import numpy as np
 
 from dpmpc.outcome import NO_ESTIMATE, Answer, Curves, Level, Number, Shape, spelled
 from dpmpc.statistics.asking import Asking
-from dpmpc.statistics.blocks import Counts, Part
+from dpmpc.statistics.blocks import CellCounts, Part
 from dpmpc.statistics.cells import Bins, even
 from dpmpc.statistics.chi_square import chi_square_tail
 from dpmpc.statistics.columns import MISSING, OTHER, Columns, Quantity
@@ -32,9 +32,9 @@ from dpmpc.statistics.compile import axis_of, by_of, cells, quantity
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.kind import QuestionKind, told
 from dpmpc.statistics.options import MOST_BINS, Increasing, Option, Whole
-from dpmpc.statistics.question import Query
+from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.reading import Reading
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 
 FEWEST = 8.0
 MARGIN, WIDER = 3.0, 1.5  # deviations: so near FEWEST, intervals reach further by so many
@@ -61,7 +61,7 @@ class KaplanMeier(QuestionKind):
                 reading.refuse(token, "km needs a time, a number, and an event, a category", "write km(time, event)")
         return reading.names(2, 2), ()
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         time, event = query.columns
         edges, column = self.setting(query, "cuts"), quantity(time, columns)
         axis = Bins(column, edges) if edges else even(column, int(self.setting(query, "bins")))
@@ -69,7 +69,7 @@ class KaplanMeier(QuestionKind):
 
     def answer(self, asking: Asking) -> Answer:
         block = asking.blocks[0]
-        assert isinstance(block, Counts)
+        assert isinstance(block, CellCounts)
         time, event = asking.query.columns
         axes = {axis.name: axis for axis in block.axes}
         bins, ends = axes[time], axes[event]

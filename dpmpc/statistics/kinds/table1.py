@@ -12,8 +12,8 @@ from dpmpc.statistics.compile import by_of, cells, scaled
 from dpmpc.statistics.kind import QuestionKind
 from dpmpc.statistics.kinds.counting import cell_lines, counts_of
 from dpmpc.statistics.kinds.moments import mean_of, sd_of
-from dpmpc.statistics.question import Query
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.question import AskedQuestion
+from dpmpc.statistics.scores import ScoreModel
 
 
 class Table1(QuestionKind):
@@ -21,7 +21,7 @@ class Table1(QuestionKind):
 
     most = 200
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         return tuple(_summary(name, query, columns, by_of(query, columns)) for name in _summarised(query, columns))
 
     def answer(self, asking: Asking) -> Answer:
@@ -43,12 +43,12 @@ class Table1(QuestionKind):
         return super().draw(replace(answer, lines=rows))
 
 
-def _summarised(query: Query, columns: Columns) -> tuple[str, ...]:
+def _summarised(query: AskedQuestion, columns: Columns) -> tuple[str, ...]:
     """The columns of a `table1`: those named, or all but the one to group by."""
     return query.columns or tuple(name for name in columns.of_records if name != query.by)
 
 
-def _summary(name: str, query: Query, columns: Columns, by: tuple[Axis, ...]) -> Part:
+def _summary(name: str, query: AskedQuestion, columns: Columns, by: tuple[Axis, ...]) -> Part:
     column = columns[name]
     if isinstance(column, Quantity):
         return Part("moments", Moments(scaled(name, columns, query.where), True, by, query.where))

@@ -35,9 +35,9 @@ from dpmpc.statistics.joint import Coded, counts, joint
 from dpmpc.statistics.kind import QuestionKind, told
 from dpmpc.statistics.kinds.regression import BETWEEN, between
 from dpmpc.statistics.options import OfColumn, Option
-from dpmpc.statistics.question import Query
+from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.reading import Reading
-from dpmpc.statistics.scores import Model
+from dpmpc.statistics.scores import ScoreModel
 
 FEWEST = 5.0  # records that a stratum is taken to have at least, in its weight
 _GRID = np.concatenate([[0.0], np.exp(np.arange(-8, 8.001, 0.02))])  # of ratios, to 3,000
@@ -132,7 +132,7 @@ class TwoByTwo(QuestionKind):
     options: ClassVar[Mapping[str, Option]] = {"strata": OfColumn()}
     titles: ClassVar[Mapping[str, str]] = {"or": "odds ratio", "rr": "risk ratio", "rd": "risk difference"}
 
-    def check(self, reading: Reading, query: Query) -> None:
+    def check(self, reading: Reading, query: AskedQuestion) -> None:
         for token, name in zip(reading.written.parts, query.columns, strict=True):
             column: Any = reading.columns[name]
             if len(column.levels) < 2:
@@ -142,11 +142,11 @@ class TwoByTwo(QuestionKind):
             place = next(o.place for o in reading.written.options)
             reading.refuse(place, "strata are another column than what is asked", "leave one of them out")
 
-    def _coded(self, query: Query, columns: Columns) -> tuple[Coded, ...]:
+    def _coded(self, query: AskedQuestion, columns: Columns) -> tuple[Coded, ...]:
         strata = self.setting(query, "strata")
         return tuple(Coded.of(name, columns) for name in (*query.columns, *([strata] if strata else [])))
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         return (joint(by_of(query, columns), self._coded(query, columns), query.where),)
 
     def answer(self, asking: Asking) -> Answer:
@@ -178,7 +178,7 @@ class TwoByTwo(QuestionKind):
             said += BETWEEN[1:]
         return asking.made((exposure.name, "of"), lines, *said)
 
-    def _over_owners(self, query: Query, columns: Columns) -> bool:
+    def _over_owners(self, query: AskedQuestion, columns: Columns) -> bool:
         """Whether strata are owners."""
         strata = self.setting(query, "strata")
         return strata is not None and isinstance(columns[str(strata)], Owners)
@@ -241,7 +241,7 @@ class ChiSquare(QuestionKind):
 
     least, most, numbers = 2, 2, False
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         coded = tuple(Coded.of(name, columns) for name in query.columns)
         return (joint(by_of(query, columns), coded, query.where),)
 

@@ -7,14 +7,14 @@ import numpy as np
 
 from dpmpc.extend import (
     Answer,
+    AskedQuestion,
     Asking,
     Axis,
     Columns,
-    Model,
     Option,
     Part,
-    Query,
     QuestionKind,
+    ScoreModel,
     Whole,
     axis_of,
     by_of,
@@ -30,7 +30,7 @@ class Diversity(QuestionKind):
     least, most = 1, 1
     options: ClassVar[Mapping[str, Option]] = {"bins": Whole(10.0, 2, 100)}
 
-    def parts(self, query: Query, columns: Columns, models: Mapping[str, Model]) -> tuple[Part, ...]:
+    def parts(self, query: AskedQuestion, columns: Columns, models: Mapping[str, ScoreModel]) -> tuple[Part, ...]:
         axis = axis_of(query.columns[0], columns, self.setting(query, "bins"))
         return (cells((*by_of(query, columns), axis), query.where),)
 

@@ -20,7 +20,7 @@ from dpmpc.intake.describe import describe
 from dpmpc.intake.profile import TableProfile
 from dpmpc.intake.spelling import Spelling, is_number
 from dpmpc.records import CsvFile
-from dpmpc.records.derive import Asked, looked
+from dpmpc.records.derive import TableSettings, looked
 from dpmpc.records.loading import opened
 
 _CLOSE = 1e-9
@@ -83,12 +83,12 @@ def judged(case: Case, folder: Path, spelling: Spelling = Spelling()) -> list[st
     for stop in range(case.stops + 1):
         try:
             with opened(CsvFile(path), spelling=spelling, unsaid=case.target) as (table, _):
-                found, _ = looked(table, Asked(case.target))
+                found, _ = looked(table, TableSettings(case.target))
                 lines = found.findings
                 if (after := _follow(case, spelling, lines)) != spelling:
                     said += lines
                     with opened(CsvFile(path), spelling=after) as (again, _):
-                        found, _plain = looked(again, Asked(case.target))
+                        found, _plain = looked(again, TableSettings(case.target))
                         said += found.findings
                 wrong = _held(case, found, [*said, *lines])
                 return wrong or _ran(case, found, path, after)
