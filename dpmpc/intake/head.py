@@ -164,7 +164,19 @@ def _is_record(cells: Sequence[str], numeric: set[int], rows: Sequence[Row], wid
     if len(cells) < width or 2 * sum(map(bool, cells[:width])) < fill[len(fill) // 2]:
         return False
     there = [cells[k] for k in numeric if not _is_none(cells[k])]
-    return any(_FIGURE.match(cell) for cell in there) or (not plain and len(set(there)) < 2)
+    if any(_FIGURE.match(cell) for cell in there):
+        return True
+    return not plain and len(set(there)) < 2 and not (there and _is_strange(cells, numeric, rows, width))
+
+
+def _is_strange(cells: Sequence[str], numeric: set[int], rows: Sequence[Row], width: int) -> bool:
+    """Whether a row has a value that no other has in each column of words where few differ."""
+    found = list[bool]()
+    for k in set(range(width)) - numeric:
+        others = [row.cells[k] for row in rows if len(row.cells) > k and row.cells is not cells]
+        if cells[k] and 2 * len(set(others)) <= len(others):
+            found.append(cells[k] not in others)
+    return bool(found) and all(found)
 
 
 def _line_of_names(head: Sequence[Row], width: int) -> int:

@@ -40,6 +40,7 @@ _GAP = 5  # times the widest gap between other values: so far are codes from the
 LIMIT_WORDS = ("未満", "以下", "超", "以上", "미만", "이하", "초과", "이상")
 LIMIT = regex(rf"(<=?|>=?|[≤≥≦≧＜＞~≈])?\s*[\d.,]*\d\s*({'|'.join(LIMIT_WORDS)}|\D*)")
 _MARKED = regex(r"[\d.,]*\d\s*([*#!?†‡§])")  # a number that somebody marked
+_OPEN = regex(r"[\d.,]*\d ?\+")  # a number and more: 90+
 _WORD = r"( ?[^\W\d]{1,5})?"  # a unit: 120/80 mmHg
 _PAIR = regex(rf"\d{{2,3}}{_WORD} ?[/／] ?\d{{2,3}}{_WORD}|\d{{1,3}}{_WORD} ?[xX×] ?\d{{1,3}}{_WORD}")
 _D, _M = "(0[1-9]|[12]\\d|3[01])", "(0[1-9]|1[0-2])"
@@ -278,6 +279,20 @@ def percents(counts: Mapping[str, int]) -> tuple[str, str]:
     return there[len(there) // 2][1], plain[len(plain) // 2][1]
 
 
+def _beyond(columns: Sequence[ColumnProfile]) -> Iterator[str]:
+    """Numbers with a sign that others are beyond them: 90+."""
+    for c in columns:
+        held = [(text, n) for text, n in c.values if _OPEN.fullmatch(text)] if c.values else []
+        many = sum(n for _, n in held) if c.listed else c.unread * any(map(_OPEN.fullmatch, c.odd))
+        if c.kind == "number" and c.role != "owners" and many >= _many(c.present):
+            text = held[0][0] if held else next(filter(_OPEN.fullmatch, c.odd))
+            yield (
+                f"column '{c.name}': {number_of(c.unread, 'field is', 'fields are')} no number, such as "
+                f"'{text[:20]}', and count as missing, at one end of the others; write the number that stands in them, "
+                f"or have the column read as words: {stating(words=(c.name,))}"
+            )
+
+
 def _percents(columns: Sequence[ColumnProfile]) -> Iterator[str]:
     for c in columns:
         if any(c.shares):
@@ -462,6 +477,7 @@ def oddities(
         *codes(table, seen),
         *days(table, seen),
         *limits(seen),
+        *_beyond(seen),
         *_percents(seen),
         *_sizes(seen),
         *_calendars(seen, proposed, stated),

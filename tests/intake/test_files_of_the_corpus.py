@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.intake.corpus.cases import cases
+from tests.intake.corpus.exports_more import exports_more
 from tests.intake.corpus.judge import followed, judged, stated_in
 from tests.intake.corpus.mutations import mutation
 from tests.intake.corpus.ugly import ugly
 
-CASES = {case.name: case for case in (*cases(), *ugly())}
+CASES = {case.name: case for case in (*cases(), *ugly(), *exports_more())}
 
 
 @pytest.mark.parametrize("name", CASES)
