@@ -147,8 +147,8 @@ def fit_records(estimator: Any, given: Given) -> Fitted:
     """
     request = request_for(estimator, given)
     with _folder(estimator, str(request.run_id)) as (seat, reserve), contextlib.ExitStack() as survey:
-        if hidden := list(_giving(given)):
-            warnings.warn(spelt("; ".join(hidden), spelling), UserWarning, stacklevel=4)
+        for line in _giving(given):
+            expect(line)
         schema, before, request = _preprocessing(estimator, request, given, seat, reserve, survey)
         features = rows(schema, given.columns, spelling=estimator.spelling or PLAIN)
         fitted = _learned(request, schema, before, features, given, seat, reserve, survey)

@@ -42,7 +42,7 @@ def warn(fits: int, total: Spent, plan: Plan) -> None:
 
 
 def expect(text: str) -> None:
-    """Warns of what is to be expected of a fit, from public numbers alone: that noise will swamp the signal, say."""
+    """Warns whoever fits of what is to be expected: that noise will swamp the signal, or a column gives the target."""
     said = spelt(text.removeprefix("warning: "), spelling)
     warnings.warn(f"before anything is spent: {said}", UserWarning, stacklevel=5)
 
