@@ -1,7 +1,9 @@
 """`make evidence`: what is named is run or has a reason; a part that fails, or a figure out of its range, is told."""
 
 import importlib.util
+import os
 import shlex
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -81,16 +83,20 @@ def test_results_are_kept_stamped_and_what_is_not_good_is_told(three: Sequence[P
     assert len(told) == 2 and "code 1" in told[0] and "9 is not in 4..6" in told[1]
     assert lacking("another") == [f"{part.name}: not run" for part in three]  # results are of one commit
     page = published("c0ffee")
-    assert "1 of 3 parts ran and are good, 2 are not, 0 were not run" in page and "**fails, code 1**" in page
+    assert "Of 3 parts 1 ran on commit c0ffee and are good, 2 are not. 0 were good" in page
+    assert "**fails, code 1**" in page and "Not run:" not in page
+    later = published("another")
+    assert "0 ran on commit another and are good, 0 are not. 1 were good on an earlier commit" in later
+    assert "have not run since, 2 were not. 0 have not run." in later and later.count("| c0ffee |") == 3
     assert problems(three[0], "nothing here", stated) == ("docs/a.md: nothing matches 'found (\\\\d+)'",)
 
 
 def test_what_is_good_is_not_run_again(three: Sequence[Part], monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
 
-    def noted(part: Part, stated: Sequence[Range], commit: str) -> Result:
+    def noted(part: Part, stated: Sequence[Range], commit: str, hours: float) -> Result:
         ran.append(part.name)
-        return done(part, stated, commit)
+        return done(part, stated, commit, hours)
 
     monkeypatch.setattr(evidence, "done", noted)
     monkeypatch.setattr(evidence, "ranges", list)
@@ -98,6 +104,32 @@ def test_what_is_good_is_not_run_again(three: Sequence[Part], monkeypatch: pytes
     assert evidence.main(["--run"]) == 1 and ran == [part.name for part in three]
     assert evidence.main(["--run"]) == 1 and ran[3:] == [three[1].name]  # the one that failed
     assert evidence.main(["--check"]) == 1 and evidence.main([]) == 0
+
+
+def test_a_part_that_takes_longer_is_ended_with_its_processes_and_leaves_no_result(
+    three: Sequence[Part], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The part starts a process that would hold a pipe open: that it ended is seen at the pipe's end."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    (tmp_path / "child.py").write_text(
+        f"import time\nheld = open({str(pipe)!r}, 'w')\nheld.write('here')\nheld.flush()\ntime.sleep(600)\n"
+    )
+    (tmp_path / "say.py").write_text(
+        f"import subprocess, sys\nsubprocess.run([sys.executable, {str(tmp_path / 'child.py')!r}])\n"
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        done(three[0], (), "c0ffee", 5 / 3600)
+    os.set_blocking(reader, True)
+    assert os.read(reader, 100) == b"here" and os.read(reader, 100) == b""  # it was open, and nobody has it open now
+    os.close(reader)
+    assert not results("c0ffee")
+    monkeypatch.setattr(evidence, "ranges", list)
+    monkeypatch.setattr(evidence, "commit_of", lambda: "c0ffee")
+    monkeypatch.setattr(evidence, "parts", lambda: three[:1])
+    assert evidence.main(["--run", "--minutes", "0.01"]) == 1 and not results("c0ffee")
+    assert "takes more than 0.01 minutes; left" in capsys.readouterr().out
 
 
 def test_a_release_without_its_evidence_is_refused(tmp_path: Path) -> None:

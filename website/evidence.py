@@ -2,13 +2,17 @@
 
     python -m website.evidence                what there is to run, and what came of it on this commit
     python -m website.evidence --run [TEXT]   runs what has no good result on this commit; only parts that contain TEXT
+                         --minutes 5           ends a part that takes longer, which leaves no result; quick ones first
     python -m website.evidence --check        fails where a part has none, or a figure is out of its range
     python -m website.evidence --publish      the table of docs/evidence/run.md
 
 A part is a page whose blocks run (`tutorials`), or a command line in the words or in a block that is not run with the
 page. Parts are found in the pages, so that a new sentence is a new part; a command that is no evidence has a reason in
 `NO_EVIDENCE`, and one that is neither ends this program. Each result is a file of its own, stamped with commit, machine
-and time, so a run of hours can be stopped and gone on with. Results are of one commit: another one begins anew.
+and time, so a run of hours can be stopped and gone on with. Results are of one commit: another one begins anew. The
+table shows what a part did last on an earlier commit beside it, which counts for nothing in a check.
+
+Parts that have Flower in them need the extra `flower`: `pip install '.[flower]'`.
 
 A figure that a page states of a command's output has its range beside it, in a comment that readers do not see:
 
@@ -18,15 +22,17 @@ which is the command as it is named, an expression whose group is the figure, an
 """
 
 import argparse
+import contextlib
 import json
 import os
 import platform
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -181,7 +187,9 @@ def problems(part: Part, output: str, stated: Sequence[Range]) -> tuple[str, ...
 
 
 def done(part: Part, stated: Sequence[Range], commit: str, hours: float = _HOURS) -> Result:
-    """Runs a part in a folder of its own below RESULTS, and writes its output and its result there."""
+    """Runs a part in a folder of its own below RESULTS, and writes its output and its result there.
+
+    Errors: subprocess.TimeoutExpired, with no result written, where it takes longer; its processes are ended."""
     folder = RESULTS / commit / part.file
     folder.mkdir(parents=True, exist_ok=True)
     began, load, clock = datetime.now(UTC), os.getloadavg()[0], time.monotonic()
@@ -190,15 +198,9 @@ def done(part: Part, stated: Sequence[Range], commit: str, hours: float = _HOURS
             found = blocks((ROOT / part.page).read_text(encoding="utf-8"))
             code, output = 0, "\n".join(run(found, folder, timeout=3600 * hours))
         else:
-            answer = subprocess.run(
-                _line(part.name, folder), cwd=ROOT, env=_environment(folder), text=True, timeout=3600 * hours,
-                check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            )  # fmt: skip
-            code, output = answer.returncode, answer.stdout
+            code, output = _ran(_line(part.name, folder), _environment(folder), 3600 * hours)
     except subprocess.CalledProcessError as error:
         code, output = error.returncode, str(error.output)
-    except subprocess.TimeoutExpired as error:
-        code, output = 124, f"{error}"
     (folder / "output.txt").write_text(output, encoding="utf-8")
     result = Result(
         part.name, commit, code, problems(part, output, stated) if code == 0 else (), time.monotonic() - clock,
@@ -206,6 +208,21 @@ def done(part: Part, stated: Sequence[Range], commit: str, hours: float = _HOURS
     )  # fmt: skip
     (folder / STAMP).write_text(json.dumps(asdict(result), indent=1) + "\n", encoding="utf-8")
     return result
+
+
+def _ran(line: Sequence[str], environment: Mapping[str, str], seconds: float) -> tuple[int, str]:
+    """(code, output) of a command, which has a session of its own: all of its processes end with it."""
+    with subprocess.Popen(
+        line, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as program:  # fmt: skip
+        try:
+            output, _ = program.communicate(timeout=seconds)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(program.pid, signal.SIGKILL)
+            raise
+    return program.returncode, output
 
 
 def _line(command: str, folder: Path) -> list[str]:
@@ -224,13 +241,11 @@ def _environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "160", "DPMPC_ACCOUNT": str(folder / "account")}
 
 
-def results(commit: str) -> dict[str, Result]:
-    """part -> what came of it on this commit."""
-    found = {}
-    for path in sorted((RESULTS / commit).glob(f"*/{STAMP}")):
-        value = json.loads(path.read_text(encoding="utf-8"))
-        found[value["part"]] = Result(**{**value, "problems": tuple(value["problems"])})
-    return found
+def results(commit: str = "*") -> dict[str, Result]:
+    """part -> what came of it on this commit; of any, without one: the last that began."""
+    values = [json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob(f"{commit}/*/{STAMP}")]
+    values.sort(key=lambda value: value["began"])
+    return {value["part"]: Result(**{**value, "problems": tuple(value["problems"])}) for value in values}
 
 
 def commit_of() -> str:
@@ -265,28 +280,30 @@ def lacking(commit: str) -> list[str]:
 
 
 def published(commit: str) -> str:
-    """The page of what was run, and what was not."""
-    there = results(commit)
-    rows = [there[part.name] for part in parts() if part.name in there]
-    left = [part.name for part in parts() if part.name not in there]
+    """The page of what was run, on this commit or before it, and what was not."""
+    there, last, all_parts = results(commit), results(), parts()
+    rows = [last[part.name] for part in all_parts if part.name in last]
+    good = sum(there[part.name].good for part in all_parts if part.name in there)
+    older = [row for row in rows if row.commit != commit]
     lines = [
         "# Evidence, run as written",
         "",
         "`make evidence` runs every command that README and docs name, at the size that they name, and holds stated "
         "figures against their ranges. It goes on where it was stopped. A release needs all of it on its own commit.",
         "",
-        f"Of commit {commit}: {sum(row.good for row in rows)} of {len(rows) + len(left)} parts ran and are good, "
-        f"{sum(not row.good for row in rows)} are not, {len(left)} were not run.",
+        f"Of {len(all_parts)} parts {good} ran on commit {commit} and are good, {len(rows) - len(older) - good} are "
+        f"not. {sum(row.good for row in older)} were good on an earlier commit and have not run since, "
+        f"{sum(not row.good for row in older)} were not. {len(all_parts) - len(rows)} have not run.",
         "",
     ]
     for text in sorted({row.machine for row in rows}):
         lines += [f"Machine: {text}.", ""]
-    lines += ["| part | result | seconds | began (UTC), load |", "| --- | --- | ---: | --- |"]
+    lines += ["| part | result | commit | seconds | began (UTC), load |", "| --- | --- | --- | ---: | --- |"]
     for row in rows:
         said = "good" if row.good else "; ".join(row.problems) or f"**fails, code {row.code}**"
-        lines.append(f"| `{row.part}` | {said} | {row.seconds:.0f} | {row.began[:16]}, {row.load} |")
-    if left:
-        lines += ["", "Not run on this commit:", "", *(f"- `{name}`" for name in left)]
+        lines.append(f"| `{row.part}` | {said} | {row.commit[:8]} | {row.seconds:.0f} | {row.began[:16]}, {row.load} |")
+    if len(all_parts) > len(rows):
+        lines += ["", "Not run:", "", *(f"- `{part.name}`" for part in all_parts if part.name not in last)]
     return "\n".join(lines) + "\n"
 
 
@@ -298,6 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The program."""
     parser = argparse.ArgumentParser(prog="python -m website.evidence")
     parser.add_argument("only", nargs="?", default="")
+    parser.add_argument("--minutes", type=float, default=60 * _HOURS)
     for name in ("run", "check", "publish"):
         parser.add_argument(f"--{name}", action="store_true")
     asked = parser.parse_args(arguments)
@@ -306,11 +324,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         PAGE.write_text(published(commit), encoding="utf-8")
         return 0
     if asked.run:
-        stated, there = ranges(), results(commit)
-        for part in parts():
+        stated, there, last = ranges(), results(commit), results()
+        quick = sorted(parts(), key=lambda part: last[part.name].seconds if part.name in last else 0.0)
+        for part in quick if asked.minutes < 60 * _HOURS else parts():
             if asked.only in part.name and not ((before := there.get(part.name)) and before.good):
                 print(f"{part.name} ...", flush=True)
-                result = done(part, stated, commit)
+                try:
+                    result = done(part, stated, commit, asked.minutes / 60)
+                except subprocess.TimeoutExpired:
+                    print(f"  takes more than {asked.minutes:g} minutes; left", flush=True)
+                    continue
                 said = "good" if result.good else f"FAILS: {result.problems or result.code}"
                 print(f"  {said}, {result.seconds:.0f} s", flush=True)
     missing = [line for line in lacking(commit) if asked.only in line]

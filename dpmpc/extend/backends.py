@@ -16,6 +16,7 @@ from dpmpc.mpc.transport.wire import HEADER
 OWNERS, DIMENSION = 3, 6
 SAMPLER = discrete_gaussian(700.0)
 NOISE_OF = 3 * DIMENSION
+KEPT = np.arange(DIMENSION) % 2 == 0
 
 
 def check_backend(name: str, parties: Sequence[int] = (1, 2, 3, 5)) -> int:
@@ -67,6 +68,7 @@ def _check_opened(opened: Sequence[NDArray[np.int64]], first: Sequence[Any], row
     hold(all((v == w).all() for v, w in zip(opened, first, strict=True)), "all parties open the same")
     hold(bool((opened[0] == total).all()), "the opened sum is the sum of the owners' vectors")
     hold(not opened[4].any(), "zero is the share of the zero vector")
+    hold(bool((opened[6] == np.where(KEPT, total, 0)).all()), "a share is kept where it is to be, and of 0 elsewhere")
     with_noise = opened[5] - total - opened[1]  # the first three may leave the range
     hold(not with_noise[3:].any(), "a share plus a share opens to the sum")
     small = all(abs(v).max() <= SAMPLER.largest and v.any() for v in opened[1:4])
@@ -102,6 +104,7 @@ async def _party(holder: Holder[Share], payloads: list[list[bytes]]) -> dict[str
     cost = (holder.rounds, holder.bytes_sent, holder.frames_sent)
     opened += [await holder.open(share, 4 + k) for k, share in enumerate(again[1:])]
     opened.append(await holder.open(holder.add(total, pieces[0]), 20))
+    opened.append(await holder.open(holder.kept(total, KEPT), 21))
     refused = 0
     for payload, owners in ((first[:-1], 2), (first + b"x", 2), (first, 3), (b"", 2)):
         try:

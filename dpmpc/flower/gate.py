@@ -170,9 +170,9 @@ class SealedGate(OwnerGate):
     def _open(self, release: int, owner: int, sealed: bytes | memoryview, *, sees: bool = False) -> Share:
         purpose, heads = self._purpose(release, owner), self._heads
         if heads is None:
-            return self._adder.alone(self._opener.open(sealed, purpose))
+            return self._adder.alone(self._opener.open(sealed, purpose), owner)
         payload = self._opener.open(sealed, purpose, heads.told(release, owner))
-        share = self._adder.alone(payload[HEAD:])
+        share = self._adder.alone(payload[HEAD:], owner)
         if sees:
             heads.see(owner, payload[:HEAD])
         return share

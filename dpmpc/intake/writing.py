@@ -1,7 +1,6 @@
 """Tables written to files of the kinds that are read."""
 
 import csv
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -9,6 +8,7 @@ from typing import IO, Any
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError, sayable
+from dpmpc.folders import replaced
 from dpmpc.intake.engine import duckdb, registered
 from dpmpc.intake.files import pyarrow_module
 from dpmpc.intake.reading import literal
@@ -27,7 +27,8 @@ _ARROW = (".arrow", ".feather", ".ipc")
 
 
 def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
-    """Writes columns of equal length to a file whose suffix says its kind; it is whole or not there.
+    """Writes columns of equal length to a file whose suffix says its kind; it is whole or not there, and for this user
+    alone.
 
     Errors: another suffix, a file that cannot be written.
     """
@@ -40,24 +41,21 @@ def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
         raise UsageError(
             f"<<out>> must be a file that can be written; {sayable(path)}: No such file or directory; name another"
         )
-    part = path.with_name(f".{path.name}.part")
     try:
-        if suffix in _ARROW:
-            feather = pyarrow_module("pyarrow.feather", path.name)
-            feather.write_feather(pyarrow_module("pyarrow", path.name).table(dict(columns)), str(part))
-        else:
-            squeeze = f", COMPRESSION {packed}" if packed and "parquet" not in _FORMATS[suffix] else ""
-            with connect(None, None) as connection:
-                registered(connection, "predictions", dict(columns))
-                connection.execute(f"COPY predictions TO {literal(str(part))} ({_FORMATS[suffix]}{squeeze})")
-        os.replace(part, path)
+        with replaced(path) as part:
+            if suffix in _ARROW:
+                feather = pyarrow_module("pyarrow.feather", path.name)
+                feather.write_feather(pyarrow_module("pyarrow", path.name).table(dict(columns)), str(part))
+            else:
+                squeeze = f", COMPRESSION {packed}" if packed and "parquet" not in _FORMATS[suffix] else ""
+                with connect(None, None) as connection:
+                    registered(connection, "predictions", dict(columns))
+                    connection.execute(f"COPY predictions TO {literal(str(part))} ({_FORMATS[suffix]}{squeeze})")
     except (OSError, duckdb.Error) as error:
         reason = getattr(error, "strerror", None) or str(error).split("\n")[0].split(": ")[-1][:120]
         raise UsageError(
             f"<<out>> must be a file that can be written; {sayable(path)}: {sayable(reason)}; name another"
         ) from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def print_table(columns: Mapping[str, NDArray[Any]], file: IO[str]) -> None:

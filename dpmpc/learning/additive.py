@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.folders import write_file
 from dpmpc.intake.hashing import bucket
 from dpmpc.intake.spelling import canonical
 from dpmpc.intake.written import checked
@@ -242,7 +243,7 @@ class Additive(Shown):
     def write(self, path: Path | str) -> Path:
         """Writes the JSON."""
         path = Path(path)
-        path.write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
+        write_file(path, json.dumps(self.to_json(), indent=1) + "\n")
         return path
 
 

@@ -159,6 +159,7 @@ class Source(ABC):
     BEFORE: ClassVar[str] = "one that its own follow from"  # what releases of earlier stages were
     REPORT: ClassVar[str] = "dpmpc.opened/1"  # the schema of the report.json of its one release
     STRICT: ClassVar[bool] = False  # whether a run ends at fields that are spelled otherwise than an owner said
+    DRAWS: ClassVar[bool] = False  # whether rows are drawn of all that its run opened
 
     @property
     @abstractmethod
@@ -196,6 +197,11 @@ class Source(ABC):
         """The source as the process of this owner alone asks its records, whom `means` and `sums` then begin with: the
         same, unless owners' sums are kept apart."""
         return self
+
+    def own(self, first: int, end: int) -> "NDArray[np.bool_] | None":
+        """(dimension,) the coordinates in which vectors of owners first .. end - 1 may be other than 0; None: in all.
+        What owners send elsewhere is in no sum: parties leave it out before they check or add."""
+        return None
 
     @property
     def draft(self) -> "Schema | None":

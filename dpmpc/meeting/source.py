@@ -161,6 +161,13 @@ class MeetingSource(Source):
     def sited(self, owner: int) -> "MeetingSource":
         return replace(self, number=owner)
 
+    def own(self, first: int, end: int) -> NDArray[np.bool_]:
+        """Their own blocks, and codes, which are of all owners together."""
+        found = np.zeros(self.coordinates, dtype=bool)
+        found[first * self.block : end * self.block] = True
+        found[self.owners * self.block :] = True
+        return found
+
     def means(self, table: "Table", owner: Ints, sizes: Sequence[int]) -> Iterator[Floats]:
         """As `Source.means`, one owner at a time, each in its own block."""
         first = self.number

@@ -1,6 +1,8 @@
 """An outcome as files of a run's folder."""
 
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 from dpmpc.errors import UsageError
@@ -9,9 +11,9 @@ from dpmpc.outcome import Outcome
 from dpmpc.show.answers_page import as_html
 from dpmpc.show.forms import as_csv, as_json, as_markdown, as_text
 
-FORMS = {
-    "answers.txt": as_text,
-    "answers.md": as_markdown,
+FORMS: Mapping[str, Callable[[Outcome], str]] = {
+    "answers.txt": partial(as_text, whole=True),  # a file lies where nothing beside it says what was promised
+    "answers.md": partial(as_markdown, whole=True),
     "answers.csv": as_csv,
     "answers.json": as_json,
     "answers.html": as_html,

@@ -34,10 +34,10 @@ def _noted(number: Number) -> str:
 
 
 def values(outcome: Outcome) -> dict[str, Any]:
-    """All numbers with all digits, and what their intervals hold, as JSON values."""
+    """All numbers with all digits, what their intervals hold, and the promise that they came under, as JSON values."""
     notes, level = {answer.question: list(answer.notes) for answer in outcome.answers}, outcome.held
     about = {"confidence": level.confidence, "about": level.about, "answers_at_once": level.answers}
-    return {"intervals": about, "notes": notes, "numbers": rows(outcome.answers)}
+    return {"about": list(outcome.about), "intervals": about, "notes": notes, "numbers": rows(outcome.answers)}
 
 
 def as_json(outcome: Outcome) -> str:
@@ -56,18 +56,18 @@ def as_csv(outcome: Outcome) -> str:
     return text.getvalue()
 
 
-def as_markdown(outcome: Outcome) -> str:
-    """A heading and a table for each question."""
+def as_markdown(outcome: Outcome, whole: bool = False) -> str:
+    """A heading and a table for each question; `whole`: also what nothing beside it says, the promise."""
     parts = []
     for answer in outcome.answers:
         head, body = grid(answer)
         notes = "\n".join(f"{note}.  " for note in answer.notes)
         parts.append(f"### `{answer.question}`\n\n{table(head, body)}\n{notes}".rstrip())
-    return "\n\n".join([*parts, *_after(outcome)]) + "\n"
+    return "\n\n".join([*parts, *_after(outcome, whole)]) + "\n"
 
 
-def as_text(outcome: Outcome) -> str:
-    """Aligned columns for each question."""
+def as_text(outcome: Outcome, whole: bool = False) -> str:
+    """Aligned columns for each question; `whole` as above."""
     parts = []
     for answer in outcome.answers:
         head, body = grid(answer)
@@ -82,7 +82,7 @@ def as_text(outcome: Outcome) -> str:
         ]
         ruled = [lines[0], "-" * max(map(len, lines)), *lines[1:]]
         parts.append("\n".join([answer.question, *(f"  {line}" for line in ruled), *(f"  {n}" for n in answer.notes)]))
-    return "\n\n".join([*parts, *_after(outcome)]) + "\n"
+    return "\n\n".join([*parts, *_after(outcome, whole)]) + "\n"
 
 
 def frame(outcome: Outcome) -> Any:
@@ -111,9 +111,11 @@ def grid(answer: Answer) -> tuple[list[str], list[list[str]]]:
     return head, body
 
 
-def _after(outcome: Outcome) -> list[str]:
-    """What stands after the tables."""
-    return [*([said_of(outcome)] if outcome.answers else []), *outcome.lines]
+def _after(outcome: Outcome, whole: bool) -> list[str]:
+    """What stands after the tables: `whole`, all of what they are about, the promise first; else, where others say
+    that, a promise that rests on something, which goes wherever its answers go."""
+    about = [line for line in outcome.about if whole or line.startswith("if ")]
+    return [*([said_of(outcome)] if outcome.answers else []), *outcome.lines, *about]
 
 
 def said_of(outcome: Outcome) -> str:

@@ -59,9 +59,7 @@ class Shown:
         `write(PATH)`. Errors: UsageError for one that it does not have."""
         tables = self.sheet().own()
         if not 0 <= which < len(tables):
-            raise UsageError(
-                f"tables are numbered from 0; there are {len(tables)}; got {which}; choose one of them"
-            )
+            raise UsageError(f"tables are numbered from 0; there are {len(tables)}; got {which}; choose one of them")
         return tables[which]
 
     def frame(self) -> Any:

@@ -314,9 +314,7 @@ def _count_cell(count: Number, size: Number | None) -> str:
     return f"{_whole(count)} ({share:.{places}f})"
 
 
-def _number_cell(
-    of: Mapping[tuple[Labels, str, str, str], Number], group: Labels, column: str, kind: str
-) -> str:
+def _number_cell(of: Mapping[tuple[Labels, str, str, str], Number], group: Labels, column: str, kind: str) -> str:
     if kind == "mean":
         mean, sd = of[group, column, "", "mean"], of[group, column, "", "sd"]
         if mean.estimate is None:

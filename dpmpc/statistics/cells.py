@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,21 @@ class Axis(Protocol):
     def place(self, records: RecordFields) -> Ints: ...
 
 
+@runtime_checkable
+class OfOwners(Protocol):
+    """An axis whose cells may be of single owners."""
+
+    def of_owners(self, owners: NDArray[np.bool_]) -> NDArray[np.bool_]: ...
+
+
+def cells_of_owners(axis: Axis, owners: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(cells,) those that a record of one of these owners (levels of `Owners`,) can be in."""
+    if isinstance(axis, OfOwners):
+        return axis.of_owners(owners)
+    assert not any(isinstance(field, Owners) for field in axis.fields), axis.name
+    return np.ones(len(axis.labels), dtype=bool)
+
+
 @dataclass(frozen=True)
 class Levels:
     """The cells of a category: its levels, '(other)' where other values have no level, and '(missing)'. Of owners:
@@ -86,6 +101,10 @@ class Levels:
     @property
     def fields(self) -> tuple[Field, ...]:
         return (self.column,)
+
+    def of_owners(self, owners: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """As `cells_of_owners`."""
+        return owners if isinstance(self.column, Owners) else np.ones(len(self.labels), dtype=bool)
 
     def place(self, records: RecordFields) -> Ints:
         """(n,) cells."""

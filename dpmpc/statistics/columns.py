@@ -173,6 +173,10 @@ class Owners:
         raise NotImplementedError
 
 
+class OwnersToCome(Owners):
+    """Owners whose names are not known yet: `levels` are those that questions name, and others."""
+
+
 Grouped = Category | Bucketed | Owners
 Column = Quantity | Category | Bucketed | Owners
 
@@ -202,10 +206,13 @@ class Columns:
         """Whose records are, where it is asked."""
         return next((column for column in self.columns if isinstance(column, Owners)), None)
 
-    @property
-    def or_owners(self) -> "Columns":
-        """What questions may name: these, and whose records are where no column has the word."""
-        return self if OWNER in self else self.with_owners(Owners())
+    def or_owners(self, named: Iterable[str] = ()) -> "Columns":
+        """What questions may name: these, and whose records are where no column has the word. `named`: owners that
+        questions name."""
+        if OWNER in self:
+            return self
+        known = Owners().levels
+        return self.with_owners(OwnersToCome((*dict.fromkeys(n for n in named if n not in known), *known)))
 
     def with_owners(self, owners: Owners | None) -> "Columns":
         """The same with whose records are, or without."""

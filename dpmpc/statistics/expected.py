@@ -15,12 +15,13 @@ from dpmpc.errors import UsageError
 from dpmpc.outcome import Level
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.statistics.blocks import Block
-from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.columns import Columns, Owners
 from dpmpc.statistics.foresight import Expected, Foreseeing
 from dpmpc.statistics.kind import QUESTION_KINDS
 from dpmpc.statistics.layout import Layout
 from dpmpc.statistics.opened import Opened
 from dpmpc.statistics.question import AskedQuestion
+from dpmpc.statistics.where import Among
 
 TOLD = 0.5  # half an interval over the count: above this an answer tells little, above 1 nothing
 
@@ -48,17 +49,31 @@ def expected(
     tables: Asks, sizes: Sequence[int], sigma: float, level: Level | None = None, counted: bool = True
 ) -> tuple[Expected, ...]:
     """The widths of every question. sizes: records of each owner, or places, where records are not counted; sigma: the
-    noise's deviation a coordinate, in grid steps. Records are taken to satisfy all conditions."""
+    noise's deviation a coordinate, in grid steps. Records are taken to satisfy all conditions but those on owners,
+    whose sizes are known; a question by owner is foreseen at the one with fewest."""
     layout, asked = tables.layout, level or Level()
     opened = Opened(layout, np.zeros(layout.dimension), sigma, tuple(sizes), counted)
     shares = dict(zip(layout.blocks, layout.shares(sizes), strict=True))
-    n, found = float(sum(sizes)), []
+    found = []
     for query in tables.queries:
         blocks = tuple(dict.fromkeys(tables.blocks_of(query)))
         spent = math.fsum(shares[block] for block in blocks)
+        n = _about(query, tables.columns, sizes)
         foreseeing = Foreseeing(query, tables.columns, blocks, opened, asked, n, spent)
         found.append(QUESTION_KINDS[query.what].expect(foreseeing))
     return tuple(found)
+
+
+def _about(query: AskedQuestion, columns: Columns, sizes: Sequence[int]) -> float:
+    """How many records a question is about; by owner: as if all owners had as many as the smallest."""
+    kept = list(range(len(sizes)))
+    for condition in query.where.conditions:
+        if isinstance(condition, Among) and isinstance(condition.column, Owners):
+            kept = [j for j in kept if j in condition.levels]
+    mine = [sizes[j] for j in kept]
+    if query.by is not None and mine and isinstance(columns[query.by], Owners):
+        return float(min(mine) * len(sizes))
+    return float(sum(mine))
 
 
 def refuse_hopeless(found: Sequence[Expected], epsilon: float, delta: float) -> None:

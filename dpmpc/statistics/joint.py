@@ -10,12 +10,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Block, CellCounts, Part
-from dpmpc.statistics.cells import Axis, Bins, Field, Ints, Levels, RecordFields, even
+from dpmpc.statistics.cells import Axis, Bins, Field, Ints, Levels, RecordFields, cells_of_owners, even
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.where import Where
@@ -85,6 +86,16 @@ class Complete:
     @property
     def fields(self) -> tuple[Field, ...]:
         return tuple(field for column in self.columns for field in column.axis.fields)
+
+    def of_owners(self, owners: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """As `cells_of_owners`; incomplete records are of all owners together."""
+        found = np.ones(1, dtype=bool)
+        for column in self.columns:
+            levels = np.zeros(len(column.labels), dtype=bool)
+            reached = cells_of_owners(column.axis, owners)
+            levels[[level for level, cell in zip(column.kept, reached, strict=True) if cell and level >= 0]] = True
+            found = np.logical_and.outer(found, levels).ravel()
+        return np.append(found, owners.any())
 
     def place(self, records: RecordFields) -> Ints:
         """(n,) cells."""

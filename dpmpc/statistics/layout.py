@@ -13,12 +13,15 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.privacy.checks import check_count
 from dpmpc.statistics.blocks import NOTHING, Block, Distance, Reach, width
-from dpmpc.statistics.cells import MOST_CELLS, Field, Ints, RecordFields
+from dpmpc.statistics.cells import MOST_CELLS, Field, Ints, RecordFields, cells_of_owners
+from dpmpc.statistics.columns import Owners
+from dpmpc.statistics.where import Among
 
 FINEST = 20  # bits of the largest scale
 Kind = Literal["record", "presence", "owner", "person"]
@@ -131,6 +134,10 @@ class Layout:
         squares = [part.l2**2 for part in self.distances(sizes)]
         return tuple(part / (math.fsum(squares) or 1.0) for part in squares)
 
+    def reached_by(self, owners: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(dimension,) the coordinates that a record of one of these owners (levels of `Owners`,) can change."""
+        return np.concatenate([_reached(block, owners) for block in self.blocks])
+
     def encode(self, records: RecordFields, owner: Ints | None = None, owners: int = 1) -> Ints:
         """(owners, dimension) the sum of the vectors of each owner's records, exactly. Secret.
 
@@ -153,3 +160,15 @@ class Layout:
                 at = owner[mine] * long + place[mine]
                 # doubles add up whole numbers below 2^53 exactly: 2^18 rows of at most 2^21 steps
                 part += np.bincount(at, weights=steps[mine], minlength=owners * long).astype(np.int64).reshape(-1, long)
+
+
+def _reached(block: Block, owners: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """As `Layout.reached_by`, of one block: an owner that its condition leaves out reaches nothing."""
+    left = owners.copy()
+    for condition in block.where.conditions:
+        if isinstance(condition, Among) and isinstance(condition.column, Owners):
+            left &= np.isin(np.arange(len(left)), condition.levels)
+    found = np.array([left.any()])
+    for axis in block.axes:
+        found = np.logical_and.outer(found, cells_of_owners(axis, left)).ravel()
+    return np.repeat(found, block.inner)

@@ -31,13 +31,13 @@ from dpmpc.settings import only_known
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Block, CellCounts, Distance, Part, width
 from dpmpc.statistics.cells import Field, Ints, RecordFields, Values
-from dpmpc.statistics.columns import OWNER, Bucketed, Category, Column, Columns, Owners, Quantity
+from dpmpc.statistics.columns import OWNER, Bucketed, Category, Column, Columns, Owners, OwnersToCome, Quantity
 from dpmpc.statistics.compile import merged
 from dpmpc.statistics.joint import Complete, collected, held
 from dpmpc.statistics.kind import answer, parts_of
 from dpmpc.statistics.layout import FINEST, RECORD, Layout, Unit
 from dpmpc.statistics.opened import Opened
-from dpmpc.statistics.query import parse_all
+from dpmpc.statistics.query import parse_all, to_be_asked
 from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.scores import ScoreModel
 
@@ -96,7 +96,7 @@ class Tables(Source):
     ) -> "Tables":
         """The release of these questions; `models`: those that `evaluate` names. Errors: as `query.parse_all`."""
         given = models or {}
-        known = columns.or_owners
+        known = to_be_asked(columns, asked)
         queries = parse_all(asked, known, tuple(given))
         found = Tables(known, queries, unit or RECORD, tuple(given.items()))
         return found if known.owners is None or found._asks_owners else replace(found, columns=known.with_owners(None))
@@ -109,7 +109,8 @@ class Tables(Source):
 
     def among(self, owners: Sequence[str]) -> "Tables":
         """The same questions of these owners, by name. Errors: as `of`; names that are no levels."""
-        if self.columns.owners is None or self.columns.owners.levels == tuple(owners):
+        known = self.columns.owners
+        if known is None or (known.levels == tuple(owners) and not isinstance(known, OwnersToCome)):
             return self
         columns = self.columns.with_owners(Owners(tuple(owners)))
         return Tables.of(columns, [str(query) for query in self.queries], self.unit, dict(self.models))
@@ -117,7 +118,7 @@ class Tables(Source):
     def of_many(self, owners: int) -> "Tables":
         """The same questions of so many owners, which have numbers for names where they have none."""
         known = self.columns.owners
-        if known is None or len(known.levels) == owners:
+        if known is None or (len(known.levels) == owners and not isinstance(known, OwnersToCome)):
             return self
         return self.among([f"{OWNER} {j}" for j in range(owners)])
 
@@ -127,6 +128,14 @@ class Tables(Source):
 
     def sited(self, owner: int) -> "Tables":
         return replace(self, number=owner) if self.tells_owners else self
+
+    def own(self, first: int, end: int) -> NDArray[np.bool_] | None:
+        """Of each block that knows whose a record is: the cells that a record of these owners can be in."""
+        if (known := self.columns.owners) is None:
+            return None
+        theirs = np.zeros(len(known.levels), dtype=bool)
+        theirs[first:end] = True
+        return self.layout.reached_by(theirs)
 
     @cached_property
     def parts(self) -> tuple[tuple[Part, float], ...]:
@@ -422,9 +431,9 @@ def of_columns(columns: Columns, reads: Sequence[str], table: "Table", sizes: Se
     from dpmpc.intake.staging import held
     from dpmpc.records.check import check_columns, copies
 
-    names = [name for name in reads if table[name].name]
+    names = [name for name in reads if name in table]
     mine = held(keeping(table, columns.listed), names) if names else table
-    found = check_columns(columns.as_read(names), mine, sizes, columns.open_lists)
+    found = check_columns(columns.as_read(reads), mine, sizes, columns.open_lists)
     return replace(found, found=(*found.found, *copies(table)))
 
 

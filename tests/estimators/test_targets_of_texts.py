@@ -114,3 +114,17 @@ def test_booleans_and_whole_numbers_with_marks_of_pandas_stay_what_they_are() ->
     for dtype, values in (("boolean", [True, False, None]), ("Int64", [3, 7, None])):
         found, there = labels(pd.Series(values, dtype=dtype), Spelling(misfits="zero"))
         assert found[there].tolist() == values[:2]
+
+
+def test_labels_of_mixed_types_end_in_one_line() -> None:
+    """Whatever stands beside a text has no order with it; with stated classes each label is compared by itself."""
+    words = np.where(DOSE > 0, "ja", "nein").astype(object)
+    for odd in (1, 2.5, True, np.int64(1), np.float32(0.5)):
+        y = words.copy()
+        y[7] = odd
+        with pytest.raises(ValueError, match=r"labels are texts alone or numbers alone .*; y has both; state classes="):
+            PrivateLogisticRegression(**ASKED, spelling=GERMAN, data_id="mixed").fit(X, y)
+    y = np.where(DOSE > 0, 1, 0).astype(object)
+    y[7] = "nein"
+    with pytest.raises(ValueError, match="a record has another; mend y or classes"):
+        PrivateLogisticRegression(**ASKED, spelling=GERMAN, classes=[0, 1], data_id="mixed").fit(X, y)

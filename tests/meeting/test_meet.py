@@ -151,7 +151,7 @@ def test_sites_meet_from_their_kits_where_each_allows_it(tmp_path: Path) -> None
     found = kits(tmp_path)
     joined = [
         lambda kit=kit: join(  # type: ignore[misc]
-            kit, Joining(csv=str(kit / "records.csv") if kit.name in SITES else None, wait=60.0), lambda event: None
+            kit, Joining.of(csv=str(kit / "records.csv") if kit.name in SITES else None, wait=60.0), lambda event: None
         )
         for kit in found
     ]

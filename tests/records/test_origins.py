@@ -1,6 +1,7 @@
 """What a promise rests on is joined along all that follows, derived by each process, and refused by limits."""
 
 import itertools
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ from dpmpc.flower import prepare_questions
 from dpmpc.flower.prepared import read_prepared
 from dpmpc.records.origins import ELEMENTS, SCHEMA, Origin, assumption, origin_of
 from dpmpc.records.schema import Labels, Numeric, Schema
+from dpmpc.show.files import FORMS
 from dpmpc.statistics.scores import ScoreModel
+from dpmpc.tables.stats import reopened
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 N = 400
@@ -142,6 +145,32 @@ def test_all_that_follows_rests_on_what_its_schema_does(way: str, origin: str, t
             assert str(promise_of(plan)).startswith("if ")
             with pytest.raises(UsageError, match="must hold without an if"):
                 Limits(epsilon=1000.0, delta=1e-3)._check_promise(plan)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("origin", ["public", "read"])
+def test_answers_say_it_in_every_form_and_when_they_are_asked_again(origin: str, tmp_path: Path) -> None:
+    """Of questions and of a synthetic table that are there: a table of numbers alone has no words for it."""
+    for way in ("stats", "synth, cells"):
+        (tmp_path / way).mkdir()
+        plans_of(way, schema_of(origin), tmp_path / way)
+        out, rests = tmp_path / way / "out", assumption(ORIGINS[origin][2])
+        found = reopened(out)
+        assert (rests in found.guarantee) and found.guarantee.startswith("if ") == bool(rests)
+        again = found.asked(["mean(a)"]) if way == "stats" else found
+        said = {name: form(again.outcome) for name, form in FORMS.items() if name != "answers.csv"}
+        assert all(
+            found.guarantee in flat(text) for name, text in said.items() if name in ("answers.txt", "answers.md")
+        )
+        assert found.guarantee in json.loads(said["answers.json"])["about"]
+        said |= {"shown": found.text(), "Markdown": found.markdown()}
+        said |= {str(k): str(table) for k, table in enumerate(again.printed())}
+        assert len(said) > 4 and all(("had been fixed without the records" in text) == bool(rests)
+                                     for text in map(flat, said.values()))  # fmt: skip
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
 
 
 def test_a_plan_cannot_leave_out_what_its_schema_rests_on() -> None:

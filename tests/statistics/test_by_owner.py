@@ -3,6 +3,7 @@ owners."""
 
 import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -226,32 +227,46 @@ delta = 1e-5
 """
 
 
-def test_sites_answer_by_owner_from_their_kits_where_each_allows_it(tmp_path: Path) -> None:
-    records = people(4000)
+def kits_of(folder: Path, records: dict[str, list[Any]], more: str = "") -> list[Path]:
+    """The folders of three parties and three owners, each with its own records; `more`: of consortium.toml."""
     sites = "".join(f'[[parties]]\nname = "p{i}"\naddress = "{a}"\n' for i, a in enumerate(own_addresses(3)[1::2]))
     for name in SITES[:3]:
         sites += f'[[owners]]\nname = "{name}"\nrecords = {records["site"].count(name)}\n'
-    (tmp_path / "consortium.toml").write_text(TOML.format(sites=sites), encoding="utf-8")
-    write_kits(read_consortium(tmp_path / "consortium.toml"), tmp_path / "kits", tmp_path / "authority")
-    kits = [tmp_path / "kits" / name for name in ("p0", "p1", "p2", *SITES[:3])]
+    (folder / "consortium.toml").write_text(TOML.format(sites=sites) + more, encoding="utf-8")
+    write_kits(read_consortium(folder / "consortium.toml"), folder / "kits", folder / "authority")
+    kits = [folder / "kits" / name for name in ("p0", "p1", "p2", *SITES[:3])]
     for name, kit in zip(SITES, kits[3:], strict=False):
         with (kit / "records.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(("smoker", "died"))
             each = zip(records["site"], records["smoker"], records["died"], strict=True)
             writer.writerows(row[1:] for row in each if row[0] == name)
-    joined = [
+    return kits
+
+
+def joins(kits: list[Path]) -> list[Callable[[], None]]:
+    """What each process of these folders does."""
+    return [
         lambda kit=kit: join(  # type: ignore[misc]
-            kit, Joining(csv=str(kit / "records.csv") if kit.name in SITES else None, wait=60.0), lambda event: None
+            kit, Joining.of(csv=str(kit / "records.csv") if kit.name in SITES else None, wait=60.0), lambda event: None
         )
         for kit in kits
     ]
-    with pytest.raises(UsageError, match=r"by_owner = true in limits\.toml"):
-        joined[4]()
+
+
+def allowed(kits: list[Path]) -> list[Path]:
+    """The same, each of which allows questions by owner."""
     for kit in kits:
         with (kit / LIMITS).open("a", encoding="utf-8") as file:
             file.write("by_owner = true\n")
-    ends = together(joined)
+    return kits
+
+
+def test_sites_answer_by_owner_from_their_kits_where_each_allows_it(tmp_path: Path) -> None:
+    kits = kits_of(tmp_path, people(4000))
+    with pytest.raises(UsageError, match=r"by_owner = true in limits\.toml"):
+        joins(kits)[4]()
+    ends = together(joins(allowed(kits)))
     assert ends == [None] * 6, ends
     assert len({(kit / "run" / "answers.json").read_bytes() for kit in kits}) == 1
     found = json.loads((kits[0] / "run" / "answers.json").read_text(encoding="utf-8"))

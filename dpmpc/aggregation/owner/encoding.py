@@ -17,11 +17,17 @@ _NO_NUMBERS = "cmMSU"  # complex, times, texts: NumPy would make doubles of them
 
 def encode(plan: Plan, vectors: Floats, first: int = 0) -> Ints:
     """Grid steps (k, d) of the vectors (k, d) of owners first .. first + k - 1: each clipped to the plan's norm,
-    multiplied by its owner's factor, rounded half to even. Secret."""
+    multiplied by its owner's factor, rounded half to even, and 0 where only other owners count (`Source.own`).
+    Secret."""
     clipped = project(vectors, plan.clip)
     if plan.weights == "size":
         clipped = clipped * np.array(plan.factors[first : first + len(vectors)], dtype=np.float64)[:, None]
-    return plan.grid.encode(clipped)
+    steps = plan.grid.encode(clipped)
+    own = [plan.source.own(j, j + 1) for j in range(first, first + len(vectors))] if plan.source.tells_owners else []
+    for k, places in enumerate(own):
+        if places is not None:
+            steps[k, ~places] = 0
+    return steps
 
 
 def decode(plan: Plan, total: Ints, present: Presence | None = None) -> Floats:

@@ -1,8 +1,15 @@
-"""A party adds up the shares that owners send: frame by frame, as they come."""
+"""A party adds up the shares that owners send: frame by frame, as they come.
+
+Where owners' vectors are kept apart (`Source.own`), a share is 0 outside what its owner may fill, before anything is
+checked or added. So no owner reaches another's coordinates, whatever it sends: its parts there are in no sum.
+"""
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpmpc.aggregation.party.admission import Guest
 from dpmpc.aggregation.plan.plan import Plan
@@ -13,6 +20,7 @@ from dpmpc.mpc.contract.owner_checks import Inspects
 from dpmpc.mpc.transport.channels import block_label
 
 Read = Callable[[bytes | bytearray, int, int], Share]
+Mask = NDArray[np.bool_]
 
 
 class Adder:
@@ -44,7 +52,10 @@ class Adder:
         assert isinstance(holder, Inspects)
         blocks: dict[int, list[Share]] = {}  # by first owner: columns
         async for piece, frame in self._frames(first, end, peer, release, payload):
-            blocks.setdefault(piece.first, []).append(self._read(holder.rows, peer, release, frame, piece))
+            read = self._read(holder.rows, peer, release, frame, piece)
+            own = [self._own(j, j + 1, piece) for j in range(piece.first, piece.end)]
+            here = [each for each in own if each is not None]
+            blocks.setdefault(piece.first, []).append(holder.kept(read, np.stack(here)) if here else read)
         return [holder.beside(each) for each in blocks.values()]
 
     async def _frames(
@@ -61,12 +72,16 @@ class Adder:
 
     def collect(self, peer: Guest, release: int, payload: bytes | bytearray, piece: FramePiece) -> Share:
         """The share of a frame. Errors: PeerError, named."""
-        return self._read(self._holder.collect, peer, release, payload, piece)
+        share = self._read(self._holder.collect, peer, release, payload, piece)
+        own = self._own(piece.first, piece.end, piece)
+        return share if own is None else self._holder.kept(share, own)
 
-    def alone(self, payload: bytes | bytearray) -> Share:
-        """The share of one owner's whole vector. Errors: PeerError."""
+    def alone(self, payload: bytes | bytearray, owner: int) -> Share:
+        """The share of this owner's whole vector. Errors: PeerError."""
         begin = time.perf_counter()
         share = self._holder.collect(payload, 1, self._plan.dimension)
+        if (own := self._plan.source.own(owner, owner + 1)) is not None:
+            share = self._holder.kept(share, own)
         self.seconds += time.perf_counter() - begin
         return share
 
@@ -80,6 +95,11 @@ class Adder:
     def joined(self, totals: dict[int, Share]) -> Share:
         """The share of a vector, from those of its columns, by first column."""
         return totals[0] if len(totals) == 1 else self._holder.join(list(totals.values()))
+
+    def _own(self, first: int, end: int, piece: FramePiece) -> Mask | None:
+        """What owners first .. end - 1 may fill of a frame's columns; None: all."""
+        own = self._plan.source.own(first, end)
+        return None if own is None else own[piece.begin : piece.stop]
 
     def _read(self, read: Read, peer: Guest, release: int, payload: bytes | bytearray, piece: FramePiece) -> Share:
         begin = time.perf_counter()

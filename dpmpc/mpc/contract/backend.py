@@ -125,6 +125,10 @@ class Holder(Protocol[S]):
         """The share of a vector of `count` fresh samples that nobody knows. `channel`: used once, the same at all
         parties. Cost: `Backend.count_noise`."""
 
+    def kept(self, share: S, places: NDArray[np.bool_]) -> S:
+        """The share of the vector with 0 wherever `places` (dimension,) is False; of `Inspects.rows`, places are
+        (owners, dimension). No message."""
+
     def cut(self, share: S, dimension: int) -> list[S]:
         """The share of a long vector, cut into shares of vectors (dimension,)."""
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import Ints
@@ -61,6 +62,10 @@ class FieldShares:
 
     def add(self, a: Words, b: Words) -> Words:
         return field.add(a, b)
+
+    def kept(self, share: Words, places: NDArray[np.bool_]) -> Words:
+        """See `Holder.kept`: 0 is a share of 0, whoever has it."""
+        return np.where(places, share, np.uint64(0))
 
     def cut(self, share: Words, dimension: int) -> list[Words]:
         return list(share.reshape(-1, dimension))

@@ -153,6 +153,9 @@ class MpycHolder:
     def add(self, a: Elements, b: Elements) -> Elements:
         return a + b
 
+    def kept(self, share: Elements, places: NDArray[np.bool_]) -> Elements:
+        return self._array(np.where(places, share.value, 0))
+
     def cut(self, share: Elements, dimension: int) -> list[Elements]:
         return [share[at : at + dimension] for at in range(0, len(share), dimension)]
 

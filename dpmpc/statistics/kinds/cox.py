@@ -13,6 +13,7 @@ too small.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -25,9 +26,10 @@ from dpmpc.statistics.cells import Axis, Field, Ints, Levels, RecordFields
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.compile import by_of, quantity
 from dpmpc.statistics.families import Family, Hazard
+from dpmpc.statistics.foresight import Foreseeing
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.joint import Coded, Complete, complete
-from dpmpc.statistics.kinds.regression import STRENGTH, Regression
+from dpmpc.statistics.kinds.regression import HOPELESS, STRENGTH, Design, Regression
 from dpmpc.statistics.options import Increasing, Option, Whole
 from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.reading import Reading
@@ -168,6 +170,16 @@ class Cox(Regression):
             f"hazard ratios of {event} from {spelled(edges[0])} to {spelled(edges[-1])}, in {len(edges) - 1} bins, of "
             "complete records; the same at all times is assumed"
         )
+
+    def coarser(self, asked: Foreseeing, design: Design, deviation: float) -> tuple[str, ...]:
+        """The largest number of bins with which it would do, of those above 1 and below what is asked."""
+        for bins in range(self.family(asked.query, asked.columns).predictors - 1, 1, -1):
+            family, query = Hazard(bins), asked.query
+            others = tuple(option for option in query.options if option[0] not in ("bins", "cuts"))
+            fewer = replace(query, options=tuple(sorted((*others, ("bins", float(bins))))))
+            if self.predicted(family, self.design(fewer, asked.columns), asked, deviation) < 0.95 * HOPELESS:
+                return (f"bins={bins}",)
+        return ()
 
     def even(self, family: Family) -> Floats:
         """Half have the event by the end."""

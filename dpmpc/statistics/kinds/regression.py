@@ -21,7 +21,7 @@ from dpmpc.outcome import Level as Intervals
 from dpmpc.statistics.asking import Asking
 from dpmpc.statistics.blocks import Part
 from dpmpc.statistics.cells import Bins
-from dpmpc.statistics.columns import Columns, Quantity
+from dpmpc.statistics.columns import Columns, Owners, Quantity
 from dpmpc.statistics.compile import by_of
 from dpmpc.statistics.families import Family, Logit, Ordinal, Poisson
 from dpmpc.statistics.foresight import Expected, Foreseeing
@@ -451,7 +451,10 @@ class Regression(QuestionKind):
                 middle = (low + high) / 2
                 fits = self.predicted(family, design, asked, deviation, math.exp(middle)) <= HOPELESS / 2
                 low, high = (low, middle) if fits else (middle, high)
-            found.append(f"{math.ceil(asked.n * math.exp(high)):,} records")
+            many, where = asked.n * math.exp(high), ""
+            if asked.query.by is not None and isinstance(asked.columns[asked.query.by], Owners):
+                many, where = many / len(asked.blocks[0].axes[0].labels), " at each owner"
+            found.append(f"{math.ceil(many):,} records{where}")
         query, cells = asked.query, len(design.matrix)
         for term in query.columns[self.leading :]:
             rest = tuple(name for name in query.columns if name != term)
@@ -460,7 +463,16 @@ class Regression(QuestionKind):
             less = self.design(replace(query, columns=rest), asked.columns)
             if self.predicted(family, less, asked, deviation) < 0.95 * HOPELESS:
                 found.append(f"the question without {term} ({len(less.matrix)} combinations in place of {cells})")
-        return tuple(found[:3])
+        if query.by is not None and (groups := len(asked.blocks[0].axes[0].labels)):
+            # the same cells of all groups together: a group's records times the groups, and as much more noise
+            whole = self.predicted(family, design, asked, deviation * math.sqrt(groups), groups)
+            if whole < 0.95 * HOPELESS:
+                found.append(f"the question without by, adjusted with strata={query.by}")
+        return tuple([*found[:3], *self.coarser(asked, design, deviation)])
+
+    def coarser(self, asked: Foreseeing, design: Design, deviation: float) -> tuple[str, ...]:
+        """What of the outcome could be cut wider."""
+        return ()
 
     def predicted(
         self, family: Family, design: Design, asked: Foreseeing, deviation: float, more: float = 1.0

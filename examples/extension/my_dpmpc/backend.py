@@ -27,6 +27,9 @@ class BoxedHolder(SharingHolder):
     async def noise(self, sampler: Any, channel: int, count: int) -> Any:
         return Box(await super().noise(sampler, channel, count))
 
+    def kept(self, share: Any, places: Any) -> Any:
+        return Box(super().kept(share.content, places))
+
     def cut(self, share: Any, dimension: int) -> Any:
         return [Box(part) for part in super().cut(share.content, dimension)]
 
