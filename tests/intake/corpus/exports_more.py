@@ -30,6 +30,8 @@ def exports_more() -> list[Case]:
 
     def add(name: str, columns: dict[str, Sequence[Any]], truth: dict[str, Truth], **more: Any) -> None:
         separator, encoding = more.pop("separator", ","), more.pop("encoding", "utf-8")
+        if "owners" in more and "ill" in columns:
+            truth = {**truth, "ill": words(yes)}
         raw = more.pop("raw", None) or text_of([list(columns), *zip(*columns.values(), strict=True)], separator)
         for old, new in more.pop("swap", ()):
             raw = raw.replace(old, new)
