@@ -192,7 +192,7 @@ def _target(each: Set, values: Array) -> Floats:
     if each.task == "ridge":
         numbers = np.asarray(values, dtype=np.float64)
         return np.asarray(np.log(numbers) if each.log else numbers, dtype=np.float64)
-    spelled = np.array([str(value).strip() for value in values])
+    spelled = np.array([f"{value:.17g}" if isinstance(value, float) else str(value).strip() for value in values])
     if each.task == "softmax":
         return np.unique(spelled, return_inverse=True)[1].astype(np.float64)
     if each.positive is None:  # kddcup99: anything but normal is an attack
