@@ -3,7 +3,6 @@
 import contextlib
 import secrets
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from dpmpc.errors import UsageError, spelt
 from dpmpc.estimators.errors import spelling
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.persons import PersonPlaces
-from dpmpc.estimators.spending import PrivacyWarning, expect, ledger_of, spent_on, warn
+from dpmpc.estimators.spending import PrivacyWarning, expect, ledger_of, spent_on, warn, warn_of_fits
 from dpmpc.folders import make_folder, said_path
 from dpmpc.intake.giving import giving_of, looked_at
 from dpmpc.intake.profile import look
@@ -153,7 +152,7 @@ def fit_records(estimator: Any, given: Given) -> Fitted:
         features = rows(schema, given.columns, spelling=estimator.spelling or PLAIN)
         fitted = _learned(request, schema, before, features, given, seat, reserve, survey)
     fits, total = spent_on(estimator.account, fitted.plan)
-    warn(fits, total, fitted.plan)
+    warn_of_fits(fits, total, fitted.plan)
     return replace(fitted, spent=total, columns=_accounted(given, fitted.schema))
 
 
@@ -207,11 +206,11 @@ def _preprocessing(
     if set(schema.origin.read) - {"classes"}:  # that alone is an "if" of the promise, where no one record decides it
         classes = found is not None and estimator.schema is None
         what = "the classes" if classes else "constants of preprocessing (ranges, categories, classes)"
-        warnings.warn(
+        warn(
             f"{what} are read off the records and not covered by the guarantee; state bounds= and classes= or "
             "target_bounds=, or a schema=",
             PrivacyWarning,
-            stacklevel=4,
+            above=3,
         )
     return (schema, (), request) if found is None else (schema, (found[0].derived.mechanism,), found[2])
 
@@ -243,7 +242,7 @@ def _look(records: Table, estimator: Any) -> None:
     lines = [line for line in intake.findings if " alone gives the target" not in line]  # `_giving` said it
     odd = [*([text] if (text := spelled_otherwise(intake)) else []), *lines]
     if odd:
-        warnings.warn(spelt("; ".join(odd), spelling), UserWarning, stacklevel=5)
+        warn(spelt("; ".join(odd), spelling), above=4)
 
 
 def _learned(

@@ -151,7 +151,7 @@ def _numeric(rows: Sequence[Row], width: int) -> set[int]:
     later = rows[max(1, len(rows) // 2) :]
     found = set[int]()
     for k in range(width):
-        there = [row.cells[k] for row in later if len(row.cells) > k and not _is_none(row.cells[k])]
+        there = [row.cells[k] for row in later if len(row.cells) > k and not is_none(row.cells[k])]
         if there and sum(_FIGURE.match(cell) is not None for cell in there) >= _MOSTLY * len(there):
             found.add(k)
     return found
@@ -163,7 +163,7 @@ def _is_record(cells: Sequence[str], numeric: set[int], rows: Sequence[Row], wid
     fill = sorted(sum(map(bool, row.cells[:width])) for row in rows[len(rows) // 2 :])
     if len(cells) < width or 2 * sum(map(bool, cells[:width])) < fill[len(fill) // 2]:
         return False
-    there = [cells[k] for k in numeric if not _is_none(cells[k])]
+    there = [cells[k] for k in numeric if not is_none(cells[k])]
     if any(_FIGURE.match(cell) for cell in there):
         return True
     return not plain and len(set(there)) < 2 and not (there and _is_strange(cells, numeric, rows, width))
@@ -192,7 +192,7 @@ def _doubt(rows: Sequence[Row], numeric: set[int], width: int) -> str:
     number = next((k for k in sorted(numeric) if k < len(cells) and _NUMBER.fullmatch(cells[k])), None)
     if number is not None:
         return f"has the number {cells[number][:20]} where others have numbers"
-    worded = [k for k in numeric if k < len(cells) and not _is_none(cells[k])]
+    worded = [k for k in numeric if k < len(cells) and not is_none(cells[k])]
     below = [{row.cells[k] for row in others if len(row.cells) > k} for k in range(len(cells))]
     again = [k for k, cell in enumerate(cells) if cell and cell in below[k]]
     if again and not _are_names(cells, worded, len(again), others):
@@ -218,7 +218,7 @@ def _words_at(rows: Sequence[Row], k: int) -> int:
     return sum(len(row.cells) > k and bool(row.cells[k]) and not _FIGURE.match(row.cells[k]) for row in rows)
 
 
-def _is_none(cell: str) -> bool:
+def is_none(cell: str) -> bool:
     """Whether a cell says that there is no value, as that of a record may."""
     return cell.lower() in _NONE or (len(cell) < 24 and small(cell) in LIKELY_MISSING)
 

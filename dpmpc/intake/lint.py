@@ -18,6 +18,7 @@ from dpmpc.intake.column_profile import ColumnProfile, dropping, quoted
 from dpmpc.intake.dictionary import listed
 from dpmpc.intake.footer import TOTAL
 from dpmpc.intake.giving import giving
+from dpmpc.intake.head import is_none
 from dpmpc.intake.reading import literal
 from dpmpc.intake.scripts import small, western
 from dpmpc.intake.spelling import MISSING, Spelling, is_number, is_unit, stating
@@ -400,7 +401,7 @@ def units_row(table: Table, columns: Sequence[ColumnProfile], way: str) -> tuple
     if len(odd) < 2:
         return ()
     ((*first,),) = table.rows(", ".join(f"coalesce({table.text(name)}, '')" for name in odd), "LIMIT 1")
-    words = [word for word in first if word and (is_unit(word) or not re.search(r"\d", word))]
+    words = [word for word in first if not is_none(word) and (is_unit(word) or not re.search(r"\d", word))]
     if len(set(words)) < 2 or 2 * len(words) < len(numbers):
         return ()
     return (

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.folders import said_path
 from dpmpc.intake.database import open_database
 from dpmpc.intake.files import open_file, open_files
 from dpmpc.intake.head import UnstatedError
@@ -38,7 +39,7 @@ from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, USUAL_GOALS
 class CsvFile:
     """A file that is CSV whatever its name."""
 
-    path: Path
+    path: Path | str
 
 
 @dataclass(frozen=True)
@@ -176,14 +177,14 @@ def load(
     test_fraction: float = 0.2,
     intercept: bool = True,
     max_rows: int | None = None,
-    bounds: Path | PublicBounds | None = None,
+    bounds: Path | str | PublicBounds | None = None,
     missing: Any = "fill",
     drop: Any = (),
     positive: str | None = None,
     classes: Sequence[str] = (),
     memory: int | str | None = None,
     precision: Precision = "double",
-    folder: Path | None = None,
+    folder: Path | str | None = None,
     name: str | None = None,
     spelling: Spelling = PLAIN,
     splitting: Split | None = None,
@@ -207,9 +208,10 @@ def load(
     Errors: what the source, the schema and the records refuse; see docs/data.md.
     """
     left: dict[str, str] = dict.fromkeys(drop, "as asked")
+    folder = None if folder is None else said_path(folder, "folder")
     budget = parse_memory(memory) if isinstance(memory, str) else memory
     unsaid = (target or "") * (schema is None and task is None and not classes)
-    public = read_bounds(bounds) if isinstance(bounds, Path) else bounds
+    public = read_bounds(bounds) if isinstance(bounds, Path | str) else bounds
     names: Iterable[str | None] = ()
     if schema is not None:
         names = (*schema.names, owners_column)
