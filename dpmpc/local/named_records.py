@@ -72,6 +72,7 @@ def load_records(
             splitting=split or (splitting(request) if request.evaluate else None),
             person=request.kept,
             arranging=arranging,
+            held_out=request.evaluate or request.baseline,
         )
     elif request.data is not None:
         if request.person is not None:

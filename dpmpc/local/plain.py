@@ -121,7 +121,7 @@ def as_they_are(request: Request, dataset: Dataset, folder: Path | None = None) 
     except UsageError:  # a RecordError too: a class that one record alone has, or no column that looks like a feature
         return None
     alike = type(found.schema.target) is type(target) and found.classes == dataset.classes
-    same = (found.n, found.test.n) == (dataset.n, dataset.test.n)
+    same = (found.n, found.held_out) == (dataset.n, dataset.held_out)
     return found if alike and same else None
 
 
