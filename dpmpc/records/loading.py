@@ -23,6 +23,7 @@ from dpmpc.intake.staging import held
 from dpmpc.intake.table import Ints, Table, connect
 from dpmpc.lazy import dataclass
 from dpmpc.records.blocks import Precision
+from dpmpc.records.check import given
 from dpmpc.records.dataset import Dataset, Rows, Split, split
 from dpmpc.records.derive import PublicBounds, TableSettings, looked, schema_of_bounds, schema_of_records, task_of
 from dpmpc.records.filling import filled
@@ -190,6 +191,7 @@ def load(
     person: KeptOwners | None = None,
     basis: Basis | None = None,
     arranging: Arranging | None = None,
+    held_out: bool = True,
 ) -> Dataset:
     """The data set of a source.
 
@@ -203,6 +205,7 @@ def load(
     person: what is kept of each person's records; a person's are all for training, or all for the test.
     precision: "single" rounds every record to 32 bits when it is made, within the unit ball.
     basis: of the schema's numbers; None: as the schema says.
+    held_out: whether the records for the test are loaded too; else it is only said how many there are.
     arranging: which training rows the records hold, in their order; None: all, as they are drawn.
     Errors: what the source, the schema and the records refuse; see docs/data.md.
     """
@@ -252,6 +255,7 @@ def load(
             rows=source.rows if isinstance(source, OpenTable) else None,
             by_person=person is not None,
             arranging=arranging,
+            held_out=held_out,
         )
 
 
@@ -272,10 +276,11 @@ def build(
     rows: Rows | None = None,
     by_person: bool = False,
     arranging: Arranging | None = None,
+    held_out: bool = True,
 ) -> Dataset:
     """The data set of a table's records through a schema, drawn and split by the seed, or by `splitting`, or into
     `rows`, where that is decided already.
-    `by_person`: of a table that `persons.kept` made. `arranging`: as of `load`."""
+    `by_person`: of a table that `persons.kept` made. `arranging`, `held_out`: as of `load`."""
     whole = table
     persons = persons_of(table) if by_person else None
     if by_person and (schema.missing == "drop" or max_rows is not None):
@@ -299,16 +304,22 @@ def build(
     elif rows is None:
         rows = split(n, test_fraction=test_fraction, max_rows=max_rows, seed=seed, groups=groups)
     train, test = rows if decided or splitting is None else splitting(whole, groups, rows)
-    placed, own = train, None if groups is None else groups[train]
+    own = None if groups is None else groups[train]
+    order, training = train, len(train)
     if arranging is not None:
         places = arranging(len(train), None if persons is None else persons[train], own)
-        placed = np.where(places < 0, EMPTY, train[places])
-    records = filled(mapping, n, np.concatenate([placed, test]), len(placed), private, memory, precision)
+        order, training = np.where(places < 0, EMPTY, train[places]), len(places)
+        del places
+    if held_out:
+        order = np.concatenate([order, test])
+    records = filled(mapping, n, order, training, private, memory, precision)
+    del order
     return Dataset(
         name or table.source,
         schema,
         records,
-        len(placed),
+        training,
+        len(test),
         own,
         names,
         tuple(mapping.counts.values()),
@@ -318,4 +329,5 @@ def build(
         whole.beyond,
         mapping.misfits,
         mapping.ends,
+        tuple(each.text for each in given(schema, table)),
     )

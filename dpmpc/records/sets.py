@@ -146,7 +146,7 @@ def from_files(
         held = list(schema.official_test) if official_test else files
         even, _ = _read(schema, held, data_dir, rules, ball=False)
         records.held[len(train) :] = even[order[len(train) :] - (len(y) - len(even))]
-    return Dataset(name, rules, records, len(train))
+    return Dataset(name, rules, records, len(train), len(order) - len(train))
 
 
 def _read(

@@ -17,6 +17,7 @@ from dataclasses import replace
 from dpmpc.lazy import dataclass
 from dpmpc.outcome import Answer, Number, Outcome
 from dpmpc.show.forms import grid, said_of
+from dpmpc.show.numbers import NOTHING_TOLD as _NONE
 from dpmpc.show.numbers import shown
 from dpmpc.show.tables import ShownTable
 
@@ -43,7 +44,7 @@ def tables(outcome: Outcome, *, everything: bool = False) -> tuple[ShownTable, .
             made.append(_Table1(answer, _beside(answer, answers), everything).table(said))
         else:
             alone = replace(outcome, answers=(answer,), level=outcome.held)
-            made.append(effects(answer, (said_of(alone), *map(_promised, said))))
+            made.append(effects(answer, (said_of(alone), *map(_promised, said)), everything=everything))
     return tuple(made)
 
 
@@ -304,13 +305,32 @@ def _promised(text: str) -> str:
     return f"Privacy: {text}." if text.startswith(("epsilon", "if ")) else text
 
 
-def effects(answer: Answer, said: Sequence[str] = ()) -> ShownTable:
+def _told(
+    names: list[str], body: list[list[str]], labels: int
+) -> tuple[list[str], tuple[tuple[str, ...], ...], list[str]]:
+    """(head, rows, what was left out) of a table without the columns of `(other)` and `(missing)` and the rows that
+    hold no estimate at all; a table that would have no row stays as it is."""
+    kept = [
+        k for k, name in enumerate(names)
+        if k < labels or not name.endswith(REST) or any(row[k] not in ("", _NONE) for row in body)
+    ]  # fmt: skip
+    rows = [tuple(row[k] for k in kept) for row in body]
+    full = [row for row in rows if any(cell not in ("", _NONE) for cell in row[labels:])]
+    gone = [" ".join(filter(None, row[:labels])) for row in rows if row not in full] if full else []
+    brief = gone if len(gone) < 4 else [f"{gone[0]} and {len(gone) - 1} more rows"]
+    hidden = [name for k, name in enumerate(names) if k not in kept]
+    return [names[k] for k in kept], tuple(full or rows), [*hidden, *brief]
+
+
+def effects(answer: Answer, said: Sequence[str] = (), *, everything: bool = False) -> ShownTable:
     """A table of effects: a row each term, its estimate with the interval, and its p-value in a column of its own; of
     an answer without p-values, its groups side by side."""
     if not any(line.statistic == "p" for line in answer.lines) or len(answer.headers) == 0:
         names, body = grid(answer)
         labels = len(answer.headers) + 1 - answer.grouped
-        cells = tuple(map(tuple, body))
+        names, cells, hidden = (names, tuple(map(tuple, body)), []) if everything else _told(names, body, labels)
+        if hidden:
+            said = (f"Not shown, as noise leaves no estimate: {', '.join(hidden)}.", *said)
         return _without_empty(ShownTable(tuple(names), cells, answer.question, labels, (*answer.notes, *said)))
     kinds = [name for name in dict.fromkeys(line.statistic for line in answer.lines) if name != "p"]
     terms: dict[Labels, dict[str, Number]] = {}

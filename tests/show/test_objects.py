@@ -322,3 +322,19 @@ def test_more_groups_have_the_mean_over_their_pairs_and_a_test_has_the_column() 
     assert float(cells(alone)["age, mean (SD)"][-1]) == pytest.approx(np.mean(pairs), abs=0.006)
     tested = papers.tables(Outcome(opened_of(["table1(age) by ward", "anova(age) by ward"], whole)))[0]
     assert tested.head[-1] == "p"
+
+
+def test_columns_and_rows_without_an_estimate_are_named_and_not_shown() -> None:
+    none = Number(None, None, None, None, "no estimate: too few")
+    told = Number(277.1, 4.9, 267.4, 286.8)
+    lines = [
+        Line((group, row), "count", told if group == "A" and row != "c" else none)
+        for group in ("A", "(other)") for row in ("a", "b", "c")
+    ]  # fmt: skip
+    outcome = Outcome((Answer("table(row) by arm", ("arm", "row"), tuple(lines), True),))
+    (table,) = papers.tables(outcome)
+    assert table.head == ("row", "", "arm = A") and [row[0] for row in table.rows] == ["a", "b"]
+    assert any("no estimate: arm = (other), c count." in note for note in table.notes)
+    assert table.rows[0][-1] == "277 [267, 287]"  # people are whole
+    (every,) = papers.tables(outcome, everything=True)
+    assert len(every.rows) == 3 and every.head[-1] == "arm = (other)"
