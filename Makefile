@@ -76,12 +76,13 @@ examples: .venv/.ready
 	$(if $(EXTRAS),$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]')
 	$(BIN)/python examples/run_all.py
 
+# Without bytecode: most of what comes is never imported, and what is compiles itself where it is.
 .venv/.user: pyproject.toml setup.py $(wildcard dpmpc/mpc/native/*.[ch] dpmpc/records/*.c)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpmpc needs CPython 3.11 or later; set PYTHON=python3.11")'
 	@echo "1 of 3: an environment in .venv"
 	$(PYTHON) -m venv .venv
 	@echo "2 of 3: dpmpc, what it needs, scikit-learn: some 400 MB, a line a package"
-	$(BIN)/python -m pip install --progress-bar off --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[sklearn]'
+	PIP_NO_COMPILE=1 $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[sklearn]'
 	@echo "3 of 3: a first model"
 	touch $@
 

@@ -3,8 +3,11 @@ never its name.
 """
 
 import importlib.metadata
+import mmap
 import os
 import platform
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,8 @@ from typing import Any
 from dpmpc.mpc.native.choice import describe
 from dpmpc.processes.provenance import commit
 
+IMPORT = "import numpy"
+_TOUCHED, _IMPORTS = 1 << 28, 3  # bytes; how often, of which the quickest counts
 PACKAGES = ("dpmpc", "mpyc", "numpy", "gmpy2", "cryptography")
 
 
@@ -26,8 +31,32 @@ def machine() -> dict[str, Any]:
         "kernels": describe(),
         "cores": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "load": [round(x, 2) for x in os.getloadavg()],
+        "load": load(),
+        "first_touch_GB_s": round(touched(_TOUCHED), 2),
+        "import_numpy_s": round(min(_imported() for _ in range(_IMPORTS)), 3),
     }
+
+
+def load() -> list[float]:
+    """How many processes ran or waited to, of late."""
+    return [round(x, 2) for x in os.getloadavg()]
+
+
+def touched(size: int) -> float:
+    """GB a second at which fresh memory comes that is written for the first time: so many bytes, given back after it.
+    Where a machine has to fetch it from its host this is a tenth of what it is where the host has given it before."""
+    with mmap.mmap(-1, size) as room:
+        begin = time.perf_counter()
+        for at in range(0, size, mmap.PAGESIZE):
+            room[at] = 1
+        return size / (time.perf_counter() - begin) / 1e9
+
+
+def _imported() -> float:
+    """Seconds that a fresh process takes that imports NumPy and ends."""
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, "-c", IMPORT], check=True)
+    return time.perf_counter() - begin
 
 
 def processor() -> str:

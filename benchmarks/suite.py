@@ -9,7 +9,7 @@ from dpmpc.benchmarks import noise
 from dpmpc.benchmarks.cell import BenchCell, law_and_sampler
 from dpmpc.benchmarks.counts import NETWORKS, NetworkLink, NoiseCounts, by_gate, network_seconds, noise_counts
 from dpmpc.benchmarks.iteration import WARM_UP, Measured, MessageLimit, measure, measure_limit, repetitions
-from dpmpc.benchmarks.machine import machine
+from dpmpc.benchmarks.machine import load, machine
 from dpmpc.benchmarks.network import Network, named
 from dpmpc.benchmarks.quartiles import Figure, figure
 from dpmpc.benchmarks.result_file import Record, Results
@@ -306,6 +306,6 @@ def results(quick: bool, run: Callable[[], list[Record]]) -> Results:
     """The records of `run` with the machine they come from, slopes and targets."""
     facts, begin = machine(), time.monotonic()
     records = tuple(run())
-    facts["load_after"] = machine()["load"]
+    facts["load_after"] = load()
     found = Results(facts, "quick" if quick else "full", records, (), time.monotonic() - begin)
     return replace(found, findings=findings(found))

@@ -46,7 +46,7 @@ def folded(text: str) -> str:
     found = list[str]()
     for line in re.sub(r" \\\n +", " ", text).split("\n"):
         indent = " " * (len(line) - len(line.lstrip()))
-        while len(line) > _EXAMPLE and line.lstrip().startswith(("dpmpc ", "-")):
+        while len(line) > _EXAMPLE and (line.lstrip().startswith("dpmpc ") or line.startswith(" ")):
             at = line.rfind(" -", len(indent) + 6, _EXAMPLE - 2)
             if at < 0:
                 break

@@ -61,12 +61,12 @@ def command(kit: Path, **own: Any) -> None:
         own["csv"] = str(own["csv"])
     if own.pop("dry_run"):
         with make_progress() as progress:
-            try_out(kit, Joining(**said(own)), progress)
+            try_out(kit, Joining.of(**said(own)), progress)
         give({"ready": True, "spent": 0})
         click.echo("all is ready; nothing was spent")
         return
     with make_progress() as progress:
-        out = join(kit, Joining(**said(own)), progress)
+        out = join(kit, Joining.of(**said(own)), progress)
     found = [f"the {what}: {out / name}" for what, name in _RESULTS if (out / name).exists()]
     report = out / "report.json"
     give({

@@ -15,7 +15,8 @@ from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filt
 def run_command(
     csv: Path | None, records: str | None, database: str | None, sql: str | None, memory: str | None,
     owners_column: str, columns: tuple[str, ...], target: str, classes: tuple[str, ...], twice: tuple[str, ...],
-    drop: tuple[str, ...], named: tuple[str, ...], word_list: Path | None, epsilon: float, delta: float, dry: bool,
+    drop: tuple[str, ...], named: tuple[str, ...], word_list: Path | None, spell: tuple[str, ...],
+    spell_epsilon: float | None, epsilon: float, delta: float, dry: bool,
     out: Path | None, data_id: str | None, budget: str | None, account: str | None, wait: float, spelling: Any,
     **settings: Any,
 ) -> None:  # fmt: skip
@@ -38,6 +39,7 @@ def run_command(
     os.umask(0o077)  # what a run writes is for this user alone
     given: dict[str, Any] = {
         "owners": owners_column, "target": target, "classes": classes, "twice": twice, "drop": drop, "named": named,
+        "spell": spell, "spell_epsilon": spell_epsilon,
         "epsilon": epsilon, "delta": delta, "memory": memory_of(memory), "spelling": spelling, **settings,
     }  # fmt: skip
     source = source_of(csv, records, database, sql)
@@ -52,7 +54,8 @@ def run_command(
     )  # fmt: skip
     give({**found.outcome.section, "folder": out})
     click.echo(found.text(), nl=False)
-    click.echo(found.outcome.about[0], err=True)
+    for line in found.outcome.about[: 1 if found.opened is None else 3]:
+        click.echo(line, err=True)
 
 
 _OWN = [
@@ -66,6 +69,10 @@ _OWN = [
     click.Option(["--twice"], multiple=True, metavar="COLUMN", help="A column that counts twice: half the noise of the "
                  "others, such as the target; may be repeated."),
     *names_options(),
+    click.Option(["--spell"], multiple=True, metavar="COLUMN", help="A column whose words are opened, of those that "
+                 "enough records of all owners together have: a second release; may be repeated."),
+    click.Option(["--spell-epsilon"], type=float, metavar="NUMBER", help="The promise of that release.  [default: "
+                 "--epsilon]"),
     click.Option(["--drop"], multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated."),
     own_option("epsilon", default=0.1),
     own_option("delta", default=1e-5),

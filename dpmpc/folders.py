@@ -11,6 +11,7 @@ from dpmpc.errors import UsageError
 
 EMPTY = "<<{name}>> names a file or a folder; it is empty; name one, or leave it out"
 OUT = "<<out>> must be a directory that can be written"
+_FIRST = ("request.json.tmp", "plan.json.tmp")  # halves of the first file of a run, as `replaced` names them
 
 
 def said_path(path: Path | str, name: str) -> Path:
@@ -88,11 +89,11 @@ def sweep_halves(folder: Path) -> None:
 
 
 def is_half(path: Path, folders: Sequence[str] = ()) -> bool:
-    """Whether a path is what a process leaves that dies before its first file is there: a half of one, or one of these
-    `folders` with nothing but halves."""
+    """Whether a path is what a process leaves that dies before the first file of its run is there: a half of that, or
+    one of these `folders` with nothing else."""
     if path.is_dir():
         return path.name in folders and all(is_half(each) for each in path.iterdir())
-    return path.suffix == ".tmp"
+    return path.name in _FIRST
 
 
 def carried_on(run: Path) -> str:

@@ -4,6 +4,7 @@ import importlib.util
 import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -130,6 +131,28 @@ def test_a_part_that_takes_longer_is_ended_with_its_processes_and_leaves_no_resu
     monkeypatch.setattr(evidence, "parts", lambda: three[:1])
     assert evidence.main(["--run", "--minutes", "0.01"]) == 1 and not results("c0ffee")
     assert "takes more than 0.01 minutes; left" in capsys.readouterr().out
+
+
+def test_a_part_ends_with_the_program_that_runs_it(tmp_path: Path) -> None:
+    """By SIGTERM, as a machine that is shut down sends it: a part has a session of its own, which nothing else ends."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "part.py").write_text(
+        f"import time\nheld = open({str(pipe)!r}, 'w')\nheld.write('here')\nheld.flush()\n"
+        "time.sleep(40)\nheld.write('late')\n"
+    )
+    program = (
+        "import pathlib, sys\nfrom website import evidence\n"
+        f"evidence.parts = lambda: [evidence.Part('python {tmp_path / 'part.py'}', ('docs/a.md',))]\n"
+        f"evidence.RESULTS = pathlib.Path({str(tmp_path)!r}) / 'results'\n"
+        "evidence.ranges, evidence.commit_of = list, lambda: 'c0ffee'\nsys.exit(evidence.main(['--run']))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.DEVNULL) as running:
+        with pipe.open("rb", buffering=0) as reader:  # opens when the part has it open
+            assert reader.read(4) == b"here"
+            running.terminate()
+            assert reader.read(4) == b""  # it ended
+        assert running.wait() != 0
 
 
 def test_a_release_without_its_evidence_is_refused(tmp_path: Path) -> None:

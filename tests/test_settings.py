@@ -222,7 +222,7 @@ def test_every_setting_is_declared_once_and_helps() -> None:
         assert len(each.setting.help) > 10 and each.setting.help.endswith("."), name
         owners = {other.group for kind in (Request, OfVectors) for key, other in declared(kind).items() if key == name}
         assert len(owners) == 1 or name in {"records", "weights", "data_id"}, f"{name} is declared in {owners}"
-    names = [name for group in GROUPS for name in declared(group)]
+    names = [name for group in GROUPS.values() for name in declared(group)]
     assert len(names) == len(set(names))
 
 

@@ -211,18 +211,23 @@ def done(part: Part, stated: Sequence[Range], commit: str, hours: float = _HOURS
 
 
 def _ran(line: Sequence[str], environment: Mapping[str, str], seconds: float) -> tuple[int, str]:
-    """(code, output) of a command, which has a session of its own: all of its processes end with it."""
-    with subprocess.Popen(
-        line, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        start_new_session=True,
-    ) as program:  # fmt: skip
-        try:
-            output, _ = program.communicate(timeout=seconds)
-        except BaseException:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(program.pid, signal.SIGKILL)
-            raise
-    return program.returncode, output
+    """(code, output) of a command, which has a session of its own: all of its processes end where it takes too long, or
+    this program is ended."""
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        with subprocess.Popen(
+            line, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as program:  # fmt: skip
+            try:
+                output, _ = program.communicate(timeout=seconds)
+            except BaseException:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(program.pid, signal.SIGKILL)
+                raise
+        return program.returncode, output
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _line(command: str, folder: Path) -> list[str]:

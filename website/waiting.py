@@ -1,6 +1,6 @@
 """Parts of pages from the files of programs in `benchmarks/` that have shapes of their own: what people wait for
-(`startup.py`, `large_records.py`), workers of a cluster (`executed_owner.py`), other packages (`peers.py`), kernels
-(`kernels.py`), and versions by turns (`programs.py`, `pooled.py`)."""
+(`startup.py`, `large_records.py`, `own_data.py`), workers of a cluster (`executed_owner.py`), other packages
+(`peers.py`), kernels (`kernels.py`), and versions by turns (`programs.py`, `pooled.py`)."""
 
 import json
 import statistics
@@ -10,8 +10,8 @@ from typing import Any
 
 from dpmpc.benchmarks import tables
 from dpmpc.benchmarks.studies import kernels as timed
+from dpmpc.benchmarks.studies import own_data, programs
 from dpmpc.benchmarks.studies import pooled as turns_of_releases
-from dpmpc.benchmarks.studies import programs
 
 _STAGES = {
     "scan": "scan of all columns",
@@ -29,10 +29,14 @@ def _when(found: Mapping[str, Any]) -> str:
     machine = found.get("machine")
     if machine is None:
         return f"On {found['day']}, {found['cores']} cores, load {found['load']:.0f}"
-    return (
+    said = (
         f"On {machine['time'][:10]}, commit {machine['commit']}, {machine['processor']}, {machine['cores']} cores, "
         f"load {machine['load'][0]:.0f}, kernels {machine['kernels']}"
     )
+    if "first_touch_GB_s" in machine:  # older files do not say what else seconds depend on
+        touch, numpy = machine["first_touch_GB_s"], machine["import_numpy_s"]
+        said += f", fresh memory at {touch:.2g} GB/s, `import numpy` in {numpy:.2f} s"
+    return said
 
 
 def commands(path: Path) -> str:
@@ -57,6 +61,26 @@ def own(path: Path) -> str:
     return f"{_when(found)}, {found['rows']:,} records:\n\n{tables.markdown(rows)}"
 
 
+def plain(path: Path) -> str:
+    """Training on records of one's own beside the plain pipeline, by turns."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    rows = [["file", "memory", "`dpmpc train`, s", "of plain", "processor s", "of plain", "peak, GB", "of plain",
+             "an iteration, s"]]  # fmt: skip
+    for row in found["turns"]:
+        of, mine = own_data.ratios(row), row["dpmpc"]
+        rows.append(
+            [_KINDS[row["kind"]], row["memory"], f"{mine['seconds']:.1f}", f"{of['seconds']:.2f}",
+             f"{mine['processor']:.1f}", f"{of['processor']:.2f}", f"{mine['peak_bytes'] / 1e9:.2f}",
+             f"{of['peak_bytes']:.2f}", f"{mine['iteration_s']:.2f}"]
+        )  # fmt: skip
+    versions = ", ".join(f"{name} {number}" for name, number in found["with"].items())
+    return (
+        f"{_when(found)}, {found['rows']:,} records of {found['columns']} columns, {found['iterations']} iterations, "
+        f"{versions}:\n\n{tables.markdown(rows)}"
+    )
+
+
+_KINDS = {"parquet": "Parquet", "csv": "CSV"}
 _LOADS = {  # of an owner's file that is read within a given memory
     "reading": ("read", "s"),
     "precision": ("precision", "s"),
@@ -160,6 +184,7 @@ PARTS: Mapping[str, Callable[[Path], str]] = {
     "cluster": cluster,
     "commands": commands,
     "own": own,
+    "plain": plain,
     "peers": peers,
     "kernels": kernels,
     "loads": loads,

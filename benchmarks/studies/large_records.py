@@ -24,7 +24,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmpc.benchmarks.studies.startup import IMPORT, measured_here, timed
+from dpmpc.benchmarks.machine import IMPORT
+from dpmpc.benchmarks.studies.startup import measured_here, timed
 
 OWNERS = 3
 NUMBERS, TEXTS = 15, 5  # columns of records of one's own

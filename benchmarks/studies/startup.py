@@ -23,10 +23,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmpc.benchmarks.machine import machine
+from dpmpc.benchmarks.machine import IMPORT, machine
 from dpmpc.benchmarks.studies.programs import ROOT, checkout
 
-IMPORT = "import numpy"
 WARM_UPS = 1  # turns that are not counted: they write bytecode
 _COMMAND = [sys.executable, "-m", "dpmpc"]
 _TRAIN = ["--owners", "5", "--method", "gradient", "--epsilon", "1", "--delta", "1e-4", "--iterations", "50", "-M", "3"]

@@ -1,14 +1,17 @@
 """Taking part from a kit: checks that all is there, and starts the site's one process."""
 
 import asyncio
-from dataclasses import fields
+import os
+from collections.abc import Mapping
+from dataclasses import field, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 from dpmpc.aggregation.owner.accounts import Books
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.fields import differing
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.aggregation.plan.names import named_errors
 from dpmpc.aggregation.plan.plan import Plan
@@ -20,7 +23,7 @@ from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.start import take_part
 from dpmpc.consortium.toml_keys import file_spelling
 from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
-from dpmpc.intake.spelling import PLAIN, Spelling
+from dpmpc.intake.spelling import Spelling
 from dpmpc.lazy import dataclass
 from dpmpc.local.holdout import check_named, check_parts
 from dpmpc.local.named_records import looked_at, open_records
@@ -35,32 +38,39 @@ from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.logs import speaking
 from dpmpc.run.reserve import check_budget
 from dpmpc.run.stages import coming
-from dpmpc.settings import declared
+from dpmpc.settings import Declared, declared
+
+_OF_RECORDS = (
+    "csv", "records", "database", "sql", "memory", "precision", "executor", "workers", "spelling", "account", "ids",
+)  # fmt: skip
+_SOURCES = _OF_RECORDS[:3]
 
 
 @dataclass(frozen=True)
 class Joining:
-    """What a site says itself. `out`: by default `run` in the kit; `accept`: by default the kit's limits.toml."""
+    """What a site says itself, by the names of settings: `records`, which and how they are read; `here`, of its process
+    (`Here`), where the kit says another or nothing; `accept`: by default the kit's limits.toml."""
 
-    out: Path | None = None
-    csv: str | None = None
-    records: str | None = None
-    database: str | None = None
-    sql: str | None = None
-    memory: str | None = None
-    precision: Any = "double"
-    executor: str | None = None
-    workers: int | None = None
-    spelling: Spelling = PLAIN
-    ids: str | None = None
+    records: Mapping[str, Any] = field(default_factory=dict)
+    here: Mapping[str, Any] = field(default_factory=dict)
     accept: Path | None = None
-    ledgers: Path | None = None
-    account: str | None = None
-    listen: str | None = None
-    threads: int | None = None
-    wait: float | None = None
-    stall: float | None = None
-    overwrite: bool = False
+
+    @classmethod
+    def of(cls, *, accept: Path | None = None, **said: Any) -> Self:
+        """Of settings that are said; those that are None are not. Errors: UsageError for one that no site says."""
+        given, here = {name: value for name, value in said.items() if value is not None}, declared(Here)
+        if odd := [name for name in given if name not in here and name not in _OF_RECORDS]:
+            raise UsageError(f"a site says settings of its records and its process; got {odd[0]}; leave it out")
+        return cls(
+            {name: value for name, value in given.items() if name in _OF_RECORDS},
+            {name: _path(here[name], value) for name, value in given.items() if name in here},
+            accept,
+        )
+
+
+def _path(known: Declared, value: Any) -> Any:
+    """The value, of a path as the setting has it."""
+    return os.fspath(value) if known.kind is str and isinstance(value, os.PathLike) else value
 
 
 def join(folder: Path, own: Joining, progress: Progress) -> Path:
@@ -106,7 +116,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
             say(line)
         (where.limits or NO_LIMITS).check(plan)
         say("limits: this site takes part in such a plan")
-        if (account := Books.kept(own.account, callers=request is not None).account(plan)) is not None:
+        if (account := Books.kept(where.account, callers=request is not None).account(plan)) is not None:
             account.check()
             say(f"account: what is spent is counted in {account.folder}")
         if (budget := check_room(plan, where, account)) is not None:
@@ -157,7 +167,7 @@ _PLACES = {  # where a site changes what is neither in the file nor an option of
     "tls": "the files in keys/",
 }
 _SPELLED = {each.name for each in fields(Spelling)}
-_OWN = {each.name for each in fields(Joining)}
+_OWN = {*_OF_RECORDS, *declared(Here)}
 
 
 def _differ_by(neighbours: str) -> str:
@@ -196,37 +206,30 @@ def kit_spelling(name: str, value: str | None) -> str:
 def where_of(kit: Kit, own: Joining) -> Placement:
     """Where the processes are, for this one."""
     site, party = kit.site, kit.kind != "owner"
-    limits = own.accept or kit.folder / LIMITS
-    return Placement(
-        out=own.out or kit.folder / "run",
-        wait=site.wait if own.wait is None else own.wait,
-        stall=site.stall if own.stall is None else own.stall,
-        listen=own.listen or site.listen,
-        addresses=tuple(site.addresses),
-        index=str(kit.number) if party else site.role,
-        plan_file=plan_path(kit.folder),
-        overwrite=own.overwrite,
-        tls=kit.keys if site.tls else None,
-        role="both" if kit.kind == "site" else "apart",
-        ledgers=None if own.ledgers is None else str(own.ledgers),
-        account=own.account,
-        limits=Limits.read(limits),
-        threads=own.threads or site.threads,
-    )
+    of_kit: dict[str, Any] = {
+        "out": kit.folder / "run",
+        "wait": site.wait,
+        "stall": site.stall,
+        "listen": site.listen,
+        "threads": site.threads,
+        "addresses": tuple(site.addresses),
+        "index": str(kit.number) if party else site.role,
+        "tls": kit.keys if site.tls else None,
+        "role": "both" if kit.kind == "site" else "apart",
+        "limits": Limits.read(own.accept or kit.folder / LIMITS),
+    }
+    return Placement(**{**of_kit, **own.here}, plan_file=plan_path(kit.folder))
 
 
 def request_of(kit: Kit, own: Joining) -> Request | None:
     """Which records an owner has, and how they are read. None for a party. Errors: records at a party; none at an
     owner."""
-    named: dict[str, Any] = {
-        name: value
-        for name, value in (("csv", own.csv), ("records", own.records), ("database", own.database))
-        if value is not None
-    }
+    said = dict(own.records)
+    named = [name for name in _SOURCES if name in said]
     if kit.kind == "party":
-        if named or own.sql:
+        if named or "sql" in said:
             raise UsageError(
-                f"{_called(kit)} is a party, which has no records; --{next(iter(named), 'sql')} was given; leave it out"
+                f"{_called(kit)} is a party, which has no records; --{[*named, 'sql'][0]} was given; leave it out"
             )
         return None
     if not named:
@@ -234,9 +237,7 @@ def request_of(kit: Kit, own: Joining) -> Request | None:
             f"{_called(kit)} holds records; none were named; add <<csv=FILE>>, <<records>> "
             "SOURCE or <<database=URL>> with <<sql=QUERY>>"
         )
-    of_own = ("sql", "memory", "precision", "executor", "workers", "spelling", "account", "ids")
-    named |= {name: getattr(own, name) for name in of_own}
-    return Request(**named, planned=True, evaluate=False)
+    return Request(**said, planned=True, evaluate=False)
 
 
 def _called(kit: Kit) -> str:

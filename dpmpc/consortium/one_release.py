@@ -35,7 +35,7 @@ from dpmpc.run.resume import Since
 from dpmpc.run.stages import StageJob, whole_plan
 from dpmpc.statistics.held_out import EVALUATION
 from dpmpc.statistics.study import QUESTIONS
-from dpmpc.tables.synth_made import is_synthesis, made_from
+from dpmpc.tables.synth_made import made_from
 
 SCHEMA = "dpmpc.stats/1"
 _TEXTS = {
@@ -46,9 +46,10 @@ _TEXTS = {
 Keep = Callable[[Ints, Presence | None, list[PartyCost] | None], None]
 
 
-def run_alone(job: OwnersJob, plan: Plan, log: Log, emit: Emit) -> None:
-    """Does the one release of the job's plan, which trains nothing. Errors: records that the source, or its questions,
-    cannot be asked of, before any connection; as of releases."""
+def run_alone(job: OwnersJob, plan: Plan, asked: Plan, log: Log, emit: Emit) -> None:
+    """Does the one release of the job's plan, which trains nothing. `asked`: the plan that the run began with.
+
+    Errors: records that the source, or its questions, cannot be asked of, before any connection; as of releases."""
     if plan.releases != 1:
         raise UsageError(
             f"what reads records once makes one release; this plan of {plan.source.KIND} has {plan.releases}; plan one"
@@ -56,7 +57,7 @@ def run_alone(job: OwnersJob, plan: Plan, log: Log, emit: Emit) -> None:
 
     def keep(total: Ints, present: Presence | None, costs: list[PartyCost] | None) -> None:
         deliver(plan, total, present, job.out, time.time() - job.started, costs)
-        if is_synthesis(job.out):
+        if asked.source.DRAWS:
             made_from(job.out).write_rows(job.out)
             log("synthetic rows written")
 

@@ -92,7 +92,7 @@ def site(*, kit: str, records: str | None, account: str, emit: Emit, log: Log) -
     os.environ[ENVIRONMENT] = account  # what is spent here counts nowhere
     folder = Path(kit)
     ids = None if records is None else id_column(read_kit(folder).plan)
-    own = Joining(csv=records, ids=ids, ledgers=folder)
+    own = Joining.of(csv=records, ids=ids, ledgers=str(folder))
     join(folder, own, lambda event: log(str(event.get("text", event.get("event")))))
 
 

@@ -45,7 +45,7 @@ from dpmpc.run.files import OWN_LEDGER
 from dpmpc.run.folder import make_private, opened_nothing, prepare, request_path
 from dpmpc.run.once import OPENED as STAGE_OPENED
 from dpmpc.run.reserve import budget_below, check_budget
-from dpmpc.run.stages import RunStages, StageJob, StagePart, coming, opened_by_party
+from dpmpc.run.stages import RunStages, StagePart, coming, opened_by_party
 from dpmpc.settings import values_of
 
 
@@ -211,7 +211,7 @@ def _site(mine: StagePart, request: Request, where: Placement, index: int, progr
         stage=stage,
         begins=party.begins,
     )
-    run_owners(job, where.out / f"site_{index}.log", progress, _one_release(plan, stage))
+    run_owners(job, where.out / f"site_{index}.log", progress, _one_release(mine))
 
 
 def _party_job(mine: StagePart, where: Placement, index: int) -> PartyJob:
@@ -291,17 +291,18 @@ def _owners(mine: StagePart | None, request: Request, where: Placement, progress
         stage=stage,
         begins=mine is None or mine.begins,
     )
-    run_owners(job, where.out / "owners.log", progress, _one_release(plan, stage))
+    run_owners(job, where.out / "owners.log", progress, _one_release(mine))
 
 
-def _one_release(plan: Plan | None, stage: StageJob | None) -> Does | None:
+def _one_release(mine: StagePart | None) -> Does | None:
     """What owners do in a stage, or in a run that trains nothing; None: they train."""
-    if plan is None or (stage is None and plan.source.TRAINS):
+    if mine is None or (mine.stage is None and mine.plan.source.TRAINS):
         return None
     from dpmpc.consortium.one_release import run_alone, run_stage
 
+    plan, stage, asked = mine.plan, mine.stage, mine.asked
     if stage is None:
-        return lambda job, log, emit: run_alone(job, plan, log, emit)
+        return lambda job, log, emit: run_alone(job, plan, asked, log, emit)
     return lambda job, log, emit: run_stage(job, plan, stage, log, emit)
 
 

@@ -1,6 +1,5 @@
 """From what scikit-learn's users have (arrays, data frames) to records in the unit ball, through a public schema."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 
 from dpmpc.errors import sayable
 from dpmpc.estimators.errors import EstimatorError, EstimatorRecordError
+from dpmpc.estimators.spending import warn
 from dpmpc.intake.fields import declared
 from dpmpc.intake.objects import is_spread, plain_pandas
 from dpmpc.intake.spelling import PLAIN, Spelling
@@ -149,7 +149,7 @@ def rows(schema: Schema, X: Frame, *, ball: bool = True, spelling: Spelling = PL
         there = [count for count in mapped.counts.values() if count.rows >= max(_SEVERAL, 2 * count.missing)]
         odd = [text for count in there if (text := count.warning)]
         if odd:
-            warnings.warn("; ".join(odd), UserWarning, stacklevel=5)
+            warn("; ".join(odd), above=4)
         return found
     out = np.empty((_length(X), len(schema.feature_names)))
     schema.rows([_read(column, X[column.name]) for column in schema.columns], out, ball=ball)

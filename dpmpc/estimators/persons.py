@@ -3,7 +3,6 @@
 Which records are kept is what `dpmpc train` keeps of the same records (`dpmpc.records.persons`).
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from dpmpc.errors import sayable
 from dpmpc.estimators.errors import EstimatorError
 from dpmpc.estimators.frames import is_frame
+from dpmpc.estimators.spending import warn
 from dpmpc.intake.fields import texts_of
 from dpmpc.intake.table import Ints
 from dpmpc.lazy import dataclass
@@ -82,5 +82,5 @@ def first_of(
         there = np.concatenate([rows for (rows,) in first.blocks([f"CAST({first['(row)'].sql} AS INTEGER)"])])
         persons = PersonPlaces(column, places, persons_of(first))
     if text := said_of(first.beyond, places):
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warn(text, above=2)
     return there.astype(np.int64), persons

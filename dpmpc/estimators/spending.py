@@ -1,9 +1,10 @@
 """What fits on the same data spend together: in this process, in its workers, and by name in all runs of this user.
 
 `cross_val_score`, grid searches and loops fit again and again on the same records. Every fit counts in the account of
-its `data_id`, and from the second on a warning says what all of them come to.
+its `data_id`, and at the second a warning says what all of them come to. A process says a thing once.
 """
 
+import re
 import warnings
 from pathlib import Path
 
@@ -28,23 +29,46 @@ def spent_on(account: str | None, plan: Plan) -> tuple[int, Spent]:
     return len({run_of(entry.run) for entry in entries}), spent(entries, plan.data_id, None, plan.neighbours)
 
 
-def warn(fits: int, total: Spent, plan: Plan) -> None:
+_SAID = set[tuple[type[Warning], str]]()  # what this process has warned of: texts without their numbers
+
+
+def warn(text: str, category: type[Warning] = UserWarning, *, above: int = 1) -> None:
+    """Warns, of each kind once a process: a search fits a hundred times and would say it as often, each time with
+    other numbers, which Python takes for other warnings. above: how many calls above the caller the user's one is
+    taken to be. What is ignored has not been said."""
+    kind = category, re.sub(r"\d[\d.,]*(e[-+]?\d+)?", "#", text)
+    if kind in _SAID:
+        return
+    warnings.warn(text, category, stacklevel=above + 2)
+    if not _ignored(text, category):
+        _SAID.add(kind)
+
+
+def _ignored(text: str, category: type[Warning]) -> bool:
+    """Whether the filters that say nothing of modules ignore it."""
+    for action, message, kind, module, line in warnings.filters:
+        if module is None and not line and issubclass(category, kind) and (message is None or message.match(text)):
+            return action == "ignore"
+    return False
+
+
+def warn_of_fits(fits: int, total: Spent, plan: Plan) -> None:
     """Warns what all fits so far have spent on this data, if there were several."""
     if fits < 2:
         return
-    warnings.warn(
+    warn(
         f"{fits} fits on {plan.data!r} have spent epsilon = {total.epsilon:.4g}, delta = {total.delta:.3g} together "
         f"(each alone: epsilon = {plan.epsilon:.4g}; for {UNITS[plan.neighbours]}), as its account has it, if they saw "
-        "the same records; give others another data_id; scores on held-out records are outside the guarantee",
+        "the same records; give others another data_id; scores on held-out records are outside the guarantee; later "
+        "fits of this process add to it without a word: spent_ of each has the sum",
         PrivacyWarning,
-        stacklevel=4,
+        above=3,
     )
 
 
 def expect(text: str) -> None:
-    """Warns of what is to be expected of a fit, from public numbers alone: that noise will swamp the signal, say."""
-    said = spelt(text.removeprefix("warning: "), spelling)
-    warnings.warn(f"before anything is spent: {said}", UserWarning, stacklevel=5)
+    """Warns whoever fits of what is to be expected: that noise will swamp the signal, or a column gives the target."""
+    warn(f"before anything is spent: {spelt(text.removeprefix('warning: '), spelling)}", above=4)
 
 
 def ledger_of(run: Path) -> tuple[Entry, ...]:

@@ -241,7 +241,8 @@ def open_csv(
 
     look_at()
     typed = view, lambda numbers: read(numbers)
-    table = Table(name, columns, view, connection, loose, repair=repair, parsed=True, typed=typed)
+    size = path.stat().st_size
+    table = Table(name, columns, view, connection, loose, repair=repair, parsed=True, typed=typed, size=size)
     # in a file of one column DuckDB takes a blank line for a record; a header over several lines is one line to `skip`
     if comment is not None or width == 1 or broken or (ended and _moved(connection, path, width, separator, skip)):
         repair()

@@ -91,7 +91,8 @@ def open_database(
             f"records need room on the disk while they are read; the query's rows: {error.strerror}; free some"
         ) from None
     relation = spooled(path, len(columns), longest)
-    table = Table(f"the {scheme} query", columns, relation, connection, parsed=True, spelling=spelling)
+    size = path.stat().st_size
+    table = Table(f"the {scheme} query", columns, relation, connection, parsed=True, spelling=spelling, size=size)
     if not empty and not table.rows("1", "LIMIT 1"):
         raise UsageError("a table needs records; the query has no rows; change <<sql>>")
     return table

@@ -107,6 +107,7 @@ class _Objects:
     counts: Counter[str]
     n: int
     finished: Callable[[Table], Table]
+    size: int  # in bytes
 
     def table(self, names: Sequence[str], others: frozenset[str]) -> Table:
         """The objects as rows: every value of these keys as it is written, lists and objects too, so that no row
@@ -115,7 +116,9 @@ class _Objects:
         made = ", ".join(f"({quoted(name)} ->> '$') AS {quoted(name)}" for name in names)
         relation = f"(SELECT {made} FROM read_json({self.place}, columns={{{typed}}}, records='true'))"
         columns = tuple(Column(name, quoted(name), "VARCHAR") for name in names)
-        table = Table(self.source, columns, relation, self.connection, parsed=True, uncounted=others)
+        table = Table(
+            self.source, columns, relation, self.connection, parsed=True, uncounted=others, size=self.size
+        )  # fmt: skip
         table.one(f"count({columns[0].sql})")
         return self.finished(table)
 
@@ -342,7 +345,7 @@ def _json(
     counts = Counter({key: int(count) for key, count in found})
     if not (n := counts.pop(None, 0)):
         raise UsageError(f"a table needs records; {sayable(source)} has none; add rows")
-    return _Objects(place, source, connection, counts, n, finished)
+    return _Objects(place, source, connection, counts, n, finished, path.stat().st_size)
 
 
 def _arrow(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:
@@ -399,5 +402,6 @@ def _joined(tables: list[Table], source: str, connection: duckdb.DuckDBPyConnect
         unchanged,
         parsed=any(table.parsed for table in tables),
         spelling=tables[0].spelling,
+        size=sum(table.size for table in tables),
         uncounted=frozenset().union(*(table.uncounted for table in tables)),
     )

@@ -18,12 +18,15 @@ BUCKETS = 256  # of a column of texts: several texts share each, and few of a li
 _DIGITS = 15  # of 4 bits: below 2^63, which DuckDB's BIGINT holds
 
 
+def spelled_key(text: str) -> str:
+    """The text whose digest `bucket` takes."""
+    spelled = composed(text)
+    return spelled.lower() if spelled.lower() in ("true", "false") else spelled
+
+
 def bucket(name: str, text: str, buckets: int) -> int:
     """The bucket, 0 ... buckets - 1, of a text in column `name`."""
-    spelled = composed(text)
-    spelled = spelled.lower() if spelled.lower() in ("true", "false") else spelled
-    digest = hashlib.sha256(f"{name}{_SEPARATOR}{spelled}".encode()).hexdigest()
-    return int(digest[:_DIGITS], 16) % buckets
+    return int(_digest(name, text)[:_DIGITS], 16) % buckets
 
 
 def bucket_sql(table: "Table", name: str, buckets: int) -> str:
@@ -36,3 +39,12 @@ def bucket_sql(table: "Table", name: str, buckets: int) -> str:
     digest = f"sha256(concat({literal(name + _SEPARATOR)}, {spelled}))"
     number = f"CAST(concat('0x', left({digest}, {_DIGITS})) AS BIGINT) % {buckets}"
     return f"CAST(CASE WHEN {table.missing(name)} THEN -1 ELSE {number} END AS DOUBLE)"
+
+
+def check_number(name: str, text: str) -> int:
+    """32 bits of the same digest that `bucket` leaves, the 61st to the 92nd."""
+    return int(_digest(name, text)[_DIGITS : _DIGITS + 8], 16)
+
+
+def _digest(name: str, text: str) -> str:
+    return hashlib.sha256(f"{name}{_SEPARATOR}{spelled_key(text)}".encode()).hexdigest()

@@ -1,23 +1,31 @@
 """A table's records parsed once, as DuckDB holds them from then on.
 
+Those of a large source lie in a file of the scratch folder that has no name, as its features do: DuckDB compresses them
+there, and holds of them what it reads. Small ones lie in its memory.
+
 Nothing is guessed from other rows: the first ones only say what to try first, and a column for which that was wrong is
 held as text, cleaned row by row. What is cheap for most records is done for all of them. A number is read once; a text
 that is one of few is held as it stands, where none of the few has to be mended.
 """
 
 import contextlib
+import secrets
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
+from pathlib import Path
 
 from dpmpc.errors import RecordError
 from dpmpc.intake.batched import COLUMN, SMALL, alike, asked_of, in_lists
 from dpmpc.intake.dictionary import MOST, few_of, listed_together, texts_of
+from dpmpc.intake.engine import duckdb
 from dpmpc.intake.once import worked_out
-from dpmpc.intake.reading import number_sql
+from dpmpc.intake.reading import literal, number_sql
 from dpmpc.intake.scripts import ZEROS
 from dpmpc.intake.table import Column, Table, value_sql
 
 HELD, _RAW, _BRIEFLY = "held", "raw", "briefly"
+_FILE = "dpmpc_file"  # what a connection calls the database of that file
+LARGE = 1 << 26  # bytes of a source: to set up a file takes longer than to hold less
 _FIRST = 1000  # records that say what is tried first
 _AT_ONCE = 256  # columns of one query: what it holds of each while it runs adds up
 _SEVERAL = 16  # columns: of fewer it does not matter how long a plain expression is planned
@@ -189,8 +197,28 @@ def _kept(table: Table, columns: Sequence[Column], select: str, called: str, rel
     """The table of these columns as DuckDB holds what is selected of a relation, the table's own by default."""
     along = f", {table.along}" if table.along and select != "*" else ""
     select, relation = worked_out(select, relation or table.relation)
-    table.run(f"CREATE OR REPLACE TEMP TABLE {called} AS SELECT {select}{along} FROM {relation}")
-    return replace(table, columns=tuple(columns), relation=called, repair=None, parsed=False, unchanged=lambda: None)
+    filed = table.size >= LARGE and _has_file(table)
+    name = f"{_FILE}.{called}" if filed else called
+    table.run(f"CREATE OR REPLACE {'' if filed else 'TEMP '}TABLE {name} AS SELECT {select}{along} FROM {relation}")
+    if filed:  # what was replaced is given back, and the log of what was written goes
+        table.run(f"CHECKPOINT {_FILE}")
+    return replace(table, columns=tuple(columns), relation=name, repair=None, parsed=False, unchanged=lambda: None)
+
+
+def _has_file(table: Table) -> bool:
+    """Whether the connection has a file for tables, which is made where it has a scratch folder. It loses its name at
+    once: the system frees it when the process ends, however it ends."""
+    known = "SELECT list(database_name) FROM duckdb_databases()"
+    ((folder, names),) = table.connection.execute(f"SELECT current_setting('temp_directory'), ({known})").fetchall()
+    there = _FILE in names
+    if there or not folder:
+        return there
+    path = Path(folder) / f"{secrets.token_hex(8)}.held"
+    with contextlib.suppress(duckdb.Error):  # a setting that older versions do not have
+        table.connection.execute("SET write_buffer_row_group_count = 1")
+    table.run(f"ATTACH {literal(str(path))} AS {_FILE}")
+    path.unlink()
+    return True
 
 
 def _clean(table: Table, names: Sequence[str]) -> set[str]:

@@ -106,6 +106,7 @@ class Table:
     along: str = ""  # a column of the relation that is none of the table's, and that goes where its rows go
     found: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # what was asked for before
     uncounted: frozenset[str] = frozenset()  # keys of JSON objects that are no columns, for so few records have them
+    size: int = 0  # bytes of what each reading parses
     beyond: int = 0  # records of persons who have more than are kept: none of these is read; for their owner alone
 
     def __post_init__(self) -> None:
@@ -269,6 +270,8 @@ def connect(folder: Path | None, memory: int | None, threads: int | None = None)
         "autoload_known_extensions": False,
         "allow_community_extensions": False,
         "preserve_insertion_order": True,
+        "enable_external_file_cache": False,  # the system has what it read in a cache of its own
+        "allocator_flush_threshold": "16MB",  # what a query held goes back to the system at its end
         "pandas_analyze_sample": 0,  # no type is found in values: a column of objects is one of texts
         "disabled_optimizers": "in_clause",  # it makes a join of `x IN (...)`, and so works out x where nobody needs it
         "threads": threads or os.cpu_count() or 1,
@@ -284,6 +287,11 @@ def connect(folder: Path | None, memory: int | None, threads: int | None = None)
     with contextlib.suppress(ImportError, duckdb.Error):
         connection.execute("SET enable_progress_bar = false")
     return connection
+
+
+def numbers_up_to(n: int) -> type[np.signedinteger[Any]]:
+    """What arrays of numbers of n records are of: as long as all are held at once, four bytes each are enough."""
+    return np.int32 if n <= np.iinfo(np.int32).max else np.int64
 
 
 def unused(kind: str) -> str:

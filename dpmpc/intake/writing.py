@@ -1,7 +1,7 @@
 """Tables written to files of the kinds that are read."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -58,9 +58,15 @@ def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
         ) from None
 
 
-def print_table(columns: Mapping[str, NDArray[Any]], file: IO[str]) -> None:
-    """Writes columns as CSV for people: numbers with six digits."""
+def print_table(columns: Mapping[str, NDArray[Any]], file: IO[str], said: Callable[[str], str] = str) -> None:
+    """Writes columns as CSV for people: numbers with six digits, whole ones with all. said: of each text."""
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(map(said, columns))
     for row in zip(*(column.tolist() for column in columns.values()), strict=True):
-        writer.writerow([f"{value:.6g}" if isinstance(value, float) else value for value in row])
+        writer.writerow([said(each) if isinstance(each, str) else _number(each) for each in row])
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"

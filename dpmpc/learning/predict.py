@@ -1,18 +1,19 @@
 """Predictions of a trained model for new records. The model is public; the records stay on this machine."""
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import number_of, some
+from dpmpc.errors import UsageError, number_of, some
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import PLAIN, Spelling, composed
 from dpmpc.intake.staging import held_where_wide
+from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
 from dpmpc.learning.matrix import matrix_of
@@ -22,7 +23,8 @@ from dpmpc.learning.task import TASKS
 from dpmpc.outcome import Bars, Line, Number, Shape
 from dpmpc.records.blocks import allocate
 from dpmpc.records.loading import CsvFile, Source, opened
-from dpmpc.records.mapping import Mapping, Unfit
+from dpmpc.records.mapping import Mapping as Mapped
+from dpmpc.records.mapping import Unfit
 from dpmpc.records.rows import Rows
 from dpmpc.records.schema import Classes, Labels
 from dpmpc.show.objects import Sheet, Shown
@@ -37,8 +39,9 @@ class Predictions(Shown):
     """What a model says of n records.
 
     `columns`: name -> n values: the prediction (class, or value in the target's own units), and for classes the
-    probability of the positive one, or of each of more than two. `score`: (name, value) against the target column, if
-    the records have it. `counts`: what of the records did not fit the model's schema.
+    probability of the positive one, or of each of more than two. `ids`: the columns of the records that were asked for
+    beside, as they stand there. Row k is of record k of the source. `score`: (name, value) against the target column,
+    if the records have it. `counts`: what of the records did not fit the model's schema.
     """
 
     columns: dict[str, NDArray[Any]]
@@ -49,6 +52,15 @@ class Predictions(Shown):
     left_out: tuple[str, ...] = ()  # those of them that were left out as it was trained
     scored: int = 0  # of how many records the score is: those whose target is known
     unfit: str = ""  # the target that the records have, where not one of its values fits
+    ids: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def joined(self) -> dict[str, NDArray[Any]]:
+        """The predictions beside what tells whose they are: `ids`, or, where none were asked for, the number of each
+        record, from 1."""
+        if self.ids:
+            return {**self.ids, **self.columns}
+        name = next(name for name in ("row", "row_number", "number_of_row") if name not in self.columns)
+        return {name: np.arange(1, self.n + 1), **self.columns}
 
     @property
     def line(self) -> str | None:
@@ -76,9 +88,10 @@ class Predictions(Shown):
     def sheet(self) -> Sheet:
         """The first of them, how good they are, and how they are spread."""
         notes = [text for text in (self.line, self.beyond, self.alone and f"every record is '{self.alone}'") if text]
-        shown = of_columns(self.columns, 10)
+        shown = of_columns({**self.ids, **self.columns}, 10)
         title = f"Predictions of {number_of(self.n, 'record')}"
-        return Sheet(title, (), (shown,), self._pictures, lambda: self.columns, tuple(notes), ".frame() has all")
+        beside = {**self.ids, **self.columns}
+        return Sheet(title, (), (shown,), self._pictures, lambda: beside, tuple(notes), ".frame() has all")
 
     def _pictures(self) -> Sequence[Shape]:
         """How often each class is said, or values fall within each tenth of their range."""
@@ -107,25 +120,29 @@ class Predictions(Shown):
         return len(next(iter(self.columns.values())))
 
 
-def predict(run: Path | str, source: Source, *, memory: int | None = None, spelling: Spelling = PLAIN) -> Predictions:
+def predict(
+    run: Path | str, source: Source, *, keep: Sequence[str] = (), memory: int | None = None, spelling: Spelling = PLAIN
+) -> Predictions:  # fmt: skip
     """The predictions of the model in the run directory `run` for the records of a source, which needs the model's
     feature columns only. A path here is a file of any kind; `CsvFile` is CSV whatever its name. A record whose target
-    is missing or does not fit is predicted too, and counts in no figure, unless the spelling says to ask.
+    is missing or does not fit is predicted too, and counts in no figure, unless the spelling says to ask. keep: columns
+    of the records that stand beside their predictions, such as an id by which these are joined back.
 
     Errors: no model, no such source, a missing column, values that are no numbers where numbers are due.
     """
     model = read_model(Path(run))
     schema = model.schema
     target, task = schema.target, TASKS[schema.task]
-    with opened(source, memory=memory, spelling=spelling.among_others, names=schema.names) as (table, _):
+    with opened(source, memory=memory, spelling=spelling.among_others, names=(*schema.names, *keep)) as (table, _):
+        ids = _kept(table, [keep] if isinstance(keep, str) else keep)
         read = {composed(name) for name in (*(column.name for column in schema.columns), target.name)}
-        unused = tuple(name for name in table.names if composed(name) not in read)
+        unused = tuple(name for name in table.names if composed(name) not in read and name not in ids)
         there = target.name in table
         known = there and table[target.name].kind in ("number", "text")
-        Mapping(table, schema, labels=known)  # refuses what does not fit before anything is read
+        Mapped(table, schema, labels=known)  # refuses what does not fit before anything is read
         names = [column.name for column in schema.columns] + [target.name] * known
         own = held_where_wide(keeping(table, schema.listed), names)
-        made = Rows(Mapping(own, schema, labels=known, whole=True), ball=False)
+        made = Rows(Mapped(own, schema, labels=known, whole=True), ball=False)
         places, design, scores, truth = np.arange(_ROWS), schema.design, [], []
         into = allocate(_ROWS, design.width, "double", None, design)
         for block, labels in made.mapping.raw():
@@ -140,7 +157,28 @@ def predict(run: Path | str, source: Source, *, memory: int | None = None, spell
         model.weights,
     )  # fmt: skip
     unfit = target.name if there and not known else found.unfit
-    return replace(found, unused=unused, left_out=model.left_out, unfit=unfit)
+    if both := [name for name in ids if name in found.columns]:
+        raise UsageError(
+            f"<<keep>> names columns that have not the name of a prediction; got {some(both)}; leave it out, or name "
+            "the column otherwise in the records"
+        )
+    return replace(found, unused=unused, left_out=model.left_out, unfit=unfit, ids=ids)
+
+
+def _kept(table: Table, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Columns as they stand in the source: numbers of a frame as numbers, all else as texts. Errors: no such column."""
+    columns = [table[name] for name in dict.fromkeys(names)]
+    if not columns:
+        return {}
+    plain = [each.kind == "number" and not each.type.upper().startswith("DECIMAL") for each in columns]
+    asked = (
+        each.sql if number else f"CAST({each.sql} AS VARCHAR)" for each, number in zip(columns, plain, strict=True)
+    )
+    values = list(zip(*table.rows(", ".join(asked)), strict=True)) or [()] * len(columns)
+    found = {}
+    for each, number, column in zip(columns, plain, values, strict=True):
+        found[each.name] = np.array(column, dtype=None if number and None not in column else object)
+    return found
 
 
 def _said(

@@ -72,6 +72,20 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Votes:
+    """How an owner's vector is decided inside the MPC (`mpc.contract.decisions`): each cell has `each` neighbouring
+    coordinates, sums of votes, and one noise. Public.
+
+    `turns`: how far two neighbours' sums of a vote lie apart at most, so that its sign turns only where it is no
+    further from 0; `cells`: in how many cells they differ at most. `Source.by_record` is of the cells' margins then,
+    whose noise it is, and not of the votes."""
+
+    each: int
+    turns: float
+    cells: int
+
+
+@dataclass(frozen=True)
 class Schedule:
     """The stages of a source, in order: those that its own releases follow from, which share the promise with them, and
     those that follow from its own, on another part of the data."""
@@ -159,6 +173,7 @@ class Source(ABC):
     BEFORE: ClassVar[str] = "one that its own follow from"  # what releases of earlier stages were
     REPORT: ClassVar[str] = "dpmpc.opened/1"  # the schema of the report.json of its one release
     STRICT: ClassVar[bool] = False  # whether a run ends at fields that are spelled otherwise than an owner said
+    DRAWS: ClassVar[bool] = False  # whether rows are drawn of all that its run opened
 
     @property
     @abstractmethod
@@ -175,6 +190,11 @@ class Source(ABC):
         """Into which blocks an owner's vector falls, in order; what checks of owners hold each to. (): the whole has a
         norm, and no more is known."""
         return ()
+
+    @property
+    def votes(self) -> Votes | None:
+        """How its one release is decided inside the MPC; None: it is opened as it is, with noise on each coordinate."""
+        return None
 
     @property
     def adaptive(self) -> "ClippingBound | None":
@@ -442,6 +462,7 @@ SOURCES: Registry[type[Source]] = Registry(
         "vectors": "dpmpc.learning.vectors:Vectors",
         "survey": "dpmpc.learning.survey:Survey",
         "meeting": "dpmpc.meeting.source:MeetingSource",
+        "naming": "dpmpc.meeting.naming:NamingSource",
         "tables": "dpmpc.statistics.tables:Tables",
         "synthesis": "dpmpc.synthesis.source:Synthesis",
     },

@@ -70,11 +70,15 @@ def add_codes(total: Floats, place: Ints, group: Ints, buckets: int) -> None:
     total += WEIGHT * np.bincount(at, minlength=len(total) * length).reshape(len(total), length)
 
 
-def names_of(column: str, counts: Floats, codes: Floats, noise: float, words: Iterable[str]) -> dict[int, Name]:
+def names_of(
+    column: str, counts: Floats, codes: Floats, noise: float, words: Iterable[str], known: Iterable[str] = ()
+) -> dict[int, Name]:
     """Bucket -> its name, of those that have one. counts (buckets,), codes (buckets * CODE,): opened, whose cells have
-    noise of this deviation; words: public candidates. Errors: none; what can be no name is passed over."""
+    noise of this deviation; words: public candidates; known: words that are known to be there, by a release of their
+    own (`meeting.naming`), and are names whatever the code says. Errors: none; what can be no name is passed over."""
     buckets = len(counts)
-    keys = [word for word in dict.fromkeys(words) if shown(word) and not is_number(word)]
+    sure = frozenset(known)
+    keys = [word for word in dict.fromkeys((*sorted(sure), *words)) if shown(word) and not is_number(word)]
     if not keys:
         return {}
     place = np.array([bucket(column, word, buckets * CODES) for word in keys], dtype=np.int64)
@@ -84,9 +88,11 @@ def names_of(column: str, counts: Floats, codes: Floats, noise: float, words: It
     off = noise / (2 * WEIGHT)
     least = upper_quantile(ALARMS / len(keys)) * off
     found: dict[int, Name] = {}
-    for k in np.flatnonzero(tried & (about > least) & (about >= COVERS * counts[place % buckets])):
+    fits = tried & (about > least) & (about >= COVERS * counts[place % buckets])
+    fits |= np.array([key in sure for key in keys])
+    for k in np.flatnonzero(fits):
         at = int(place[k] % buckets)
-        if at not in found or found[at].about < about[k]:
+        if at not in found or (found[at].word in sure, found[at].about) < (keys[k] in sure, about[k]):
             found[at] = Name(keys[k], float(about[k]), off)
     return found
 

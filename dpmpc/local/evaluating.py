@@ -122,7 +122,7 @@ def counted(request: Request, n: int, persons: Ints | None) -> int:
 def all_of(request: Request, dataset: Dataset) -> int:
     """The public number of training and held-out records: `counted`."""
     persons = None if dataset.persons is None else np.concatenate(dataset.persons)
-    return counted(request, dataset.n + dataset.test.n, persons)
+    return counted(request, dataset.rows, persons)
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class PlannedEvaluation:
 def held_sizes(request: Request, dataset: Dataset, owners: int) -> tuple[Ints, tuple[int, ...]]:
     """(n,) the owner of each held-out record, and how many each has, or places for how many: by the column of owners,
     else as many each. Errors: RecordError for more than an owner's capacity."""
-    n = dataset.test.n
+    n = dataset.held_out
     persons = None if dataset.persons is None else dataset.persons[1]
     number, units = np.arange(n), n
     if persons is not None:

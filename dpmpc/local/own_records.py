@@ -61,8 +61,6 @@ def surveyed(
     if found is None:
         while_read.close()
         return job, (), None
-    for line in [] if found.intake is None else found.intake.useless():  # for this process's own terminal
-        emit("stage", text=line)
     return replace(job, request=found.request), found.before, found.records
 
 
@@ -125,17 +123,19 @@ def tell(dataset: Dataset, plan: Plan, job: OwnersJob, log: Log, emit: Emit) -> 
     """Says what became of the records: how many there are to the log, the rest to this process's own terminal, for it
     depends on records."""
     sql, held_here = job.request.sql, job.owner is not None and job.request.executor is None
-    held = f"training and {dataset.test.n} test records" if plan.counted else "places for training records"
+    held = f"training and {dataset.held_out} test records" if plan.counted else "places for training records"
     log(f"{dataset.name}: {dataset.n} {held}, {dataset.d} features")
     if not plan.capacity and (chosen := filtered_by(sql)):
         emit("stage", text=f"warning: {chosen}")
     if beyond := said_of(dataset.beyond, plan.person_rows):
         emit("stage", text=beyond)
     if dataset.misfits and not held_here and (job.owner is None or job.begins):  # else it was said as the run began
-        emit("stage", text=f"warning: {misfits_said(dataset.schema, dataset.misfits, dataset.records.n)}")
-    alike = one_value(dataset.schema.target, dataset.ends, dataset.records.n - dataset.misfits)
+        emit("stage", text=f"warning: {misfits_said(dataset.schema, dataset.misfits, dataset.rows)}")
+    alike = one_value(dataset.schema.target, dataset.ends, dataset.rows - dataset.misfits)
     if alike and not held_here and not plan.released:  # else it was said before the survey
         emit("stage", text=f"warning: {alike}")
+    for line in () if held_here or plan.released else dataset.given:
+        emit("stage", text=f"warning: {line}")
     if held_here and job.begins:  # of each column it was said as the run began
         return
     for counts in dataset.counts:

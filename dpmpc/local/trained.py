@@ -41,9 +41,11 @@ class Trained(Shown):
         """What the run promises, in a line that begins with what it holds under."""
         return str(self.report["privacy"]["statement"])
 
-    def predict(self, records: Source, *, memory: int | None = None, spelling: Spelling = PLAIN) -> Predictions:
+    def predict(
+        self, records: Source, *, keep: Sequence[str] = (), memory: int | None = None, spelling: Spelling = PLAIN
+    ) -> Predictions:  # fmt: skip
         """What its model says of other records: a path, a frame, or what `dpmpc.predict` takes. Errors: as there."""
-        return predict(self.run, records, memory=memory, spelling=spelling)
+        return predict(self.run, records, keep=keep, memory=memory, spelling=spelling)
 
     def sheet(self) -> Sheet:
         """The summary that the command prints; the model's figures with the picture of its calibration, and its curves

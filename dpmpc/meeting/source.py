@@ -193,14 +193,20 @@ class MeetingSource(Source):
         cells: Floats = np.asarray(total)[: self.owners * self.block]
         return np.asarray(cells.reshape(self.owners, len(self.columns), self.cells) / times[:, None])
 
-    def names(self, total: Floats, noise: float, words: Iterable[str]) -> dict[str, dict[int, Name]]:
-        """Column -> bucket -> its name, of an opened sum with this noise; words: public candidates."""
+    def names(
+        self, total: Floats, noise: float, words: Iterable[str], known: Mapping[str, Sequence[str]] | None = None
+    ) -> dict[str, dict[int, Name]]:
+        """Column -> bucket -> its name, of an opened sum with this noise; words: public candidates; known: by column,
+        words that a release of their own has opened."""
+        tried, there = tuple(words), known or {}
         counts = self.counts(total).sum(axis=0)
         codes = np.concatenate([np.zeros(self.asks.counted), np.asarray(total)[self.owners * self.block :]])
         found = {}
         for name in self.named:
             each, mine = counts[self.columns.index(name), CELLS:], noise / self.asks.times(name)
-            found[name] = names_of(name, each, self.asks.coded(codes, name), mine, words)
+            found[name] = names_of(
+                name, each, self.asks.coded(codes, name), mine, tried, there.get(name, ())
+            )
         return found
 
     @property

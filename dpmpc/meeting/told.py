@@ -24,14 +24,20 @@ SCHEMA = "schema.toml"
 _SHOWN = 4.0  # deviations of the noise of all sites together that a cell must exceed to be shown
 
 
-def told(meeting: "MeetingSource", opened: Opening, words: Sequence[str] = ()) -> Outcome:
+def told(
+    meeting: "MeetingSource",
+    opened: Opening,
+    words: Sequence[str] = (),
+    known: Mapping[str, Sequence[str]] | None = None,
+    about: Sequence[str] = (),
+) -> Outcome:
     """The outcome, of the owners that are in the sum; `words`: public candidates for names, beside those that everybody
-    knows."""
+    knows; `known`: by column, words that a release of their own has opened, and `about`: lines on its promise."""
     names = opened.names or tuple(f"owner {j}" for j in range(opened.everybody))
     present = list(opened.owners)
     here = [names[j] for j in present]
     counts = meeting.counts(opened.last.total)[present]
-    named = meeting.names(opened.last.total, opened.last.noise, (*known_words(), *meeting.classes, *words))
+    named = meeting.names(opened.last.total, opened.last.noise, (*known_words(), *meeting.classes, *words), known)
     answers, lines, found = [], [], []
     for k, column in enumerate(meeting.columns):
         noise = opened.last.noise / meeting.asks.times(column)
@@ -48,8 +54,8 @@ def told(meeting: "MeetingSource", opened: Opening, words: Sequence[str] = ()) -
     if meeting.named:
         section["names"] = {name: {str(at): vars(word) for at, word in each.items()} for name, each in named.items()}
     return Outcome(
-        tuple(answers), title="Sites meet", level=Level(), about=(opened.guarantee,), section=section, files=files,
-        lines=tuple(lines),
+        tuple(answers), title="Sites meet", level=Level(), about=(opened.guarantee, *about), section=section,
+        files=files, lines=tuple(lines),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError, sayable
-from dpmpc.intake.table import Floats, Ints, Table
+from dpmpc.intake.table import Floats, Ints, Table, numbers_up_to
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.records.blocks import Records
 from dpmpc.records.mapping import NO_ENDS, Ends, Unfit
@@ -25,14 +25,15 @@ class Dataset:
     """Training records in the unit ball, and test records, with the schema that made them so.
 
     `bounds` is "data" where scaling constants were read off the records: then those constants are not covered by the
-    privacy guarantee, and a report must say so. `counts`, `beyond` (`Table.beyond`), `misfits` and `ends` depend on
-    records and are for their owner alone.
+    privacy guarantee, and a report must say so. `counts`, `beyond` (`Table.beyond`), `misfits`, `ends` and `given`
+    depend on records and are for their owner alone.
     """
 
     name: str
     schema: Schema
     records: Records = field(repr=False)  # training rows first, then test rows
     training: int  # how many are for training
+    held_out: int = 0  # how many are for the test, of which `records` may have none
     groups: Ints | None = field(default=None, repr=False)  # (n,) owner number of each training row
     group_names: tuple[str, ...] = ()  # the owners' names, by number
     counts: tuple[Unfit, ...] = field(default=(), repr=False)
@@ -42,6 +43,7 @@ class Dataset:
     beyond: int = field(default=0, repr=False)
     misfits: int = field(default=0, repr=False)  # records whose target does not fit: each is the zero vector
     ends: Ends = field(default=NO_ENDS, repr=False)  # the least and the greatest of the targets that fit
+    given: tuple[str, ...] = field(default=(), repr=False)  # a line on each column that nearly gives the target
 
     @property
     def n(self) -> int:
@@ -83,13 +85,19 @@ class Dataset:
         return self.schema.to_json()
 
     @property
+    def rows(self) -> int:
+        """The number of training and of test rows."""
+        return self.training + self.held_out
+
+    @property
     def train(self) -> Records:
         """The training records: each row of norm at most 1, intercept feature included; labels +-1 or in [-1, 1]."""
         return self.records.part(0, self.training)
 
     @property
     def test(self) -> Records:
-        """The test records, scaled as predictions are (`Schema.rows`): of an additive schema not always in the ball."""
+        """The test records, scaled as predictions are (`Schema.rows`): of an additive schema not always in the ball.
+        None of them where they were not loaded."""
         return self.records.part(self.training, self.records.n)
 
     def fits(self, part: Records) -> NDArray[np.bool_] | None:
@@ -130,9 +138,10 @@ def split(
         raise UsageError(f"the test fraction lies in [0, 1); got {sayable(test_fraction)}; use for instance 0.2")
     if max_rows is not None and max_rows < 1:
         raise UsageError(f"the number of rows to use is at least 1; got {sayable(max_rows)}; leave it out to use all")
+    kind = numbers_up_to(n)
     if test_fraction == 0 and (max_rows is None or max_rows >= n):
-        return np.arange(n, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    drawn = generator(Stream.SPLIT, seed).permutation(n)[:max_rows].astype(np.int64)
+        return np.arange(n, dtype=kind), np.zeros(0, dtype=kind)
+    drawn = generator(Stream.SPLIT, seed).permutation(np.arange(n, dtype=kind))[:max_rows]
     if groups is None:
         held_out = round(test_fraction * len(drawn))
         if held_out == len(drawn):

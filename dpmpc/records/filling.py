@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmpc.intake.table import Block, Floats, Ints
+from dpmpc.intake.table import Block, Floats, Ints, numbers_up_to
 from dpmpc.records.blocks import Precision, Records, allocate, held_in_memory
 from dpmpc.records.mapping import Mapping, Unfit
 from dpmpc.records.ordered_pool import cores, in_order
@@ -16,6 +16,7 @@ from dpmpc.records.ownership import EMPTY
 from dpmpc.records.rows import Rows
 
 _AHEAD = 8  # steps of each core whose values are held
+_AT_ONCE = 1 << 20  # records whose places are worked out at once
 
 Step = tuple[int, Block, Floats]  # the number of the first record, what was read, one array an expression, labels
 
@@ -32,10 +33,8 @@ def filled(
     where = None if held_in_memory(size, memory) else private
     records = allocate(len(order), design.width, precision, where, design)
     records.y[order == EMPTY] = 0.0  # factors are zeros when they are made
-    place: Ints | None = None
-    if len(order) != n or not bool((order == np.arange(n)).all()):
-        place, there = np.full(n, -1, dtype=np.int64), np.flatnonzero(order != EMPTY)
-        place[order[there]] = there
+    place = _places(order, n)
+    del order  # a number a record, as long as they are read
     made = [Rows(mapping, held_from=training) for _ in range(cores())]
     for _ in in_order(partial(_put, deque(made), records, place), _steps(mapping, made[0].at_once), _AHEAD):
         pass
@@ -45,6 +44,18 @@ def filled(
         for name, counts in rows.counts.items():
             mapping.counts[name].add(counts)
     return records
+
+
+def _places(order: Ints, n: int) -> Ints | None:
+    """(n,) where each of n records belongs, below 0 for nowhere; None: all are in order."""
+    parts = [slice(begin, begin + _AT_ONCE) for begin in range(0, len(order), _AT_ONCE)]
+    if len(order) == n and all((order[part] == np.arange(part.start, min(n, part.stop))).all() for part in parts):
+        return None
+    place = np.full(n, -1, dtype=numbers_up_to(len(order)))
+    for part in parts:
+        there = np.flatnonzero(order[part] != EMPTY)
+        place[order[part][there]] = part.start + there
+    return place
 
 
 def _steps(mapping: Mapping, step: int) -> Iterator[Step]:

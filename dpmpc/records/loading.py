@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.folders import said_path
 from dpmpc.intake.database import open_database
 from dpmpc.intake.files import open_file, open_files
 from dpmpc.intake.head import UnstatedError
@@ -22,6 +23,7 @@ from dpmpc.intake.staging import held
 from dpmpc.intake.table import Ints, Table, connect
 from dpmpc.lazy import dataclass
 from dpmpc.records.blocks import Precision
+from dpmpc.records.check import given
 from dpmpc.records.dataset import Dataset, Rows, Split, split
 from dpmpc.records.derive import PublicBounds, TableSettings, looked, schema_of_bounds, schema_of_records, task_of
 from dpmpc.records.filling import filled
@@ -37,7 +39,7 @@ from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, USUAL_GOALS
 class CsvFile:
     """A file that is CSV whatever its name."""
 
-    path: Path
+    path: Path | str
 
 
 @dataclass(frozen=True)
@@ -175,20 +177,21 @@ def load(
     test_fraction: float = 0.2,
     intercept: bool = True,
     max_rows: int | None = None,
-    bounds: Path | PublicBounds | None = None,
+    bounds: Path | str | PublicBounds | None = None,
     missing: Any = "fill",
     drop: Any = (),
     positive: str | None = None,
     classes: Sequence[str] = (),
     memory: int | str | None = None,
     precision: Precision = "double",
-    folder: Path | None = None,
+    folder: Path | str | None = None,
     name: str | None = None,
     spelling: Spelling = PLAIN,
     splitting: Split | None = None,
     person: KeptOwners | None = None,
     basis: Basis | None = None,
     arranging: Arranging | None = None,
+    held_out: bool = True,
 ) -> Dataset:
     """The data set of a source.
 
@@ -202,13 +205,15 @@ def load(
     person: what is kept of each person's records; a person's are all for training, or all for the test.
     precision: "single" rounds every record to 32 bits when it is made, within the unit ball.
     basis: of the schema's numbers; None: as the schema says.
+    held_out: whether the records for the test are loaded too; else it is only said how many there are.
     arranging: which training rows the records hold, in their order; None: all, as they are drawn.
     Errors: what the source, the schema and the records refuse; see docs/data.md.
     """
     left: dict[str, str] = dict.fromkeys(drop, "as asked")
+    folder = None if folder is None else said_path(folder, "folder")
     budget = parse_memory(memory) if isinstance(memory, str) else memory
     unsaid = (target or "") * (schema is None and task is None and not classes)
-    public = read_bounds(bounds) if isinstance(bounds, Path) else bounds
+    public = read_bounds(bounds) if isinstance(bounds, Path | str) else bounds
     names: Iterable[str | None] = ()
     if schema is not None:
         names = (*schema.names, owners_column)
@@ -250,6 +255,7 @@ def load(
             rows=source.rows if isinstance(source, OpenTable) else None,
             by_person=person is not None,
             arranging=arranging,
+            held_out=held_out,
         )
 
 
@@ -270,10 +276,11 @@ def build(
     rows: Rows | None = None,
     by_person: bool = False,
     arranging: Arranging | None = None,
+    held_out: bool = True,
 ) -> Dataset:
     """The data set of a table's records through a schema, drawn and split by the seed, or by `splitting`, or into
     `rows`, where that is decided already.
-    `by_person`: of a table that `persons.kept` made. `arranging`: as of `load`."""
+    `by_person`: of a table that `persons.kept` made. `arranging`, `held_out`: as of `load`."""
     whole = table
     persons = persons_of(table) if by_person else None
     if by_person and (schema.missing == "drop" or max_rows is not None):
@@ -297,16 +304,22 @@ def build(
     elif rows is None:
         rows = split(n, test_fraction=test_fraction, max_rows=max_rows, seed=seed, groups=groups)
     train, test = rows if decided or splitting is None else splitting(whole, groups, rows)
-    placed, own = train, None if groups is None else groups[train]
+    own = None if groups is None else groups[train]
+    order, training = train, len(train)
     if arranging is not None:
         places = arranging(len(train), None if persons is None else persons[train], own)
-        placed = np.where(places < 0, EMPTY, train[places])
-    records = filled(mapping, n, np.concatenate([placed, test]), len(placed), private, memory, precision)
+        order, training = np.where(places < 0, EMPTY, train[places]), len(places)
+        del places
+    if held_out:
+        order = np.concatenate([order, test])
+    records = filled(mapping, n, order, training, private, memory, precision)
+    del order
     return Dataset(
         name or table.source,
         schema,
         records,
-        len(placed),
+        training,
+        len(test),
         own,
         names,
         tuple(mapping.counts.values()),
@@ -316,4 +329,5 @@ def build(
         whole.beyond,
         mapping.misfits,
         mapping.ends,
+        tuple(each.text for each in given(schema, table)),
     )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import RecordError, UsageError, sayable
+from dpmpc.intake.table import numbers_up_to
 from dpmpc.lazy import dataclass
 from dpmpc.records.seeds import Stream, generator
 
@@ -102,7 +103,7 @@ def partition(
             f"{sayable(int(counts.sum()))}; "
             "lower them"
         )
-    order = generator(Stream.OWNERS, seed).permutation(n)[: counts.sum()].astype(np.int64)
+    order = generator(Stream.OWNERS, seed).permutation(np.arange(n, dtype=numbers_up_to(n)))[: counts.sum()]
     return Partition(order, _offsets(counts))
 
 
@@ -182,7 +183,7 @@ def _by_groups(n: int, owners: int | None, groups: NDArray[np.int64]) -> Partiti
             f"the owners column decides their number; it has {len(counts)}, not {sayable(owners)}; drop <<owners>>"
         )
     short = groups.astype(np.uint16) if len(counts) <= 1 << 16 else groups  # NumPy sorts these by digits
-    return Partition(np.argsort(short, kind="stable").astype(np.int64), _offsets(counts))
+    return Partition(np.argsort(short, kind="stable").astype(numbers_up_to(n)), _offsets(counts))
 
 
 def _skewed(n: int, owners: int, skew: float) -> Ints:

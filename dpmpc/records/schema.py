@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError, sayable
-from dpmpc.folders import write_file
+from dpmpc.folders import said_path, write_file
 from dpmpc.intake.spelling import canonical
 from dpmpc.intake.written import checked, json_schema, read_written
 from dpmpc.records.columns import Categorical, Column, Date, Numeric, Scale, Surveyed, is_name, with_knots
@@ -225,13 +225,13 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return checked(dict(value), Schema, "a schema", "it")
 
     @staticmethod
-    def read(path: Path) -> "Schema":
+    def read(path: Path | str) -> "Schema":
         """The schema in a JSON or TOML file. Errors: it is none, with the line."""
-        return read_written(path, Schema, "a schema")
+        return read_written(said_path(path, "schema"), Schema, "a schema")
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path | str) -> None:
         """Writes the JSON that `read` reads, whole or not at all."""
-        write_file(path, json.dumps(self.to_json(), indent=1) + "\n", public=True)
+        write_file(said_path(path, "path"), json.dumps(self.to_json(), indent=1) + "\n", public=True)
 
     @property
     def digest(self) -> str:
@@ -269,8 +269,9 @@ def editor_schema() -> dict[str, Any]:
     return json_schema(Schema)
 
 
-def read_bounds(path: Path) -> dict[str, list[float] | list[str]]:
+def read_bounds(path: Path | str) -> dict[str, list[float] | list[str]]:
     """The public bounds in a JSON or TOML file: column -> [low, high], or categories. Errors: anything else."""
+    path = said_path(path, "bounds")
     return checked_bounds(read_written(path, Any, "a bounds"), path.name)
 
 

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from dpmpc.errors import UsageError, sayable
+from dpmpc.folders import said_path
 from dpmpc.intake.files import open_file
 from dpmpc.intake.scratch import scratch_folder
 from dpmpc.intake.table import connect
@@ -33,7 +34,7 @@ _SYNTHETIC_ROWS = 2000
 def load_dataset(
     name: str,
     *,
-    data_dir: Path | None,
+    data_dir: Path | str | None,
     seed: int,
     test_fraction: float | None = None,
     intercept: bool | None = None,
@@ -64,6 +65,7 @@ def load_dataset(
             f"an official test set exists for adult and kddcup99; '{sayable(name)}' has none; use a test fraction"
         )
     if name in FILE_SETS:
+        data_dir = None if data_dir is None else said_path(data_dir, "data_dir")
         constant = intercept is None or intercept
         return from_files(
             name, FILE_SETS[name], data_dir, seed, fraction, constant, max_rows, official_test, scale, basis
@@ -144,7 +146,7 @@ def from_files(
         held = list(schema.official_test) if official_test else files
         even, _ = _read(schema, held, data_dir, rules, ball=False)
         records.held[len(train) :] = even[order[len(train) :] - (len(y) - len(even))]
-    return Dataset(name, rules, records, len(train))
+    return Dataset(name, rules, records, len(train), len(order) - len(train))
 
 
 def _read(

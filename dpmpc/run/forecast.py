@@ -12,7 +12,7 @@ def forecast_of(plan: Plan, releases: int, *, here: bool) -> Forecast | None:
     if not (plan.parties and plan.pool and plan.derived.mechanism.scale and releases):
         return None
     backend = BACKENDS[plan.backend]
-    return forecast(backend, plan.derived.sampler, releases, plan.dimension, plan.parties, plan.threshold, here=here)
+    return forecast(backend, plan.derived.sampler, releases, plan.drawn, plan.parties, plan.threshold, here=here)
 
 
 def check_possible(plan: Plan, releases: int) -> None:

@@ -19,6 +19,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, is_half, make_folder, replaced, sweep_halves
+from dpmpc.privacy.ledgers import WHOLE
 from dpmpc.run.engine import Ended, Made, nobody, run
 from dpmpc.run.resume import Since, begun_as, left, note_attempt, opened_anywhere, presence_anywhere
 from dpmpc.run.seat import Seat
@@ -43,7 +44,8 @@ def unfinished(folder: Path, last: str, *stages: str) -> None:
     Errors: UsageError for another folder."""
     parts = [folder / stage for stage in stages] or [folder]
     begun = any(plan_path(part).is_file() for part in parts) and not (folder / last).exists()
-    strange = folder.is_dir() and not all(is_half(path, stages) for path in folder.iterdir())
+    held = [path for path in folder.iterdir() if not is_half(path, stages)] if folder.is_dir() else []
+    strange = any(not path.name.startswith(WHOLE) for path in held)  # what was reserved alone is taken over
     if (folder.exists() and not folder.is_dir()) or (strange and not begun):
         raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
     if folder.exists():

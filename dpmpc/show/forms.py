@@ -105,7 +105,11 @@ def grid(answer: Answer) -> tuple[list[str], list[list[str]]]:
     names = [f"{answer.headers[0]} = {group[0]}" if group else "estimate [interval]" for group in groups]
     head = [*answer.headers[skip:], "", *names]
     body = [
-        [*labels, statistic, *(shown(found[group]) if group in found else "" for group in groups)]
+        [
+            *labels,
+            statistic,
+            *(shown(found[group], whole=statistic == "count") if group in found else "" for group in groups),
+        ]
         for (labels, statistic), found in cells.items()
     ]
     return head, body

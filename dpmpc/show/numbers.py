@@ -6,14 +6,15 @@ from typing import Any
 from dpmpc.outcome import NO_ESTIMATE, Number
 
 
-def shown(number: Number) -> str:
+def shown(number: Number, *, whole: bool = False) -> str:
     """An estimate and its interval, to the digits that the noise leaves; a star where it is conservative. An interval
-    that is open on one side has its end alone; a value without interval, such as a p-value, three digits."""
+    that is open on one side has its end alone; a value without interval, such as a p-value, three digits. whole: of
+    people, who are not shown in parts; the interval then reaches to the next whole numbers."""
     star = "*" if "conservative" in number.note else ""
     if number.low is not None and number.high == math.inf:
         return f">= {number.low:.3g}{star}" if number.low > 0 else "not told"
     if number.estimate is None:
-        return _NONE
+        return NOTHING_TOLD
     if number.low is None or number.high is None:
         return f"{number.estimate:.3g}" if number.estimate >= 0.0001 else "< 0.0001"
     if number.low == 0 and "open below" in number.note:
@@ -23,6 +24,8 @@ def shown(number: Number) -> str:
     places = min(max(digits, 0), 10)
     if reach <= 0:
         return f"{number.estimate:.10g}"
+    if whole and places:
+        return f"{round(number.estimate)} [{math.floor(number.low)}, {math.ceil(number.high)}]{star}"
     low, value, high = (f"{round(v, digits if digits >= 0 else 0) + 0.0:.{places}f}" for v in (
         number.low, number.estimate, number.high))  # fmt: skip
     return f"{value} [{low}, {high}]{star}"
@@ -35,4 +38,4 @@ def number_of_json(value: dict[str, Any] | None) -> Number:
     return Number(found.get("estimate"), found.get("noise"), found.get("low"), found.get("high"), note)
 
 
-_NONE = NO_ESTIMATE.partition(":")[0]
+NOTHING_TOLD = NO_ESTIMATE.partition(":")[0]

@@ -4,8 +4,12 @@ A layout and no more: every number is one that was opened or an answer's, rounde
 costs nothing. Counts are whole numbers, as they are of people; what noise did is said below in its own deviations, not
 in each cell. A row or a column of `(other)` or `(missing)` whose records the noise could have made is left out, and
 named below; `everything` keeps it.
+
+Where no test was asked for, the last column says how far the groups lie apart: the standardised mean difference, of the
+numbers that the table has already.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +17,7 @@ from dataclasses import replace
 from dpmpc.lazy import dataclass
 from dpmpc.outcome import Answer, Number, Outcome
 from dpmpc.show.forms import grid, said_of
+from dpmpc.show.numbers import NOTHING_TOLD as _NONE
 from dpmpc.show.numbers import shown
 from dpmpc.show.tables import ShownTable
 
@@ -39,7 +44,7 @@ def tables(outcome: Outcome, *, everything: bool = False) -> tuple[ShownTable, .
             made.append(_Table1(answer, _beside(answer, answers), everything).table(said))
         else:
             alone = replace(outcome, answers=(answer,), level=outcome.held)
-            made.append(effects(answer, (said_of(alone), *map(_promised, said))))
+            made.append(effects(answer, (said_of(alone), *map(_promised, said)), everything=everything))
     return tuple(made)
 
 
@@ -75,12 +80,15 @@ class _Table1:
     everything: bool
 
     def table(self, said: Sequence[str]) -> ShownTable:
-        of, groups, p = self._numbers(), self._groups(), self._p()
+        of, groups, tests = self._numbers(), self._groups(), self._p()
         columns = list(dict.fromkeys(line.labels[-2] for line in self.answer.lines))
         sizes = self._sizes(groups)
         shown = [g for g in groups if self.everything or g[:1] not in {(r,) for r in REST} or _somebody(sizes.get(g))]
         hidden = [f"{self.answer.headers[0]} {g[0]}" for g in groups if g not in shown]
         whole = len(groups) > 1
+        compared = [g for g in shown if g[:1] not in {(r,) for r in REST}]
+        apart = {} if tests or len(compared) < 2 else {c: self._apart(of, compared, sizes, c) for c in columns}
+        p = tests or {c: DASH if d is None else f"{d[0]:.2f}" for c, d in apart.items()}
         rows: list[tuple[str, ...]] = []
         inner, left_out = set[int](), list[str]()
         if sizes:
@@ -113,9 +121,10 @@ class _Table1:
                 every = [_count_cell(every_count, _sum(list(sizes.values())))] if whole else []
                 rows.append((level, *every, *cells, *([""] if p else [])))
         names = [self._title(g) for g in shown]
-        head = ("", *(["Overall"] if whole else []), *names, *(["p"] if p else []))
+        head = ("", *(["Overall"] if whole else []), *names, *([("p" if tests else "SMD")] if p else []))
         thin = any(DASH in cell for row in rows for cell in row[1:])
-        notes = tuple(self._notes(kinds, [*hidden, *left_out], whole, thin, bool(p), said))
+        alike = [d[1] for d in apart.values() if d is not None]
+        notes = tuple(self._notes(kinds, [*hidden, *left_out], whole, thin, bool(tests), alike, said))
         return ShownTable(head, tuple(rows), "Table 1", 1, notes, frozenset(inner))
 
     def _numbers(self) -> Mapping[tuple[Labels, str, str, str], Number]:
@@ -159,6 +168,34 @@ class _Table1:
                 found[column] = p_value(values[0])
         return found
 
+    def _apart(
+        self, of: Mapping[tuple[Labels, str, str, str], Number], groups: Sequence[Labels],
+        sizes: Mapping[Labels, Number], column: str,
+    ) -> tuple[float, float] | None:  # fmt: skip
+        """(the standardised mean difference of a column between groups, of more than two the mean over their pairs;
+        what the noise alone would make it of groups that are alike); None where a group has no estimate.
+
+        Of numbers it is |m1 - m2| / sqrt((s1^2 + s2^2) / 2). Of categories it is the distance of the shares p, without
+        the last, under the mean of their covariances diag(p) - p p' (Yang and Dalton, SAS Global Forum 335, 2012); who
+        is missing counts in no share, nor who may be nobody. Noise: to first order."""
+        levels = [
+            level for level in dict.fromkeys(line.labels[-1] for line in self.answer.lines if line.labels[-2] == column)
+            if level not in REST
+            or (level == "(other)" and _somebody(_sum([of[g, column, level, "count"] for g in groups])))
+        ]  # fmt: skip
+        found = list[tuple[float, float]]()
+        for first, second in itertools.combinations(groups, 2):
+            if (first, column, "", "mean") in of:
+                found.append(_numbers_apart(*(_moments(of, g, column) for g in (first, second))))
+                continue
+            if not all(_somebody(sizes.get(g)) for g in (first, second)):
+                return None
+            shares = [[of[g, column, level, "count"] for level in levels] for g in (first, second)]
+            found.append(_shares_apart(*shares))
+        if any(math.isnan(d) for d, _ in found):
+            return None
+        return math.fsum(d for d, _ in found) / len(found), max(w for _, w in found)
+
     def _overall(
         self, of: Mapping[tuple[Labels, str, str, str], Number], groups: Sequence[Labels],
         sizes: Mapping[Labels, Number], column: str,
@@ -185,8 +222,9 @@ class _Table1:
         return _mean(mean, math.sqrt(max(spread, 0.0)), math.hypot(*(k / n * w for k, w in noises)))
 
     def _notes(
-        self, kinds: set[str], hidden: Sequence[str], whole: bool, thin: bool, tested: bool, said: Sequence[str]
-    ) -> list[str]:
+        self, kinds: set[str], hidden: Sequence[str], whole: bool, thin: bool, tested: bool,
+        alike: Sequence[float], said: Sequence[str],
+    ) -> list[str]:  # fmt: skip
         found = []
         if noise := self._noise():
             found.append(f"Noise of the privacy promise is in every number, with standard deviation {noise}.")
@@ -199,6 +237,10 @@ class _Table1:
             found.append(f"{DASH}: too few records for an estimate under the noise.")
         if tested:
             found.append("p: of independent records, with the noise in it.")
+        if alike:
+            found.append(
+                f"SMD: standardised mean difference; of groups that are alike the noise makes {_range(alike)} of it."
+            )
         return [*found, *map(_promised, said)]
 
     def _noise(self) -> str:
@@ -221,18 +263,74 @@ class _Table1:
         return ", ".join(parts)
 
 
+def _moments(
+    of: Mapping[tuple[Labels, str, str, str], Number], group: Labels, column: str
+) -> tuple[float, float, float]:
+    """(mean, deviation, noise of the mean); NaN where there is no estimate."""
+    mean, sd = of[group, column, "", "mean"], of[group, column, "", "sd"]
+    if mean.estimate is None or sd.estimate is None:
+        return math.nan, math.nan, math.nan
+    return mean.estimate, sd.estimate, mean.noise or 0.0
+
+
+def _numbers_apart(first: tuple[float, float, float], second: tuple[float, float, float]) -> tuple[float, float]:
+    (m, s, a), (n, t, b) = first, second
+    spread = math.hypot(s, t) / math.sqrt(2)
+    if not spread > 0:  # NaN too
+        return math.nan, math.nan
+    return abs(m - n) / spread, math.hypot(a, b) / spread
+
+
+def _shares_apart(first: Sequence[Number], second: Sequence[Number]) -> tuple[float, float]:
+    import numpy as np  # which who only prints other tables does not wait for
+
+    there = [k for k, pair in enumerate(zip(first, second, strict=True)) if any((n.estimate or 0.0) > 0 for n in pair)]
+    spread = np.zeros((len(there), len(there)))
+    noise, shares = spread.copy(), []
+    for side in (first, second):
+        counts = np.array([max(side[k].estimate or 0.0, 0.0) for k in there])
+        if not counts.sum() > 0:
+            return math.nan, math.nan
+        p = counts / counts.sum()
+        shares.append(p)
+        spread += (np.diag(p) - np.outer(p, p)) / 2
+        moved = (np.eye(len(p)) - np.outer(p, np.ones(len(p)))) / counts.sum()  # a share, by each count
+        noise += moved * [(side[k].noise or 0.0) ** 2 for k in there] @ moved.T
+    inverse, d = np.linalg.pinv(spread[:-1, :-1]), (shares[0] - shares[1])[:-1]
+    return math.sqrt(max(float(d @ inverse @ d), 0.0)), math.sqrt(max(float(np.trace(inverse @ noise[:-1, :-1])), 0.0))
+
+
 def _promised(text: str) -> str:
     """A line of what stands before the answers: the promise first, which begins with its epsilon or with an if."""
     return f"Privacy: {text}." if text.startswith(("epsilon", "if ")) else text
 
 
-def effects(answer: Answer, said: Sequence[str] = ()) -> ShownTable:
+def _told(
+    names: list[str], body: list[list[str]], labels: int
+) -> tuple[list[str], tuple[tuple[str, ...], ...], list[str]]:
+    """(head, rows, what was left out) of a table without the columns of `(other)` and `(missing)` and the rows that
+    hold no estimate at all; a table that would have no row stays as it is."""
+    kept = [
+        k for k, name in enumerate(names)
+        if k < labels or not name.endswith(REST) or any(row[k] not in ("", _NONE) for row in body)
+    ]  # fmt: skip
+    rows = [tuple(row[k] for k in kept) for row in body]
+    full = [row for row in rows if any(cell not in ("", _NONE) for cell in row[labels:])]
+    gone = [" ".join(filter(None, row[:labels])) for row in rows if row not in full] if full else []
+    brief = gone if len(gone) < 4 else [f"{gone[0]} and {len(gone) - 1} more rows"]
+    hidden = [name for k, name in enumerate(names) if k not in kept]
+    return [names[k] for k in kept], tuple(full or rows), [*hidden, *brief]
+
+
+def effects(answer: Answer, said: Sequence[str] = (), *, everything: bool = False) -> ShownTable:
     """A table of effects: a row each term, its estimate with the interval, and its p-value in a column of its own; of
     an answer without p-values, its groups side by side."""
     if not any(line.statistic == "p" for line in answer.lines) or len(answer.headers) == 0:
         names, body = grid(answer)
         labels = len(answer.headers) + 1 - answer.grouped
-        cells = tuple(map(tuple, body))
+        names, cells, hidden = (names, tuple(map(tuple, body)), []) if everything else _told(names, body, labels)
+        if hidden:
+            said = (f"Not shown, as noise leaves no estimate: {', '.join(hidden)}.", *said)
         return _without_empty(ShownTable(tuple(names), cells, answer.question, labels, (*answer.notes, *said)))
     kinds = [name for name in dict.fromkeys(line.statistic for line in answer.lines) if name != "p"]
     terms: dict[Labels, dict[str, Number]] = {}

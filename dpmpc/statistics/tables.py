@@ -431,9 +431,9 @@ def of_columns(columns: Columns, reads: Sequence[str], table: "Table", sizes: Se
     from dpmpc.intake.staging import held
     from dpmpc.records.check import check_columns, copies
 
-    names = [name for name in reads if table[name].name]
+    names = [name for name in reads if name in table]
     mine = held(keeping(table, columns.listed), names) if names else table
-    found = check_columns(columns.as_read(names), mine, sizes, columns.open_lists)
+    found = check_columns(columns.as_read(reads), mine, sizes, columns.open_lists)
     return replace(found, found=(*found.found, *copies(table)))
 
 

@@ -55,6 +55,7 @@ class Synthesis(Source):
     DOES: ClassVar[str] = "asking all questions at once"
     BEFORE: ClassVar[str] = "those that found cells, and which columns go together"
     STRICT: ClassVar[bool] = True
+    DRAWS: ClassVar[bool] = True
 
     columns: Columns
     target: str | None = None

@@ -84,7 +84,7 @@ def stats(
     capacity: Sequence[int] | None = None,
     data_id: str | None = None,
     budget: str | None = None,
-    account: str | None = None,
+    account: Path | str | None = None,
     memory: int | None = None,
     spelling: Spelling = PLAIN,
     out: Path | str | None = None,
@@ -136,7 +136,7 @@ def stats(
         if hopeless == "refuse":
             refuse_hopeless(foreseen(plan, level), plan.epsilon, plan.delta)
         plan = plan if folder is None else begun_as(plan, folder)
-        here = Here(out=folder, wait=wait, budget=budget, account=account)
+        here = Here(out=folder, wait=wait, budget=budget, account=None if account is None else str(account))
         seat = Seat(here, Books.of(here))
         with notebook.releases("stats", plan.releases) as emit:
             last = once(plan, partial(tables.means, own, number, sizes), seat, plan.source.DOES, emit=emit).last
@@ -168,13 +168,13 @@ def dry(
 def _found_first(
     records: Source, queries: Sequence[str | Mapping[str, Any]], owners: str | None, models: Any,
     named: Sequence[str], words: Sequence[str], level: Level, hopeless: str, capacity: Sequence[int] | None,
-    data_id: str | None, budget: str | None, account: str | None, memory: int | None, spelling: Spelling,
+    data_id: str | None, budget: str | None, account: Path | str | None, memory: int | None, spelling: Spelling,
     folder: Path | None, wait: float, tell: Callable[[str], None] | None, settings: Mapping[str, Any],
 ) -> Statistics:  # fmt: skip
     """`stats` about columns of which nothing is stated."""
     if models:
         raise UsageError("a model is evaluated by a public <<schema>> or <<bounds>>; neither was given; give its own")
-    here = Here(out=folder, wait=wait, budget=budget, account=account)
+    here = Here(out=folder, wait=wait, budget=budget, account=None if account is None else str(account))
     asked = [queries] if isinstance(queries, str | Mapping) else list(queries)
     found = found_first(
         records, asked, owners, named, words, level, hopeless == "refuse", capacity, data_id, memory, spelling,

@@ -24,6 +24,7 @@ from dpmpc.intake.table import Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.source import Sum
 from dpmpc.meeting.foresight import lines_of, needed
+from dpmpc.meeting.naming import WORDS
 from dpmpc.meeting.source import MeetingSource, meeting_in
 from dpmpc.meeting.told import told
 from dpmpc.mpc.transport.heartbeat import WAIT
@@ -39,6 +40,7 @@ from dpmpc.show.answers_page import as_html
 from dpmpc.show.files import write_outcome
 from dpmpc.show.forms import as_text
 from dpmpc.tables.answer_files import ANSWERS
+from dpmpc.tables.meet_words import FOLDER, OpenedWords, foreseen_words, open_words, plan_of_words
 from dpmpc.tables.stats import OfTables
 
 EPSILON, DELTA = 0.1, 1e-5
@@ -47,18 +49,26 @@ EPSILON, DELTA = 0.1, 1e-5
 @dataclass(frozen=True)
 class Met:
     """A meeting whose release was opened, public: its plan, the noisy sum (dimension,) over all records, the sites'
-    names, and words that are tried as names of buckets."""
+    names, words that are tried as names of buckets, and those that a second release has opened."""
 
     plan: Plan
     total: NDArray[np.float64]
     sites: tuple[str, ...]
     words: tuple[str, ...] = ()
+    opened: OpenedWords | None = None
 
     @cached_property
     def outcome(self) -> Outcome:
         """What differs, the cells of every column site by site, a first schema."""
         opening = opening_of_sums(self.plan, (Sum(self.total, self.plan.divisor, noise_of(self.plan)),))
-        return told(meeting_in(self.plan.source), replace(opening, names=self.sites), self.words)
+        opening, meeting = replace(opening, names=self.sites), meeting_in(self.plan.source)
+        if self.opened is None:
+            return told(meeting, opening, self.words)
+        mine, before = self.opened.promise, promise_of(self.plan)
+        both = before.epsilon + mine.epsilon, before.delta + mine.delta  # what is drafted rests on both
+        lines = self.opened.lines(before)
+        found = told(meeting, replace(opening, promised=both), self.words, self.opened.found, lines)
+        return replace(found, files={**found.files, WORDS: self.opened.listed})
 
     @property
     def differences(self) -> list[dict[str, Any]]:
@@ -101,9 +111,11 @@ def meet(
     drop: Sequence[str] = (),
     named: Sequence[str] = (),
     words: Sequence[str] = (),
+    spell: Sequence[str] = (),
+    spell_epsilon: float | None = None,
     data_id: str | None = None,
     budget: str | None = None,
-    account: str | None = None,
+    account: Path | str | None = None,
     memory: int | None = None,
     spelling: Spelling = PLAIN,
     out: Path | str | None = None,
@@ -118,6 +130,8 @@ def meet(
     columns: what is compared; by default all but that of owners and `drop`. target, classes: the column to predict,
     and its classes where they are known, for a first schema. twice: columns with half the noise of the others.
     named: columns whose words are looked for in public lists: those that everybody knows, and `words`.
+    spell: columns whose words are opened, of those that enough records of all owners together have: in a second
+    release, with the promise of `spell_epsilon` (that of the meeting) and the same delta, which the account counts too.
     settings: epsilon (0.1), delta (1e-5) and so on, as of `dpmpc.stats`; the account counts this release before it is
     opened. tell: is called with how large a difference will be seen, and warnings. out: a new folder for plan, ledgers,
     transcripts and the page.
@@ -128,28 +142,50 @@ def meet(
         unfinished(folder, ANSWERS)
     with opened(records, memory=memory, spelling=spelling) as (table, _):
         meeting, plan, number, names = _planned(
-            table, columns, owners, target, classes, twice, drop, named, data_id, settings
+            table, columns, owners, target, classes, twice, drop, (*named, *spell), data_id, settings
         )
+        second = _second(plan, spell, spell_epsilon, settings)
+        for line in () if second is None else foreseen_words(second):
+            tell(line)
         for line in (*meeting.expects(plan.sizes, noise_of(plan)), *(f"warning: {w}" for w in warnings_of(plan))):
             tell(line)
         plan = plan if folder is None else begun_as(plan, folder)
-        here = Here(out=folder, wait=wait, budget=budget, account=account)
+        here = Here(out=folder, wait=wait, budget=budget, account=None if account is None else str(account))
         seat = Seat(here, Books.of(here))
         last = once(plan, lambda: meeting.means(table, number, plan.sizes), seat, meeting.DOES).last
-    found = Met(plan, decode(plan, last.total) * plan.divisor, names, tuple(words))
+        found = Met(plan, decode(plan, last.total) * plan.divisor, names, tuple(words))
+        if second is not None:
+            if folder is not None:
+                write_outcome(found.outcome, folder)  # it is there whatever becomes of the second release
+            found = replace(found, opened=open_words(second, table, number, seat.inside(FOLDER)))
     if folder is not None:
         write_outcome(found.outcome, folder)
     return found
 
 
+def _second(plan: Plan, spell: Sequence[str], epsilon: float | None, settings: Mapping[str, Any]) -> Plan | None:
+    """The plan of the release of words; None where there is none. Errors: as `plan_of_words`."""
+    if not spell:
+        if epsilon is not None:
+            raise UsageError(
+                f"an epsilon for words is of columns whose words are opened; got {epsilon:g}; name them"
+            )
+        return None
+    asked: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA}
+    asked |= {name: value for name, value in said(dict(settings)).items() if value is not None}
+    return plan_of_words(spell, plan, epsilon, asked)
+
+
 @dataclass(frozen=True)
 class Foreseen:
     """What a meeting would see, before anything is spent. `lines`: by weight of columns; `epsilon`: what it would take
-    to see the wrong coding of all records of any site in a column of some values; inf for no noise that would."""
+    to see the wrong coding of all records of any site in a column of some values; inf for no noise that would.
+    `words`: what the release of words would open, and what it takes; () where there is none."""
 
     plan: Plan
     lines: tuple[str, ...]
     epsilon: float
+    words: tuple[str, ...] = ()
 
     def text(self) -> str:
         """The same for people."""
@@ -160,7 +196,7 @@ class Foreseen:
             said = f"epsilon {asked:g} is too little to see every site's wrong coding; {_up(self.epsilon)} would do"
         else:
             said = "no epsilon will do for the smallest site: chance alone hides it; leave it out, or add records"
-        return "\n".join([promise_of(self.plan).sentence, *self.lines, said]) + "\n"
+        return "\n".join([promise_of(self.plan).sentence, *self.lines, said, *self.words]) + "\n"
 
 
 def _up(value: float) -> str:
@@ -172,14 +208,17 @@ def _up(value: float) -> str:
 def dry(
     records: Source, columns: Sequence[str] = (), *, owners: str, target: str = "", classes: Sequence[str] = (),
     twice: Sequence[str] = (), drop: Sequence[str] = (), named: Sequence[str] = (),
+    spell: Sequence[str] = (), spell_epsilon: float | None = None,
     memory: int | None = None, spelling: Spelling = PLAIN, **settings: Unpack[SourceKeywords],
 ) -> Foreseen:  # fmt: skip
     """What `meet` would see, from public numbers alone; nothing is spent. Of records only their owners are read."""
     with opened(records, memory=memory, spelling=spelling) as (table, _):
         meeting, plan, _, _ = _planned(
-            table, columns, owners, target, classes, twice, drop, named, None, settings
+            table, columns, owners, target, classes, twice, drop, (*named, *spell), None, settings
         )
-    return foreseen(meeting, plan)
+    second = _second(plan, spell, spell_epsilon, settings)
+    found = foreseen(meeting, plan)
+    return found if second is None else replace(found, words=tuple(foreseen_words(second)))
 
 
 def foreseen(meeting: MeetingSource, plan: Plan) -> Foreseen:
@@ -214,6 +253,6 @@ def _planned(
         raise UsageError(f"owners are compared, not their names; '{owners}' says whose records are; leave it out")
     number, names = owners_in(table, owners)
     sizes = tuple(int(size) for size in np.bincount(number, minlength=len(names)))
-    meeting = meeting_of(compared, len(names), target, twice, classes, named)
+    meeting = meeting_of(compared, len(names), target, twice, classes, tuple(dict.fromkeys(named)))
     plan = plan_of(meeting, sizes, data_id=data_id or table.source, **asked)
     return meeting, plan, number, names

@@ -180,7 +180,7 @@ def synth(
     capacity: Sequence[int] | None = None,
     data_id: str | None = None,
     budget: str | None = None,
-    account: str | None = None,
+    account: Path | str | None = None,
     memory: int | None = None,
     spelling: Spelling = PLAIN,
     out: Path | str | None = None,
@@ -220,7 +220,7 @@ def synth(
         check_room(rows, len(public.names))
         check_spelled(table, public.of_numbers, _LEFT_OUT)
         table = table if public.columns is None else keeping(table, public.columns.listed)
-        here = Here(out=folder, wait=wait, budget=budget, account=account)
+        here = Here(out=folder, wait=wait, budget=budget, account=None if account is None else str(account))
         seat = Seat(here, Books.of(here))
         with Releases.of(table, public, owners, data_id, seat, settings, capacity) as run:
             if public.survey is not None:

@@ -8,17 +8,11 @@ from pathlib import Path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.run.files import WHOLE
-from dpmpc.synthesis.source import FIRST, Synthesis, synthesis_of
+from dpmpc.synthesis.source import FIRST, synthesis_of
 from dpmpc.synthesis.values import check_digits, numbers_of
 from dpmpc.tables.stats import reopened
 from dpmpc.tables.synth import Synthetic, check_drawing, check_room, made_of
 from dpmpc.tables.synth_columns import digits_of_columns
-
-
-def is_synthesis(out: Path) -> bool:
-    """Whether a folder has a run of which a synthetic table can be made."""
-    whole = out / FIRST / WHOLE
-    return whole.is_file() and Plan.read(whole).source.RESULT == Synthesis.RESULT
 
 
 def made_from(
@@ -26,12 +20,13 @@ def made_from(
     seed: int | None = None,
 ) -> Synthetic:  # fmt: skip
     """The synthetic table of the run in this folder. Errors: UsageError where there is none, or it has not ended."""
-    if not is_synthesis(out):
+    whole = out / FIRST / WHOLE
+    if not whole.is_file():
         raise UsageError(
             f"other rows are drawn of a run over several machines that planned a synthetic table; {out} has none; name "
             "such a run's folder, or ask for <<rows>> and <<seed>> when a table is made on one machine"
         )
-    source = synthesis_of(Plan.read(out / FIRST / WHOLE).source)
+    source = synthesis_of(Plan.read(whole).source)
     check_drawing(rows, model, seed, digits)
     check_room(rows, len(source.columns.names))
     check_digits(digits or {}, numbers_of(source.columns))

@@ -6,10 +6,11 @@ from dpmpc.aggregation.party.agreement import message_bytes
 from dpmpc.aggregation.plan.active import batches_due
 from dpmpc.aggregation.plan.barrier import count_barrier
 from dpmpc.aggregation.plan.check_figures import count_checks, security_line
+from dpmpc.aggregation.plan.decided import count_decisions
 from dpmpc.aggregation.wire.frames import tagged_presence_bytes
 from dpmpc.aggregation.wire.transcript import ABORT, CHECKED
 from dpmpc.mpc.contract.backend import BACKENDS, Counts, Spares
-from dpmpc.mpc.transport.channels import AGAIN, BARRIER, NOISE, OPENING, OWNERS, OWNERS_EACH, PRESENCE
+from dpmpc.mpc.transport.channels import AGAIN, BARRIER, DECIDED, NOISE, OPENING, OWNERS, OWNERS_EACH, PRESENCE
 from dpmpc.verify.events import count_of, first_of
 from dpmpc.verify.run_files import AttemptEvents, Event, RunFiles
 from dpmpc.verify.verdict import Check, of_problems
@@ -21,6 +22,7 @@ def check_channels(records: RunFiles) -> Check:
     due = BACKENDS[plan.backend].count_opening(plan.dimension, plan.parties, plan.threshold)
     barrier = count_barrier(plan)
     checks, none = count_checks(plan), (0,) * plan.parties
+    decisions = count_decisions(plan, plan.derived.decision)
     for attempt in records.all:
         seen: Counter[int] = Counter()
         barriers: set[int] = set()
@@ -30,6 +32,11 @@ def check_channels(records: RunFiles) -> Check:
             seen[channel] += 1
             if NOISE <= channel < OWNERS:
                 continue  # noise: counted by the next check
+            if DECIDED <= channel < DECIDED + len(decisions):
+                counts = decisions[channel - DECIDED]
+                if _sent(event) != (counts.messages_sent[attempt.party], counts.bytes_sent[attempt.party]):
+                    problems.append(f"{attempt.name}, channel {channel}: other frames than a decision's")
+                continue
             if OWNERS <= channel < PRESENCE:
                 release, k = divmod(channel - OWNERS, OWNERS_EACH)
                 counts = checks[k] if k < len(checks) and release < plan.releases else Counts()
@@ -64,6 +71,8 @@ def check_channels(records: RunFiles) -> Check:
             for r in sorted(opened)
             if attempt.ended and any(OWNERS + OWNERS_EACH * r + k not in seen for k in range(len(checks)))
         ]
+        if opened and any(DECIDED + k not in seen for k in range(len(decisions))):
+            problems.append(f"{attempt.name}: {len(decisions)} channels of decisions were due")
         if any(barrier.messages_sent):
             problems += [f"{attempt.name}, release {r}: opened without a barrier" for r in sorted(opened - barriers)]
         problems += [f"{attempt.name}: channel {c} used {k} times" for c, k in seen.items() if k > 1]

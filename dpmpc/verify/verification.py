@@ -175,7 +175,7 @@ def seconds_of(case: Case) -> tuple[float, float]:
     """(seconds until the noise of the case is there, seconds in all), about, on this machine."""
     plan = case.plan()
     sampler, backend = plan.derived.sampler, BACKENDS[plan.backend]
-    found = forecast(backend, sampler, plan.releases, plan.dimension, plan.parties, plan.threshold, here=True)
+    found = forecast(backend, sampler, plan.releases, plan.drawn, plan.parties, plan.threshold, here=True)
     noise = found.seconds if found.seconds is not None else plan.releases * plan.dimension * _SLOW
     return noise, noise + _START + plan.releases * _RELEASE
 

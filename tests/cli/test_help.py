@@ -43,3 +43,10 @@ def test_a_long_example_goes_on_below() -> None:
     assert all(each.endswith(" \\") for each in lines[:-1])
     assert " ".join(each.rstrip(" \\").strip() for each in lines) == line.strip()
     assert folded("\n".join(lines)).splitlines() == lines
+
+
+def test_prose_that_begins_a_line_with_an_option_is_no_example() -> None:
+    prose = "--watch, --html and --serve show all sites of the plan at once: who is here, connected or not, its phase."
+    assert folded(prose) == prose
+    example = "  dpmpc train --csv hospitals.csv --target readmitted --owners-column site --epsilon 1 --out demo"
+    assert len(folded(example).splitlines()) == 2

@@ -377,12 +377,12 @@ def test_units_compose_files_and_readmes_name_commands_that_exist(tmp_path: Path
 def test_a_dry_run_says_what_the_budget_would_refuse(tmp_path: Path) -> None:
     """As the run would, before it: nothing is reserved, and one that has begun is held against it when it goes on."""
     kit = read_kit(kits(tmp_path) / "owner0")
-    assert not check_room(kit.plan, where_of(kit, Joining()), None)
+    assert not check_room(kit.plan, where_of(kit, Joining.of()), None)
     plain = (kit.folder / "limits.toml").read_text()
     write(kit.folder, plain + 'budget = "5,1e-5"\n', "limits.toml")
-    assert check_room(kit.plan, where_of(kit, Joining()), None)
+    assert check_room(kit.plan, where_of(kit, Joining.of()), None)
     write(kit.folder, plain + 'budget = "0.2,1e-9"\n', "limits.toml")
-    where = where_of(kit, Joining())
+    where = where_of(kit, Joining.of())
     with pytest.raises(UsageError, match="budget"):
         check_room(kit.plan, where, None)
     where.out.mkdir()
@@ -393,7 +393,7 @@ def test_a_dry_run_says_what_the_budget_would_refuse(tmp_path: Path) -> None:
 # -- what join refuses -------------------------------------------------------------------------------------------------
 def says(folder: Path, words: str, **own: Any) -> None:
     with pytest.raises(UsageError) as caught:
-        join(folder, Joining(**own), lambda event: None)
+        join(folder, Joining.of(**own), lambda event: None)
     assert words in owner_text(caught.value) and "\n" not in owner_text(caught.value), caught.value
 
 
@@ -501,15 +501,15 @@ def test_what_a_site_says_goes_before_what_the_kit_says(tmp_path: Path) -> None:
     )
     write_kits(read_consortium(path), tmp_path / "kits", tmp_path / "authority")
     kit = read_kit(tmp_path / "kits" / "party0")
-    where = where_of(kit, Joining())
+    where = where_of(kit, Joining.of())
     assert (where.listen, where.threads, where.wait, where.stall) == ("0.0.0.0:7", 2, 600.0, 60.0)
     assert where.out == kit.folder / "run" and where.index == "0" and where.tls == kit.keys
-    own = where_of(kit, Joining(listen="[::]:8", threads=1, wait=5.0, stall=9.0, out=tmp_path / "here"))
+    own = where_of(kit, Joining.of(listen="[::]:8", threads=1, wait=5.0, stall=9.0, out=tmp_path / "here"))
     assert (own.listen, own.threads, own.wait, own.stall, own.out) == ("[::]:8", 1, 5.0, 9.0, tmp_path / "here")
-    assert request_of(kit, Joining()) is None
+    assert request_of(kit, Joining.of()) is None
     owner = read_kit(tmp_path / "kits" / "owner2")
-    assert where_of(owner, Joining()).index == "owner2"
-    asked = request_of(owner, Joining(csv="mine.csv", memory="1GB"))
+    assert where_of(owner, Joining.of()).index == "owner2"
+    asked = request_of(owner, Joining.of(csv="mine.csv", memory="1GB"))
     assert asked is not None and asked.csv == "mine.csv" and asked.planned and asked.epsilon == 1.0
 
 
@@ -523,7 +523,7 @@ def test_a_taken_port_is_told_by_its_place_in_the_file(tmp_path: Path) -> None:
         file = folder / "site.toml"
         file.write_text(file.read_text().replace(f":{port}", f":{taken.getsockname()[1]}"))
         with pytest.raises(NotYetError, match=r"consortium\.toml") as caught:
-            join(folder, Joining(wait=0.1), lambda event: None)
+            join(folder, Joining.of(wait=0.1), lambda event: None)
     assert "under [[parties]] of consortium.toml" in owner_text(caught.value) and not re.search(
         r"-[BPI]\b", owner_text(caught.value)
     )
@@ -586,7 +586,7 @@ def test_a_file_of_questions_is_a_plan_of_one_release(tmp_path: Path, run: str) 
     kit = read_kit(folder)
     assert kit.plan == one and not (folder / "schema.json").exists()
     Limits.read(folder / "limits.toml").check(kit.plan)
-    asked = request_of(read_kit(tmp_path / "kits" / ("a" if run else "x")), Joining(csv="mine.csv"))
+    asked = request_of(read_kit(tmp_path / "kits" / ("a" if run else "x")), Joining.of(csv="mine.csv"))
     assert asked is not None and asked.csv == "mine.csv" and asked.epsilon == 1.0
 
 

@@ -70,7 +70,7 @@ def test_who_names_no_ids_hears_it_before_the_day(kits: Path, tmp_path: Path) ->
     assert "--id COLUMN" not in (kits / "p0" / "README.md").read_text()
     said: list[dict[str, Any]] = []
     with pytest.raises(UsageError, match=UNNAMED + r"with `join --id`"):
-        try_out(kits / "o0", Joining(**database, account=str(tmp_path / "a")), said.append)
+        try_out(kits / "o0", Joining.of(**database, account=str(tmp_path / "a")), said.append)
     assert not said, "before anybody is met"
     command = ["check", "--plan", str(plan), "--database", database["database"], "--sql", database["sql"]]
     bad = dpmpc(*command)
@@ -81,11 +81,11 @@ def test_who_names_no_ids_hears_it_before_the_day(kits: Path, tmp_path: Path) ->
 
 def test_ids_that_a_run_refuses_are_told_before_the_day(kits: Path, tmp_path: Path) -> None:
     database = source(tmp_path, ids=EACH - 1)
-    own = Joining(**database, account=str(tmp_path / "a"), ids="number")
+    own = Joining.of(**database, account=str(tmp_path / "a"), ids="number")
     with pytest.raises(UsageError, match=r"two rows have the same 'number'; name another column with `join --id`"):
         try_out(kits / "o0", own, lambda event: None)
     with pytest.raises(UsageError, match="numbre"):
-        try_out(kits / "o0", Joining(**database, account=str(tmp_path / "a"), ids="numbre"), lambda event: None)
+        try_out(kits / "o0", Joining.of(**database, account=str(tmp_path / "a"), ids="numbre"), lambda event: None)
 
 
 def test_in_a_meeting_nobody_waits_for_who_names_no_ids(kits: Path, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_in_a_meeting_nobody_waits_for_who_names_no_ids(kits: Path, tmp_path: Pa
 
     def party(name: str) -> None:
         try:
-            join(kits / name, Joining(account=str(tmp_path / name), wait=10 * HANG), lambda event: None)
+            join(kits / name, Joining.of(account=str(tmp_path / name), wait=10 * HANG), lambda event: None)
             ends[name] = None
         except DpmpcError as error:
             ends[name] = error
@@ -107,7 +107,7 @@ def test_in_a_meeting_nobody_waits_for_who_names_no_ids(kits: Path, tmp_path: Pa
                 if caller.connect_ex((address.host, address.port + 3)) == 0:
                     break
     with pytest.raises(UsageError, match=UNNAMED):
-        join(kits / "o1", Joining(**source(tmp_path), account=str(tmp_path / "a")), lambda event: None)
+        join(kits / "o1", Joining.of(**source(tmp_path), account=str(tmp_path / "a")), lambda event: None)
     for thread in threads:
         thread.join(HANG)
         assert not thread.is_alive()

@@ -61,7 +61,7 @@ def kits(folder: Path, tls: bool = False) -> list[Path]:
 
 
 def trial(kit: Path, said: list[str], wait: float | None = None, **own: Any) -> Callable[[], None]:
-    asked = Joining(csv=str(kit / "records.csv"), wait=wait, **own)
+    asked = Joining.of(csv=str(kit / "records.csv"), wait=wait, **own)
     return lambda: try_out(kit, asked, lambda event: said.append(event["text"]))
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
@@ -224,6 +224,7 @@ def test_a_regressions_range_is_surveyed_unless_it_is_public() -> None:
     assert 5000 <= narrow.low < narrow.high <= 6000  # a survey finds nothing beyond what is public
 
 
+@pytest.mark.filterwarnings("ignore:constants of preprocessing")
 def test_what_is_read_off_records_is_rounded_as_train_does_whatever_holds_them(tmp_path: Path) -> None:
     """No record's value stands in a schema: not of a frame, of its numbers alone, of an array, and not the target's."""
     X, score, site = survivors(600)
@@ -236,8 +237,7 @@ def test_what_is_read_off_records_is_rounded_as_train_does_whatever_holds_them(t
         ).model.preprocessing  # fmt: skip
         for table in [frame[columns]] + [frame[columns].to_numpy()] * ("ward" not in columns):
             model = PrivateRidge(preprocessing="records", engine="clear", iterations=2, data_id="read off")
-            with pytest.warns(PrivacyWarning, match="read off the records"):
-                made = model.fit(table, y, owners=site).schema_
+            made = model.fit(table, y, owners=site).schema_
             assert (made.target.low, made.target.high) == (trained["target"]["low"], trained["target"]["high"])
             for column, told in zip(made.columns, trained["columns"], strict=True):
                 assert getattr(column, "low", None) == told.get("low")
@@ -312,18 +312,37 @@ def test_pure_epsilon_without_delta() -> None:
     assert model.report_["privacy"]["law"] == "laplace" and model.guarantee_.delta < 1e-9
 
 
-def test_cross_validation_says_what_it_spends() -> None:
+@pytest.mark.parametrize("jobs", [None, 2])
+def test_a_search_says_once_a_process_what_it_spends(jobs: int | None, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of eight fits and a last one; workers say it on the error stream, each for itself. Whatever the filters are."""
     X, y, site = problem()
     model = PrivateLogisticRegression(**PUBLIC, classes=[0, 1])
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        scores = cross_val_score(model, X, y, cv=4, params={"owners": site})
-    assert len(scores) == 4
+        found = GridSearchCV(model, {"lam": [1e-3, 1e-2]}, cv=4, n_jobs=jobs).fit(X, y, owners=site)
+        found.best_estimator_.fit(X, y, owners=site)
     texts = [str(w.message) for w in said if issubclass(w.category, PrivacyWarning)]
-    assert [text.split()[0] for text in texts] == ["2", "3", "4"]  # the second fit is the first that adds up
-    spent = [float(re.search(r"epsilon = ([\d.]+)", text).group(1)) for text in texts]  # type: ignore[union-attr]
-    assert 1 < spent[0] < spent[1] < spent[2] < 4  # less than linearly
-    assert all("outside the guarantee" in text for text in texts)
+    assert len(texts) == 1 and "outside the guarantee" in texts[0] and "spent_ of each has the sum" in texts[0]
+    assert texts[0].split()[0] == ("2" if jobs is None else "9")
+    assert capfd.readouterr().err.count("fits on 'records'") <= (0 if jobs is None else 2)
+    total = found.best_estimator_.spent_
+    assert total.runs == 10 and 1 < total.epsilon < 10  # less than linearly
+
+
+def test_what_is_ignored_is_said_later_and_other_data_have_a_warning_of_their_own() -> None:
+    X, y, site = problem()
+    model = PrivateLogisticRegression(**PUBLIC, classes=[0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        for _ in range(2):
+            model.fit(X, y, owners=site)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            model.fit(X, y, owners=site)
+            clone(model).set_params(data_id="others").fit(X, y, owners=site)
+    texts = [str(w.message).partition(" have")[0] for w in said if w.category is PrivacyWarning]
+    assert texts == ["3 fits on 'records'", "2 fits on 'others'"]
 
 
 def test_a_typo_gets_the_nearest_name() -> None:
@@ -346,8 +365,7 @@ def test_pipelines_clones_and_fresh_estimators_count_together() -> None:
     line.fit(X, y, privatelogisticregression__owners=site)
     with pytest.warns(PrivacyWarning, match="2 fits on 'records' have spent"):
         clone(line).fit(X, y, privatelogisticregression__owners=site)
-    with pytest.warns(PrivacyWarning, match="3 fits on 'records' have spent"):
-        fresh = PrivateLogisticRegression(**PUBLIC, classes=[0, 1]).fit(X, y, owners=site)
+    fresh = PrivateLogisticRegression(**PUBLIC, classes=[0, 1]).fit(X, y, owners=site)
     assert (fresh.spent_.runs, fresh.spent_.releases) == (3, 3 * fresh.n_iter_)
     other = PrivateLogisticRegression(**PUBLIC, classes=[0, 1], data_id="other records").fit(X, y, owners=site)
     assert other.spent_.runs == 1
@@ -388,12 +406,11 @@ def test_a_pickled_estimator_counts_where_it_came_from_as_long_as_that_is_there(
     assert pickle.loads(packed).fit(X, y, owners=site).spent_.runs == 1  # noqa: S301
 
 
-def test_constants_read_off_the_records_are_said_to_be_outside() -> None:
+@pytest.mark.parametrize("settings", [{"engine": "clear", "iterations": 2}, PUBLIC], ids=["all", "the classes alone"])
+def test_constants_read_off_the_records_are_said_to_be_outside(settings: dict[str, object]) -> None:
     X, y, site = problem()
     with pytest.warns(PrivacyWarning, match="read off the records and not covered"):
-        PrivateLogisticRegression(engine="clear", iterations=2).fit(X, y, owners=site)
-    with pytest.warns(PrivacyWarning, match="read off the records and not covered"):  # the classes alone were
-        PrivateLogisticRegression(**PUBLIC, data_id="others").fit(X, y, owners=site)
+        PrivateLogisticRegression(**settings).fit(X, y, owners=site)  # type: ignore[arg-type]
 
 
 def test_classes_come_from_a_public_schema_and_never_from_a_record() -> None:

@@ -1,7 +1,9 @@
 """The run directory: what failed before its first release does not stand in the way; a run in progress does."""
 
+import contextlib
 import fcntl
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from dpmpc.local.job import OwnersJob
 from dpmpc.local.owner_process import Progress
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from dpmpc.run.folder import alone, prepare
+from dpmpc.run.once import unfinished
 from tests.runs import dpmpc, own_addresses, small
 
 SMALL = ["train", "--data", "synthetic", "--max-rows", "60", "--dimension", "2", "--owners", "2", "--delta", "1e-3"]
@@ -46,6 +49,20 @@ def test_a_release_a_report_or_a_strange_file_is_kept(tmp_path: Path, name: str)
     with pytest.raises(UsageError, match="new or empty"):
         prepare(out, overwrite=False, resume=False)
     assert sorted(out.iterdir()) == before
+
+
+@pytest.mark.parametrize(("name", "free"), [("request.json.tmp", True), ("plan.json.tmp", True), ("mine.tmp", False)])
+def test_a_half_of_a_first_file_is_nobodys_and_a_strange_one_is_kept(tmp_path: Path, name: str, free: bool) -> None:
+    (tmp_path / name).write_text("something")
+    for check in (partial(prepare, tmp_path, overwrite=False, resume=False), partial(unfinished, tmp_path, "answers")):
+        with contextlib.nullcontext() if free else pytest.raises(UsageError, match="new or empty"):
+            check()
+        assert free or (tmp_path / name).read_text() == "something"
+    folder = tmp_path / "of a stage"
+    folder.mkdir()
+    (folder / "plan.json.tmp").touch()
+    with pytest.raises(UsageError, match="new or empty"):
+        prepare(tmp_path, overwrite=False, resume=False)
 
 
 def test_a_plan_that_was_made_ahead_is_kept(tmp_path: Path) -> None:

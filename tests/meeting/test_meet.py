@@ -151,7 +151,7 @@ def test_sites_meet_from_their_kits_where_each_allows_it(tmp_path: Path) -> None
     found = kits(tmp_path)
     joined = [
         lambda kit=kit: join(  # type: ignore[misc]
-            kit, Joining(csv=str(kit / "records.csv") if kit.name in SITES else None, wait=60.0), lambda event: None
+            kit, Joining.of(csv=str(kit / "records.csv") if kit.name in SITES else None, wait=60.0), lambda event: None
         )
         for kit in found
     ]
@@ -220,6 +220,48 @@ def test_words_are_named_on_the_page_in_the_schema_and_in_a_model_by_it(tmp_path
     assert unnamed.returncode == 0 and "f [bucket" not in unnamed.stdout
 
 
+def test_words_on_no_list_are_opened_by_a_second_release(tmp_path: Path) -> None:
+    """By three parties: 1,200 records have each of two words at epsilon 2, where 30 are enough, and 300 a word alone.
+    The account counts both releases, and the schema carries the sum."""
+    table = together_of("nobody")
+    n = len(table["age"])
+    table["ward"] = [f"Žižkov <i>{k % 2}</i>" if k < 2400 else f"alone {k}" for k in range(n)]
+    records = written(tmp_path / "all.csv", table)
+    given = ("--csv", records, "--owners-column", "site", "--column", "ward", "--target", "died", "--epsilon", "1",
+             "--spell", "ward", "--spell-epsilon", "2", "--data-id", "ours")  # fmt: skip
+    dry = command("meet", *given, "--dry")
+    assert dry.returncode == 0 and "words of ward, in a release of their own" in dry.stdout, dry.stderr
+    assert "30 records" in dry.stdout and "MB in " in dry.stdout
+    done = command("meet", *given, "--out", tmp_path / "met")
+    assert done.returncode == 0, done.stderr
+    words = (tmp_path / "met" / "words.txt").read_text(encoding="utf-8").splitlines()
+    assert sorted(words) == ["Žižkov <i>0</i>", "Žižkov <i>1</i>"]
+    assert "with the meeting: epsilon = 3, delta = 2e-05" in done.stderr and "alone" not in done.stdout
+    page = (tmp_path / "met" / "answers.html").read_text(encoding="utf-8")
+    assert "&lt;i&gt;0&lt;/i&gt; [bucket" in page and "<i>" not in page
+    schema = Schema.read(tmp_path / "met" / "schema.toml")
+    assert schema.found is not None and (schema.found.epsilon, schema.found.delta) == (3.0, 2e-5)
+    assert {name.rpartition(" [#")[0] for name in schema.feature_names if "ward" in name} >= {
+        "ward=Žižkov <i>0</i>", "ward=Žižkov <i>1</i>",
+    }  # fmt: skip
+    spent = _epsilons(json.loads(command("budget", "--json").stdout))
+    assert 2.0 < max(spent) < 3.0  # a Gaussian release of 1 and one of 2
+    seen = command("verify", tmp_path / "met" / "words", "--structure")
+    assert seen.returncode == 0, seen.stdout + seen.stderr
+    short = command("meet", *given, "--budget", "2.7,1e-4", "--out", tmp_path / "short")
+    assert short.returncode == 2 and "budget" in short.stderr
+    assert not (tmp_path / "short" / "words.txt").exists() and (tmp_path / "short" / "answers.html").exists()
+
+
+def test_words_are_opened_of_columns_that_are_compared() -> None:
+    table = together_of("nobody")
+    for given in ({"spell": ("site",)}, {"spell_epsilon": 1.0}, {"spell": ("sex",), "parties": 2}):
+        with pytest.raises(UsageError):
+            dpmpc.meet(table, ["sex"], owners="site", engine="mpc", **given)
+    clear = dpmpc.meet(table, ["sex"], owners="site", spell=("sex",), epsilon=1.0, engine="clear")
+    assert clear.opened is not None and set(clear.opened.found["sex"]) == {"f", "m"}
+
+
 def test_a_target_of_two_words_is_drafted_where_they_are_named() -> None:
     table = together_of("nobody")
     table["died"] = ["yes" if died else "no" for died in table["died"]]
@@ -234,3 +276,32 @@ def test_named_columns_keep_their_bound() -> None:
     plain, named = MeetingSource(("a", "b"), 3), MeetingSource(("a", "b"), 3, named=("b",))
     assert plain.spread.l2 == 2.0 and 2.0 < named.spread.l2 < 2.0 * 1.0308
     assert named.block == plain.block and named.coordinates > plain.coordinates
+
+
+def test_sites_open_words_from_their_kits(tmp_path: Path) -> None:
+    """[source.naming]: each site sums up its own votes; what is opened is the same everywhere, and of all together: a
+    word that one site alone has 100 times is, at epsilon 2, one that 20 records have is not."""
+    sites = "".join(f'[[parties]]\nname = "p{i}"\naddress = "{a}"\n' for i, a in enumerate(own_addresses(3)[1::2]))
+    sites += "".join(f'[[owners]]\nname = "{name}"\nrecords = {EACH}\n' for name in SITES)
+    text = TOML.format(sites=sites, limits="").replace("epsilon = 0.5", "epsilon = 2")
+    head, _, rest = text.partition("[meet]")
+    asked = '[source.naming]\ncolumns = ["sex"]\ncells = 64\n[privacy]'
+    (tmp_path / "consortium.toml").write_text(head + asked + rest.partition("[privacy]")[2], encoding="utf-8")
+    write_kits(read_consortium(tmp_path / "consortium.toml"), tmp_path / "kits", tmp_path / "authority")
+    for name in SITES:
+        table = columns(name, "nobody")
+        if name == "west":
+            table["sex"][:120] = ["divers"] * 100 + ["rarely"] * 20
+        written(tmp_path / "kits" / name / "records.csv", table)
+    found = [tmp_path / "kits" / name for name in ("p0", "p1", "p2", *SITES)]
+    ends = together([
+        lambda kit=kit: join(  # type: ignore[misc]
+            kit, Joining.of(csv=str(kit / "records.csv") if kit.name in SITES else None, wait=60.0), lambda event: None
+        )
+        for kit in found
+    ])  # fmt: skip
+    assert ends == [None] * 6, ends
+    words = {(kit / "run" / "words.txt").read_text(encoding="utf-8") for kit in found}
+    assert [sorted(each.split()) for each in words] == [["divers", "f", "m"]]
+    rehearsed = command("rehearse", tmp_path / "kits")
+    assert rehearsed.returncode == 0, rehearsed.stdout + rehearsed.stderr

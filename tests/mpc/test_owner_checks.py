@@ -23,7 +23,7 @@ from dpmpc.mpc.owner_checks import sums as owner_sums_module
 from dpmpc.mpc.owner_checks.checks import DealtCheck, PrssCheck
 from dpmpc.mpc.owner_checks.counts import count_shares
 from dpmpc.mpc.owner_checks.sums import OwnerSums, halves
-from dpmpc.mpc.replicated import owner_norms
+from dpmpc.mpc.replicated import unmasking
 from dpmpc.mpc.replicated.counts import CountingBatch
 from dpmpc.mpc.replicated.executor import SharingBatch
 from dpmpc.mpc.replicated.layout import SharingLayout
@@ -342,7 +342,7 @@ def laws(n: int, t: int, coalition: tuple[int, ...], step: str, forget: str = ""
             check = NormCheck(session, 1, OwnerTest(lanes, 4, norms))
             mine = np.full((1, lanes), shares[session.party], dtype=np.uint64)
             if step == "norms":
-                await check._open(mine)
+                await check._unmasking().open(mine[0])
             else:
                 await check.inconsistent(mine[0])
 
@@ -363,7 +363,7 @@ def test_what_a_coalition_sees_has_one_law_for_all_secrets(
     n: int, t: int, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exactly, over F_7, for every coalition of t: all shares that it is shown before the last bits."""
-    for module in (owner_norms, owners):
+    for module in (unmasking, owners):
         monkeypatch.setattr(module, "field", Tiny)
     told = 0
     for coalition in itertools.combinations(range(n), t):

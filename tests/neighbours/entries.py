@@ -43,6 +43,9 @@ MADE: dict[str, Any] = {**PLACED, "rows": 20, "seed": 1}
 TRAINED: dict[str, Any] = {k: v for k, v in PLACED.items() if k not in ("owners", "hopeless")}
 
 
+WORDS = ("a", "b", "c", "yes", "no", "1", "2", "abc", "u", "v")  # public ones, some of which are values
+
+
 class Told(BaseException):
     """The vector is known: what would come after it is noise."""
 
@@ -94,6 +97,24 @@ def release_of(call: Callable[[Path], object], folder: Path) -> Seen:
 
 def stats(source: Any, folder: Path) -> Seen:
     return release_of(lambda out: dpmpc.stats(source, ["mean(x)", "hist(z)"], bounds=BOUNDS, out=out, **ASKED), folder)
+
+
+def by_owner(source: Any, folder: Path) -> Seen:
+    """Each owner's own figures: what it counts stands in cells of its own."""
+    asked = ["mean(x) by owner", "table(z) by owner"]
+    return release_of(lambda out: dpmpc.stats(source, asked, bounds=BOUNDS, out=out, **ASKED), folder)
+
+
+def stats_named(source: Any, folder: Path) -> Seen:
+    """A survey comes first, which finds the categories among public words."""
+    return release_of(
+        lambda out: dpmpc.stats(source, ["mean(x)", "table(z)"], named=("x", "z"), words=WORDS, out=out, **ASKED),
+        folder,
+    )
+
+
+def synth_named(source: Any, folder: Path) -> Seen:
+    return release_of(lambda out: dpmpc.synth(source, named=("x", "z"), words=WORDS, out=out, **MADE), folder)
 
 
 def synth(source: Any, folder: Path) -> Seen:
@@ -233,6 +254,7 @@ def drafted(source: Any, folder: Path) -> Seen:
 
 ENTRIES: dict[str, Callable[[Any, Path], Seen]] = {
     "stats": stats, "synth within bounds": synth, "synth by a survey": synth_survey, "stats of persons": persons,
+    "stats by owner": by_owner, "stats, named by words": stats_named, "synth, named by words": synth_named,
     "estimator": estimator, "train": train, "train by a survey": train_survey, "evaluate": evaluate, "mapped": mapped,
     "join": join, "predict": predicted, "columns": looked_at, "describe": drafted,
 }  # fmt: skip

@@ -12,8 +12,7 @@ from tests.endurance.kill_writes import FAULT, FINISHED, KILLED, Kind, kill, kin
 
 
 @pytest.mark.parametrize(
-    ("kind", "number"),
-    [("train", 6), ("train", 40), ("train", 90), ("stats", 9), ("stats", 14), ("synth", 30), ("meet", 9)],
+    ("kind", "number"), [("train", 6), ("train", 90), ("stats", 14), ("synth", 13), ("meet", 9)]
 )
 def test_a_killed_run_goes_on(kind: str, number: int, tmp_path: Path) -> None:
     counts = kill(kind, "clear", [number], tmp_path)
@@ -56,13 +55,12 @@ def test_another_sum_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("kind", "victim", "number"),
-    [("train-apart", "owner1", 85), ("train-sites", "1", 434), ("synth-sites", "0", 60), ("meet-apart", "1", 20)],
+    ("kind", "victim", "number"), [("train-apart", "owner1", 85), ("train-sites", "1", 434), ("synth-sites", "0", 60)]
 )
 def test_a_process_of_several_machines_that_is_killed_goes_on(
     kind: str, victim: str, number: int, tmp_path: Path
 ) -> None:
-    """Among the answers to its questions; when all is over but its reservation; in a stage; in a release."""
+    """Among the answers to its questions; when all is over but its reservation; in a stage."""
     assert kill(kind, victim, [number], tmp_path) == {"finished": 1}
 
 

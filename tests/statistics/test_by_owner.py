@@ -248,7 +248,7 @@ def joins(kits: list[Path]) -> list[Callable[[], None]]:
     """What each process of these folders does."""
     return [
         lambda kit=kit: join(  # type: ignore[misc]
-            kit, Joining(csv=str(kit / "records.csv") if kit.name in SITES else None, wait=60.0), lambda event: None
+            kit, Joining.of(csv=str(kit / "records.csv") if kit.name in SITES else None, wait=60.0), lambda event: None
         )
         for kit in kits
     ]

@@ -31,6 +31,7 @@ from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.errors import UsageError
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.contract.backend import BACKENDS
+from dpmpc.mpc.contract.decisions import decided
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.transport.abort_reason import public_reason
 from dpmpc.mpc.transport.addresses import Endpoint
@@ -111,7 +112,8 @@ class InTheClear:
         if derived.mechanism.scale:
             if self._ledger is not None:
                 self._ledger.spend(self.attempt, number, self.token)
-            total = total + clear_noise(derived.sampler, self._plan.dimension, self._prg)
+            noise = clear_noise(derived.sampler, self._plan.drawn, self._prg)
+            total = total + noise if derived.decision is None else decided(total, noise, derived.decision)
         self.next = number + 1
         return Ready(Release(number, total, 0))
 

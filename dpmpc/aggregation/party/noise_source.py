@@ -13,7 +13,7 @@ def about_noise(plan: Plan, releases: int) -> str:
     derived, backend = plan.derived, BACKENDS[plan.backend]
     if not plan.parties or not derived.mechanism.scale:
         return ""
-    count = releases * plan.dimension
+    count = releases * plan.drawn
     seconds = count_draw(backend, derived.sampler, count, plan.parties, plan.threshold).seconds
     if seconds is None:
         return ""
@@ -23,9 +23,9 @@ def about_noise(plan: Plan, releases: int) -> str:
 def noise_source(plan: Plan, holder: Holder[Share], vectors: int) -> NoiseSource:
     """Where this attempt's noise comes from; a plan without noise (its scale is 0) gets zeros."""
     if not plan.derived.mechanism.scale:
-        return _NoNoise(holder, plan.dimension)
-    capacity = CAPACITY if plan.pool else plan.dimension  # without a pool: one vector at a time, when it is needed
-    return Pool(holder, plan.derived.sampler, vectors, plan.dimension, capacity=capacity)
+        return _NoNoise(holder, plan.drawn)
+    capacity = CAPACITY if plan.pool else plan.drawn  # without a pool: one vector at a time, when it is needed
+    return Pool(holder, plan.derived.sampler, vectors, plan.drawn, capacity=capacity)
 
 
 class _NoNoise:

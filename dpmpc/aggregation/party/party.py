@@ -25,6 +25,7 @@ from dpmpc.aggregation.party.start import PartyStart, reserved_for, standing_of
 from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT
 from dpmpc.aggregation.plan.barrier import count_barrier
 from dpmpc.aggregation.plan.check_figures import count_checks, owners_line
+from dpmpc.aggregation.plan.decided import count_decisions
 from dpmpc.aggregation.plan.identities import greeting
 from dpmpc.aggregation.plan.names import named_errors, noted
 from dpmpc.aggregation.plan.plan import Plan
@@ -263,7 +264,8 @@ async def _release_all(steps: ReleaseSteps, step: Step, tolerates_loss: bool, em
         await steps.source.fill()
     offline = time.perf_counter() - begin
     log(f"noise made ahead for {steps.source.made} releases in {offline:.3f} s")
-    if tolerates_loss and isinstance(holder, ToleratesLoss) and not plan.checks_owners:  # checks need all parties
+    needs_all = plan.checks_owners or plan.derived.decision is not None
+    if tolerates_loss and isinstance(holder, ToleratesLoss) and not needs_all:
         holder.tolerate_loss()
     gate.announce(holder.bytes_sent + gate.bytes_sent)
     emit("begin", phase="releasing")
@@ -325,13 +327,14 @@ def frames_due(plan: Plan, vectors: int) -> tuple[int, int]:
     backend, n, t, d = BACKENDS[plan.backend], plan.parties, plan.threshold, plan.dimension
     due = [(vectors, backend.count_opening(d, n, t))]
     if plan.derived.mechanism.scale:
-        draws = Counter(fills(vectors, d, CAPACITY if plan.pool else d))
+        draws = Counter(fills(vectors, plan.drawn, CAPACITY if plan.pool else plan.drawn))
         batches = Counter[int]()
         for size, times in draws.items():
-            for batch in batches_of(backend, plan.derived.sampler, size * d, n, t):
+            for batch in batches_of(backend, plan.derived.sampler, size * plan.drawn, n, t):
                 batches[batch] += times
         due += [(times, backend.count_noise(plan.derived.sampler, b, n, t)) for b, times in batches.items()]
-    due += [(vectors, counts) for counts in (count_barrier(plan), *count_checks(plan))]
+    besides = count_barrier(plan), *count_checks(plan), *count_decisions(plan, plan.derived.decision)
+    due += [(vectors, counts) for counts in besides]
     largest = max(max(counts.bytes_sent, default=0) for _, counts in due) + _BESIDES
     room = sum(times * max(counts.bytes_with_headers(FRAME_COST), default=0) for times, counts in due)
     if isinstance(backend, Spares):  # shares that are sent again for those who lost a party

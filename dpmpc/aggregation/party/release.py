@@ -20,9 +20,10 @@ from dpmpc.aggregation.wire.traffic import Traffic
 from dpmpc.aggregation.wire.transcript import CHECKED, SKIPPED, STAND, OpenedVectors, Transcript, digest
 from dpmpc.errors import OwnerError
 from dpmpc.mpc.contract.backend import Holder, Share
+from dpmpc.mpc.contract.decisions import Decides
 from dpmpc.mpc.contract.owner_checks import Inspects, OwnerTest
 from dpmpc.mpc.contract.security import Judges
-from dpmpc.mpc.transport.channels import BARRIER, OPENING
+from dpmpc.mpc.transport.channels import BARRIER, DECIDED, OPENING
 from dpmpc.privacy.ledger import Ledger
 
 Observer = Callable[[str, int, Holder[Share], OwnerGate], None]  # (stage that has just ended, release, ...)
@@ -132,16 +133,32 @@ class ReleaseSteps:
     async def noise(self, release: int) -> Share:
         """This party's share (d,) of the next noise vector; the transcript has the number that the pool gave it."""
         number, vector = await self.source.take()
-        if self._judge is not None:
-            for v in self._judge.verdicts():
-                self._transcript.note(CHECKED, channel=v.channel, words=v.words, digest=v.digest)
+        self._note_verdicts()
         self._transcript.note("noise", release=release, index=self.attempt.first_release + number)
         self._observe("noise", release, self.holder, self.gate)
         return vector
 
+    def _note_verdicts(self) -> None:
+        """What was checked since this was asked last."""
+        if self._judge is not None:
+            for v in self._judge.verdicts():
+                self._transcript.note(CHECKED, channel=v.channel, words=v.words, digest=v.digest)
+
     def add(self, release: int, total: Share, vector: Share) -> Share:
         """The share of sum + noise. Local."""
         share = self.holder.add(total, vector)
+        self._transcript.note("add", release=release)
+        self._observe("add", release, self.holder, self.gate)
+        return share
+
+    async def decide(self, release: int, total: Share, vector: Share) -> Share:
+        """The share of what is decided of sum and noise: of a plan of votes, in place of `add`, and in the transcript
+        as that. Nobody sees a bit of it. Errors: CheatError."""
+        assert isinstance(self.holder, Decides) and self.plan.derived.decision is not None
+        rounds = self.holder.rounds
+        share: Share = await self.holder.decide(total, vector, self.plan.derived.decision, DECIDED)
+        self.rounds += self.holder.rounds - rounds
+        self._note_verdicts()
         self._transcript.note("add", release=release)
         self._observe("add", release, self.holder, self.gate)
         return share
@@ -226,7 +243,10 @@ def release(steps: ReleaseSteps) -> Step:
     async def step(number: int) -> Ints:
         total = await steps.inputs(number)
         vector = await steps.noise(number)
-        share = steps.add(number, total, vector)
+        if steps.plan.derived.decision is None:
+            share = steps.add(number, total, vector)
+        else:
+            share = await steps.decide(number, total, vector)
         del total, vector  # of a long vector both are much memory
         await steps.stand(number, share)
         steps.spend(number)

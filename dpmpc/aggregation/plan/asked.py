@@ -110,6 +110,12 @@ class Asked(PromiseSettings, Noise, Computing, Attendance, ABC):
         )
 
     @property
+    def drawn(self) -> int:
+        """How many samples of noise a release takes."""
+        votes = self.source.votes
+        return self.dimension if votes is None else self.dimension // votes.each
+
+    @property
     def touched(self) -> int:
         """At how many owners the vectors of two neighbours may differ."""
         return 1 if self.persons is None else min(self.persons.owners, self.owners)

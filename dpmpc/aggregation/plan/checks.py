@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import get_args
 
 from dpmpc.aggregation.plan.asked import Asked
+from dpmpc.aggregation.plan.decided import check_decided
 from dpmpc.aggregation.plan.one_line import is_one_line, one_line
 from dpmpc.aggregation.plan.owner_bounds import check_owners_possible
 from dpmpc.errors import UsageError
@@ -90,6 +91,7 @@ def check_plan(plan: Asked) -> None:
             raise UsageError("a plan's schema and bounds come from its survey; this one has others; plan again")
     _check_attendance(plan)
     check_owners_possible(plan)
+    check_decided(plan)
     if plan.parties:
         if plan.parties < 1:
             raise UsageError(f"the number of parties must be at least 1; got {plan.parties}; use <<parties=3>>")

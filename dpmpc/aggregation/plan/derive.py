@@ -12,12 +12,14 @@ from typing import Any
 from dpmpc.aggregation.plan.active import check_active, undetected
 from dpmpc.aggregation.plan.asked import Asked
 from dpmpc.aggregation.plan.checks import of_usual_size
+from dpmpc.aggregation.plan.decided import decision_of, hiding_of, turned
 from dpmpc.aggregation.plan.grid import Grid, check_range, check_width, choose_grid
 from dpmpc.aggregation.plan.owner_bounds import grid_for_checks, owner_test
 from dpmpc.circuits.sampler import Certificate, Sampler
 from dpmpc.errors import UsageError
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.mpc.contract.backend import BACKENDS, Hides
+from dpmpc.mpc.contract.decisions import Decision
 from dpmpc.mpc.contract.owner_checks import OwnerTest
 from dpmpc.privacy.composition import spending_of
 from dpmpc.privacy.law import LAWS, Law, Need
@@ -48,6 +50,7 @@ class Derived:
     mechanism: Mechanism  # what one release adds
     owner_test: OwnerTest | None = None  # what parties check of owners
     undetected: float | None = None  # `active.undetected`
+    decision: Decision | None = None  # what parties decide before anything is opened
 
     @property
     def certificate(self) -> Certificate:
@@ -63,6 +66,7 @@ class Derived:
             "scale_steps": self.scale_steps,
             "sampler": hashlib.sha256(repr(self.sampler).encode()).hexdigest(),
             **({} if self.owner_test is None else {"owner_test": asdict(self.owner_test)}),
+            **({} if self.decision is None else {"decision": asdict(self.decision)}),
         }
 
 
@@ -102,13 +106,14 @@ def derive(plan: Asked) -> Derived:
     check_range(plan.divisor * plan.clip, grid, plan.owners, sampler.largest, BACKENDS[plan.backend].largest)
     if hiding > 2.0**-plan.security_bits:
         raise UsageError(
-            f"the openings of {plan.releases * plan.dimension} coordinates by {plan.sampler} must be "
+            f"the openings of {plan.releases * plan.drawn} coordinates by {plan.sampler} must be "
             f"{plan.security_bits:g} bits secure; they are {-math.log2(hiding):.1f}; lower <<security_bits>>, or use "
             "<<sampler=discrete>>"
         )
     check_active(plan)
     test = owner_test(plan, grid)
-    cheats = undetected(plan, sampler, test)
+    decision = decision_of(plan, grid, sampler)
+    cheats = undetected(plan, sampler, test, decision)
     if cheats is not None and cheats > 2.0**-plan.security_bits:
         raise UsageError(
             f"the checks of the parties must be {plan.security_bits:g} bits secure over all attempts of the run; they "
@@ -118,14 +123,17 @@ def derive(plan: Asked) -> Derived:
         plan.epsilon,
         plan.delta,
         steps,
-        plan.dimension,
+        plan.drawn,
         plan.releases,
         tv=float(sampler.certificate["total_variation"]),
-        mpc_failure=hiding,
+        mpc_failure=hiding + turned(plan),
     )
     noiseless = plan.scale == 0
     mechanism = law.mechanism(0.0 if noiseless else sampler.scale, sampler.discrete, need)
-    return Derived(grid, rounded, steps.l2, 0.0 if noiseless else asked, sampler, hiding, mechanism, test, cheats)
+    return Derived(
+        grid, rounded, steps.l2, 0.0 if noiseless else asked, sampler, hiding, mechanism, test, cheats,
+        decision,
+    )  # fmt: skip
 
 
 def _sensitivity(plan: Asked) -> Sensitivity:
@@ -168,7 +176,7 @@ def _sampler(plan: Asked, law: Law, scale: float) -> Sampler:
     if not plan.parties:
         return sampler
     failure = min((plan.delta or 1.0) / _SHARE, 2.0**-plan.security_bits)
-    samples = plan.releases * plan.dimension
+    samples = plan.releases * plan.drawn
     return BACKENDS[plan.backend].drawn(sampler, plan.parties, plan.threshold, samples, failure)
 
 
@@ -177,10 +185,10 @@ def _scale(plan: Asked, law: Law, steps: Sensitivity, tv: float = _SAMPLER_TV, h
         plan.epsilon,
         plan.delta,
         steps,
-        plan.dimension,
+        plan.drawn,
         plan.releases,
         tv=tv,
-        mpc_failure=hiding,
+        mpc_failure=hiding + turned(plan),
         before=spent_before(plan),
     )
     return law.scale(need, plan.calibration)
@@ -197,7 +205,7 @@ def _hiding(plan: Asked, sampler: Sampler) -> float:
         return 0.0
     backend, lane = BACKENDS[plan.backend], (sampler, sampler.samples_per_lane, plan.parties, plan.threshold)
     one = backend.hiding(*lane) if isinstance(backend, Hides) else backend.count_noise(*lane).distance
-    return one * -(-plan.releases * plan.dimension // sampler.samples_per_lane)
+    return one * -(-plan.releases * plan.drawn // sampler.samples_per_lane) + hiding_of(plan)
 
 
 def round_up(x: float) -> float:

@@ -116,7 +116,7 @@ def promise_of(plan: Planned, releases: int | None = None) -> Promise:
     if text := assumption(plan.origin.read):
         assumptions.append(text)
     if not mechanism.discrete:  # its law is close to the exact one, but what is proved of it adds up to too much
-        gap = plan.releases * plan.dimension * mechanism.tv
+        gap = plan.releases * plan.drawn * mechanism.tv
         assumptions.append(
             f"{plan.sampler} draws from the exact law; it is proved only that one run is within "
             f"{min(1.0, gap):.3g} of it in total variation (sampler discrete needs no such assumption)"

@@ -13,12 +13,14 @@ from dpmpc.circuits.sampler import Sampler, lanes_for
 from dpmpc.circuits.trace import evaluate
 from dpmpc.errors import UsageError
 from dpmpc.mpc.checked.counts import CountingChecked
+from dpmpc.mpc.checked.decisions import CheckedDeciding
 from dpmpc.mpc.checked.executor import CheckedBatch
 from dpmpc.mpc.checked.owner_counts import count_checked
 from dpmpc.mpc.checked.owners import CheckedOwners, undetected
 from dpmpc.mpc.checked.rounds import DIGEST
 from dpmpc.mpc.checked.session import CheckedSession
 from dpmpc.mpc.contract.backend import Counts, Ints
+from dpmpc.mpc.contract.decisions import Decision
 from dpmpc.mpc.contract.lanes import words_for
 from dpmpc.mpc.contract.owner_checks import NORMS, SHARES, FailedOwners, OwnerTest, check_possible
 from dpmpc.mpc.contract.seeded import SeededShares
@@ -26,6 +28,7 @@ from dpmpc.mpc.contract.shares import WORD
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.field import Words
 from dpmpc.mpc.replicated.backend import BATCH, LARGER_BATCH, Sharing, larger_batches, less_offset
+from dpmpc.mpc.replicated.decisions import count_decision
 from dpmpc.mpc.transport.link import Observe
 
 MOST_PARTS = 10  # of a share: a check keeps the operands of every AND, in all parts
@@ -64,6 +67,10 @@ class CheckedHolder(SeededShares, CheckedSession):
         self.still_on()
         return await CheckedOwners(self, channel, test).run(rows)
 
+    async def decide(self, total: Words, noise: Words, decision: Decision, channel: int) -> Words:
+        self.still_on()
+        return await CheckedDeciding(self, channel, decision).run(total, noise)
+
 
 class Checked(Sharing):
     """See the module."""
@@ -101,6 +108,14 @@ class Checked(Sharing):
 
     def count_owner_checks(self, test: OwnerTest, parties: int, threshold: int) -> tuple[Counts, ...]:
         return count_checked(test, parties, threshold)
+
+    def count_decision(self, decision: Decision, parties: int, threshold: int) -> tuple[Counts, ...]:
+        return count_decision(CountingChecked, decision, parties, threshold, range(parties))[0]
+
+    def undetected_decision(self, decision: Decision, parties: int, threshold: int) -> float:
+        """One batch of cells after the other, each of three programs: as `undetected`, with one at a time."""
+        batches = count_decision(CountingChecked, decision, parties, threshold, range(parties))[1]
+        return float(MOST_ATTEMPTS * sum(batch.error for batch in batches))
 
     def holder(  # type: ignore[override]
         self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None

@@ -126,9 +126,9 @@ class CheckedBatch(CheckedRounds, SharingBatch):
             return np.stack([rows[s] for s in whole])
         return b"".join([*(rows[s].tobytes() for s in whole), self._digest(self.party, [rows[s] for s in rest])])
 
-    async def to_field(self, program: Program, less: int = 0) -> Words:
+    async def to_field(self, program: Program, less: int = 0, given: Words | None = None) -> Words:
         """See `ProgramEngine.to_field`; nobody has its shares before all have said that their conversion held."""
-        values = await super().to_field(program, less)
+        values = await super().to_field(program, less, given)
         await self.all_say(b"", "the conversion's verdict")
         return values
 

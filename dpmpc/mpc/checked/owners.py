@@ -20,10 +20,10 @@ from fractions import Fraction
 import numpy as np
 
 from dpmpc.mpc.checked.counts import CountingChecked
-from dpmpc.mpc.checked.executor import CheckedBatch
 from dpmpc.mpc.checked.rounds import CheckedRounds
 from dpmpc.mpc.checked.session import CheckedSession
 from dpmpc.mpc.checked.square_fold import square_error, square_fold, square_stages
+from dpmpc.mpc.checked.unmasking import CheckedUnmasking
 from dpmpc.mpc.contract.owner_checks import OwnerTest
 from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.numbers.field import P, Words
@@ -32,7 +32,6 @@ from dpmpc.mpc.numbers.residues import failing, recombine, weighted_sum
 from dpmpc.mpc.owner_checks.compared import ComparedCheck
 from dpmpc.mpc.owner_checks.sums import OwnerSums
 from dpmpc.mpc.replicated.executor import SharingBatch
-from dpmpc.mpc.replicated.layout import Subset
 from dpmpc.mpc.replicated.owner_counts import count_programs
 from dpmpc.mpc.replicated.owner_norms import NormCheck
 
@@ -51,38 +50,8 @@ class CheckedOwners(ComparedCheck, NormCheck):
         squares = await SquareCheck(self.session, self.ident + SQUARES).run(rows, sums.squares, lengths)
         return await self._compare(self.numbers(sums.halves, squares))
 
-    def _batch(self, number: int, lanes: int) -> SharingBatch:
-        """What is given to it is the same at honest holders: masks come from agreed keys, an opened number is on one
-        polynomial with the shares of all honest parties, and of a checked result holders have compared all."""
-        return CheckedBatch(self.session, self.ident + number, lanes, compared=True)
-
-    async def _open(self, mine: Words) -> tuple[Words | None, dict[Subset, Words]]:
-        """As `NormCheck._open`, of shares of degree t, from all. Errors: CheatError for shares on no polynomial."""
-        n, me, seers = self.session.parties, self.session.party, self.layout.opened_to
-        masks = {
-            s: field.uniform(self.session.stream(s, domains.OWNER_MASK_CHECKED, self.ident), (mine.size,))
-            for s in self.session.mine
-            if s != seers
-        }
-        flat = mine.reshape(-1)
-        for s, mask in masks.items():
-            flat = field.add(flat, field.mul(mask, field.subset_weight(s, n, me)))
-        incoming = self.others if me in seers else []
-        received = await self.channel.words({j: flat for j in seers if j != me}, incoming, flat.size)
-        shaped = {s: mask.reshape(mine.shape) for s, mask in masks.items()}
-        if me not in seers:
-            return None, shaped
-        for j, words in zip(incoming, received, strict=True):
-            if words.max(initial=0) >= P:
-                raise self.broken("that shares are below p = 2^61 - 1", j)
-        shares = {me: flat, **dict(zip(incoming, received, strict=True))}
-        if failing(shares, self.threshold):
-            raise self.session.cheat("that the masked numbers of owners are on one polynomial")
-        return self._recombined(shares).reshape(mine.shape), shaped
-
-    def _recombined(self, shares: dict[int, Words]) -> Words:
-        first = sorted(shares)[: self.threshold + 1]
-        return recombine([shares[k] for k in first], first)
+    def _unmasking(self) -> CheckedUnmasking:
+        return CheckedUnmasking(self.session, self.channel)
 
     async def _told(self, batch: SharingBatch, passed: Words) -> tuple[int, ...]:
         """As `NormCheck._told`; all who see the bits tell the others, and all say that they saw the same. Cost: one

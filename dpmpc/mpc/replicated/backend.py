@@ -10,6 +10,7 @@ from dpmpc.circuits.sampler import Sampler, lanes_for
 from dpmpc.circuits.trace import evaluate
 from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import Counts, Ints, count_here
+from dpmpc.mpc.contract.decisions import Decision, check_secret
 from dpmpc.mpc.contract.lanes import words_for
 from dpmpc.mpc.contract.owner_checks import NORMS, SHARES, FailedOwners, OwnerTest, check_possible
 from dpmpc.mpc.contract.seeded import SeededDealer, SeededShares, payload_bytes
@@ -21,8 +22,10 @@ from dpmpc.mpc.parties.robust_opening import RobustSession
 from dpmpc.mpc.parties.session import check_threshold
 from dpmpc.mpc.replicated.counts import CountingBatch
 from dpmpc.mpc.replicated.counts_fixed import CountingFixed
+from dpmpc.mpc.replicated.decisions import Deciding, count_decision
 from dpmpc.mpc.replicated.executor import SharingBatch
 from dpmpc.mpc.replicated.fixed import SharedFixed
+from dpmpc.mpc.replicated.layout import SharingLayout
 from dpmpc.mpc.replicated.owner_counts import count_owner_checks
 from dpmpc.mpc.replicated.owner_norms import NormCheck
 from dpmpc.mpc.replicated.pace import MESSAGE_SECONDS, Gates, bytes_of, hopeless, seconds_before, seconds_of
@@ -58,6 +61,10 @@ class SharingHolder(SeededShares, RobustSession):
         with self.needing_all():
             return await NormCheck(self, channel, test).run(rows)
 
+    async def decide(self, total: Words, noise: Words, decision: Decision, channel: int) -> Words:
+        with self.needing_all():
+            return await Deciding(self, channel, decision).run(total, noise)
+
 
 class Sharing:
     """See the module."""
@@ -88,6 +95,19 @@ class Sharing:
 
     def count_owner_checks(self, test: OwnerTest, parties: int, threshold: int) -> tuple[Counts, ...]:
         return count_owner_checks(test, parties, threshold)
+
+    def check_decisions(self, parties: int, threshold: int) -> None:
+        check_secret(threshold)
+
+    def count_decision(self, decision: Decision, parties: int, threshold: int) -> tuple[Counts, ...]:
+        senders = SharingLayout.of(parties, threshold).product_senders
+        return count_decision(CountingBatch, decision, parties, threshold, senders)[0]
+
+    def hiding_decision(self, dimension: int, parties: int, threshold: int) -> float:
+        return _hiding(dimension, math.comb(parties, threshold) - 1)
+
+    def undetected_decision(self, decision: Decision, parties: int, threshold: int) -> float:
+        return 0.0
 
     def dealer(self, parties: int, threshold: int) -> SeededDealer:
         return SeededDealer(parties, threshold)

@@ -74,11 +74,11 @@ class SharingBatch:
     def masks(self) -> int:
         return len(self.layout.subsets) - 1
 
-    async def to_field(self, program: Program, less: int = 0) -> Words:
-        """See `ProgramEngine.to_field`."""
+    async def to_field(self, program: Program, less: int = 0, given: Words | None = None) -> Words:
+        """See `ProgramEngine.to_field`; `given`: shares of the program's given bits."""
         values = self._field_masks()
         bits = [MaskBits(self.mine.index(s), to_planes(v, FIELD_BITS)) if v is not None else None for s, v in values]
-        opened = await self.reveal(await self.run(program, bits))
+        opened = await self.reveal(await self.run(program, bits, given))
         return self._unmask(opened, values, less)[: self.lanes]
 
     def _field_masks(self) -> list[tuple[Subset, Words | None]]:

@@ -36,6 +36,7 @@ OWNERS_EACH = 4  # channels a release
 PRESENCE = 1 << 29  # + release: whose shares are here
 BARRIER = 5 << 27  # + channel of an opening: all inputs are here, at all parties
 AGAIN = 3 << 28  # + release: shares for those who lost who would have sent theirs
+DECIDED = 7 << 27  # and on: a release's decisions; there is one release then
 WARM_UP = 1 << 30  # + batch, of measurements; a run's noise ends far below
 # Channels have room for NOISE - OPENING; but whoever counts what is planned reads releases one by one, and with 16
 # million of them no party began within a minute.

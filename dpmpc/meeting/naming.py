@@ -1,0 +1,213 @@
+"""`NamingSource`: words that enough records of all owners have, opened under a promise, as a source of a plan.
+
+A text of a column falls into one of `cells` cells by its digest, and has `VOTES` votes there, each -1 or 1: the 512
+bits of its UTF-8 bytes, filled up with zeros, and 32 further bits of the digest. An owner sends the sums of its
+records' votes. What parties open of all owners' sums is decided inside the MPC, cell by cell: where every vote's sum
+stands out of one noise, the signs, which spell the text that more than half of the cell's records have; of every other
+cell nothing (`mpc.contract.decisions`). Signs are taken for a word only where they are UTF-8 whose own digest gives
+the cell and the 32 bits, and where the word may be shown (`survey_words.shown`): a cell that several words share spells
+none of them, and is caught. Texts that read as numbers, and those beyond `LONGEST` bytes, have no votes.
+
+Guarantees: one record replaced changes, in each column, one cell by at most 2 in every vote, or two by 1. A cell's
+margin is the least distance of its sums from where a sign turns, so margins move by (2) or (1, 1): 2 sqrt(a) in L2 with
+a columns, 2 a in L1, and a sign turns in 2 a cells at most, whose margins are then 2 at most. `by_record` is of the
+margins. docs/words.md has the proof; it holds whatever other owners send.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.errors import UsageError, number_of, sayable
+from dpmpc.intake.hashing import BUCKETS, bucket, check_number, spelled_key
+from dpmpc.intake.spelling import is_number
+from dpmpc.lazy import dataclass
+from dpmpc.learning.source import Floats, Ints, Invented, Opening, Source, Votes, of_means
+from dpmpc.learning.survey_words import shown
+from dpmpc.outcome import Outcome
+from dpmpc.privacy.checks import check_count
+from dpmpc.privacy.persons import Persons
+from dpmpc.privacy.sensitivity import Sensitivity, Weights
+
+if TYPE_CHECKING:
+    from dpmpc.intake.table import Table
+    from dpmpc.records.schema import Schema
+
+LONGEST = 64  # bytes of a word
+CHECKS = 32  # bits of its digest
+VOTES = 8 * LONGEST + CHECKS
+TURNS = 2.0
+MOST = 1 << 21  # votes of a release
+WORDS = "words.txt"
+
+
+@dataclass(frozen=True)
+class NamingSource(Source):
+    """The columns whose words are opened, and into how many cells the texts of each fall. All public."""
+
+    KIND: ClassVar[str] = "naming"
+    UNITS: ClassVar[tuple[str, ...]] = ("record",)
+    RESULT: ClassVar[str] = "answers.html"
+    MAKES: ClassVar[str] = "words that many records have"
+    DOES: ClassVar[str] = "opening words"
+    REPORT: ClassVar[str] = "dpmpc.naming/1"
+    columns: tuple[str, ...]
+    cells: int = BUCKETS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(map(str, self.columns)))
+        check_count("the number of cells", self.cells)
+        if not self.columns or len(set(self.columns)) < len(self.columns):
+            raise UsageError(
+                f"words are opened of columns, each named once; got {', '.join(self.columns[:8]) or 'none'}; name them"
+            )
+        if self.coordinates > MOST:
+            raise UsageError(
+                f"a release has at most {MOST} votes, {VOTES} a cell; {number_of(len(self.columns), 'column')} of "
+                f"{self.cells} cells have {self.coordinates}; name fewer columns, or fewer cells"
+            )
+
+    @property
+    def coordinates(self) -> int:
+        return len(self.columns) * self.cells * VOTES
+
+    @property
+    def votes(self) -> Votes:
+        return Votes(VOTES, TURNS, 2 * len(self.columns))
+
+    @property
+    def clip(self) -> float:
+        """The L2 norm of one record's vector: what an owner clips its mean to, to be safe from its own errors."""
+        return float(np.sqrt(float(VOTES * len(self.columns))))
+
+    @property
+    def spread(self) -> Sensitivity:
+        """How far the margins of two records' sums lie apart."""
+        a = len(self.columns)
+        return Sensitivity(TURNS * a, float(np.sqrt(TURNS**2 * a)), TURNS)
+
+    def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
+        if weights != "size":
+            raise UsageError(f"votes are added up over records; got weights {weights!r}; plan again")
+        return of_means(self.spread, self.clip, sizes, weights, dimension)
+
+    def levels(
+        self, neighbours: str, sizes: Sequence[int], weights: Weights, dimension: int, persons: Persons | None = None,
+        places: bool = False,
+    ) -> dict[str, Sensitivity]:  # fmt: skip
+        """Of one record replaced alone: margins of whole owners, persons and places are not worked out."""
+        return {} if places or persons is not None else {"record": self.by_record(sizes, weights, dimension)}
+
+    def means(self, table: "Table", owner: Ints, sizes: Sequence[int]) -> Iterator[Floats]:
+        for total in self.sums(table, owner, len(sizes)):
+            yield self.mean_of(total, sizes)
+
+    def sums(self, table: "Table", owner: Ints, owners: int) -> Iterator[NDArray[Any]]:
+        """As `Source.sums`, one term. Cost: the texts of one column at a time."""
+        total = np.zeros((owners, len(self.columns), self.cells, VOTES))
+        for k, name in enumerate(self.columns):
+            for (j, text), many in self._counted(table, name, owner).items():
+                if (votes := votes_of(name, text)) is not None:
+                    total[j, k, bucket(name, text, self.cells)] += many * votes
+        yield total.reshape(owners, -1)
+
+    def _counted(self, table: "Table", name: str, owner: Ints) -> Counter[tuple[int, str]]:
+        """(owner, text) -> how many records. What reads as a number or a date has no votes, whatever stands in other
+        records: one odd field makes a column of dates one of texts, and no other record's votes."""
+        from dpmpc.intake.table import value_sql  # which brings a database; parties have no records
+
+        if table[name].kind in ("number", "date"):
+            return Counter()
+        read = f"isinf({value_sql(table, name, read='either')})"  # of what is neither missing, nor a number, nor a date
+        found = table.rows(f"CASE WHEN {table.missing(name)} OR NOT {read} THEN NULL ELSE {table.text(name)} END")
+        if len(found) != len(owner):
+            raise AssertionError("a record is somebody's or nobody's")
+        mine = ((int(j), text) for j, (text,) in zip(owner, found, strict=True) if j >= 0 and text is not None)
+        return Counter(mine)
+
+    def words(self, signs: Floats) -> dict[str, dict[int, str]]:
+        """Column -> cell -> its word, of what was opened (coordinates,), positive and negative numbers or 0."""
+        bits = np.asarray(signs).reshape(len(self.columns), self.cells, VOTES)
+        found: dict[str, dict[int, str]] = {}
+        for k, name in enumerate(self.columns):
+            each = {int(at): word_of(name, int(at), self.cells, bits[k, at]) for at in np.flatnonzero(bits[k, :, 0])}
+            found[name] = {at: word for at, word in each.items() if word is not None}
+        return found
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.columns
+
+    @property
+    def about(self) -> list[str]:
+        return [
+            f"opens words that many records of all owners together have, of {', '.join(self.columns)}",
+            "what is decided of each word is decided inside the MPC; of others nothing is opened",
+        ]
+
+    def purpose(self, data: str, schema: "Schema | None") -> str:
+        return f"words of categories ('{data}')"
+
+    def invented(self, schema: "Schema | None") -> Iterator[tuple[str, Invented]]:
+        yield from ((name, ["a", "b", "c"]) for name in self.columns)
+
+    def outcome(self, opened: Opening) -> Outcome:
+        """The words, column by column, and a list of them for `--word-list`."""
+        found = self.words(opened.last.total)
+        passed = int(np.count_nonzero(np.asarray(opened.last.total).reshape(-1, VOTES)[:, 0]))
+        named = sum(map(len, found.values()))
+        lines = [said(name, list(words.values())) for name, words in found.items()]
+        if passed > named:
+            lines.append(f"{number_of(passed - named, 'cell')} stood out and spelled no word that may be shown.")
+        listed = dict.fromkeys(word for words in found.values() for word in words.values())
+        section = {"words": {name: list(words.values()) for name, words in found.items()}, "unreadable": passed - named}
+        return Outcome(
+            title="Words that many records have", about=(opened.guarantee,), section=section, lines=tuple(lines),
+            files={WORDS: "".join(f"{word}\n" for word in listed)},
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        return {"columns": list(self.columns), "cells": self.cells}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "NamingSource":
+        return super().from_json(dict(value))
+
+
+def said(name: str, words: list[str]) -> str:
+    """A line on a column."""
+    return f"{sayable(name)}: {', '.join(words) if words else 'no word stands out'}"
+
+
+def votes_of(name: str, text: str) -> Floats | None:
+    """(VOTES,) of -1 and 1; None for a text that has none."""
+    key = spelled_key(text)
+    raw = key.encode("utf-8", "surrogatepass")
+    if not raw or len(raw) > LONGEST or is_number(key):
+        return None
+    whole = raw.ljust(LONGEST, b"\0") + check_number(name, key).to_bytes(CHECKS // 8, "big")
+    return np.where(np.unpackbits(np.frombuffer(whole, np.uint8)), 1.0, -1.0)
+
+
+def word_of(name: str, cell: int, cells: int, votes: Floats) -> str | None:
+    """The word that the votes of a cell spell; None where they spell none, or one that is not shown."""
+    raw = np.packbits(np.asarray(votes) > 0).tobytes()
+    try:
+        word = raw[:LONGEST].rstrip(b"\0").decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    if not word or spelled_key(word) != word or bucket(name, word, cells) != cell:
+        return None
+    if check_number(name, word) != int.from_bytes(raw[LONGEST:], "big"):
+        return None
+    return word if shown(word) and not is_number(word) else None
+
+
+def naming_in(source: Source) -> NamingSource:
+    """A source that opens words, as one. Errors: UsageError for any other."""
+    if not isinstance(source, NamingSource):
+        raise UsageError(f"words are of what a release of them opened; this run is of {source.KIND}; name another")
+    return source

@@ -1,0 +1,151 @@
+"""How many bytes a record loading takes, as allocations count them; what is held in a file lies in no file with a name.
+
+What NumPy allocates is traced; places themselves are mapped, and are counted by their shape. What DuckDB holds it says.
+"""
+
+import dataclasses
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmpc.intake import staging
+from dpmpc.intake.staging import held
+from dpmpc.intake.table import connect, numbers_up_to
+from dpmpc.records import Dataset, Schema, filling, load
+from dpmpc.records.dataset import split
+from dpmpc.records.loading import CsvFile, open_source
+from dpmpc.records.ownership import partition
+from dpmpc.records.schema import Labels, Numeric
+from dpmpc.records.seeds import Stream, generator
+
+N, COLUMNS, OWNERS = 400_000, 12, 5
+NAMES = tuple(f"x{k}" for k in range(COLUMNS))
+SCHEMA = Schema(tuple(Numeric(name, 0.0, 1.0) for name in NAMES), Labels("y", ("yes",), ("no",)), True)
+# labels and factors 16; who owns which, which are for training and whose those are, in which order, and where each
+# belongs: 24; what some of it is made of on its way
+A_RECORD = 56
+ONCE = 2 << 20  # bytes, however many records there are: what is read at a time, modules
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("large") / "own.parquet"
+    with connected(path.parent) as connection:
+        numbers = ", ".join(f"random() AS {name}" for name in NAMES)
+        rest = f"'site' || CAST(floor({OWNERS} * random()) AS INTEGER) AS site, if(random() < 0.3, 'yes', 'no') AS y"
+        connection.execute(f"COPY (SELECT {numbers}, {rest} FROM range({N})) TO '{path}'")
+    return path
+
+
+@contextmanager
+def connected(folder: Path) -> Iterator[Any]:
+    connection = connect(folder, None)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def loaded(path: Path, *, held_out: bool = True) -> Dataset:
+    """As a run does it: sorted by owner."""
+
+    def arranging(n: int, persons: Any, groups: Any) -> Any:
+        return partition(n, groups=groups, seed=1).order
+
+    return load(path, schema=SCHEMA, owners_column="site", arranging=arranging, held_out=held_out)
+
+
+def peak(path: Path, *, held_out: bool) -> tuple[int, Dataset]:
+    """(the most bytes that arrays had at once, what was loaded)."""
+    loaded(path, held_out=held_out)  # what is imported and compiled on the way
+    tracemalloc.start()
+    try:
+        data = loaded(path, held_out=held_out)
+        return tracemalloc.get_traced_memory()[1], data
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("held_out", [True, False])
+def test_bytes_a_record(parquet: Path, held_out: bool) -> None:
+    most, data = peak(parquet, held_out=held_out)
+    assert most <= A_RECORD * N + ONCE, most / N
+    assert data.rows == N and data.records.n == (N if held_out else data.training)
+    assert data.records.held.nbytes == 8 * COLUMNS * data.records.n
+
+
+def test_numbers_of_eight_bytes_would_be_found(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("dataset", "mapping", "ownership", "filling"):
+        monkeypatch.setattr(f"dpmpc.records.{module}.numbers_up_to", lambda n: np.int64)
+    most, _ = peak(parquet, held_out=True)
+    assert most > A_RECORD * N + ONCE
+
+
+def test_who_is_held_out_is_who_was_with_numbers_of_eight_bytes() -> None:
+    for n, seed in ((1, 1), (2, 5), (1000, 7), (70_001, 3)):
+        drawn = generator(Stream.SPLIT, seed).permutation(n)
+        train, test = split(n, test_fraction=0.3, max_rows=None, seed=seed)
+        assert train.dtype == numbers_up_to(n)
+        assert np.array_equal(np.concatenate([test, train]), drawn)
+        drawn = generator(Stream.OWNERS, seed).permutation(n)
+        assert np.array_equal(partition(n, owners=1, seed=seed).order, drawn)
+    assert numbers_up_to((1 << 31) - 1) is np.int32 and numbers_up_to(1 << 31) is np.int64
+
+
+def test_records_of_the_test_are_left_out_where_nobody_reads_them(parquet: Path) -> None:
+    """Those for training are the same to the last bit, and all records are counted."""
+    whole, some = loaded(parquet), loaded(parquet, held_out=False)
+    assert some.records.n == some.training == whole.training and some.held_out == whole.held_out == whole.test.n > 0
+    assert some.train.held.tobytes() == whole.train.held.tobytes()
+    assert some.y.tobytes() == whole.y.tobytes() and some.ends == whole.ends
+    assert [dataclasses.astuple(counts) for counts in some.counts] == [
+        dataclasses.astuple(counts) for counts in whole.counts
+    ]
+
+
+def test_places_of_records_are_found_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filling, "_AT_ONCE", 7)
+    rng = np.random.default_rng(2)
+    for n in (1, 6, 7, 8, 50):
+        assert filling._places(np.arange(n), n) is None
+        order = np.concatenate([rng.permutation(n)[: n - n // 3], np.full(3, -1)])
+        order = order[rng.permutation(len(order))]
+        place = filling._places(order, n)
+        assert place is not None
+        there = place >= 0
+        assert there.sum() == (order >= 0).sum() and np.array_equal(order[place[there]], np.flatnonzero(there))
+
+
+def of_texts(folder: Path) -> Path:
+    path, rng = folder / "texts.csv", np.random.default_rng(4)
+    lines = ["a,b,c,site,y"]
+    for k, (a, b) in enumerate(rng.normal(size=(30_000, 2)).tolist()):
+        lines.append(f"{a!r},{b:.2f},word{k % 9},s{k % 3},{'yes' if a > 0 else 'no'}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_large_source_is_held_in_a_file_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, names = of_texts(tmp_path), ["a", "b", "c", "site", "y"]
+    found, memory = [], []
+    for large in (1 << 40, 1):
+        monkeypatch.setattr(staging, "LARGE", large)
+        private = tmp_path / f"private {large}'s"
+        private.mkdir()
+        with connected(private) as connection:
+            table = held(open_source(CsvFile(path), connection, private), names)
+            found.append([(column, table.rows(column.sql)) for column in table.columns])
+            ((there,),) = connection.execute(
+                "SELECT sum(memory_usage_bytes) FROM duckdb_memory() WHERE tag = 'IN_MEMORY_TABLE'"
+            ).fetchall()
+            memory.append(there)
+            assert not list(private.iterdir())  # no record lies in a file that has a name
+            assert held(open_source(CsvFile(path), connection, private), names).n == 30_000  # into the same file
+            assert not list(private.iterdir())
+    assert found[0] == found[1]
+    assert memory[0] > 30_000 * 16 and memory[1] < memory[0] / 10
