@@ -88,7 +88,7 @@ def command(
         else:
             assert schema is not None
             result, of = (
-                with_spelling(check(schema, table, sizes), table, surveyed=schema.unknown),
+                with_spelling(check(schema, table, sizes), table, False, schema.unknown, schema.target.name),
                 f"schema {schema.digest[:16]}",
             )
         name = table.source

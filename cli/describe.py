@@ -10,7 +10,8 @@ import click
 
 from dpmpc.cli.everywhere import give
 from dpmpc.cli.run_file import said_here
-from dpmpc.cli.settings import options_stating, setting_option, spelling
+from dpmpc.cli.settings import options_stating, setting_option
+from dpmpc.cli.settings import spelling as spelled_here
 from dpmpc.cli.sources import memory_of, source_of, source_options
 from dpmpc.errors import UsageError, number_of, spelt
 from dpmpc.folders import write_file
@@ -123,7 +124,7 @@ def command(
 
         write_spelling(spelling_out, found.intake.proposed)
         click.echo(f"{spelling_out}: how these records are spelled; a run takes it with --spelling", err=True)
-    give(found)
+    give(found.to_json(spelled_here))
     _show(found, target)
 
 
@@ -162,7 +163,7 @@ def _show(found: "Description", target: str | None) -> None:
         terminal.line(f"of columns that are alike the first {_OF_EACH} are shown; --json and --html have them all")
     for group in groups:
         c = group[0].looked
-        change = spelt(dropping(["COLUMN"]) if c.used and len(group) > 1 else c.change, spelling)
+        change = spelt(dropping(["COLUMN"]) if c.used and len(group) > 1 else c.change, spelled_here)
         change = f" [to change it: {change}]" if change else ""
         notes = "".join(f"; {note}" for note in group[0].notes)
         style: Style = "" if c.used or c.role != "feature" else "yellow"
@@ -172,8 +173,6 @@ def _show(found: "Description", target: str | None) -> None:
         terminal.line(f"{names}: {c.kind}, {c.does}: {c.why}{notes}{change}", style=style)
     if target is not None:
         terminal.line(f"{target}: {_balance(found, target)}")
-    for line in surveyed(found):
-        terminal.line(line, style="yellow")
 
 
 def _alike(columns: "Sequence[Described]") -> "list[tuple[Described, ...]]":
@@ -196,20 +195,7 @@ def spelled(found: "Description") -> list[str]:
     lines = []
     if intake.proposed != intake.stated:
         lines.append(f"read as with these options, which a run needs too: {options_stating(intake.proposed.options())}")
-    return [
-        *lines,
-        *(f"please decide: {spelt(ask, spelling)}" for ask in intake.asks),
-        *(spelt(note, spelling) for note in intake.notes),
-    ]
-
-
-def surveyed(found: "Description") -> list[str]:
-    """What becomes of columns that a schema leaves out, in a run without one."""
-    if not (drop := found.intake.to_drop):
-        return []
-    return [
-        spelt(f"without a schema a survey asks about what is left out here, too, unless a run has: {drop}", spelling)
-    ]
+    return [*lines, *(spelt(line, spelled_here) for line in intake.findings)]
 
 
 def _balance(found: "Description", target: str) -> str:
@@ -222,7 +208,7 @@ def _balance(found: "Description", target: str) -> str:
     if column.distinct == 1 and column.missing:
         from dpmpc.intake.column_profile import quoted
 
-        way = spelt(f"<<classes={quoted(['', column.values[0][0]])}>>", spelling)
+        way = spelt(f"<<classes={quoted(['', column.values[0][0]])}>>", spelled_here)
         said += f"; where a field without a value is the other class, a run needs {way}"
     return said
 
@@ -243,7 +229,7 @@ def page(found: "Description", target: str | None) -> str:
     rows = []
     for described in found.columns:
         c = described.looked
-        change = [f"to change it: {spelt(c.change, spelling)}"] if c.change else []
+        change = [f"to change it: {spelt(c.change, spelled_here)}"] if c.change else []
         notes = "; ".join((c.why, *described.notes, *change))
         bars = histogram(c.name, described.bars)
         rows.append((c.name, c.kind, str(c.missing), str(c.distinct), *described.ends, bars, c.does, notes))

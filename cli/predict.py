@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,22 +20,24 @@ if TYPE_CHECKING:
 _OF_FILES = ("header", "names", "no_header", "below", "footer", "encoding", "misfits")  # each file has its own
 
 
-def _own_spelling(folder: Path, stated: "Spelling") -> "Spelling":
-    """What was stated; else how the values of this run's own records were spelled, where it was started here."""
+def _own_spelling(run: Path) -> "Spelling":
+    """How the values of this run's own records were spelled, where it was started here."""
+    from dpmpc.intake.spelling import Spelling
     from dpmpc.planning.request import Request
-    from dpmpc.run.folder import request_path
+    from dpmpc.run.folder import request_path, run_folder
 
-    if stated.options() or not request_path(folder).is_file():
-        return stated
+    folder = run_folder(run)
+    if not request_path(folder).is_file():
+        return Spelling()
     own = Request.from_json(json.loads(request_path(folder).read_text(encoding="utf-8"))).spelling.options()
     if said := {name: value for name, value in own.items() if name not in _OF_FILES}:
         click.echo(f"read as this run's own records were: {options_stating(said)}", err=True)
-    return replace(stated, **said)
+    return Spelling(**said)
 
 
 @click.command("predict")
 @click.argument("run", type=click.Path(path_type=Path))
-@source_options
+@partial(source_options, own=_own_spelling)
 @click.option(
     "--keep",
     multiple=True,
@@ -78,7 +80,6 @@ def command(
     from dpmpc.run.folder import run_folder
 
     source, folder = source_of(csv, records, database, sql), run_folder(run)
-    spelling = _own_spelling(folder, spelling)
     result = predict(folder, source, keep=keep, memory=memory_of(memory), spelling=spelling)
     written = result.joined()
     give({

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,12 +136,12 @@ SPELLING = (_FILE, *_SPELLED.values())
 _NAMES = {"space": " ", "apostrophe": "'"}
 
 
-def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def source_options(command: Callable[..., Any], own: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
     """Adds --csv, --records, --database, --sql, --memory and the options of spelling to a command, which gets the last
-    as `spelling`."""
+    as `spelling`. `own`: the spelling of what a command's RUN has, on top of which options are said, as of a file."""
 
     def spelled(**given: Any) -> Any:
-        spelling = spelling_of(given)
+        spelling = spelling_of(given, None if own is None else partial(own, given["run"]))
         return command(**given, spelling=spelling)
 
     spelled.__doc__, spelled.__name__ = command.__doc__, command.__name__
@@ -158,16 +159,16 @@ def warn_of_filters(sql: str | None, settings: Mapping[str, Any]) -> None:
             click.echo(f"warning: {chosen}", err=True)
 
 
-def spelling_of(given: dict[str, Any]) -> Any:
-    """The `Spelling` that the options of spelling say, which are taken out of `given`: those of the file, and what is
-    said on top of it. `describe` writes the file, which need not be there."""
+def spelling_of(given: dict[str, Any], own: Callable[[], Any] | None = None) -> Any:
+    """The `Spelling` that the options of spelling say, which are taken out of `given`: those of the file, else `own`
+    ones, and what is said on top of them. `describe` writes the file, which need not be there."""
     from dpmpc.intake.spelling import PLAIN, Spelling
     from dpmpc.intake.spelling_file import read_spelling
 
     path = given.pop("spelling_file", None)
     context = click.get_current_context(silent=True)
     made = context is not None and context.info_name == "describe" and path is not None and not path.exists()
-    base = PLAIN if path is None or made else read_spelling(path)
+    base = (PLAIN if own is None else own()) if path is None or made else read_spelling(path)
     stated = {field: given.pop(str(option.name)) for field, option in _SPELLED.items()}
     lines = csv.reader(stated["names"] or (), skipinitialspace=True)
     stated["names"] = tuple(name for line in lines for name in line)

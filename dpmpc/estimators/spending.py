@@ -67,7 +67,7 @@ def warn_of_fits(fits: int, total: Spent, plan: Plan) -> None:
 
 
 def expect(text: str) -> None:
-    """Warns of what is to be expected of a fit, from public numbers alone: that noise will swamp the signal, say."""
+    """Warns whoever fits of what is to be expected: that noise will swamp the signal, or a column gives the target."""
     warn(f"before anything is spent: {spelt(text.removeprefix('warning: '), spelling)}", above=4)
 
 

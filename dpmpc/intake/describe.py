@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmpc.errors import number_of, spelt
+from dpmpc.errors import Spelling as Said
+from dpmpc.errors import number_of, python_spelling, spelt
 from dpmpc.intake.batched import COLUMN, SMALL, alike
 from dpmpc.intake.column_profile import ColumnProfile
 from dpmpc.intake.once import once, selected
@@ -45,8 +46,8 @@ class Described:
             return _day(c.least), _day(c.greatest)
         return f"{c.least:g}", f"{c.greatest:g}"
 
-    def to_json(self) -> dict[str, Any]:
-        """The same as JSON values."""
+    def to_json(self, spelling: Said = python_spelling) -> dict[str, Any]:
+        """The same as JSON values, with settings as a surface writes them."""
         c = self.looked
         return {
             "name": c.name,
@@ -61,7 +62,7 @@ class Described:
             "values": dict(self.bars),
             "used": c.used,
             "does": c.does,
-            "change": spelt(c.change),
+            "change": spelt(c.change, spelling),
             "why": c.why,
             "notes": list(self.notes),
         }
@@ -74,17 +75,16 @@ class Description:
     intake: TableProfile
     columns: tuple[Described, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """The same as JSON values."""
+    def to_json(self, spelling: Said = python_spelling) -> dict[str, Any]:
+        """The same as JSON values, with settings as a surface writes them."""
         found = self.intake
         return {
             "source": found.source,
             "records": found.rows,
             "stated": found.stated.options(),
             "proposed": found.proposed.options(),
-            "asks": [spelt(ask) for ask in found.asks],
-            "notes": [spelt(note) for note in found.notes],
-            "columns": [column.to_json() for column in self.columns],
+            "findings": [spelt(line, spelling) for line in found.findings],
+            "columns": [column.to_json(spelling) for column in self.columns],
         }
 
 

@@ -22,6 +22,7 @@ _PAIRS = {  # of two that suit as well the narrower, which comes first
     "euc_jp": ((0xA4, 0xCF), (0xA1, 0xFE)),
 }
 _SIGNS = "°²³µ€£₪§«»“”„‘’–—…·\u00a0º"
+_EURO = {"cp1252": "\u00a4"}  # what ISO 8859-15 has for it
 _NEARLY = 0.5  # of the bytes that are not ASCII
 
 
@@ -142,7 +143,7 @@ def _letters(text: bytes, places: Mapping[_Place, int], name: str) -> float:
             own = [fit and (not latin or character.lower() in each) for each in languages]
         else:
             between = len(around) == 2 and all(other.isalpha() for other in around)  # where an apostrophe alone stands
-            fit = character in _SIGNS and (character == "’" or not between)
+            fit = character in (*_SIGNS, _EURO.get(name)) and (character == "’" or not between)
             own = [fit] * len(languages)
         fits += count * fit
         of_language = [known + count * each for known, each in zip(of_language, own, strict=True)]

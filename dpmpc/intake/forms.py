@@ -37,8 +37,8 @@ PREFIX = quick(
     rf"|(\pL[\pL\pM.]{{0,4}}/?)(?:[{_GAP}]+({_BROKEN})|(\d{{1,3}}(?:[{_GAP}.,]\d{{3}})+[.,]\d\d))$)"
 )
 FORMS = {
-    "comma": r"[+-]?(\d+,\d{1,2}|\d+,\d{4,}|\d{4,},\d+|0\d*,\d+|,\d+)",
-    "point": r"[+-]?(\d+\.\d{1,2}|\d+\.\d{4,}|\d{4,}\.\d+|0\d*\.\d+|\.\d+)",
+    "comma": r"[+-]?((\d+,\d{1,2}|\d+,\d{4,}|\d{4,},\d+|0\d*,\d+|,\d+)|\d+,\d+[eE][+-]?\d+)",
+    "point": r"[+-]?((\d+\.\d{1,2}|\d+\.\d{4,}|\d{4,}\.\d+|0\d*\.\d+|\.\d+)|\d+\.\d+[eE][+-]?\d+)",
     "comma groups": r"[+-]?[1-9]\d{0,2}(,\d{3}){2,}(\.\d+)?|[+-]?[1-9]\d{0,2},\d{3}\.\d+"
     r"|[+-]?\d{1,2}(,\d{2})+,\d{3}(\.\d+)?",
     "comma three": r"[+-]?[1-9]\d{0,2},\d{3}",
@@ -83,7 +83,7 @@ SOME = 0.02  # of a column's fields: so many must be in another spelling
 
 BOTH = "\x1f"
 _DOTTED = r"\d{1,2}\. ?\d{1,2}\. ?(\d{4}|\d{2})"  # a date and what stands after it
-_PLAIN = rf"[+-]?[.,]?\d[\d.,{_GAP}{_TICK}]*"
+_PLAIN = rf"[+-]?[.,]?\d[\d.,{_GAP}{_TICK}]*([eE][+-]?\d+)?"
 
 
 def missing_sql(text: str) -> str:

@@ -22,6 +22,7 @@ _TOP = 12  # lines, among which the one is that names the columns
 _HEAD = 1 << 16  # bytes, whose lines are looked at
 _FIGURE = regex(r"[^\w\s]{0,3}\s?\d")  # where a field begins that is a number, a date, an amount, a limit
 _NUMBER = regex(r"[^\w\s]{0,3}\s?\d[\d.,:/ '\u2019-]*\s?[^\W\d]{0,4}\W?")
+_CUT = regex(r"\d[;\t|]\d")  # what a separator leaves of two numbers with decimal commas
 _MOSTLY = 0.6
 _NONE = {*MISSING, "none", "unknown", "unbekannt", "inconnu"}
 # How often a name is a value of its column, and a file has no names; how much likelier names have to be.
@@ -68,26 +69,29 @@ def surplus(row: Sequence[str], width: int) -> bool:
 
 def separator_of(path: Path, header: int = 0) -> str:
     """The separator that cuts the first lines, from line `header` on, into most fields, all lines alike; where none
-    does, the one by which most lines have as many fields as each other."""
+    does, the one by which most lines have as many fields as each other, empty ones at their ends aside. One that leaves
+    another separator between two digits cuts decimal commas, and is none where another will do."""
     with path.open("rb") as file:
         head = file.read(_HEAD + 1)
     text = head[:_HEAD].decode("utf-8-sig", errors="replace").splitlines()[max(0, header - 1) :]
     lines = [line for line in text if line.strip()]
     if len(head) > _HEAD and len(lines) > 1:
         lines = lines[:-1]
-    best, most, often = ",", 1, (0, 0)
-    for separator in SEPARATORS:
-        rows = list(csv.reader(lines[:20], delimiter=separator, skipinitialspace=True))
-        rows = rows[:-1] or rows  # the last may be cut within quotes
-        width = len(rows[0]) if rows else 0
-        if width > most and all(len(row) == width or surplus(row, width) for row in rows):
-            best, most = separator, width
-    for separator in SEPARATORS if most == 1 else ():
-        widths = Counter(len(row) for row in csv.reader(lines, delimiter=separator, skipinitialspace=True))
-        found = max(((count, width) for width, count in widths.items() if width > 1), default=(0, 0))
-        if found > often and 2 * found[0] > len(lines):  # a comma will do for a file of one column
-            best, often = separator, found
-    return best
+    found = list[tuple[bool, int, int, int, str]]()
+    for k, separator in enumerate(SEPARATORS):
+        rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+        first = rows[:20][:-1] or rows[:20]  # the last may be cut within quotes
+        width = len(first[0]) if first else 0
+        if width > 1 and all(len(row) == width or surplus(row, width) for row in first):
+            alike = len(rows)
+        else:
+            width = max(Counter(map(len, rows)).items(), key=lambda item: (item[1], item[0]), default=(1, 0))[0]
+            alike = sum(len(row) == width or surplus(row, width) for row in rows)
+            if width < 2 or 2 * alike <= len(lines):  # a comma will do for a file of one column
+                continue
+        cut = any(_CUT.search(cell) for row in first for cell in row)
+        found.append((not cut, alike, width, -k, separator))
+    return max(found)[-1] if found else ","
 
 
 def check_head(path: Path, name: str, separator: str) -> None:
@@ -147,7 +151,7 @@ def _numeric(rows: Sequence[Row], width: int) -> set[int]:
     later = rows[max(1, len(rows) // 2) :]
     found = set[int]()
     for k in range(width):
-        there = [row.cells[k] for row in later if len(row.cells) > k and not _is_none(row.cells[k])]
+        there = [row.cells[k] for row in later if len(row.cells) > k and not is_none(row.cells[k])]
         if there and sum(_FIGURE.match(cell) is not None for cell in there) >= _MOSTLY * len(there):
             found.add(k)
     return found
@@ -159,8 +163,20 @@ def _is_record(cells: Sequence[str], numeric: set[int], rows: Sequence[Row], wid
     fill = sorted(sum(map(bool, row.cells[:width])) for row in rows[len(rows) // 2 :])
     if len(cells) < width or 2 * sum(map(bool, cells[:width])) < fill[len(fill) // 2]:
         return False
-    there = [cells[k] for k in numeric if not _is_none(cells[k])]
-    return any(_FIGURE.match(cell) for cell in there) or (not plain and len(set(there)) < 2)
+    there = [cells[k] for k in numeric if not is_none(cells[k])]
+    if any(_FIGURE.match(cell) for cell in there):
+        return True
+    return not plain and len(set(there)) < 2 and not (there and _is_strange(cells, numeric, rows, width))
+
+
+def _is_strange(cells: Sequence[str], numeric: set[int], rows: Sequence[Row], width: int) -> bool:
+    """Whether a row has a value that no other has in each column of words where few differ."""
+    found = list[bool]()
+    for k in set(range(width)) - numeric:
+        others = [row.cells[k] for row in rows if len(row.cells) > k and row.cells is not cells]
+        if cells[k] and 2 * len(set(others)) <= len(others):
+            found.append(cells[k] not in others)
+    return bool(found) and all(found)
 
 
 def _line_of_names(head: Sequence[Row], width: int) -> int:
@@ -176,7 +192,7 @@ def _doubt(rows: Sequence[Row], numeric: set[int], width: int) -> str:
     number = next((k for k in sorted(numeric) if k < len(cells) and _NUMBER.fullmatch(cells[k])), None)
     if number is not None:
         return f"has the number {cells[number][:20]} where others have numbers"
-    worded = [k for k in numeric if k < len(cells) and not _is_none(cells[k])]
+    worded = [k for k in numeric if k < len(cells) and not is_none(cells[k])]
     below = [{row.cells[k] for row in others if len(row.cells) > k} for k in range(len(cells))]
     again = [k for k, cell in enumerate(cells) if cell and cell in below[k]]
     if again and not _are_names(cells, worded, len(again), others):
@@ -202,7 +218,7 @@ def _words_at(rows: Sequence[Row], k: int) -> int:
     return sum(len(row.cells) > k and bool(row.cells[k]) and not _FIGURE.match(row.cells[k]) for row in rows)
 
 
-def _is_none(cell: str) -> bool:
+def is_none(cell: str) -> bool:
     """Whether a cell says that there is no value, as that of a record may."""
     return cell.lower() in _NONE or (len(cell) < 24 and small(cell) in LIKELY_MISSING)
 

@@ -17,6 +17,8 @@ from dpmpc.intake.calendars import Calendar
 from dpmpc.intake.column_profile import ColumnProfile, dropping, quoted
 from dpmpc.intake.dictionary import listed
 from dpmpc.intake.footer import TOTAL
+from dpmpc.intake.giving import giving
+from dpmpc.intake.head import is_none
 from dpmpc.intake.reading import literal
 from dpmpc.intake.scripts import small, western
 from dpmpc.intake.spelling import MISSING, Spelling, is_number, is_unit, stating
@@ -39,6 +41,7 @@ _GAP = 5  # times the widest gap between other values: so far are codes from the
 LIMIT_WORDS = ("未満", "以下", "超", "以上", "미만", "이하", "초과", "이상")
 LIMIT = regex(rf"(<=?|>=?|[≤≥≦≧＜＞~≈])?\s*[\d.,]*\d\s*({'|'.join(LIMIT_WORDS)}|\D*)")
 _MARKED = regex(r"[\d.,]*\d\s*([*#!?†‡§])")  # a number that somebody marked
+_OPEN = regex(r"[\d.,]*\d ?\+")  # a number and more: 90+
 _WORD = r"( ?[^\W\d]{1,5})?"  # a unit: 120/80 mmHg
 _PAIR = regex(rf"\d{{2,3}}{_WORD} ?[/／] ?\d{{2,3}}{_WORD}|\d{{1,3}}{_WORD} ?[xX×] ?\d{{1,3}}{_WORD}")
 _D, _M = "(0[1-9]|[12]\\d|3[01])", "(0[1-9]|1[0-2])"
@@ -60,6 +63,7 @@ _MEASURE = regex(r"[+-]?\d+\u00b7\d+|\d ?['\u2019\u2032] ?(\d\d?([.,]\d+)? ?(\"|
 CODE = regex(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|code|ops)([^a-z]|$)", re.I)
 _OF_EACH = 10  # lines that are alike
 _ROWS_OF_TOTALS = 2  # more are a category of that name
+_FEW_CLASSES = 10  # different numbers of a target: more are quantities
 _PAIRS = 64  # at most so many columns are held against each other
 _FEW = 64  # of the first records: they say how a column is spelled that has too many values to count
 _FIRST = 1 << 14  # records that are looked at for words that may be values
@@ -276,6 +280,20 @@ def percents(counts: Mapping[str, int]) -> tuple[str, str]:
     return there[len(there) // 2][1], plain[len(plain) // 2][1]
 
 
+def _beyond(columns: Sequence[ColumnProfile]) -> Iterator[str]:
+    """Numbers with a sign that others are beyond them: 90+."""
+    for c in columns:
+        held = [(text, n) for text, n in c.values if _OPEN.fullmatch(text)] if c.values else []
+        many = sum(n for _, n in held) if c.listed else c.unread * any(map(_OPEN.fullmatch, c.odd))
+        if c.kind == "number" and c.role != "owners" and many >= _many(c.present):
+            text = held[0][0] if held else next(filter(_OPEN.fullmatch, c.odd))
+            yield (
+                f"column '{c.name}': {number_of(c.unread, 'field is', 'fields are')} no number, such as "
+                f"'{text[:20]}', and count as missing, at one end of the others; write the number that stands in them, "
+                f"or have the column read as words: {stating(words=(c.name,))}"
+            )
+
+
 def _percents(columns: Sequence[ColumnProfile]) -> Iterator[str]:
     for c in columns:
         if any(c.shares):
@@ -383,7 +401,7 @@ def units_row(table: Table, columns: Sequence[ColumnProfile], way: str) -> tuple
     if len(odd) < 2:
         return ()
     ((*first,),) = table.rows(", ".join(f"coalesce({table.text(name)}, '')" for name in odd), "LIMIT 1")
-    words = [word for word in first if word and (is_unit(word) or not re.search(r"\d", word))]
+    words = [word for word in first if not is_none(word) and (is_unit(word) or not re.search(r"\d", word))]
     if len(set(words)) < 2 or 2 * len(words) < len(numbers):
         return ()
     return (
@@ -451,7 +469,8 @@ def oddities(
     lines = (
         *_names(source, seen),
         *_typed(seen),
-        *_contents(table, seen),
+        *(contents := list(_contents(table, seen))),
+        *_giving(table, seen, contents),
         *totals,
         *_titles(table, seen),
         *units,
@@ -459,6 +478,7 @@ def oddities(
         *codes(table, seen),
         *days(table, seen),
         *limits(seen),
+        *_beyond(seen),
         *_percents(seen),
         *_sizes(seen),
         *_calendars(seen, proposed, stated),
@@ -525,6 +545,22 @@ def _contents(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
                 f"column '{other.name}' has the same value as {what} '{kept.name}' in every record; leave it out: "
                 f"{dropping([other.name])}"
             )
+
+
+def _giving(table: Table, columns: Sequence[ColumnProfile], said: Sequence[str]) -> Iterator[str]:
+    """Columns that nearly give the target, each by itself; of those that are the target it was `said`."""
+    target = next(
+        (c for c in columns if c.role == "target" and c.kind in ("number", "category") and c.distinct > 1), None
+    )
+    if target is None:
+        return
+    kinds = {
+        c.name: c.kind
+        for c in columns
+        if c.used and not any(f"column '{c.name}' has the same" in line for line in said)
+    }
+    number = target.kind == "number" and target.distinct > _FEW_CLASSES
+    yield from (line for _, line in giving(table, target.name, kinds, number))
 
 
 def _totals(

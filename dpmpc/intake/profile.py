@@ -73,9 +73,11 @@ class TableProfile:
                 return column
         raise UsageError(f"a column must exist to be used; there is no {sayable(name)!r}; check <<target>>")
 
-    def useless(self) -> list[str]:
-        """What is odd; a line on each column that seems to hold nothing to learn from, as a survey asks about it all
-        the same; and one with the setting that leaves them all out."""
+    @property
+    def findings(self) -> list[str]:
+        """All that is to be said of the table, in the order in which every surface says it: what its owner must decide;
+        what is odd; a line on each column that seems to hold nothing to learn from, as a survey asks about it all the
+        same; and one with the setting that leaves them all out."""
         odd = [c for c in self.columns if c.role == "feature" and not c.used]
         codes = [c.name for c in self.columns if c.codes and c.role == "feature"]
         lines = fewer([f"column '{c.name}' looks like {c.kind} ({c.why})" for c in odd])
@@ -84,8 +86,9 @@ class TableProfile:
                 f"{some([repr(name) for name in codes], 6)} seem to be codes, and are read as numbers where they look "
                 f"like numbers; to read them as words: {stating(words=tuple(codes))}"
             )
-        last = f"a column that is left out costs no noise; to leave these out: {self.to_drop}"
-        return [*self.notes, *lines, *([last] if odd else [])]
+        leave = f"to leave them out: {self.to_drop}"
+        last = f"where no schema leaves these out, a survey asks about them, which costs noise; {leave}"
+        return [*(f"please decide: {ask}" for ask in self.asks), *self.notes, *lines, *([last] if odd else [])]
 
     @property
     def to_drop(self) -> str:

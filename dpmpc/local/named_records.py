@@ -168,17 +168,20 @@ def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Finding
     if schema is None and (reads := [name for name in source.reads if name in table]):
         mine = held(keeping(table, source.listed), reads)
     stops = source.STRICT and table.spelling.misfits == "ask"
-    return with_spelling(found, mine, refuses=stops, surveyed=() if schema is None else schema.unknown)
+    surveyed, target = ((), None) if schema is None else (schema.unknown, schema.target.name)
+    return with_spelling(found, mine, stops, surveyed, target)
 
 
-def with_spelling(found: Findings, table: Table, refuses: bool = False, surveyed: Collection[str] = ()) -> Findings:
+def with_spelling(
+    found: Findings, table: Table, refuses: bool = False, surveyed: Collection[str] = (), target: str | None = None
+) -> Findings:
     """The findings, with what is to be stated of fields that are spelled otherwise than was stated, at which a run
-    `refuses` records where their owner asked for it, and what is odd about whole columns. `surveyed`: columns of which
-    a plan knows only the name; what they seem to be is said of each."""
-    intake = look(table)[0]
+    `refuses` records where their owner asked for it, and what a look finds. `surveyed`: columns of which a plan knows
+    only the name; what they seem to be is said of each."""
+    intake = look(table, target=target if target is not None and target in table else None)[0]
     odd = spelled_otherwise(intake)
     said = [Finding("refused" if refuses else "warning", "records", odd)] if odd else []
-    notes = [Finding("note", "records", note) for note in intake.notes]
+    notes = [Finding("note", "records", note) for note in intake.findings]
     seen = [column for column in intake.columns if column.name in surveyed]
     if known := ", ".join(f"{c.name} looks like {c.kind}" + f" ({c.missing} missing)" * bool(c.missing) for c in seen):
         notes.append(Finding("note", "surveyed", known))

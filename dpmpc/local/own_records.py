@@ -61,8 +61,6 @@ def surveyed(
     if found is None:
         while_read.close()
         return job, (), None
-    for line in [] if found.intake is None else found.intake.useless():  # for this process's own terminal
-        emit("stage", text=line)
     return replace(job, request=found.request), found.before, found.records
 
 
@@ -136,6 +134,8 @@ def tell(dataset: Dataset, plan: Plan, job: OwnersJob, log: Log, emit: Emit) -> 
     alike = one_value(dataset.schema.target, dataset.ends, dataset.rows - dataset.misfits)
     if alike and not held_here and not plan.released:  # else it was said before the survey
         emit("stage", text=f"warning: {alike}")
+    for line in () if held_here or plan.released else dataset.given:
+        emit("stage", text=f"warning: {line}")
     if held_here and job.begins:  # of each column it was said as the run began
         return
     for counts in dataset.counts:

@@ -231,8 +231,7 @@ def _keep(training: _Training, ended: Ended, advice: Advice | None, inside: bool
     listed = None if job.here.tls is None else list_in(job.here.tls)
     report["keys"] = None if listed is None else listed.number
     if job.request.baseline and job.owner is None:
-        beside = ordinary(job.request, dataset, job.out)
-        report["baseline"] = None if beside is None else {"what": beside[0], "figures": beside[1].to_json()}
+        report["baseline"] = ordinary(job.request, dataset, job.out)
     if inside:
         _evaluate(training, report)
     rows = read_history(job.out / "history.csv")

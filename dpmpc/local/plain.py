@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -85,16 +86,18 @@ def unclipped(request: Request, dataset: Dataset, folder: Path | None = None) ->
     return found if np.array_equal(np.clip(found, -1, 1)[beyond], known[beyond]) else None
 
 
-def ordinary(request: Request, dataset: Dataset, folder: Path | None = None) -> tuple[str, Figures] | None:
+def ordinary(request: Request, dataset: Dataset, folder: Path | None = None) -> dict[str, Any] | None:
     """What it is, and what it reaches: an ordinary pipeline without privacy on the same split, scikit-learn with its
-    own scaling, lambda by cross-validation, on the columns as the records have them. Secret. None without held-out
-    records, or with one class in training."""
+    own scaling, lambda by cross-validation, on the columns as the records have them; `all_columns` says where it was on
+    the run's own features. Secret. None without held-out records, or with one class in training."""
     raw = as_they_are(request, dataset, folder)
     figures = _fitted(dataset if raw is None else raw, request.seed)
-    what = "" if raw is None else " on all columns as the records have them"
     if figures is None:
         return None
-    return (f"scikit-learn with its own scaling{what}, lambda by cross-validation", figures)
+    every = raw is not None or request.source is None  # a data set by name has no other columns
+    of = "" if raw is None and every else "all columns as the records have them" if every else "the run's own features"
+    what = f"scikit-learn with its own scaling{of and f' on {of}'}, lambda by cross-validation"
+    return {"what": what, "figures": figures.to_json(), "all_columns": every}
 
 
 def as_they_are(request: Request, dataset: Dataset, folder: Path | None = None) -> Dataset | None:

@@ -26,7 +26,6 @@ from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.folders import write_file
-from dpmpc.intake.profile import TableProfile
 from dpmpc.intake.table import Ints, Table
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import names_of, stated
@@ -48,6 +47,7 @@ from dpmpc.planning.training import (
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records import Schema
 from dpmpc.records.blocks import check_room
+from dpmpc.records.check import given
 from dpmpc.records.classes import target_read
 from dpmpc.records.dataset import Rows, split
 from dpmpc.records.derive import TableSettings, features_of, looked, schema_of_bounds
@@ -66,12 +66,11 @@ WEIGHTS = "class_weight.json"  # of the classes, as the survey's counts have the
 @dataclass(frozen=True)
 class SurveyOutcome:
     """What a survey led to: the request that names its schema, what its release spent, and the records that it has read
-    already, and what a look at them found, where it was made just now."""
+    already."""
 
     request: Request
     before: tuple[Mechanism, ...]
     records: OpenTable | None = None
-    intake: TableProfile | None = None
 
 
 def wanted(request: Request) -> bool:
@@ -124,6 +123,8 @@ def survey(
             memory = usual_memory() if request.memory is None else parse_memory(request.memory)
             check_room(sum(map(len, rows)), asks.places, request.precision, memory, records.private)
         check(plan, training)
+        for line in (each.text for each in given(draft, table)) if intake is None else intake.findings:
+            tell(line)
 
     found = release(request, asking, seat, checked, tell, until)
     if found is None:
@@ -131,7 +132,7 @@ def survey(
     plan, schema, request = found
     assert seat.out is not None
     surveyed = _with_schema(request, plan, schema, seat.out)
-    return replace(surveyed, records=replace(records, table=table, rows=rows), intake=intake)
+    return replace(surveyed, records=replace(records, table=table, rows=rows))
 
 
 def asked_of(request: Request) -> TableSettings:

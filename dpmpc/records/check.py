@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from dpmpc.errors import UsageError, number_of, some
 from dpmpc.intake.batched import COLUMN, SMALL, alike
+from dpmpc.intake.giving import giving
 from dpmpc.intake.hashing import bucket_sql
 from dpmpc.intake.once import selected
 from dpmpc.intake.reading import literal
@@ -115,6 +116,19 @@ def _checked(schema: Schema, table: Table, sizes: Sequence[int], also: Sequence[
     if extra := [name for name in table.names if name not in read]:
         found.append(Finding("note", some(extra, 8), "not in the schema; not read"))
     return Findings.of(rows, counts, found)
+
+
+def given(schema: Schema, table: Table) -> list[Finding]:
+    """What is to be said of columns that nearly give the target, each by itself."""
+    target, kinds = schema.target, dict[str, str]()
+    if target.name not in table or table[target.name].kind in ("date", "other"):
+        return []
+    for column in schema.columns:
+        number = isinstance(column, Numeric) or (isinstance(column, Surveyed) and column.number)
+        if column.name in table and table[column.name].kind != "other":
+            kinds[column.name] = "number" if number else "date" if isinstance(column, Date) else "text"
+    found = giving(table, target.name, kinds, isinstance(target, Range))
+    return [Finding("warning", name, text) for name, text in found]
 
 
 def check_columns(

@@ -25,8 +25,8 @@ class Dataset:
     """Training records in the unit ball, and test records, with the schema that made them so.
 
     `bounds` is "data" where scaling constants were read off the records: then those constants are not covered by the
-    privacy guarantee, and a report must say so. `counts`, `beyond` (`Table.beyond`), `misfits` and `ends` depend on
-    records and are for their owner alone.
+    privacy guarantee, and a report must say so. `counts`, `beyond` (`Table.beyond`), `misfits`, `ends` and `given`
+    depend on records and are for their owner alone.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Dataset:
     beyond: int = field(default=0, repr=False)
     misfits: int = field(default=0, repr=False)  # records whose target does not fit: each is the zero vector
     ends: Ends = field(default=NO_ENDS, repr=False)  # the least and the greatest of the targets that fit
+    given: tuple[str, ...] = field(default=(), repr=False)  # a line on each column that nearly gives the target
 
     @property
     def n(self) -> int:

@@ -23,6 +23,7 @@ from dpmpc.intake.staging import held
 from dpmpc.intake.table import Ints, Table, connect
 from dpmpc.lazy import dataclass
 from dpmpc.records.blocks import Precision
+from dpmpc.records.check import given
 from dpmpc.records.dataset import Dataset, Rows, Split, split
 from dpmpc.records.derive import PublicBounds, TableSettings, looked, schema_of_bounds, schema_of_records, task_of
 from dpmpc.records.filling import filled
@@ -328,4 +329,5 @@ def build(
         whole.beyond,
         mapping.misfits,
         mapping.ends,
+        tuple(each.text for each in given(schema, table)),
     )

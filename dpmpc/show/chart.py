@@ -48,7 +48,7 @@ def curves_of(rows: Sequence[Iteration], report: dict[str, Any], mark: int | Non
         plain = utility["nonprivate"]["figures"]
         name = FIGURES[plain["kind"]]
         level = plain["numbers"][name]["estimate"]
-        beside = None if level is None else ("without privacy", level)
+        beside = None if level is None else ("without noise", level)
         curves.append((f"{name}, held-out records", chart(Trace(name, score, reference=beside, mark=mark))))
     return curves
 

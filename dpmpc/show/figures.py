@@ -120,13 +120,21 @@ def _number(figures: dict[str, Any]) -> Iterator[Line]:
 
 
 def _beside(report: dict[str, Any]) -> Iterator[Line]:
-    """The same figures of models made without privacy."""
+    """The same figures of models made without noise."""
+    for name, what, figures in without_noise(report):
+        yield name, f"{brief(figures)}: {what}; {OUTSIDE.split(':')[0]}"
+
+
+def without_noise(report: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(what it is called, what it is, its figures) of each model made without noise. "without privacy" is what an
+    ordinary pipeline reaches on all columns; the optimum of the run's own objective is of the features that it had,
+    which a survey's noise may have chosen."""
     plain = ((report.get("utility") or {}).get("nonprivate") or {}).get("figures")
     if plain:
-        yield "without privacy", f"{brief(plain)}: the same objective's optimum; {OUTSIDE.split(':')[0]}"
-    baseline = report.get("baseline")
-    if baseline:
-        yield "without privacy", f"{brief(baseline['figures'])}: {baseline['what']}; {OUTSIDE.split(':')[0]}"
+        yield "without noise", "the same objective's optimum", plain
+    if baseline := report.get("baseline"):
+        name = "without privacy" if baseline.get("all_columns", True) else "without noise"
+        yield name, baseline["what"], baseline["figures"]
 
 
 def brief(figures: dict[str, Any]) -> str:
@@ -169,7 +177,7 @@ def calibrations(figures: dict[str, Any]) -> tuple[Calibration, ...]:
 
 
 def figures_table(report: dict[str, Any]) -> ShownTable:
-    """The figures as a table: what each says, the model's, and those of models made without privacy."""
+    """The figures as a table: what each says, the model's, and those of models made without noise."""
     head, rows = _compared(report)
     figures = report["figures"]
     return ShownTable(
@@ -180,10 +188,7 @@ def figures_table(report: dict[str, Any]) -> ShownTable:
 def _compared(report: dict[str, Any]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """(head, rows)."""
     figures = report["figures"]
-    given = [("The same objective's optimum, without privacy", _plain(report))]
-    if report.get("baseline"):
-        given.append((report["baseline"]["what"].capitalize() + ", without privacy", report["baseline"]["figures"]))
-    others = [(name, found) for name, found in given if found]
+    others = [(f"{what[:1].upper()}{what[1:]}, {name}", found) for name, what, found in without_noise(report)]
     digits = digits_of(figures)
     rows = tuple(
         (name, _NAMES[name], number(value, digits), *(number(found["numbers"].get(name)) for _, found in others))
@@ -196,11 +201,6 @@ def _numbers(report: dict[str, Any]) -> str:
     figures = report["figures"]
     rule = f"<p>{escape(figures['rule'])}; fixed before the evaluation.</p>" if figures["rule"] else ""
     return table(f"How good the model is at '{figures['target']}'", *_compared(report)) + rule
-
-
-def _plain(report: dict[str, Any]) -> dict[str, Any] | None:
-    found: dict[str, Any] | None = ((report.get("utility") or {}).get("nonprivate") or {}).get("figures")
-    return found
 
 
 def _confusion(figures: dict[str, Any]) -> str:

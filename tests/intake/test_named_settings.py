@@ -102,7 +102,7 @@ def test_a_note_offers_what_its_readers_command_has(command: object, tmp_path: P
         from dpmpc.records.check import check as held_against
 
         said = [each.text for each in with_spelling(held_against(schema, table), table).found]
-    written = "\n".join(spelt(text, spelling) for text in (said if command is check else intake.useless()))
+    written = "\n".join(spelt(text, spelling) for text in (said if command is check else intake.findings))
     named = set(re.findall(r"--[a-z][a-z-]+", written))
     theirs = (check, join) if command is check else (train,)
     for each in theirs:

@@ -22,7 +22,7 @@ from dpmpc.planning.request import Request
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import Mapping
 from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema
-from dpmpc.show.figures import figure_lines
+from dpmpc.show.figures import figure_lines, without_noise
 from dpmpc.statistics import figures
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.evaluated import NAME, figures_of, question
@@ -297,7 +297,10 @@ def test_the_ordinary_pipeline_has_columns_as_the_file_has_them(tmp_path: Path) 
     asked["baseline"] = True
     with_both = dpmpc.train(tmp_path / "run", **asked | {"drop": ("room",)})
     found = with_both.report["baseline"]
-    assert "on all columns as the records have them" in found["what"]
+    assert "on all columns as the records have them" in found["what"] and found["all_columns"]
+    called = {name: figures for name, _, figures in without_noise(with_both.report)}
+    assert called["without privacy"] == found["figures"]  # the optimum of what the run read is called otherwise
+    assert called["without noise"] == with_both.report["utility"]["nonprivate"]["figures"]
     request = Request(csv=str(path), target="y", owners=3, delta=1e-4, figures="plain")
     with opened(str(path)) as (table, _):
         train, test = owners_of_records(request, table)[0]

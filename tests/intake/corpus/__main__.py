@@ -1,20 +1,21 @@
-"""`python -m tests.intake.corpus [TABLES]`: judges all cases, and so many mutations (2,000)."""
+"""`python -m tests.intake.corpus [TABLES [FIRST]]`: judges all cases, and so many mutations (2,000), by seeds."""
 
 import sys
 import tempfile
 from pathlib import Path
 
 from tests.intake.corpus.cases import cases
+from tests.intake.corpus.exports_more import exports_more
 from tests.intake.corpus.judge import judged
 from tests.intake.corpus.mutations import mutation
 from tests.intake.corpus.ugly import ugly
 
-tables = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
-odd = 0
+tables, first = (int(given) for given in (*sys.argv[1:], *("2000", "0")[len(sys.argv) - 1 :]))
+known, odd = (*cases(), *ugly(), *exports_more()), 0
 with tempfile.TemporaryDirectory() as folder:
-    for case in (*cases(), *ugly(), *map(mutation, range(tables))):
+    for case in (*known, *map(mutation, range(first, first + tables))):
         for text in judged(case, Path(folder)):
             odd += 1
             print(f"{case.name}: {text}", flush=True)
-print(f"{len(cases()) + len(ugly())} cases, {tables} mutations, {odd} wrong")
+print(f"{len(known)} cases, {tables} mutations, {odd} wrong")
 sys.exit(bool(odd))

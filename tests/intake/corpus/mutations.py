@@ -1,5 +1,6 @@
 """Drawn tables in drawn habits: what is meant is known, for the file is made of it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,16 +55,78 @@ def _columns(g: Rng, n: int, habits: set[str]) -> tuple[dict[str, list[Any]], di
         lost = g.random(n) < 0.06
         written["size"] = [word if b else v for v, b in zip(written["size"], lost, strict=True)]
         truth["size"] = numbers([None if b else v for v, b in zip(size, lost, strict=True)])
+    _more(g, n, habits, written, truth, gone, figure)
+    written["site"] = [("north", "south", "west")[k % 3] for k in range(n)]
+    truth["site"] = words(written["site"])
     ill = [int(v) for v in g.integers(0, 2, n)]
-    written["ill"] = [["no", "yes"][v] for v in ill]
-    truth["ill"] = words(written["ill"])
+    classes = [["no", "yes"], ["ckd", "notckd"], ["0", "1"], ["FALSE", "TRUE"]]
+    pair = classes[int(g.integers(1, 4)) if "other classes" in habits else 0]
+    written["ill"] = [pair[v] for v in ill]
+    truth["ill"] = numbers(ill) if pair == ["0", "1"] else words([word.lower() for word in written["ill"]])
     return written, truth
+
+
+def _more(
+    g: Rng,
+    n: int,
+    habits: set[str],
+    written: dict[str, list[Any]],
+    truth: dict[str, Truth],
+    gone: Any,
+    figure: Callable[[float, int], str],
+) -> None:
+    """Adds the columns that some habits have of their own."""
+    comma = "decimal comma" in habits
+    if "rare flag" in habits:
+        for k, share in enumerate((0.15, 0.06)):
+            flag = [int(u < share) for u in g.random(n)]
+            written[f"flag{k}"], truth[f"flag{k}"] = flag, numbers(flag)
+    if "code among few" in habits:
+        code = int(g.choice([-9, -99, 9]))
+        few = [code if b else int(v) for v, b in zip(g.integers(1, 3, n), gone, strict=True)]
+        written["smokes"], truth["smokes"] = few, numbers([None if v == code else v for v in few])
+    if "one code in several" in habits:
+        for k in range(3):
+            gas = [round(float(v), 1) for v in g.gamma(4, 5, n) + 1]
+            lost = g.random(n) < 0.07
+            written[f"gas{k}"] = ["-200" if b else figure(v, 1) for v, b in zip(gas, lost, strict=True)]
+            truth[f"gas{k}"] = numbers([None if b else v for v, b in zip(gas, lost, strict=True)])
+    if "thousands" in habits:
+        cost = [int(v) for v in g.integers(1200, 98_000, n)]
+        between = str(g.choice([".", " ", "\u202f"] if comma else [",", " ", "'"]))
+        written["cost"], truth["cost"] = [f"{v:,}".replace(",", between) for v in cost], numbers(cost)
+    if "percent" in habits:
+        share = [round(float(v), 1) for v in g.uniform(2, 98, n)]
+        written["sat"], truth["sat"] = [f"{figure(v, 1)}%" for v in share], numbers(share)
+    if "names of identifiers" in habits:
+        for name in ("NO2", "number of visits"):
+            level = [int(v) for v in g.integers(0, 60, n)]
+            written[name], truth[name] = level, numbers(level)
+    if "gaps" in habits:
+        grade = [["", "low", "high"][k] for k in g.choice(3, n, p=[0.4, 0.3, 0.3])]
+        written["grade"], truth["grade"] = grade, words(grade)
+    if "zeros before" in habits:
+        ward = [["007", "012", "103", "044"][k] for k in g.integers(0, 4, n)]
+        written["ward"], truth["ward"] = ward, words(ward)
+    if "codes of diseases" in habits:
+        icd = [["250.01", "401.9", "V45.81", "E11.9"][k] for k in g.integers(0, 4, n)]
+        written["diag"], truth["diag"] = icd, words(icd)
+    if "negative in parentheses" in habits:
+        profit = [round(float(v), 2) for v in g.normal(0, 300, n)]
+        plain = [figure(abs(v), 2) for v in profit]
+        written["profit"] = [f"({text})" if v < 0 else text for text, v in zip(plain, profit, strict=True)]
+        truth["profit"] = numbers(profit)
+    if "lines in a field" in habits:
+        said = [["fine", "first line\nsecond", 'he said "no"'][k] for k in g.integers(0, 3, n)]
+        written["note"], truth["note"] = said, words([text.replace("\n", " ") for text in said])
 
 
 HABITS = (
     "decimal comma", "unit", "some without unit", "code for none", "levels", "dates", "date for none", "word for none",
     "titles", "second names", "units below", "footer", "cp1252", "utf-16", "no names", "one too many", "all end",
-    "quoted", "tab", "bar",
+    "quoted", "tab", "bar", "rare flag", "code among few", "one code in several", "thousands", "percent",
+    "names of identifiers", "gaps", "zeros before", "codes of diseases", "negative in parentheses", "lines in a field",
+    "other classes", "sep line", "returns", "blank lines", "mark", "row of totals",
 )  # fmt: skip
 
 
@@ -76,16 +139,16 @@ def _western(text: str) -> str:
 def mutation(seed: int) -> Case:
     """The file of a seed."""
     g = np.random.default_rng([41, seed])
-    habits = {habit for habit in HABITS if g.random() < 0.18}
+    habits = {habit for habit in HABITS if g.random() < 0.12}
     n = int(g.integers(120, 320))
     written, truth = _columns(g, n, habits)
     separator = "\t" if "tab" in habits else "|" if "bar" in habits else ";" if "decimal comma" in habits else ","
-    names, target = list(written), "ill"
+    names, target, owners = list(written), "ill", "site"
     rows = [list(row) for row in zip(*written.values(), strict=True)]
     refused = ""
     if "no names" in habits:
         truth = {f"column {names.index(name) + 1}": each for name, each in truth.items()}
-        target = f"column {names.index(target) + 1}"
+        target, owners = (f"column {names.index(name) + 1}" for name in (target, owners))
         head = list[list[Any]]()
     else:
         head = [names]
@@ -97,16 +160,26 @@ def mutation(seed: int) -> Case:
             head.append([{"size": "cm", "weight": "kg", "visits": "per year"}.get(name, "") for name in names])
     if "footer" in habits:
         rows.append([f"Total of {n}"])
+    elif "row of totals" in habits:
+        rows.append(["Total", *[""] * (len(names) - 2), n])
     if "all end" in habits:
         head = [[*row, ""] if row is not names or g.random() < 0.5 else row for row in head]
         rows = [[*row, ""] for row in rows]
-    elif "one too many" in habits and "footer" not in habits:
+    elif "one too many" in habits and not habits & {"footer", "row of totals"}:
         for k in range(3, n, 9):
             rows[k] = [*rows[k], ""]
         refused = "as many fields as there are columns"
     raw = text_of([*head, *rows], separator)
     if "quoted" in habits:
         raw = raw.replace(names[0], f'"{names[0]}"', 1)
+    if "blank lines" in habits and "lines in a field" not in habits:
+        raw = "".join(line + "\n" * (1 + (k % 40 == 20)) for k, line in enumerate(raw.split("\n")))
+    if "sep line" in habits and "titles" not in habits:
+        raw = f"sep={separator}\n{raw}"
+    if "returns" in habits:
+        raw = raw.replace("\n", "\r\n")
+    if "mark" in habits and not habits & {"utf-16", "cp1252"}:
+        raw = "\ufeff" + raw
     encoding = "utf-16" if "utf-16" in habits else "cp1252" if "cp1252" in habits else "utf-8"
     if encoding == "cp1252":
         raw = _western(raw)
@@ -120,4 +193,5 @@ def mutation(seed: int) -> Case:
         n,
         3 if refused else 1,
         refused,
+        owners=owners,
     )

@@ -1,0 +1,123 @@
+"""Columns of which each alone nearly tells the target: it may have been known only afterwards, or say the same in other
+words. For the owner's own eyes, before anything is spent: a look at some records, that nothing protects."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmpc.intake.column_profile import dropping
+from dpmpc.intake.spelling import canonical
+from dpmpc.intake.table import Table
+
+Values = NDArray[np.float64] | Sequence[str | None]
+_RECORDS, _FIELDS = 2000, 100_000  # that are looked at, at most
+_LEAST = 50  # records: of fewer a column may tell the target by chance
+_OTHERS = 10  # records without the commonest class, at least
+_WRONG = 0.05  # of the guesses that the commonest class gets wrong: so few are wrong by the column
+_SQUARED = 0.999  # the squared correlation of two numbers from which on they are nearly the same
+_FEW = 20  # different numbers: more are told by ranges, of so many records each
+
+
+def giving(table: Table, target: str, features: Mapping[str, str], number: bool) -> Iterator[tuple[str, str]]:
+    """Each of some columns that nearly gives the target by itself, with a line on it. `features`: what each is read
+    as, "number", "date" or "text"; `number`: whether the target is a quantity. Cost: one reading of the table as it is
+    held, or of the first records of a source."""
+    features = {name: kind for name, kind in features.items() if name in table and name != target}
+    if not features or target not in table:
+        return
+    names = [target, *features]
+    asked = ", ".join(f"{_field(table, name)} AS f{k}" for k, name in enumerate(names))
+    most, fields = looked_at(len(features)), ", ".join(f"f{k}" for k in range(len(names)))
+    if table.parsed:
+        rows = table.rows(fields, "WHERE f0 IS NOT NULL", f"(SELECT {asked} FROM {table.relation} LIMIT {most})")
+    else:
+        numbered = f"(SELECT {asked}, row_number() OVER () AS place FROM {table.relation})"
+        rows = table.rows(fields, f"WHERE f0 IS NOT NULL AND place % {-(-table.n // most) or 1} = 0", numbered)
+    truth, *columns = zip(*rows, strict=True) if rows else ((), *([()] * len(features)))
+    read = {
+        name: _read(table, name, kind, values) for (name, kind), values in zip(features.items(), columns, strict=True)
+    }
+    yield from giving_of(read, _read(table, target, "number" if number else "text", truth), number)
+
+
+def looked_at(columns: int) -> int:
+    """How many records are looked at, of so many columns."""
+    return max(_LEAST, min(_RECORDS, _FIELDS // (1 + columns)))
+
+
+def giving_of(columns: Mapping[str, Values], truth: Values, number: bool) -> Iterator[tuple[str, str]]:
+    """The same of the values of columns and target, each an array of floats, or a list of texts."""
+    for name, values in columns.items():
+        if number:
+            said = _alike(values, truth) if isinstance(values, np.ndarray) and isinstance(truth, np.ndarray) else ""
+        else:
+            ways = (_ranges(values), _sides(values, list(truth))) if isinstance(values, np.ndarray) else (values,)
+            said = max((_told(way, list(truth)) for way in ways), key=len)
+        if said:
+            way = f"leave it out: {dropping([name])}"
+            yield name, f"column '{name}' alone {said}; where that is known only afterwards, or is the same, {way}"
+
+
+def _field(table: Table, name: str) -> str:
+    """SQL for a field as it is held; NULL where it is missing."""
+    kind = table[name].kind
+    value = table.number(name) if kind == "number" else table.days(name) if kind == "date" else table.text(name)
+    return f"CASE WHEN NOT {table.missing(name)} THEN {value} END"
+
+
+def _read(table: Table, name: str, kind: str, values: Sequence[Any]) -> Values:
+    """The values of some fields: floats, NaN for none, of a column of numbers or dates; else texts."""
+    if kind not in ("number", "date"):
+        return [None if each is None else canonical(str(each)) for each in values]
+    of = table.spelling.of(name)
+    said = of.number if kind == "number" else of.days
+    read = (said(each) if isinstance(each, str) else each for each in values)
+    return np.array([np.nan if each is None else each for each in read], dtype=np.float64)
+
+
+def _ranges(values: NDArray[np.float64]) -> Sequence[Any]:
+    """Which of the ranges of a column's numbers each is in; equal ones are in one."""
+    there = np.unique(values[np.isfinite(values)])
+    if len(there) <= _FEW:
+        return list(map(repr, values.tolist()))
+    first = np.searchsorted(np.sort(values), values)  # equal numbers have one place; what is missing has the last
+    return list(np.where(np.isfinite(values), first // _FEW, -1))
+
+
+def _sides(values: NDArray[np.float64], truth: Sequence[Any]) -> Sequence[Any]:
+    """On which side each of a column's numbers is of the one that parts the classes best."""
+    there = np.isfinite(values)
+    ends, place = np.unique(values[there], return_inverse=True)
+    classes, code = np.unique(np.array(truth)[there], return_inverse=True)
+    counts = np.zeros((len(ends), len(classes)))
+    np.add.at(counts, (place, code), 1)
+    below = np.cumsum(counts, axis=0)
+    right = below.max(axis=1, initial=0) + (counts.sum(axis=0) - below).max(axis=1, initial=0)
+    return list(np.where(there, values > ends[np.argmax(right)], 2)) if len(ends) else [2] * len(truth)
+
+
+def _told(values: Sequence[Any], truth: Sequence[Any]) -> str:
+    """What a column says of classes, by the commonest one of other records with the same value."""
+    groups: dict[Any, Counter[Any]] = {}
+    for value, said in zip(values, truth, strict=True):
+        groups.setdefault(value, Counter())[said] += 1
+    right = 0
+    for counts in groups.values():
+        (_, most), *others = counts.most_common(2)
+        right += most if most > 1 and most - 1 >= (others[0][1] if others else 0) else 0
+    wrong, without = len(truth) - right, len(truth) - max(Counter(truth).values(), default=0)
+    if len(truth) < _LEAST or without < _OTHERS or wrong > _WRONG * without:
+        return ""
+    return f"tells the target of {right} of {len(truth)} records that were looked at"
+
+
+def _alike(values: NDArray[np.float64], truth: NDArray[np.float64]) -> str:
+    """What a column of numbers says of a quantity, by a straight line."""
+    both = np.isfinite(values) & np.isfinite(truth)
+    if both.sum() < max(_LEAST, len(truth) / 2) or not (np.ptp(values[both]) and np.ptp(truth[both])):
+        return ""
+    found = float(np.corrcoef(values[both], truth[both])[0, 1] ** 2)
+    return f"gives the target by a straight line (R2 {found:.4f})" if found >= _SQUARED else ""
