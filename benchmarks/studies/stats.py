@@ -27,6 +27,7 @@ from dpmpc.benchmarks.studies.stats_coverage import adult, made, run
 from dpmpc.benchmarks.studies.stats_docs import lines
 from dpmpc.benchmarks.studies.stats_effects import effects
 from dpmpc.benchmarks.studies.stats_language import lines_hold
+from dpmpc.benchmarks.studies.stats_real import real_tables
 from dpmpc.benchmarks.studies.stats_study import run as joint
 from dpmpc.benchmarks.studies.stats_survival import run as survived
 from dpmpc.benchmarks.studies.stats_timing import LIMITS
@@ -224,6 +225,7 @@ def main() -> None:
     ratios.add_argument("--repeat", type=int, default=1000)
     ratios.add_argument("--n", type=int, nargs="+", default=[2000, 5000, 20000, 100_000])
     ratios.add_argument("--epsilon", type=float, nargs="+", default=[0.3, 1.0, 3.0])
+    ratios.add_argument("--data-dir", type=Path, help="of real tables [$DPMPC_DATA]")
     ratios.add_argument("--only", nargs="+", default=(), metavar="SETTING")
     ratios.add_argument("--seed", type=int, default=1)
     ratios.add_argument("--out", type=Path, help="a folder: in effects.csv rows of the same cells are replaced")
@@ -257,7 +259,8 @@ def _do(asked: argparse.Namespace) -> None:
         if survived(asked.trials, tuple(asked.n), tuple(asked.epsilon), asked.out):
             raise SystemExit("some tests reject too often, or some late intervals hold the truth too rarely")
     elif asked.command == "effects":
-        effects(asked.out, asked.repeat, asked.n, asked.epsilon, asked.only, asked.seed)
+        more = tuple(real_tables(asked.data_dir))
+        effects(asked.out, asked.repeat, asked.n, asked.epsilon, asked.only, asked.seed, more)
     elif asked.command == "timing":
         if timed(asked.only, asked.rows, asked.data_dir):
             raise SystemExit("some releases take more than is asked of them")

@@ -115,6 +115,18 @@ class EffectDesign:
         return np.array([*first, *self.effects])
 
 
+    def drawn(self, n: int, many: int, rng: np.random.Generator) -> Floats:
+        """(many, C, J) counts of n records drawn from the population."""
+        return drawn(self, n, many, rng)
+
+    def expected(self, n: int) -> Floats:
+        """(C, J) the mean of these."""
+        if self.family == "cox":
+            return np.asarray(drawn(self, 200_000, 1, np.random.default_rng(1))[0] * (n / 200_000))
+        chances = self.model.chances(np.einsum("cbp,p->cb", self.design, self.truth))
+        return np.asarray(n * self.part[:, None] * chances)
+
+
 def _even(many: int) -> tuple[float, ...]:
     return tuple([1 / many] * many)
 
@@ -210,7 +222,7 @@ def measured(setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: i
     widths, over = [], []
     for first in range(0, repeat, _AT_ONCE):
         T = min(_AT_ONCE, repeat - first)
-        counts = drawn(setting, n, T, rng)
+        counts = setting.drawn(n, T, rng)
         noisy = counts + noise(sigma, counts.shape, prg)
         tables = [CellModel(model, design, noisy, sigma**2, 0.0, tau) for tau in (0.0, 1.0)]
         if tests:
@@ -250,9 +262,7 @@ def measured(setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: i
             known = plain.deviations(np.nan_to_num(own[:some]), np.arange(some))[:, which]
             widths.append(reach / np.where(np.isnan(own[:some, which]), np.inf, known))
             over.append(reach)
-    expected = n * setting.part[:, None] * model.chances(np.einsum("cbp,p->cb", design, theta))
-    if setting.family == "cox":
-        expected = drawn(setting, 200_000, 1, np.random.default_rng(1))[0] * (n / 200_000)
+    expected = setting.expected(n)
     predicted = CellModel(model, design, expected, sigma**2, 0.0, 1.0).deviations(theta)
     wide = np.median(np.concatenate(widths), axis=0) if widths else np.zeros(0)
     reached = np.median(np.concatenate(over), axis=0) if over else np.zeros(0)
@@ -276,10 +286,11 @@ def measured(setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: i
 def effects(
     out: Path | None, repeat: int, sizes: Sequence[int] = (2000, 5000, 20_000, 100_000),
     epsilons: Sequence[float] = (0.3, 1.0, 3.0), settings: Sequence[str] = (), seed: int = 1,
+    more: Sequence[EffectDesign] = (),
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """All settings, written as they come; rows of the same setting, size, epsilon and seed are replaced."""
+    """All settings and `more`, written as they come; rows of the same setting, size, epsilon and seed are replaced."""
     rows: list[dict[str, Any]] = []
-    for setting in (*SETTINGS, *NULLS, *POWER):
+    for setting in (*SETTINGS, *NULLS, *POWER, *more):
         if settings and setting.name not in settings:
             continue
         for n in sizes:

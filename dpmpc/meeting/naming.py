@@ -115,10 +115,14 @@ class NamingSource(Source):
         yield total.reshape(owners, -1)
 
     def _counted(self, table: "Table", name: str, owner: Ints) -> Counter[tuple[int, str]]:
-        """(owner, text) -> how many records."""
+        """(owner, text) -> how many records. What reads as a number or a date has no votes, whatever stands in other
+        records: one odd field makes a column of dates one of texts, and no other record's votes."""
+        from dpmpc.intake.table import value_sql  # which brings a database; parties have no records
+
         if table[name].kind in ("number", "date"):
             return Counter()
-        found = table.rows(f"CASE WHEN {table.missing(name)} THEN NULL ELSE {table.text(name)} END")
+        read = f"isinf({value_sql(table, name, read='either')})"  # of what is neither missing, nor a number, nor a date
+        found = table.rows(f"CASE WHEN {table.missing(name)} OR NOT {read} THEN NULL ELSE {table.text(name)} END")
         if len(found) != len(owner):
             raise AssertionError("a record is somebody's or nobody's")
         mine = ((int(j), text) for j, (text,) in zip(owner, found, strict=True) if j >= 0 and text is not None)
@@ -148,7 +152,7 @@ class NamingSource(Source):
         return f"words of categories ('{data}')"
 
     def invented(self, schema: "Schema | None") -> Iterator[tuple[str, Invented]]:
-        yield from ((name, ("a", "b", "c")) for name in self.columns)
+        yield from ((name, ["a", "b", "c"]) for name in self.columns)
 
     def outcome(self, opened: Opening) -> Outcome:
         """The words, column by column, and a list of them for `--word-list`."""
@@ -200,3 +204,10 @@ def word_of(name: str, cell: int, cells: int, votes: Floats) -> str | None:
     if check_number(name, word) != int.from_bytes(raw[LONGEST:], "big"):
         return None
     return word if shown(word) and not is_number(word) else None
+
+
+def naming_in(source: Source) -> NamingSource:
+    """A source that opens words, as one. Errors: UsageError for any other."""
+    if not isinstance(source, NamingSource):
+        raise UsageError(f"words are of what a release of them opened; this run is of {source.KIND}; name another")
+    return source

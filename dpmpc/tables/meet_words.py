@@ -19,7 +19,7 @@ from dpmpc.errors import UsageError, number_of
 from dpmpc.intake.table import Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.source import Sum
-from dpmpc.meeting.naming import LONGEST, NamingSource, said
+from dpmpc.meeting.naming import LONGEST, NamingSource, naming_in, said
 from dpmpc.mpc.contract.backend import BACKENDS, Counts
 from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.noise.draw import count_draw
@@ -72,8 +72,8 @@ def plan_of_words(columns: Sequence[str], meeting: Plan, epsilon: float | None, 
 
 def foreseen_words(plan: Plan) -> list[str]:
     """What the release would open, and what it takes, from public numbers alone."""
-    decision, source, promise = plan.derived.decision, plan.source, promise_of(plan)
-    assert decision is not None and isinstance(source, NamingSource)
+    decision, source, promise = plan.derived.decision, naming_in(plan.source), promise_of(plan)
+    assert decision is not None
     least = math.ceil(decision.least * plan.grid.step + NormalDist().inv_cdf(NAMED) * noise_of(plan))
     found = [
         f"words of {', '.join(source.columns)}, in a release of their own: {promise.sentence}",
@@ -95,8 +95,7 @@ def foreseen_words(plan: Plan) -> list[str]:
 
 def open_words(plan: Plan, table: Table, number: NDArray[np.int64], seat: Seat) -> OpenedWords:
     """Makes the release, in the folder of `seat`. Errors: as of releases."""
-    source = plan.source
-    assert isinstance(source, NamingSource)
+    source = naming_in(plan.source)
     plan = plan if seat.out is None else begun_as(plan, seat.out)
     last = once(plan, lambda: source.means(table, number, plan.sizes), seat, source.DOES).last
     total = Sum(decode(plan, last.total) * plan.divisor, plan.divisor, noise_of(plan)).total

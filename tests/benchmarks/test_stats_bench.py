@@ -9,7 +9,7 @@ import pytest
 
 from dpmpc.aggregation.plan.stages import noise_of
 from dpmpc.benchmarks.result_file import replace_rows
-from dpmpc.benchmarks.studies import stats_effects
+from dpmpc.benchmarks.studies import stats_effects, stats_real
 from dpmpc.benchmarks.studies.stats import main
 from dpmpc.benchmarks.studies.stats_coverage import made
 from dpmpc.benchmarks.studies.stats_docs import lines
@@ -109,3 +109,17 @@ def test_many_tables_at_once_are_each_alone() -> None:
         for one, each in zip(alone.sets([1, 2, 3], 0.05), found[3 * t : 3 * t + 3], strict=True):
             assert (one.low, one.high) == pytest.approx((each.low, each.high), abs=1e-3)
         assert together.at_zero([1])[0][t] == pytest.approx(alone.at_zero([1])[0][0], abs=1e-6)
+
+
+def test_a_real_table_is_its_own_population() -> None:
+    """Made up, as no table is shipped: the truth is the root of the whole table's score, draws have its mean (20,000
+    records: within 6 deviations of a binomial), and sets hold the truth in 40 and more of 60 releases."""
+    rows = [(a, b, y) for a in (0, 1) for b in (0, 1, 2) for y in (0, 1) for _ in range(3 + 2 * a + b + 4 * y * a)]
+    design = stats_real.counted("a table", (2, 3), rows)
+    whole = CellModel(design.model, design.design, design.expected(1000), 0.0)
+    assert np.abs(whole.score(design.truth[None])[0]).max() < 1e-6
+    drawn, mean = design.drawn(20_000, 1, np.random.default_rng(1))[0], design.expected(20_000)
+    assert drawn.sum() == 20_000 and (np.abs(drawn - mean) < 6 * np.sqrt(mean)).all()
+    assert mean[0, 0] == pytest.approx(20_000 * rows.count((0, 0, 0)) / len(rows))
+    for row in stats_effects.measured(design, 5000, 1.0, 60, 5):
+        assert float(row["data"]) >= 40 / 60 and float(row["population"]) >= 40 / 60, row

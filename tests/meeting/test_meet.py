@@ -276,3 +276,32 @@ def test_named_columns_keep_their_bound() -> None:
     plain, named = MeetingSource(("a", "b"), 3), MeetingSource(("a", "b"), 3, named=("b",))
     assert plain.spread.l2 == 2.0 and 2.0 < named.spread.l2 < 2.0 * 1.0308
     assert named.block == plain.block and named.coordinates > plain.coordinates
+
+
+def test_sites_open_words_from_their_kits(tmp_path: Path) -> None:
+    """[source.naming]: each site sums up its own votes; what is opened is the same everywhere, and of all together: a
+    word that one site alone has 100 times is, at epsilon 2, one that 20 records have is not."""
+    sites = "".join(f'[[parties]]\nname = "p{i}"\naddress = "{a}"\n' for i, a in enumerate(own_addresses(3)[1::2]))
+    sites += "".join(f'[[owners]]\nname = "{name}"\nrecords = {EACH}\n' for name in SITES)
+    text = TOML.format(sites=sites, limits="").replace("epsilon = 0.5", "epsilon = 2")
+    head, _, rest = text.partition("[meet]")
+    asked = '[source.naming]\ncolumns = ["sex"]\ncells = 64\n[privacy]'
+    (tmp_path / "consortium.toml").write_text(head + asked + rest.partition("[privacy]")[2], encoding="utf-8")
+    write_kits(read_consortium(tmp_path / "consortium.toml"), tmp_path / "kits", tmp_path / "authority")
+    for name in SITES:
+        table = columns(name, "nobody")
+        if name == "west":
+            table["sex"][:120] = ["divers"] * 100 + ["rarely"] * 20
+        written(tmp_path / "kits" / name / "records.csv", table)
+    found = [tmp_path / "kits" / name for name in ("p0", "p1", "p2", *SITES)]
+    ends = together([
+        lambda kit=kit: join(  # type: ignore[misc]
+            kit, Joining.of(csv=str(kit / "records.csv") if kit.name in SITES else None, wait=60.0), lambda event: None
+        )
+        for kit in found
+    ])  # fmt: skip
+    assert ends == [None] * 6, ends
+    words = {(kit / "run" / "words.txt").read_text(encoding="utf-8") for kit in found}
+    assert [sorted(each.split()) for each in words] == [["divers", "f", "m"]]
+    rehearsed = command("rehearse", tmp_path / "kits")
+    assert rehearsed.returncode == 0, rehearsed.stdout + rehearsed.stderr

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpmpc.aggregation.plan.of_source import plan_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.intake.hashing import bucket
+from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.meeting.naming import LONGEST, MOST, VOTES, NamingSource, votes_of, word_of
 from dpmpc.mpc.contract.decisions import Decision, decided
 from dpmpc.mpc.numbers.field import P
@@ -22,6 +24,9 @@ from dpmpc.noise.sampling import clear_noise
 from dpmpc.privacy.guarantee import failure_factor
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import owners_in
+from tests.neighbours.tables import KINDS, UGLY
+from tests.neighbours.tables import SOURCES as TABLES
+from tests.neighbours.tables import neighbours as tables_with
 
 
 def planned(columns: tuple[str, ...] = ("ward",), cells: int = 4, **settings: Any) -> Plan:
@@ -222,6 +227,31 @@ def test_owners_sum_up_votes_of_their_own_records_alone() -> None:
         mine[0, bucket("ward", text, 8)] += votes_of("ward", text)
     assert (a.reshape(mine.shape) == mine).all() and (b == a).all(), "blank fields and numbers have no votes"
     assert Grid(14).encode(means[0] * 3).tolist() == (a * 2**14).astype(int).tolist(), "sums are exact on the grid"
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_one_field_changes_the_votes_of_its_own_record_alone(part: int, tmp_path: Path) -> None:
+    """Every kind of column with every odd field in place of one: sums of votes move in one cell by at most 2 each, or
+    in two by at most 1. A text among dates makes the column one of texts, and no date has a vote."""
+    wrong = []
+    every = [case for case in itertools.product(KINDS, UGLY) if case[1] not in ("very long", "nul")]
+    moves = 0
+    for kind, name in [*every[part::37], *(case for case in every if "date" in case[0] and "text" in case[1])]:
+        spelling = Spelling(yyyymmdd=("x",)) if kind == "dates as numbers" else PLAIN
+        sums = []
+        for rows in tables_with(kind, 24, 11, UGLY[name]):
+            try:
+                with opened(TABLES["CSV"](rows, tmp_path), spelling=spelling) as (table, _):
+                    (total,) = NamingSource(("x",), 8).sums(table, np.zeros(table.n, dtype=np.int64), 1)
+            except UsageError:
+                break
+            sums.append(total.reshape(8, VOTES))
+        if len(sums) == 2:
+            moved = np.abs(sums[0] - sums[1]).max(axis=1)
+            moves += bool(moved.any())
+            if moved.sum() > 2:
+                wrong.append(f"{name} among {kind}: {moved.tolist()}")
+    assert not wrong and moves > 3
 
 
 def test_as_many_are_opened_as_is_said_and_small_ones_never() -> None:
