@@ -90,7 +90,7 @@ def page(found: RunStatus, again: bool = False, now: float | None = None) -> str
                   ("of", _epsilon(spent.of_epsilon)), ("delta", f"{spent.delta:g}")]  # fmt: skip
     body = html.facts("The run", facts) + html.table(
         "All sites, as the processes of this folder see them",
-        ("WatchedSite", "Role", "Phase", "Releases", "Last word"), rows, words=True,
+        ("Site", "Role", "Phase", "Releases", "Last word"), rows, words=True,
     )  # fmt: skip
     made = html.page(f"Run {plan.run_id}", body, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at)))
     tag = f'<meta http-equiv="refresh" content="{_SECONDS}">'

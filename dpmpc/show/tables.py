@@ -129,7 +129,7 @@ class ShownTable:
             return self.docx(path)
         forms: dict[str, Callable[[], str]] = {
             ".txt": lambda: self.text(120), ".md": self.markdown, ".tex": self.latex, ".csv": self.csv,
-            ".html": lambda: html.page(self.caption or "ShownTable", self.html()),
+            ".html": lambda: html.page(self.caption or "Table", self.html()),
         }  # fmt: skip
         write_file(path, forms[path.suffix]())
         return path

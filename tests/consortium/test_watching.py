@@ -86,7 +86,7 @@ def test_what_a_status_file_says_drives_neither_page_nor_terminal() -> None:
     bad = State("party 0", phase="<b>x", event="<script>alert(1)</script>\x1b[2J\n", event_time=1.0, releases=2)
     page = watching.page(status(bad, plan=PLAN), again=True)
     assert "<script" not in page and "&lt;script&gt;" in page and 'http-equiv="refresh"' in page
-    assert "refresh" not in watching.page(status(bad, plan=PLAN))
+    assert "refresh" not in watching.page(status(bad, plan=PLAN)) and ">Site</th>" in page
     assert all(line.isprintable() for line in watching.lines(status(bad, plan=PLAN)))
 
 

@@ -140,6 +140,7 @@ def test_every_form_of_a_table_has_every_cell(tmp_path: Path) -> None:
     latex = table.latex()
     assert r"age\_in" in latex and r"A \& B" in latex and r"\quad f & 50 \%" in latex and r"$\geq$" in latex
     assert table.csv().splitlines() == [",A & B", '"age_in, mean (SD)",3 < 4', "f,50 %"]
+    assert "<title>Table</title>" in ShownTable(("a",), (("1",),)).write(tmp_path / "n.html").read_text()
     for ending in (".txt", ".md", ".html", ".tex", ".csv"):
         assert "age" in table.write(tmp_path / f"t{ending}").read_text()
     with pytest.raises(UsageError, match=r"\.docx"):
