@@ -82,7 +82,7 @@ examples: .venv/.ready
 	@echo "1 of 3: an environment in .venv"
 	$(PYTHON) -m venv .venv
 	@echo "2 of 3: dpmpc, what it needs, scikit-learn: some 400 MB, a line a package"
-	PIP_NO_COMPILE=1 $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[sklearn]'
+	$(BIN)/python -m pip install --no-compile --progress-bar off --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[sklearn]'
 	@echo "3 of 3: a first model"
 	touch $@
 

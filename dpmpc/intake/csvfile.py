@@ -210,7 +210,7 @@ def open_csv(
     broken = False
     if headless and names is None:
         names = [f"column {k}" for k in range(1, _fields(path, name, separator, comment, header, below) + 1)]
-    skip, notes = max(0, header - 1) + below, [""] * len(names or ())
+    skip, notes = max(bool(declared(path)), header - 1) + below, [""] * len(names or ())
     if names is None:
         if not (header or below) and comment is None:
             check_head(path, name, separator)
@@ -305,7 +305,7 @@ def _moved(connection: duckdb.DuckDBPyConnection, path: Path, width: int, separa
 
 def _fields(path: Path, name: str, separator: str, comment: str | None, header: int, below: int) -> int:
     """How many fields the first record has, of a file that has no row of names."""
-    skip = max(0, header - 1) + below
+    skip = max(bool(declared(path)), header - 1) + below
     for row, _ in _rows(islice(lines_of(path), skip, None), name, separator, comment):
         return len(row)
     raise UsageError(f"a table needs records; {sayable(name)} is empty; check the file")

@@ -180,18 +180,23 @@ def _unmoved(table: Table, before: TableProfile | None) -> dict[str, ColumnProfi
 
 
 def _of_one_family(columns: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
-    """The columns of numbers, as codes, that are called as one of codes is but for a number, such as diag_2 beside
-    diag_1: the same list of codes, of which these records have none with a letter there."""
+    """The columns of numbers, as codes, that are called as one of codes is but for a number, and have no others than it
+    may have, such as diag_2 beside diag_1: the same list of codes, of which these records have none with a letter."""
 
     def family(name: str) -> str:
         return re.sub(r"\d+", "#", name)
 
-    codes = {family(c.name): c.name for c in columns.values() if c.codes and re.search(r"\d", c.name)}
-    found = dict[str, ColumnProfile]()
+    def may_be(c: ColumnProfile, of: ColumnProfile) -> bool:
+        ends = (c.least, c.greatest, of.least, of.greatest)
+        return None not in ends and ends[2] / 2 <= ends[0] and ends[1] <= 2 * ends[3]  # type: ignore[operator]
+
+    called = [c for c in columns.values() if c.codes and c.why != _PADDED and re.search(r"\d", c.name)]
+    codes, found = {family(c.name): c for c in called}, dict[str, ColumnProfile]()
     for name, c in columns.items():
-        of = codes.get(family(name), "")
-        if of and c.kind == "number" and c.role == "feature" and not c.codes and c.distinct > 2:
-            why = f"{c.distinct} different numbers that are codes, as those of '{of}' are"
+        of = codes.get(family(name))
+        numbers = c.kind == "number" and c.role == "feature" and not c.codes and c.distinct > 2
+        if of is not None and numbers and may_be(c, of):
+            why = f"{c.distinct} different numbers that are codes, as those of '{of.name}' are"
             found[name] = replace(c, kind="category", why=why, codes=True)
     return found
 
