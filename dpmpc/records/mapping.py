@@ -16,7 +16,7 @@ from dpmpc.intake.dictionary import different, lacks
 from dpmpc.intake.hashing import bucket_sql
 from dpmpc.intake.reading import literal
 from dpmpc.intake.spelling import canonical, stating
-from dpmpc.intake.table import Block, Floats, Ints, Table, code_sql, numbers_up_to, value_sql
+from dpmpc.intake.table import Block, Floats, Ints, Table, code_sql, value_sql
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.records.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed, Target
 from dpmpc.records.spelled import ColumnReader
@@ -398,4 +398,4 @@ def owners_in(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
 
 def owners_of(table: Table, sql: str) -> Ints:
     """(n,) the number of each record's owner."""
-    return np.concatenate([codes for (codes,) in table.blocks([sql])]).astype(numbers_up_to(table.n))
+    return np.concatenate([codes for (codes,) in table.blocks([sql])]).astype(np.int64)

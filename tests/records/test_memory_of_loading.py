@@ -26,9 +26,9 @@ from dpmpc.records.seeds import Stream, generator
 N, COLUMNS, OWNERS = 400_000, 12, 5
 NAMES = tuple(f"x{k}" for k in range(COLUMNS))
 SCHEMA = Schema(tuple(Numeric(name, 0.0, 1.0) for name in NAMES), Labels("y", ("yes",), ("no",)), True)
-# labels and factors 16; who owns which, which are for training and whose those are, in which order, and where each
-# belongs: 24; what some of it is made of on its way
-A_RECORD = 56
+# labels and factors 16; who owns which and whose those for training are, 16; which these are, in which order, and where
+# each belongs, 12; what some of it is made of on its way
+A_RECORD = 64
 ONCE = 2 << 20  # bytes, however many records there are: what is read at a time, modules
 
 
@@ -80,7 +80,7 @@ def test_bytes_a_record(parquet: Path, held_out: bool) -> None:
 
 
 def test_numbers_of_eight_bytes_would_be_found(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("dataset", "mapping", "ownership", "filling"):
+    for module in ("dataset", "ownership", "filling"):
         monkeypatch.setattr(f"dpmpc.records.{module}.numbers_up_to", lambda n: np.int64)
     most, _ = peak(parquet, held_out=True)
     assert most > A_RECORD * N + ONCE
