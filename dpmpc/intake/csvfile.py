@@ -29,7 +29,7 @@ from dpmpc.intake.footer import check_last, without_last
 from dpmpc.intake.head import SEPARATORS, UnstatedError, check_head, declared, lines_of, separator_of, surplus
 from dpmpc.intake.reading import literal, path_literal
 from dpmpc.intake.spelling import bare, stating
-from dpmpc.intake.table import Column, Table, check_names, check_width, unused
+from dpmpc.intake.table import Column, Table, check_names, check_width, numbered, unused
 from dpmpc.intake.written import no_pipe
 from dpmpc.lazy import dataclass
 
@@ -209,7 +209,7 @@ def open_csv(
     separator = declared(path) or separator or separator_of(path, header)
     broken = False
     if headless and names is None:
-        names = [f"column {k}" for k in range(1, _fields(path, name, separator, comment, header, below) + 1)]
+        names = [numbered(k) for k in range(1, _fields(path, name, separator, comment, header, below) + 1)]
     skip, notes = max(bool(declared(path)), header - 1) + below, [""] * len(names or ())
     if names is None:
         if not (header or below) and comment is None:
@@ -259,7 +259,7 @@ def distinct_names(found: Sequence[str]) -> tuple[list[str], list[str]]:
     called, before = Counter(found), Counter[str]()
     for k, word in enumerate(found):
         if not word:
-            names[k], notes[k] = f"column {k + 1}", "its header is empty"
+            names[k], notes[k] = numbered(k + 1), "its header is empty"
         elif called[word] > 1:
             before[word] += 1
             names[k] = f"{word} ({before[word]})"

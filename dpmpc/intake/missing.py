@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmpc.intake.reading import literal
 from dpmpc.intake.scripts import both_small
-from dpmpc.intake.spelling import MISSING, Spelling, bare, composed
+from dpmpc.intake.spelling import MISSING, Spelling, bare, composed, is_number
 from dpmpc.intake.table import Column, Table, quoted
 
 _TIMES = r"\s*(\d+)\s*[xX×]\s*(\d+[^\d/]*)"  # 120x80, as in Brazil
@@ -26,9 +26,26 @@ def without_codes(table: Table) -> Table:
 
 
 def keeping(table: Table, lists: Mapping[str, Iterable[str]]) -> Table:
-    """The table, in whose columns the words that are listed for them are values, NA too (Namibia, Napoli)."""
+    """The table, in whose columns the words that are listed for them are values: NA too (Namibia, Napoli), and 85% or
+    1,5 that the owner's spelling reads as numbers."""
+    table = as_listed(table, lists)
     kept = [f"{name}={word}" for name, words in lists.items() for word in words if word.lower() in MISSING[1:]]
     return replace(table, spelling=replace(table.spelling, kept=(*table.spelling.kept, *kept))) if kept else table
+
+
+def as_listed(table: Table, lists: Mapping[str, Iterable[str]]) -> Table:
+    """The table, whose texts stay texts in columns for which words are listed that its spelling reads as numbers. Held
+    as numbers they would be lost, and whether all fields are numbers is for no record to decide."""
+
+    def reads(name: str, words: Iterable[str]) -> bool:
+        spelling = table.spelling.of(name)
+        return any(not is_number(word) and spelling.number(word) is not None for word in words)
+
+    found = {composed(name) for name, words in lists.items() if reads(name, words)}
+    if not found:
+        return table
+    columns = (replace(c, texts=True) if composed(c.name) in found else c for c in table.columns)
+    return replace(table, columns=tuple(columns))
 
 
 def as_stated(table: Table) -> Table:

@@ -31,7 +31,7 @@ from dpmpc.intake.spelling import (
     stating,
 )
 from dpmpc.intake.staging import held
-from dpmpc.intake.table import Table
+from dpmpc.intake.table import NUMBERED, Table
 from dpmpc.intake.text_facts import plain_forms
 from dpmpc.lazy import dataclass
 
@@ -79,7 +79,11 @@ class TableProfile:
         what is odd; a line on each column that seems to hold nothing to learn from, as a survey asks about it all the
         same; and one with the setting that leaves them all out."""
         odd = [c for c in self.columns if c.role == "feature" and not c.used]
-        codes = [c.name for c in self.columns if c.codes and c.role == "feature"]
+        padded, codes = _codes(self.columns)
+        asks = [ask for ask in self.asks if ask != _ask_of(padded)]  # which is of a proposal
+        if padded:
+            way = f"to read them as words: {stating(words=tuple(padded))}"
+            asks.append(f"{_are_padded(padded)}, read as numbers where nothing is stated; {way}")
         lines = fewer([f"column '{c.name}' looks like {c.kind} ({c.why})" for c in odd])
         if codes:
             lines.append(
@@ -88,7 +92,7 @@ class TableProfile:
             )
         leave = f"to leave them out: {self.to_drop}"
         last = f"where no schema leaves these out, a survey asks about them, which costs noise; {leave}"
-        return [*(f"please decide: {ask}" for ask in self.asks), *self.notes, *lines, *([last] if odd else [])]
+        return [*(f"please decide: {ask}" for ask in asks), *self.notes, *lines, *([last] if odd else [])]
 
     @property
     def to_drop(self) -> str:
@@ -181,7 +185,8 @@ def _unmoved(table: Table, before: TableProfile | None) -> dict[str, ColumnProfi
 
 def _of_one_family(columns: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
     """The columns of numbers, as codes, that are called as one of codes is but for a number, and have no others than it
-    may have, such as diag_2 beside diag_1: the same list of codes, of which these records have none with a letter."""
+    may have, such as diag_2 beside diag_1: the same list of codes, of which these records have none with a letter.
+    Columns that have no names of their own, but numbers, are no family."""
 
     def family(name: str) -> str:
         return re.sub(r"\d+", "#", name)
@@ -190,9 +195,10 @@ def _of_one_family(columns: Mapping[str, ColumnProfile]) -> dict[str, ColumnProf
         ends = (c.least, c.greatest, of.least, of.greatest)
         return None not in ends and ends[2] / 2 <= ends[0] and ends[1] <= 2 * ends[3]  # type: ignore[operator]
 
-    called = [c for c in columns.values() if c.codes and c.why != _PADDED and re.search(r"\d", c.name)]
+    known = {name: c for name, c in columns.items() if not re.fullmatch(NUMBERED, name)}
+    called = [c for c in known.values() if c.codes and c.why != _PADDED and re.search(r"\d", c.name)]
     codes, found = {family(c.name): c for c in called}, dict[str, ColumnProfile]()
-    for name, c in columns.items():
+    for name, c in known.items():
         of = codes.get(family(name))
         numbers = c.kind == "number" and c.role == "feature" and not c.codes and c.distinct > 2
         if of is not None and numbers and may_be(c, of):
@@ -208,12 +214,26 @@ def _with_codes(
     called so."""
     shares = tuple(c.name for c in columns if any(c.shares))
     spelling = replace(spelling, percents=(*spelling.percents, *shares)) if shares else spelling
-    found = [c.name for c in columns if c.codes and c.role == "feature"]
-    padded = [c.name for c in columns if c.codes and c.role == "feature" and c.why == _PADDED]
-    if padded:
-        have = "has" if len(padded) == 1 else "have"
-        asks = (*asks, f"codes: {some(padded, 8)} {have} {_PADDED}; where they are numbers, leave <<words>> out")
+    padded, codes = _codes(columns)
+    found = [c.name for c in columns if c.name in {*padded, *codes}]
+    asks = (*asks, _ask_of(padded)) if padded else asks
     return (replace(spelling, words=(*spelling.words, *found)) if found else spelling), asks
+
+
+def _codes(columns: Sequence[ColumnProfile]) -> tuple[list[str], list[str]]:
+    """The columns of numbers with zeros before them, of which none but their owner knows whether they are codes; and
+    those that seem to be of codes by more."""
+    codes = [c for c in columns if c.codes and c.role == "feature"]
+    return [c.name for c in codes if c.why == _PADDED], [c.name for c in codes if c.why != _PADDED]
+
+
+def _are_padded(columns: Sequence[str]) -> str:
+    return f"codes: {some(columns, 8)} {'has' if len(columns) == 1 else 'have'} {_PADDED}"
+
+
+def _ask_of(padded: Sequence[str]) -> str:
+    """What is asked where it is proposed to read these columns as words."""
+    return f"{_are_padded(padded)}; where they are numbers, leave <<words>> out"
 
 
 def _with_calendar(

@@ -10,6 +10,7 @@ import datetime
 import math
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -390,15 +391,29 @@ def is_missing(text: str | None) -> bool:
     return text is None or text.lower() in MISSING
 
 
-_LINE_ENDS = str.maketrans("\n\r", "  ")
+_LINE_END = re.compile("\r\n|\n|\r")
+_CODE = re.compile(r"0\d+(\.\d+)?|\d+\.\d*[1-9]0+", re.ASCII)  # a number whose zeros are part of how it is written
 
 
 def canonical(text: str, spelling: Spelling = PLAIN) -> str:
     """The spelling under which values are compared: the shortest one of a number, so that `4.0` is `4`; true, false;
-    line ends are spaces, as in records."""
+    each end of a line is a space, as in records."""
     plain = spelling.decimal == "." and is_number(text)  # as most are: nothing else has to be tried
-    text = text if plain else composed(bare(text)).translate(_LINE_ENDS)
+    text = text if plain else _LINE_END.sub(" ", composed(bare(text)))
     number = float(text) if plain else spelling.number(text)
     if number is not None:
         return f"{number + 0.0!r}".removesuffix(".0")
     return text.lower() if text.lower() in ("true", "false") else text
+
+
+def listed(text: str) -> str:
+    """How a value of a public list is called: as it is compared, but a code keeps its zeros (007, 250.10). Values of
+    one `canonical` spelling are one value, whatever they are called."""
+    plain = bare(text)
+    return plain if _CODE.fullmatch(plain) else canonical(text)
+
+
+def named(text: str, values: Iterable[str]) -> str | None:
+    """Which of some listed values a text is: the one of its `canonical` spelling; None for none."""
+    spelled = canonical(text)
+    return next((value for value in values if canonical(value) == spelled), None)

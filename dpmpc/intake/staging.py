@@ -145,7 +145,7 @@ def _tried(table: Table, names: Sequence[str]) -> tuple[set[str], set[str], set[
         rows = table.rows(asked, f"GROUP BY {COLUMN}", some.relation)
         seen |= {some.names[at]: (*found,) for at, *found in rows}
     none = (0, 0, 0)  # of no records
-    numbers = {name for name in texts if not seen.get(name, none)[0] and not table.worded(name)}
+    numbers = {name for name in texts if not (seen.get(name, none)[0] or table.worded(name) or table[name].texts)}
     plain = (name for name in texts if table[name].type == "VARCHAR" and table.spelling.plain)
     few = {name for name in plain if name not in numbers and seen.get(name, none)[1] <= MOST}
     return numbers, few, {name for name in numbers if not seen.get(name, none)[2]}

@@ -49,6 +49,7 @@ _NUMBER_TYPES = (
 _DATE_TYPES = ("DATE", "TIMESTAMP")
 MOST_COLUMNS = 50_000  # to look at more takes hours; such a table lies on its side, or has to be cut
 MOST_LETTERS = 1_000  # of a column's name: plans and models have it, and a text of these has up to 4,000
+NUMBERED = r"column \d+"  # what columns without a name of their own are called
 _AT_ONCE = 256  # aggregates of one query: of a thousand each costs twice as much, and at ten thousand DuckDB dies
 
 
@@ -59,7 +60,8 @@ class Column:
     `clean`: a text without space around it, NULL where it is missing, as `held` makes it. `note`: what its owner should
     know of its name. `value`: names the number that a text without space around it spells, where that is worked out
     already. `finite`: of a number, none of which is NaN or infinite. `figureless`: of texts, none of which has a digit
-    of any script, so that none reads as a number, a date or a time.
+    of any script, so that none reads as a number, a date or a time. `texts`: whether its texts are needed, though all
+    of them may be numbers: a list has some of them.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Column:
     value: str = ""
     finite: bool = False
     figureless: bool = False
+    texts: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -165,7 +168,8 @@ class Table:
         return days_sql(self.text(name), self.spelling)
 
     def text(self, name: str) -> str:
-        """SQL for a column's value as text, in Unicode's form C, without space around it; line ends are spaces."""
+        """SQL for a column's value as text, in Unicode's form C, without space around it; each end of a line
+        (`\\n`, `\\r\\n` or `\\r`) is a space, so that the same text is the same value whoever wrote it."""
         column = self[name]
         if column.kind == "number":
             value = self.number(name) if column.type.upper() == _LENGTH_TYPE else column.sql
@@ -176,8 +180,9 @@ class Table:
             text = _as_text(column)
             odd = " OR ".join(f"contains({text}, E'{mark}')" for mark in _SPACES)  # rare, and trimming them is slow
             bare = f"trim({text}, E' {''.join(_SPACES)}{BLANKS}{MARKS}')"
+            lined = f"translate(replace({bare}, E'\\r\\n', ' '), E'\\n\\r', '  ')"
             foreign = f"strlen({text}) <> length({text}) THEN {bare}"
-            ways = f"WHEN {odd} THEN translate({bare}, E'\\n\\r', '  ') WHEN {foreign}"
+            ways = f"WHEN {odd} THEN {lined} WHEN {foreign}"
             return once(f"nfc_normalize(CASE {ways} ELSE trim({text}) END)")
         raise UsageError(self.refusal(column))
 
@@ -294,6 +299,11 @@ def numbers_up_to(n: int) -> type[np.signedinteger[Any]]:
     return np.int32 if n <= np.iinfo(np.int32).max else np.int64
 
 
+def numbered(place: int) -> str:
+    """The name of a column that its file does not name, by its place from 1 on; NUMBERED fits it."""
+    return f"column {place}"
+
+
 def unused(kind: str) -> str:
     """A name for a view that its database does not have. To list those it has takes DuckDB 20 ms the first time."""
     return f"{kind}{secrets.token_hex(8)}"
@@ -330,14 +340,19 @@ def quoted(name: str) -> str:
 
 
 def code_sql(table: Table, name: str, values: Mapping[str, int]) -> str:
-    """SQL for a column's value as an INTEGER: values[its canonical spelling], -1 if it is missing, -2 if it is unknown.
-    Where "" is one of the values, a missing one is that.
+    """SQL for a column's value as an INTEGER: the code of the listed value that it is, -1 if it is missing, -2 if it is
+    none of them. Where "" is one of the values, a missing one is that.
 
-    Numbers are compared as numbers, all else as text; true and false in any case. Each is one look-up in a hash table.
+    The one rule by which fields are held against a public list, whatever the list is for. A listed value is spelled
+    plainly, a field as its owner stated, and both are compared under their `canonical` spellings: numbers as numbers,
+    all else as text; true and false in any case. So a field that is no number as its owner writes them (401.9, a code,
+    beside decimal commas) is the listed value whose text it has, zeros at its ends aside, as of a number. Each is one
+    look-up in a hash table.
     """
     numbers = {text: k for text, k in values.items() if is_number(text)}
     words = {text: k for text, k in values.items() if text not in numbers}
-    text, parts = table.text(name), []
+    text = text_of_field = table.text(name)
+    parts = list[str]()
     if words:
         if {"true", "false"} & words.keys():
             text = f"CASE WHEN lower({text}) IN ('true', 'false') THEN lower({text}) ELSE {text} END"
@@ -346,7 +361,10 @@ def code_sql(table: Table, name: str, values: Mapping[str, int]) -> str:
         spelled = {
             str(row[0]): numbers[text] for text in numbers for row in duckdb_spelling(table.connection, float(text))
         }
-        parts.append(_look_up(f"CAST({table.number(name)} + 0.0 AS VARCHAR)", spelled))
+        number = table.number(name)
+        if table[name].kind == "text" and table.spelling.of(name).decimal != PLAIN.decimal:
+            number = f"coalesce({number}, {number_sql(text_of_field, PLAIN, loose=table.loose)})"
+        parts.append(_look_up(f"CAST({number} + 0.0 AS VARCHAR)", spelled))
     parts.append(f"CASE WHEN {table.missing(name)} THEN {values.get('', -1)} ELSE -2 END")
     return f"CAST(coalesce({', '.join(parts)}) AS INTEGER)"
 

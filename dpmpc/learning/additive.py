@@ -75,7 +75,7 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     def of_names(self, names: Sequence[str | None], width: int) -> Floats:
         """(n, K) what these categories or numbers of buckets add; None is missing."""
         other = np.zeros(width)
-        rows = {name: _row(score) for name, score in self.table.items()}
+        rows = {canonical(name): _row(score) for name, score in self.table.items()}
         return np.stack([_row(self.missing) + other if n is None else rows.get(n, other) for n in names])
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
-from dpmpc.intake.spelling import canonical
+from dpmpc.intake.spelling import named
 from dpmpc.lazy import dataclass
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.softmax import probabilities
@@ -49,8 +49,8 @@ def parsed(text: str, target: Target) -> tuple[float, ...]:
             weight = float(number)
         except ValueError:
             weight = math.nan
-        known = canonical(name.strip())
-        if not equals or known not in given or not (0 < weight < math.inf):
+        known = named(name, names)
+        if not equals or known is None or not (0 < weight < math.inf):
             raise UsageError(
                 f"weights of classes are {BALANCED}, or each class with a number above 0; got {part.strip()[:40]!r}; "
                 f"write for example <<class_weight={names[0]}=0.2,{names[1]}=1>>"

@@ -10,6 +10,7 @@ from dpmpc.errors import UsageError, number_of, some
 from dpmpc.intake.batched import COLUMN, SMALL, alike
 from dpmpc.intake.giving import giving
 from dpmpc.intake.hashing import bucket_sql
+from dpmpc.intake.missing import keeping
 from dpmpc.intake.once import selected
 from dpmpc.intake.reading import literal
 from dpmpc.intake.spelling import canonical, stating
@@ -96,7 +97,7 @@ def check(schema: Schema, table: Table, sizes: Sequence[int] = (), also: Sequenc
 
     Errors: the source cannot be read.
     """
-    with as_they_stand(table) as held:
+    with as_they_stand(keeping(table, schema.listed)) as held:
         result = _checked(schema, held, sizes, also)
     table.unchanged()
     return result

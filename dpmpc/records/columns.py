@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import sayable
 from dpmpc.records.spline_basis import bends, evenly, usual
-from dpmpc.records.targets import Codes, Floats, Scalar, SchemaError, as_compared, set_range
+from dpmpc.records.targets import Codes, Floats, Scalar, SchemaError, as_compared, repeated, set_range
 
 Scale = Literal["centred", "log", "unit"]
 Part = Literal["days", "month", "weekday", "hour"]
@@ -102,7 +102,7 @@ class Categorical(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
 
     def __post_init__(self) -> None:
         spelled = as_compared(self.categories)
-        if not spelled or len(set(spelled)) < len(spelled):
+        if not spelled or repeated(spelled):
             what = "repeats one" if spelled else "has none"
             raise SchemaError(
                 f"a category list has each value once, numbers compared as numbers; '{self.name}' {sayable(what)}"
@@ -111,7 +111,7 @@ class Categorical(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The categories under the spelling that is compared."""
+        """What the categories are called."""
         return tuple(str(category) for category in self.categories)
 
     @property

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 
 from dpmpc.errors import RecordError, UsageError, number_of, sayable, some
 from dpmpc.intake.column_profile import HOLLOW, ColumnProfile, dropping
+from dpmpc.intake.missing import as_listed
 from dpmpc.intake.objects import FRAMES
 from dpmpc.intake.profile import TableProfile, look
-from dpmpc.intake.spelling import canonical, composed, stating
+from dpmpc.intake.spelling import composed, listed, stating
 from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
 from dpmpc.records.draft import MOST_CLASSES, check_features, label_of, schema_of
 from dpmpc.records.schema import Classes, Goal, Kind, Missing, Range, Schema, Target, column_of_bounds
+from dpmpc.records.targets import repeated
 
 PublicBounds = Given[str, list[float] | list[str]]
 
@@ -47,7 +49,7 @@ class TableSettings:
         """The target whose classes are stated; None where they are not. Errors: they do not suit the task."""
         if not self.classes:
             return None
-        if len({canonical(value) for value in self.classes}) != len(self.classes) or len(self.classes) < 2:
+        if repeated(self.classes) or len(self.classes) < 2:
             raise UsageError(
                 f"a target has two classes or more, each stated once; got {sayable(some(self.classes, 8))}; mend "
                 "<<classes>>"
@@ -139,6 +141,7 @@ def looked(table: Table, asked: TableSettings) -> tuple[TableProfile, Table]:
     for name in (asked.target, *([asked.owners_column] if asked.owners_column is not None else []), *asked.drop):
         table[name]
     _check_asked(asked)
+    table = as_listed(table, {asked.target: asked.classes})
     intake, plain = look(table, target=asked.target, owners=asked.owners_column, drop=tuple(asked.drop))
     if intake.rows < 2:
         raise UsageError(f"a model is of several records; {sayable(table.source)} has one; add records")
@@ -242,4 +245,4 @@ def _given_target(asked: TableSettings, entry: list[float] | list[str]) -> Targe
             f"bounds of a label are its two values, of a numeric target [low, high]; '{sayable(name)}' has"
             f" {sayable(str(entry)[:60])} for {sayable(asked.task or 'logistic')}; correct the bounds"
         )
-    return label_of(name, [canonical(str(value)) for value in entry], asked.positive)
+    return label_of(name, [listed(str(value)) for value in entry], asked.positive)

@@ -15,7 +15,7 @@ from dpmpc.errors import RecordError, number_of
 from dpmpc.intake.column_profile import ColumnProfile, quoted
 from dpmpc.intake.hashing import BUCKETS, bucket
 from dpmpc.intake.profile import TableProfile
-from dpmpc.intake.spelling import canonical, is_number
+from dpmpc.intake.spelling import canonical, is_number, listed, named
 from dpmpc.records.schema import (
     Categorical,
     Classes,
@@ -76,7 +76,8 @@ def column_of(found: ColumnProfile, *, hashed: bool) -> Column:
     text is published; else each text that they share is listed."""
     if found.kind == "category":
         if not hashed:
-            return Categorical(found.name, tuple(dict.fromkeys(map(canonical, found.shared))))
+            once = {canonical(value): listed(value) for value in reversed(found.shared)}  # of one value the first
+            return Categorical(found.name, tuple(once.values())[::-1])
         held: dict[int, int] = {}
         for value, count in found.values:
             if is_number(value) and not found.worded:  # has no bucket
@@ -220,12 +221,12 @@ def label_of(name: str, classes: list[str], positive: str | None) -> Labels:
     notckd), or what nobody looks for (alive, stayed, control); else the second, the greater number or the later text.
     Errors: it is neither."""
     if positive is not None:
-        if canonical(positive) not in classes:
+        if (seen := named(positive, classes)) is None:
             raise RecordError(
                 f"the positive class is one of {classes[0]} and {classes[1]}; got '{positive}'; correct it",
                 f"the positive class is none of those of '{name}'",
             )
-        classes = sorted(classes, key=lambda value: value == canonical(positive))
+        classes = sorted(classes, key=lambda value: value == seen)
     elif _is_usual(classes[1], classes[0]) and not _is_usual(classes[0], classes[1]):
         classes = classes[::-1]
     return Labels(name, (classes[1],), (classes[0],))

@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError, sayable
 from dpmpc.folders import said_path, write_file
-from dpmpc.intake.spelling import canonical
 from dpmpc.intake.written import checked, json_schema, read_written
 from dpmpc.records.columns import Categorical, Column, Date, Numeric, Scale, Surveyed, is_name, with_knots
 from dpmpc.records.design import RecordDesign, design
 from dpmpc.records.origins import Bounds, Element, Origin, in_order, origin_of
-from dpmpc.records.targets import Classes, Labels, Range, Scalar, SchemaError, Target
+from dpmpc.records.targets import Classes, Labels, Range, Scalar, SchemaError, Target, repeated
 
 # Public reasons why a column is not used; what its records look like is for its owner's eyes.
 OFF_THE_RECORDS = "as its owner's look at the records had it, outside the guarantee"
@@ -291,7 +290,7 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
         if not isinstance(entry, list) or not entry:
             raise UsageError(f"{sayable(rule)}; '{sayable(column)}' has {sayable(shown)}; correct it")
         if all(isinstance(part, str) for part in entry):
-            if len({canonical(part) for part in entry}) < len(entry):
+            if repeated(entry):
                 raise UsageError(f"{sayable(rule)}, each once; '{sayable(column)}' repeats one; remove it")
             result[column] = entry
         elif len(entry) == 2 and all(type(part) in (int, float) and abs(part) <= sys.float_info.max for part in entry):

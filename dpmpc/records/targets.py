@@ -1,5 +1,6 @@
 """What a schema says of the target, and what all kinds of columns share."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError, sayable
-from dpmpc.intake.spelling import canonical
+from dpmpc.intake.spelling import canonical, listed
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -30,7 +31,7 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     def __post_init__(self) -> None:
         positive, negative = as_compared(self.positive), None if self.negative is None else as_compared(self.negative)
         both = (*positive, *(negative or ()))
-        if not positive or negative == () or len(set(both)) < len(both):
+        if not positive or negative == () or repeated(both):
             raise SchemaError(f"a label has two classes that share no value; '{self.name}' has {sayable(list(both))}")
         msgspec.structs.force_setattr(self, "positive", positive)
         msgspec.structs.force_setattr(self, "negative", negative)
@@ -56,7 +57,7 @@ class Classes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 
     def __post_init__(self) -> None:
         spelled = as_compared(self.classes)
-        if len(spelled) < 2 or len(set(spelled)) < len(spelled):
+        if len(spelled) < 2 or repeated(spelled):
             raise SchemaError(
                 f"a target has at least two classes, each once; '{self.name}' has {sayable(list(spelled)[:8])}"
             )
@@ -64,7 +65,7 @@ class Classes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The classes under the spelling that is compared."""
+        """What the classes are called."""
         return tuple(str(value) for value in self.classes)
 
     @property
@@ -106,8 +107,13 @@ Target = Labels | Classes | Range
 
 
 def as_compared(values: tuple[Scalar, ...]) -> tuple[str, ...]:
-    """The values under the spelling that is compared."""
-    return tuple(canonical(str(value)) for value in values)
+    """What the values of a public list are called."""
+    return tuple(listed(str(value)) for value in values)
+
+
+def repeated(values: Sequence[str]) -> bool:
+    """Whether two of some values are compared as one."""
+    return len(set(map(canonical, values))) < len(values)
 
 
 def set_range(part: Any, *, strict: bool) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import RecordError, UsageError
-from dpmpc.intake.spelling import canonical, composed
+from dpmpc.intake.spelling import composed, listed
 from dpmpc.lazy import dataclass
 from dpmpc.records.schema import (
     Categorical,
@@ -29,6 +29,7 @@ from dpmpc.records.schema import (
     is_name,
 )  # fmt: skip
 from dpmpc.records.schema import Column as SchemaColumn
+from dpmpc.records.targets import repeated
 
 if TYPE_CHECKING:
     from dpmpc.intake.table import Table  # a party derives a release without a database engine
@@ -294,9 +295,9 @@ class Columns:
 
 def category(name: str, values: list[str] | tuple[str, ...]) -> Category:
     """A category each of whose levels is one value. Errors: two are the same, or one is called as a cell is."""
-    levels = tuple(canonical(value) for value in values)
+    levels = tuple(map(listed, values))
     taken = [level for level in levels if level in (MISSING, OTHER)]
-    if len(set(levels)) < len(levels) or taken:
+    if repeated(levels) or taken:
         raise UsageError(
             f"levels differ, and none is called '{MISSING}' or '{OTHER}'; those of '{name}' are {_some(levels)}; "
             "correct them"

@@ -5,7 +5,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from dpmpc.intake.spelling import canonical
+from dpmpc.intake.spelling import named
 from dpmpc.lazy import dataclass
 from dpmpc.statistics.columns import Columns, Quantity
 from dpmpc.statistics.syntax import Token, WrittenQuestion
@@ -108,11 +108,10 @@ class Reading:
 
     def level(self, column: Any, token: Token) -> int:
         """The place of a value among a category's levels. Errors: it is none; the nearest."""
-        spelt = canonical(token.text)
         known = {level: k for k, level in enumerate(column.levels)}
-        if spelt in known:
-            return known[spelt]
-        near = difflib.get_close_matches(spelt, known, 1, 0.5)
+        if (level := named(token.text, known)) is not None:
+            return known[level]
+        near = difflib.get_close_matches(token.text, known, 1, 0.5)
         shown = ", ".join(list(known)[:8]) + (", ..." if len(known) > 8 else "")
         way = f"did you mean '{near[0]}'?" if near else f"its levels are {shown}"
         self.refuse(token, f"a value of '{column.name}' is one of its levels", way)

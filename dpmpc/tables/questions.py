@@ -9,6 +9,7 @@ from typing import Any
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import RecordError, UsageError
+from dpmpc.intake.missing import keeping
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import Table
 from dpmpc.intake.written import read_written
@@ -58,7 +59,8 @@ def tell_of(table: Table, tables: Tables, tell: Callable[[str], None] | None = N
     Errors: RecordError as of `check_read`."""
     check_read(table, tables)
     reads = [name for name in tables.reads if name in table]
-    found = check_columns(tables.columns.as_read(reads), held(table, reads), (), tables.columns.open_lists)
+    mine = held(keeping(table, tables.columns.listed), reads)
+    found = check_columns(tables.columns.as_read(reads), mine, (), tables.columns.open_lists)
     if tell is not None:
         for line in found.lines():
             tell(f"your records: {line}")

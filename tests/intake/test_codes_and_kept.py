@@ -49,9 +49,9 @@ def test_codes_with_zeros_before_them_are_proposed_as_words_and_asked(tmp_path: 
     assert found["ward"].shared == tuple(sorted(WARDS)) and found["beds"].kind == "number"
     assert len(found.asks) == 1 and "ward has numbers with zeros before them" in found.asks[0]
     with opened(CsvFile(path)) as (table, _):
-        ask, line = look(table, target="y")[0].findings
-        assert ask == f"please decide: {found.asks[0]}"
-        assert line.startswith("'ward' seem to be codes") and "words=('ward',)" in line
+        (line,) = look(table, target="y")[0].findings  # it is asked, or it is said: never both
+        assert line.startswith("please decide: codes: ward has numbers with zeros before them")
+        assert line.endswith("where nothing is stated; to read them as words: <<spelling=Spelling(words=('ward',))>>")
 
 
 @pytest.mark.parametrize(

@@ -185,8 +185,10 @@ def _ran(case: Case, found: TableProfile, path: Path, spelling: Spelling) -> lis
         counted = [line for line in answer.lines if line.statistic != "percent"]
         lines = {line.labels[0] if line.labels else "": line.number for line in counted}
         for value, true in meant.items():
-            number = lines[value]
-            if number.low is not None and number.high is not None and not number.low <= true <= number.high:
+            number = lines.get(value)
+            if number is None:
+                wrong.append(f"stats has {list(lines)} of '{name}', and not {value}")
+            elif number.low is not None and number.high is not None and not number.low <= true <= number.high:
                 wrong.append(f"stats has {number.low} to {number.high} of '{name}' {value}, which is {true}")
     rows = dpmpc.synth(CsvFile(path), cells=8, seed=1, **settings).values
     if list(rows) != list(public):

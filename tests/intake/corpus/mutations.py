@@ -118,8 +118,7 @@ def _more(
         truth["profit"] = numbers(profit)
     if "lines in a field" in habits:
         said = [["fine", "first line\nsecond", 'he said "no"'][k] for k in g.integers(0, 3, n)]
-        space = "  " if "returns" in habits else " "  # each sign of a line's end is one
-        written["note"], truth["note"] = said, words([text.replace("\n", space) for text in said])
+        written["note"], truth["note"] = said, words([text.replace("\n", " ") for text in said])
 
 
 HABITS = (
