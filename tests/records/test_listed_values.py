@@ -136,10 +136,10 @@ def test_statistics_and_synthetic_tables_count_what_is_listed(case: Spelled, tmp
         f'count where "c" in {{{", ".join(quoted[:2])}}}',
     ]  # fmt: skip
     table, *singles, both = stats(source, asked, **promise).outcome.answers
-    lines = {line.labels[0]: line.number.estimate for line in table.lines if line.statistic != "percent"}
+    lines = {line.labels[0]: line.number.estimate or 0.0 for line in table.lines if line.statistic != "percent"}
     for k, value in enumerate(case.values):
-        assert abs(lines[value] - there[k]) < 9 and abs(singles[k].lines[0].number.estimate - there[k]) < 9
-    assert abs(both.lines[0].number.estimate - there[0] - there[1]) < 9
+        assert abs(lines[value] - there[k]) < 9 and abs((singles[k].lines[0].number.estimate or 0.0) - there[k]) < 9
+    assert abs((both.lines[0].number.estimate or 0.0) - there[0] - there[1]) < 9
     drawn = Counter(synth(source, seed=1, **promise).values["c"])
     assert all(abs(drawn[value] - there[k]) < 12 for k, value in enumerate(case.values)) and {*drawn} <= {
         *case.values, None, "(other)"
