@@ -46,7 +46,7 @@ def exports(
     class and AttributeError, is raised in its place, so that hasattr, completion and getmembers go on where something
     is not installed. The statement `from package import name` would lose an AttributeError's words: it gets the refusal
     itself."""
-    refusals = () if absent is None else absent.__bases__[:1]
+    refusals: tuple[Any, ...] = () if absent is None else absent.__bases__[:1]
 
     def get(name: str) -> Any:
         if name not in homes:
