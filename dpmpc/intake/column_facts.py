@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmpc.intake.batched import asked_of
+from dpmpc.intake.reading import count_where
 from dpmpc.intake.table import Table
 from dpmpc.intake.text_facts import counts_of, facts_of_texts, listed_words, odd_texts, units_of
 
@@ -62,8 +63,8 @@ def _asked(table: Table, name: str, rows: int) -> Iterator[tuple[str, str]]:
         value = table.number(name)
         yield from (("least", f"min({value})"), ("greatest", f"max({value})"))
         there = "" if column.finite else f"isfinite({value}) AND "
-        yield "whole", f"count(*) FILTER (WHERE {there}{value} = floor({value}))"
-        yield "numbers", f"count({sql})" if column.finite else f"count(*) FILTER (WHERE isfinite({value}))"
+        yield "whole", count_where(f"{there}{value} = floor({value})")
+        yield "numbers", f"count({sql})" if column.finite else count_where(f"isfinite({value})")
     elif column.kind == "date":
         days = table.days(name)
         yield from (("first", f"min({days})"), ("last", f"max({days})"), ("dates", f"count({days})"))
