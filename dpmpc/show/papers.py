@@ -327,7 +327,7 @@ def effects(answer: Answer, said: Sequence[str] = (), *, everything: bool = Fals
     how many records a group has beside its first row, or below where all are one group, and below too what is told of
     no row in particular. Of an answer that has neither terms nor p-values, its groups side by side."""
     of_terms = answer.headers[-2:] == ("term", "level")
-    if not of_terms and (not answer.headers or all(line.statistic != "p" for line in answer.lines)):
+    if not of_terms and all(line.statistic != "p" for line in answer.lines):
         names, body = grid(answer)
         labels = len(answer.headers) + 1 - answer.grouped
         names, cells, hidden = (names, tuple(map(tuple, body)), []) if everything else _told(names, body, labels)
@@ -346,8 +346,9 @@ def effects(answer: Answer, said: Sequence[str] = (), *, everything: bool = Fals
             elif terms[whole].keys() == {"count"}:  # of all records of a group
                 sizes.setdefault(whole[:-2], {})[whole[-2]] = terms.pop(whole)["count"]
     kinds = [name for name in dict.fromkeys(name for found in terms.values() for name in found) if not _is_p(name)]
-    most = max(kinds, key=lambda name: sum(name in found for found in terms.values()), default="")
-    apart = [labels for labels, found in terms.items() if most not in found and not all(map(_is_p, found))]
+    ranged = {name for name in kinds if _has_interval(answer, name)}
+    apart = [labels for labels, found in terms.items() if ranged.isdisjoint(found) and not all(map(_is_p, found))]
+    apart = apart if len(apart) < len(terms) else []
     below = [_in_words(labels, terms.pop(labels)) for labels in apart]  # what is told of no row in particular
     kinds = [name for name in kinds if any(name in found for found in terms.values())]
     tests = sorted({name for found in terms.values() for name in found if _is_p(name)})
@@ -366,19 +367,17 @@ def effects(answer: Answer, said: Sequence[str] = (), *, everything: bool = Fals
         ),
         *tests,
     )  # fmt: skip
-    rows, told = [], set[Labels]()
-    for labels, found in terms.items():
-        group = labels[:by_group]
-        mine = {} if group in told else sizes.get(group, {})
-        told.add(group)
+    noise = [number.noise for found in sizes.values() for number in found.values() if number.noise]
+    rows = list[tuple[str, ...]]()
+    for each, found in terms.items():
+        mine = sizes.pop(each[:by_group], {}) if counted else {}
         rows.append((
-            *labels[:labelled], *(_whole(mine[name]) if name in mine else "" for name in counted),
+            *each[:labelled], *(_whole(mine[name]) if name in mine else "" for name in counted),
             *(_effect(found.get(name)) for name in kinds), *(p_value(found.get(name)) for name in tests),
         ))  # fmt: skip
-    noise = [number.noise for found in sizes.values() for number in found.values() if number.noise]
     if counted and noise:
         below.insert(0, f"The noise of {', '.join(counted)} has standard deviation {_range(noise)}.")
-    if labelled == by_group:
+    if by_group and labelled == by_group:
         below.insert(0, f"In every row: {' '.join(filter(None, one.pop()))}.")
     notes = (*below, *answer.notes, *said)
     made = ShownTable(head, tuple(rows), answer.question, labelled, notes)
