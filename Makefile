@@ -13,9 +13,12 @@ test test-again test-fast: export OPENBLAS_NUM_THREADS = 1
 test test-again test-fast: export OMP_NUM_THREADS = 1
 FAST := tests/circuits tests/intake tests/records tests/learning tests/noise tests/privacy
 
-# What a user needs, and no more: dpmpc with its dependencies, and scikit-learn. A line a package.
+# What a user needs, and no more: dpmpc with its dependencies, and scikit-learn. A line a package. The shell's `time` says
+# what each step took: what is not the processor's is the network's, or another process's.
+demo .venv/.user: SHELL = bash
+demo .venv/.user: export TIMEFORMAT = ... %U + %S s of the processor in %R s by the clock
 demo: .venv/.user
-	$(BIN)/dpmpc train --data breast-cancer --owners 5 --method gradient --epsilon 1 --delta 1e-4 -M 3 --out runs/demo --overwrite
+	time $(BIN)/dpmpc train --data breast-cancer --owners 5 --method gradient --epsilon 1 --delta 1e-4 -M 3 --out runs/demo --overwrite
 	$(BIN)/dpmpc verify runs/demo --structure
 
 test: .venv/.ready
@@ -80,9 +83,9 @@ examples: .venv/.ready
 .venv/.user: pyproject.toml setup.py $(wildcard dpmpc/mpc/native/*.[ch] dpmpc/records/*.c)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpmpc needs CPython 3.11 or later; set PYTHON=python3.11")'
 	@echo "1 of 3: an environment in .venv"
-	$(PYTHON) -m venv .venv
+	time $(PYTHON) -m venv .venv
 	@echo "2 of 3: dpmpc, what it needs, scikit-learn: some 400 MB, a line a package"
-	$(BIN)/python -m pip install --no-compile --progress-bar off --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[sklearn]'
+	time $(BIN)/python -m pip install --no-compile --progress-bar off --disable-pip-version-check $(addprefix -c ,$(CONSTRAINTS)) -e '.[sklearn]'
 	@echo "3 of 3: a first model"
 	touch $@
 

@@ -78,7 +78,7 @@ def _watch(read: "Callable[[], RunStatus]", write: "Callable[[RunStatus], None]"
     while True:
         found = read()
         write(found)
-        said = [f"run {found.plan.run_id} on '{found.plan.data}': {found.plan.releases} releases planned",
+        said = [f"run {found.plan.run_id} on '{found.plan.data}': {found.planned} releases planned",
                 _spent(found.spent), *watching.lines(found)]  # fmt: skip
         shown = "\n".join(line if terminal else _AGO.sub(r"\1", line) for line in said)
         if terminal:
@@ -113,7 +113,7 @@ def _say(found: "RunStatus") -> None:
     from dpmpc.consortium.status import read_lines
 
     plan, now = found.plan, time.time()
-    click.echo(f"run {plan.run_id} on '{plan.data}': {plan.releases} releases planned")
+    click.echo(f"run {plan.run_id} on '{plan.data}': {found.planned} releases planned")
     click.echo(_spent(found.spent))
     for state in found.processes:
         click.echo(_line(state))

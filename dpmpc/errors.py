@@ -175,6 +175,11 @@ class UsageError(DpmpcError):
     code = "usage"
 
 
+class NotInstalledError(UsageError, AttributeError):
+    """A public name of a package of dpmpc, which needs a package that is not installed: an attribute that is not
+    there."""
+
+
 class SpentError(UsageError):
     """A run whose releases are spent and were not opened, so that it cannot go on. Every process may know that."""
 

@@ -6,6 +6,7 @@ import importlib
 import operator
 import re
 import reprlib
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
@@ -35,16 +36,28 @@ class cached_property(functools.cached_property[T]):
 
 
 def exports(
-    package: str, homes: Mapping[str, str], first: Callable[[], object] = lambda: None
+    package: str,
+    homes: Mapping[str, str],
+    first: Callable[[], object] = lambda: None,
+    absent: type[Exception] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package whose public names are imported when they are first used: `homes` has
-    each one's module. `first`: what a name needs before; it may refuse."""
+    each one's module. `first`: what a name needs before; it may refuse, as an import may. `absent`, of the refusal's
+    class and AttributeError, is raised in its place, so that hasattr, completion and getmembers go on where something
+    is not installed. The statement `from package import name` would lose an AttributeError's words: it gets the refusal
+    itself."""
+    refusals: tuple[Any, ...] = () if absent is None else absent.__bases__[:1]
 
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        first()
-        return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        try:
+            first()
+            return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        except refusals as error:
+            if absent is None or sys._getframe(1).f_code.co_name == "_handle_fromlist":  # of that statement
+                raise
+            raise absent(*error.args) from None
 
     return get, lambda: sorted(homes)
 

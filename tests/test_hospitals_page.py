@@ -120,6 +120,7 @@ def test_seven_hospitals_get_their_table_by_the_page(tmp_path: Path) -> None:
         found = read_status(folder)
         assert [state.phase for state in found.processes] == ["finished"] and found.answers and found.model
         assert found.spent is not None and found.spent.stages == ("evaluation", "questions", "survey")
+        assert found.planned == found.spent.releases
         assert found.spent.epsilon == pytest.approx(1.0, rel=0.01) and found.spent.epsilon <= 1
     answers = list(csv.DictReader((folders[0] / "run" / "questions" / "answers.csv").read_text().splitlines()))
     assert wrong(answers, pooled(tmp_path)) == []

@@ -224,6 +224,18 @@ def test_the_page_on_installing_knows_every_package_that_is_installed() -> None:
     assert {f"what={group} :" in page for group in installed.GROUPS} == {True}
 
 
+def test_the_command_that_is_measured_is_the_one_that_pages_say() -> None:
+    """And the one by which the wheel is tried."""
+    said = {
+        "README.md": "pip install {} ./dpmpc-*.whl", "docs/index.md": "pip install {} ./dpmpc-*.whl",
+        "docs/project/install.md": "pip install {} dpmpc-", ".ci/wheel": "-m pip install {} --quiet",
+    }  # fmt: skip
+    for path, command in said.items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert command.format(*installed.OPTIONS) in text, path
+        assert "pip install ./dpmpc" not in text and "pip install dpmpc" not in text, path
+
+
 def prose(path: Path) -> str:
     """A page without programs, comments, pictures and headings."""
     text = re.sub(

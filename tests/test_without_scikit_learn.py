@@ -1,4 +1,5 @@
-"""Where scikit-learn is not installed: what needs it says so in one line before anything is spent; all else goes."""
+"""Where scikit-learn (or Flower) is not installed: what needs it says so in one line before anything is spent, and all
+else goes."""
 
 import subprocess
 import sys
@@ -39,6 +40,35 @@ def test_what_needs_scikit_learn_says_so_in_a_line(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*ledger*"))
     done = _said("from dpmpc.estimators import PrivateRidge", tmp_path)
     assert done.stderr.splitlines()[-1] == f"dpmpc.errors.UsageError: dpmpc.estimators needs {way_out}"
+
+
+def test_names_that_need_it_are_not_there_and_say_why(tmp_path: Path) -> None:
+    """For hasattr, completion and getmembers; the attribute itself names the package. So with Flower."""
+    code = """
+import inspect, sys
+sys.modules["flwr"] = None
+import dpmpc.estimators, dpmpc.flower
+from dpmpc.errors import NotInstalledError, UsageError
+for package, name, other in (dpmpc.estimators, "PrivateRidge", "__all__"), (dpmpc.flower, "ask", "prepare"):
+    assert name in dir(package) and not hasattr(package, name) and hasattr(package, other)
+    seen = dict(inspect.getmembers(package))
+    assert name not in seen and (other in seen or other == "__all__")
+    try:
+        getattr(package, name)
+    except AttributeError as error:
+        print(isinstance(error, UsageError), error)
+    try:
+        exec(f"from {package.__name__} import {name}")
+    except UsageError as error:
+        print(isinstance(error, AttributeError), error)
+"""
+    done = _said(code, tmp_path)
+    needs = "dpmpc.estimators needs scikit-learn, which is not installed; pip install scikit-learn"
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert said[:2] == [f"True {needs}", f"False {needs}"]
+    assert [line.partition(" ")[0] for line in said[2:]] == ["True", "False"]
+    assert all("dpmpc.flower needs Flower; " in x and x.endswith("pip install 'dpmpc[flower]'") for x in said[2:])
 
 
 def test_a_command_that_reaches_an_import_of_it_says_so_too(tmp_path: Path) -> None:

@@ -113,6 +113,11 @@ def pages_seen(site: Path, command: str, scheme: str) -> list[str]:
             if (width := browser.run("document.documentElement.scrollWidth")) > TELEPHONE:
                 wrong.append(f"{name}: {width} pixels wide where a telephone has {TELEPHONE}")
             browser.call("Emulation.clearDeviceMetricsOverride")
+        other = next(each for each in PALETTES if each != scheme)  # the system changes: pages follow, the first too
+        browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": other}])
+        browser.open((site / "index.html").resolve().as_uri())
+        if browser.run("document.body.dataset.mdColorScheme") != PALETTES[other]:
+            wrong.append(f"who wanted it {scheme} and wants it {other} does not get it")
         return wrong + browser.trouble
 
 

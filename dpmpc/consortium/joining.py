@@ -263,9 +263,10 @@ def check_keys(kit: Kit) -> str:
             f"a key must be signed by the authority; {keys} has no {role}.crt; send {role}.csr to the authority, and "
             "put what comes back there"
         )
-    check_certificate(keys / f"{role}.crt", keys / "ca.crt", role)
+    listed = list_in(keys)
+    check_certificate(keys / f"{role}.crt", keys / "ca.crt", role, listed is not None)
     check_key(keys / f"{role}.key", keys / f"{role}.crt")
-    if (listed := list_in(keys)) is None:
+    if listed is None:
         return f"keys: {NO_LIST}; see `dpmpc keys accept`"
     check_listed(keys, role, listed, kit.site.plan)
     return f"keys: those of the list with the number {listed.number}"

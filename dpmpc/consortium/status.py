@@ -49,6 +49,11 @@ class RunStatus:
     answers: str | None = None
     figures: dict[str, Any] | None = None  # of the model, if it was evaluated
 
+    @property
+    def planned(self) -> int:
+        """Releases that the run makes in all: the plan's own, and those of the stages before and after them."""
+        return self.plan.releases + len(self.plan.before) + len(self.plan.source.schedule.after)
+
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values."""
         return {
@@ -56,6 +61,7 @@ class RunStatus:
             "run": self.plan.run_id,
             "data": self.plan.data,
             "releases": self.plan.releases,
+            "planned": self.planned,
             "processes": [{**asdict(state), "rate": state.rate} for state in self.processes],
             "spent": None if self.spent is None else asdict(self.spent),
             "model": self.model,

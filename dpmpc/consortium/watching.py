@@ -84,7 +84,7 @@ def page(found: RunStatus, again: bool = False, now: float | None = None) -> str
         )
         for site in sites_of(found)
     ]  # fmt: skip
-    facts = [("run", plan.run_id), ("data", plan.data), ("releases planned", plan.releases)]
+    facts = [("run", plan.run_id), ("data", plan.data), ("releases planned", found.planned)]
     if spent is not None:
         facts += [("releases spent", spent.releases), ("epsilon spent", _epsilon(spent.epsilon)),
                   ("of", _epsilon(spent.of_epsilon)), ("delta", f"{spent.delta:g}")]  # fmt: skip
@@ -113,7 +113,7 @@ def metrics(found: RunStatus) -> str:
         _metric("dpmpc_site_seen", "Whether a site is here and alive, or connected.", [
             (f'{run},site="{_label(site.name)}",role="{site.role}"', float(_there(site))) for site in sites
         ]),
-        _metric("dpmpc_releases_planned", "Releases of the plan.", [(run, float(plan.releases))]),
+        _metric("dpmpc_releases_planned", "Releases of the run, its stages' too.", [(run, float(found.planned))]),
         _metric("dpmpc_releases_opened", "Releases that a process here has seen opened.", [
             (label, float(state.release)) for label, state in here
         ]),

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from dpmpc.errors import NotInstalledError
 from dpmpc.lazy import exports
 from dpmpc.records.scikit import scikit_learn
 
@@ -20,4 +21,6 @@ _HOMES = {
 }
 
 # Whoever imports the package alone does not import scikit-learn.
-__getattr__, __dir__ = exports(__name__, _HOMES, lambda: scikit_learn("dpmpc.estimators needs"))
+__getattr__, __dir__ = exports(
+    __name__, _HOMES, lambda: scikit_learn("dpmpc.estimators needs"), NotInstalledError
+)

@@ -133,7 +133,7 @@ class PrivateRegressor(_Regression):
     """Regression of any task for quantities, with differential privacy: those of this package, and those that others
     bring (`dpmpc.tasks`).
 
-        model = PrivateRegressor(task="poisson", epsilon=1.0, delta=1e-5, target_bounds=(0, 40))
+        model = PrivateRegressor(task="median", epsilon=1.0, delta=1e-5, target_bounds=(0, 40))
 
     Parameters: as of `PrivateRidge`, and `task`, by default ridge. Predictions are in the target's own units, through
     the task's link.

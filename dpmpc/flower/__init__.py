@@ -8,6 +8,7 @@ plans and parties do without it.
 
 from typing import TYPE_CHECKING
 
+from dpmpc.errors import NotInstalledError
 from dpmpc.lazy import exports
 
 if TYPE_CHECKING:
@@ -46,4 +47,4 @@ _HOMES = {
 }
 
 # Whoever imports the package alone does not import Flower.
-__getattr__, __dir__ = exports(__name__, _HOMES)
+__getattr__, __dir__ = exports(__name__, _HOMES, absent=NotInstalledError)

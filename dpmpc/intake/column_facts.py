@@ -1,9 +1,11 @@
 """What is asked of the columns of a table at a look, before anything is concluded: counts, ends, words, units."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmpc.intake.batched import asked_of
+from dpmpc.intake.reading import count_where, only_where
 from dpmpc.intake.table import Table
 from dpmpc.intake.text_facts import counts_of, facts_of_texts, listed_words, odd_texts, units_of
 
@@ -25,6 +27,7 @@ def facts_of(table: Table, names: Sequence[str]) -> dict[str, Fact]:
 
     for name, found in asked_of(table, rest, asked, table.n).items():
         facts[name] = dict(zip((key for key, _ in _asked(table, name, table.n)), found, strict=True))
+    _add_finite(table, [name for name in rest if table[name].kind == "number"], facts)
     at_once = max(_AT_ONCE, _FIELDS // max(1, table.n))
     for begin in range(0, len(texts), at_once):
         facts |= facts_of_texts(table, texts[begin : begin + at_once])
@@ -34,6 +37,25 @@ def facts_of(table: Table, names: Sequence[str]) -> dict[str, Fact]:
     for name, counts in counts_of(table, listed, Table.text, most=TOP + 1).items():
         facts[name]["counts"] = counts
     return facts
+
+
+def _add_finite(table: Table, names: Sequence[str], facts: Mapping[str, Fact]) -> None:
+    """With how many numbers are finite, which are whole and the ends of these. Of most columns the ends say that all
+    are: NaN is the greatest. Cost: one scan of the others, if there are any."""
+    odd = list[str]()
+    for name in names:
+        fact = facts[name]
+        fact["numbers"] = fact["present"]
+        if fact["present"] and not (math.isfinite(fact["least"]) and math.isfinite(fact["greatest"])):
+            odd.append(name)
+
+    def asked(one: Table, name: str) -> list[str]:
+        value = one.number(name)
+        finite, value = f"isfinite({value})", only_where(f"isfinite({value})", value)
+        return [count_where(finite), count_where(f"{value} = floor({value})"), f"min({value})", f"max({value})"]
+
+    for name, found in asked_of(table, odd, asked, table.n).items():
+        facts[name] |= dict(zip(("numbers", "whole", "least", "greatest"), found, strict=True))
 
 
 def _add_texts(table: Table, names: Sequence[str], facts: Mapping[str, Fact]) -> None:
@@ -61,9 +83,7 @@ def _asked(table: Table, name: str, rows: int) -> Iterator[tuple[str, str]]:
     if column.kind == "number":
         value = table.number(name)
         yield from (("least", f"min({value})"), ("greatest", f"max({value})"))
-        there = "" if column.finite else f"isfinite({value}) AND "
-        yield "whole", f"count(*) FILTER (WHERE {there}{value} = floor({value}))"
-        yield "numbers", f"count({sql})" if column.finite else f"count(*) FILTER (WHERE isfinite({value}))"
+        yield "whole", count_where(f"{value} = floor({value})")
     elif column.kind == "date":
         days = table.days(name)
         yield from (("first", f"min({days})"), ("last", f"max({days})"), ("dates", f"count({days})"))

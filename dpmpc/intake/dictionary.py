@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from dpmpc.intake.batched import COLUMN, alike
-from dpmpc.intake.reading import literal
+from dpmpc.intake.reading import count_where, literal
 from dpmpc.intake.table import Table
 
 MOST = 256  # texts of one column
@@ -110,4 +110,4 @@ def different(table: Table, name: str) -> str:
 def lacks(table: Table, name: str) -> bool:
     """Whether it is known without a reading of the records that no value of a column is missing."""
     values = listed(table, name)
-    return values is not None and not table.one(f"count(*) FILTER (WHERE {table.missing(name)})", relation=values)[0]
+    return values is not None and not table.one(count_where(table.missing(name)), relation=values)[0]

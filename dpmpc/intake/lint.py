@@ -19,7 +19,8 @@ from dpmpc.intake.dictionary import listed
 from dpmpc.intake.footer import TOTAL
 from dpmpc.intake.giving import giving
 from dpmpc.intake.head import is_none
-from dpmpc.intake.reading import literal
+from dpmpc.intake.once import selected
+from dpmpc.intake.reading import count_where, literal, only_where
 from dpmpc.intake.scripts import small, western
 from dpmpc.intake.spelling import MISSING, Spelling, is_number, is_unit, stating
 from dpmpc.intake.table import Table
@@ -157,23 +158,24 @@ def codes(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Ends:
-    """A column of many values, SQL for one, and the least and the greatest."""
+    """A column of many values, the name of one in `_asked`, SQL that works it out, and the least and the greatest."""
 
     column: ColumnProfile
     value: str
+    read: str
     low: float
     high: float
 
     def counts(self) -> tuple[str, ...]:
         """Aggregates: how often the greatest and the least are there, and each code that lies between them."""
-        codes = f"histogram({self.value}) FILTER (WHERE {self._is_code})"
-        return (*(f"count(*) FILTER (WHERE {self.value} = {_double(end)})" for end in (self.high, self.low)), codes)
+        codes = f"histogram({only_where(self._is_code, self.value)})"
+        return (*(count_where(f"{self.value} = {_double(end)}") for end in (self.high, self.low)), codes)
 
     def beside(self) -> tuple[str, ...]:
         """Aggregates: the next values that are no codes."""
         ends = f"{_double(self.low)}, {_double(self.high)}"
         rest = f"isfinite({self.value}) AND {self.value} NOT IN ({ends}) AND NOT {self._is_code}"
-        return f"min({self.value}) FILTER (WHERE {rest})", f"max({self.value}) FILTER (WHERE {rest})"
+        return f"min({only_where(rest, self.value)})", f"max({only_where(rest, self.value)})"
 
     def shares(self, held: Mapping[float, int]) -> bool:
         """Whether so many records have an end or a code that one may be said, or may be the end of another column's
@@ -183,9 +185,21 @@ class _Ends:
 
     @property
     def _is_code(self) -> str:
+        """SQL for whether a value is a code between the ends: most are not even whole, or have no code of their number
+        of digits below them, which takes less to see than that they are none of a hundred numbers."""
         of = (sign * code for code in sorted(_BELOW) for sign in (1, -1)) if self.column.kind == "number" else ()
-        inside = [repr(code) for code in of if self.low <= code <= self.high]
-        return f"({self.value} IN ({', '.join(inside)}))" if inside else "false"
+        widths: dict[int, list[float]] = defaultdict(list)
+        for code in of:
+            if self.low <= code <= self.high:
+                widths[len(f"{abs(code):.0f}")].append(code)
+        size, parts = f"abs({self.value})", list[str]()
+        for width, inside in sorted(widths.items()):
+            among = f"{self.value} IN ({', '.join(map(repr, inside))})"
+            parts.append(f"WHEN {size} < {min(map(abs, inside))!r} THEN false WHEN {size} < 1e{width} THEN {among}")
+        if not parts:
+            return "false"
+        whole = f"{self.value} = floor({self.value})"
+        return f"(CASE WHEN {whole} THEN CASE {' '.join(parts)} ELSE false END ELSE false END)"
 
 
 def _double(value: float) -> str:
@@ -201,7 +215,7 @@ def _ends(table: Table, columns: Sequence[ColumnProfile], value: Callable[[str],
     """What is known of columns of many values: how often each end is there, and each code; of those in which enough
     share one, the next values too. Cost: a query for every `_AT_ONCE` columns, and one for those among them."""
     ends = ((c, c.least, c.greatest) for c in columns if c.least is not None and c.greatest is not None)
-    seen = [_Ends(c, value(c.name), low, high) for c, low, high in ends if low != high]
+    seen = [_Ends(c, f"v{k}", value(c.name), low, high) for k, (c, low, high) in enumerate(ends) if low != high]
     found = dict[str, dict[float, int]]()
     for begin in range(0, len(seen), _AT_ONCE):
         some = seen[begin : begin + _AT_ONCE]
@@ -217,9 +231,10 @@ def _ends(table: Table, columns: Sequence[ColumnProfile], value: Callable[[str],
 def _asked(
     table: Table, ends: Sequence[_Ends], asked: Callable[[_Ends], tuple[str, ...]]
 ) -> Iterator[tuple[_Ends, tuple[Any, ...]]]:
-    """What a query says of each."""
+    """What a query says of each, whose value is worked out once a record."""
     parts = [asked(each) for each in ends]
-    answers = iter(table.one(*itertools.chain.from_iterable(parts)) if parts else ())
+    relation = selected(", ".join(f"{each.read} AS {each.value}" for each in ends), table.relation) if ends else None
+    answers = iter(table.one(*itertools.chain.from_iterable(parts), relation=relation) if parts else ())
     yield from ((each, tuple(itertools.islice(answers, len(part)))) for each, part in zip(ends, parts, strict=True))
 
 
@@ -354,7 +369,7 @@ def days(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
             if c.least >= 0 and c.greatest < 24 and c.distinct >= _TIMES:
                 value = table.number(c.name)
                 text = f"printf('%.4f', {value} - floor({value}))"
-                asked.append((c, "hh.mm", f"count(*) FILTER (WHERE regexp_full_match({text}, '0\\.[0-5]\\d00'))"))
+                asked.append((c, "hh.mm", count_where(f"regexp_full_match({text}, '0\\.[0-5]\\d00')")))
             continue
         ends = {8: (_VALUES, 101, 99999999), 7: (_LEAST, 101, 1999999), 6: (_LEAST, 101, 999999), 4: (_TIMES, 0, 9999)}
         width = 8 if c.greatest > 1999999 else 7 if c.greatest > 999999 else 6 if c.greatest > 9999 else 4
@@ -363,7 +378,7 @@ def days(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
             text = f"lpad(CAST(CAST({table.number(c.name)} AS BIGINT) AS VARCHAR), {width}, '0')"
             for order, pattern in _DAYS[width].items():
                 test = f"regexp_full_match({text}, {literal(pattern)})"
-                asked.append((c, order, f"count(*) FILTER (WHERE {test})"))
+                asked.append((c, order, count_where(test)))
     counts = table.one(*(count for _, _, count in asked)) if asked else ()
     said = set[str]()
     for (c, order, _), count in zip(asked, counts, strict=True):
@@ -536,7 +551,7 @@ def _contents(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
     pairs = [(one[0], each) for one in alike.values() for each in one[1:]][:_PAIRS]
     if not pairs:
         return
-    differ = [f"count(*) FILTER (WHERE {table[a.name].sql} IS DISTINCT FROM {table[b.name].sql})" for a, b in pairs]
+    differ = [count_where(f"{table[a.name].sql} IS DISTINCT FROM {table[b.name].sql}") for a, b in pairs]
     for (a, b), count in zip(pairs, table.one(*differ), strict=True):
         if not count:
             kept, other = (b, a) if b.role == "target" else (a, b)
@@ -576,7 +591,7 @@ def _totals(
     }
     if rest := [name for name in texts if name not in held]:
         called = [f"regexp_full_match(lower({table.text(name)}), {literal(TOTAL.pattern)})" for name in rest]
-        counts = table.one(*(f"count(*) FILTER (WHERE {each})" for each in called))
+        counts = table.one(*(count_where(each) for each in called))
         held |= dict(zip(rest, counts, strict=True))
     for name in texts:
         count = held[name]
@@ -599,14 +614,14 @@ def _titles(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
     texts = [c.name for c in columns if table[c.name].kind == "text"][:_PAIRS]
     tests = {name: f"{table.text(name)} IN ({literal(name)}, {literal(MARK + name)})" for name in texts}
     few = {name: values for name in texts if (values := listed(table, name)) is not None}
-    naming = [f"(SELECT count(*) FILTER (WHERE {tests[name]}) FROM {values})" for name, values in few.items()]
+    naming = [f"(SELECT {count_where(tests[name])} FROM {values})" for name, values in few.items()]
     for name, count in zip(few, table.one(*naming, relation="(SELECT 1)") if few else (), strict=True):
         if not count:
             del tests[name]  # no record names this column
     if len(texts) < 2 or len(tests) < max(2, len(texts) // 2):
         return
     same = (f"CAST(coalesce({test}, false) AS INTEGER)" for test in tests.values())
-    (count,) = table.one(f"count(*) FILTER (WHERE {' + '.join(same)} >= {max(2, len(texts) // 2)})")
+    (count,) = table.one(count_where(f"{' + '.join(same)} >= {max(2, len(texts) // 2)}"))
     if count:
         named = number_of(count, "record names", "records name")
         yield f"{named} the columns again; a second row of names is no record: take it out of the source"
@@ -687,7 +702,7 @@ def _of_three_digits(table: Table, names: Sequence[str]) -> list[str]:
     def asked(one: Table, name: str) -> list[str]:
         value = one.number(name)
         off = (f"abs({value} * {scale} - round({value} * {scale})) > 1e-6" for scale in (1, 100, 1000))
-        return [f"count(*) FILTER (WHERE isfinite({value}) AND {test})" for test in off]
+        return [count_where(f"isfinite({value}) AND {test}") for test in off]
 
     found = asked_of(table, names, asked, table.n, _FIRST)
     if table.n > _FIRST:
@@ -754,8 +769,8 @@ def _kept(source: Table, columns: Sequence[ColumnProfile], rows: int) -> Iterato
     def asked(one: Table, name: str) -> list[str]:
         text = one.text(name)
         kept = ", ".join(literal(word) for word in one.spelling.markers(name)[1:] if word in MISSING)
-        gone = f"count(*) FILTER (WHERE lower({text}) IN ({kept}))" if kept else "0"
-        return [gone, f"count(*) FILTER (WHERE {text} IS NULL OR {text} = '')"]
+        gone = count_where(f"lower({text}) IN ({kept})") if kept else "0"
+        return [gone, count_where(f"{text} IS NULL OR {text} = ''")]
 
     counts = asked_of(source, [c.name for c in seen], asked, rows, _FIRST)
     for c in seen:

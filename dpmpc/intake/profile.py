@@ -295,12 +295,8 @@ def _number(table: Table, base: ColumnProfile, fact: Fact) -> ColumnProfile:
         base, kind="number", least=fact["least"], greatest=fact["greatest"], why="all its values are numbers",
         whole=fact["whole"] == fact["numbers"],
     )  # fmt: skip
-    if fact["numbers"] < base.present:  # NaN is the greatest
-        value = table.number(base.name)
-        finite = f"WHERE isfinite({value})"
-        low, high = table.rows(f"min({value}), max({value})", finite)[0]
-        unread = base.present - int(fact["numbers"])
-        found = replace(found, least=low, greatest=high, unread=unread, why="its values are numbers")
+    if fact["numbers"] < base.present:
+        found = replace(found, unread=base.present - int(fact["numbers"]), why="its values are numbers")
     if base.distinct <= TOP:
         found = _counted(table, found, fact)
     return _numbered(table, found, fact)

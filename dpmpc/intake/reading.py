@@ -21,6 +21,17 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def only_where(test: str, value: str) -> str:
+    """SQL for a value where a test holds, NULL elsewhere: aggregates leave that out. With a FILTER in its place each
+    aggregate has DuckDB pick the rows of every column of the query, so that a wide one's cost is quadratic in them."""
+    return f"CASE WHEN {test} THEN {value} END"
+
+
+def count_where(test: str) -> str:
+    """SQL for how many rows a test holds of; 0 of no rows."""
+    return f"count({only_where(test, '1')})"
+
+
 def path_literal(path: str | Path) -> str:
     """An SQL string for the one file of this name: DuckDB takes `*`, `?` and `[` for a pattern, and `~` for a home."""
     return literal("".join(f"[{sign}]" if sign in "*?[" else sign for sign in os.path.abspath(path)))

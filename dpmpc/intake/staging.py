@@ -19,7 +19,7 @@ from dpmpc.intake.batched import COLUMN, SMALL, alike, asked_of, in_lists
 from dpmpc.intake.dictionary import MOST, few_of, listed_together, texts_of
 from dpmpc.intake.engine import duckdb
 from dpmpc.intake.once import worked_out
-from dpmpc.intake.reading import literal, number_sql
+from dpmpc.intake.reading import count_where, literal, number_sql
 from dpmpc.intake.scripts import ZEROS
 from dpmpc.intake.table import Column, Table, value_sql
 
@@ -123,7 +123,7 @@ def _held(table: Table, names: Sequence[str], called: str, first: int) -> Table:
 
 
 def _infinite(table: Table, name: str) -> list[str]:
-    return [f"count(*) FILTER (WHERE NOT isfinite({table[name].sql}))"]
+    return [count_where(f"NOT isfinite({table[name].sql})")]
 
 
 def _held_clean(column: Column) -> bool:
@@ -139,9 +139,9 @@ def _tried(table: Table, names: Sequence[str]) -> tuple[set[str], set[str], set[
     seen = dict[str, tuple[int, int, int]]()
     for some in alike(table, texts, _FIRST, f"LIMIT {_FIRST}"):
         value, one, name = some.value, some.table, some.name
-        odd = f"count(*) FILTER (WHERE isinf({value_sql(one, name)}) OR {_padded(one, name)})"
+        odd = count_where(f"isinf({value_sql(one, name)}) OR {_padded(one, name)}")
         word = f"CAST({value} AS VARCHAR) <> '' AND TRY_CAST({value} AS DOUBLE) IS NULL"
-        asked = f"{COLUMN}, {odd}, count(DISTINCT {value}), count(*) FILTER (WHERE {word})"
+        asked = f"{COLUMN}, {odd}, count(DISTINCT {value}), {count_where(word)}"
         rows = table.rows(asked, f"GROUP BY {COLUMN}", some.relation)
         seen |= {some.names[at]: (*found,) for at, *found in rows}
     none = (0, 0, 0)  # of no records
@@ -228,7 +228,7 @@ def _clean(table: Table, names: Sequence[str]) -> set[str]:
     for some in alike(table, ready, MOST):
         one, texts = some.table, listed_together(table, some.names, some.value)
         mended = f"{one.missing(some.name)} OR {one.text(some.name)} <> {some.value}"
-        asked = f"{COLUMN}, count(*) FILTER (WHERE {some.value} IS NOT NULL AND ({mended}))"
+        asked = f"{COLUMN}, {count_where(f'{some.value} IS NOT NULL AND ({mended})')}"
         rows = table.rows(asked, f"GROUP BY {COLUMN}", texts)
         clean |= {some.names[at] for at, count in rows if not count}
     return clean

@@ -23,7 +23,7 @@ from dpmpc.intake.forms import (
     unmarked_sql,
 )
 from dpmpc.intake.once import once, selected
-from dpmpc.intake.reading import clock_sql, literal, western_sql, without_before_sql
+from dpmpc.intake.reading import clock_sql, count_where, literal, western_sql, without_before_sql
 from dpmpc.intake.scripts import LETTERS, ZEROS
 from dpmpc.intake.table import Table
 
@@ -60,7 +60,7 @@ def _read(table: Table, name: str, relation: str, along: str = "") -> str:
 
 def fields(condition: str) -> str:
     """An aggregate over `different_texts`: the fields of which a condition holds; NULL where there is none."""
-    return f"sum(CASE WHEN {condition} THEN k ELSE 0 END)"  # a FILTER takes twice as long to plan
+    return f"sum(CASE WHEN {condition} THEN k ELSE 0 END)"
 
 
 def facts_of_texts(table: Table, names: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -142,7 +142,7 @@ def points_of(source: Table, names: Sequence[str], rows: int, limit: int | None 
     def asked(one: Table, name: str) -> list[str]:
         text = one.text(name)
         tests = (f"contains({text}, '.')", f"regexp_full_match({text}, {literal(FORMS['point three'])})")
-        return [f"count(*) FILTER (WHERE {test})" for test in tests]
+        return [count_where(test) for test in tests]
 
     return {name: (pointed, three) for name, (pointed, three) in asked_of(source, names, asked, rows, limit).items()}
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import RecordError, UsageError, number_of
 from dpmpc.intake.files import files_digest
+from dpmpc.intake.reading import count_where
 from dpmpc.intake.spelling import canonical
 from dpmpc.intake.table import Ints, Table
 from dpmpc.lazy import dataclass
@@ -277,7 +278,7 @@ def _told_alike(names: Collection[str], place: _Place, known: _Known, n: int = 0
 
 def ids_of(table: Table, name: str) -> list[str]:
     """The id of each row, as text. Errors: a row has none."""
-    if table.one(f"count(*) FILTER (WHERE {table.missing(name)})")[0]:
+    if table.one(count_where(table.missing(name)))[0]:
         raise RecordError(
             f"every record has an id; '{name}' of {table.source} is empty in some; fill it in, or name another column",
             "every record has an id; some of an owner's have none",

@@ -12,7 +12,7 @@ from dpmpc.intake.giving import giving
 from dpmpc.intake.hashing import bucket_sql
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.once import selected
-from dpmpc.intake.reading import literal
+from dpmpc.intake.reading import count_where, literal, only_where
 from dpmpc.intake.spelling import canonical, stating
 from dpmpc.intake.staging import as_they_stand
 from dpmpc.intake.table import Reads, Table, code_sql, value_sql
@@ -210,7 +210,7 @@ def _numbers(table: Table, columns: Sequence[Column], rows: int) -> dict[str, tu
         within = f"v BETWEEN CAST([{low}][c + 1] AS DOUBLE) AND CAST([{high}][c + 1] AS DOUBLE)"
         tests = ("isnan(v)", "isinf(v)", f"isfinite(v) AND NOT ({within})")
         values = selected(f"{COLUMN} AS c, {value_sql(each.table, each.name)} AS v", each.relation)
-        asked = ", ".join(f"count(*) FILTER (WHERE {test})" for test in tests)
+        asked = ", ".join(count_where(test) for test in tests)
         for c, missing, bad, clipped in table.rows(f"c, {asked}", "GROUP BY c", values):
             found[each.names[c]] = missing, bad, clipped
     return found
@@ -222,9 +222,9 @@ def _number(
     what: Reads = column.reads if isinstance(column, Date) else "number"
     value = value_sql(table, column.name, read=what)
     missing, bad, clipped = counted or table.one(
-        f"count(*) FILTER (WHERE isnan({value}))",
-        f"count(*) FILTER (WHERE isinf({value}))",
-        f"count(*) FILTER (WHERE isfinite({value}) AND NOT ({value} BETWEEN {column.low!r} AND {column.high!r}))",
+        count_where(f"isnan({value})"),
+        count_where(f"isinf({value})"),
+        count_where(f"isfinite({value}) AND NOT ({value} BETWEEN {column.low!r} AND {column.high!r})"),
     )
     if bad:
         shown = _examples(table, column.name, f"isinf({value})")
@@ -251,9 +251,9 @@ def _surveyed(table: Table, column: Surveyed, rows: int, found: list[Finding]) -
         found.append(Finding("note", column.name, _buckets(table, column, value, place)))
     kept = f"{place} IN ({', '.join(map(str, (-1, *column.kept)))})"
     missing, texts, clipped = table.one(
-        f"count(*) FILTER (WHERE isnan({value}) OR (isinf({value}) AND {place} < 0))",
-        f"count(*) FILTER (WHERE isinf({value}) AND NOT {kept})",
-        f"count(*) FILTER (WHERE isfinite({value}) AND NOT ({value} BETWEEN {column.low!r} AND {column.high!r}))",
+        count_where(f"isnan({value}) OR (isinf({value}) AND {place} < 0)"),
+        count_where(f"isinf({value}) AND NOT {kept}"),
+        count_where(f"isfinite({value}) AND NOT ({value} BETWEEN {column.low!r} AND {column.high!r})"),
     )
     unknown, unread = (texts, 0) if column.kept else (0, texts * column.number)
     return Unfit(
@@ -275,7 +275,7 @@ def _buckets(table: Table, column: Surveyed, value: str, place: str) -> str:
 
 def _category(table: Table, column: Categorical, rows: int, found: list[Finding]) -> Unfit:
     code = code_sql(table, column.name, {value: k for k, value in enumerate(column.values)})
-    missing, unknown = table.one(f"count(*) FILTER (WHERE {code} = -1)", f"count(*) FILTER (WHERE {code} = -2)")
+    missing, unknown = table.one(count_where(f"{code} = -1"), count_where(f"{code} = -2"))
     if unknown:
         are = number_of(unknown, "value is", "values are")
         text = f"{are} not in the list: {_examples(table, column.name, f'{code} = -2', column.values)}"
@@ -294,7 +294,7 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
     if isinstance(target, Labels):
         code = code_sql(table, target.name, target.codes)
         wrong = f"{code} = -1" if target.negative is None else f"{code} < 0"  # without a list all others are negative
-        bad, up = table.one(f"count(*) FILTER (WHERE {wrong})", f"count(*) FILTER (WHERE {code} = 1)")
+        bad, up = table.one(count_where(wrong), count_where(f"{code} = 1"))
         if bad:
             known = tuple(target.codes)
             have = number_of(bad, "record has", "records have")
@@ -305,8 +305,8 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
         return
     if isinstance(target, Classes):
         code = code_sql(table, target.name, target.codes)
-        each = [f"count(*) FILTER (WHERE {code} = {k})" for k in range(len(target.names))]
-        bad, *counts = table.one(f"count(*) FILTER (WHERE {code} < 0)", *each)
+        each = [count_where(f"{code} = {k}") for k in range(len(target.names))]
+        bad, *counts = table.one(count_where(f"{code} < 0"), *each)
         if bad:
             have = number_of(bad, "record has", "records have")
             text = f"{have} none of the classes: {_examples(table, target.name, f'{code} < 0', target.names)}"
@@ -318,11 +318,11 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
         return
     assert isinstance(target, Range)
     value = value_sql(table, target.name)
-    there = f"FILTER (WHERE isfinite({value}))"
+    finite = only_where(f"isfinite({value})", value)
     bad, low, high, clipped = table.one(
-        f"count(*) FILTER (WHERE NOT isfinite({value}))",
-        *(f"{end}({value}) {there}" for end in ("min", "max")),
-        f"count(*) FILTER (WHERE isfinite({value}) AND NOT ({value} BETWEEN {target.low!r} AND {target.high!r}))",
+        count_where(f"NOT isfinite({value})"),
+        *(f"{end}({finite})" for end in ("min", "max")),
+        count_where(f"isfinite({value}) AND NOT ({value} BETWEEN {target.low!r} AND {target.high!r})"),
     )
     if bad:
         have = number_of(bad, "record has", "records have")

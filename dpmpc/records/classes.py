@@ -13,6 +13,7 @@ from typing import Any
 
 from dpmpc.errors import RecordError, some
 from dpmpc.intake.dictionary import TIMES, different
+from dpmpc.intake.reading import only_where
 from dpmpc.intake.spelling import canonical, is_number, stating
 from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
@@ -47,7 +48,7 @@ def values_of(table: Table, name: str) -> Values:
     key = f"CASE WHEN {finite} THEN CAST({number} + 0.0 AS VARCHAR) ELSE {truth} END"
     own = f"(SELECT {key} AS k, NOT {finite} AS word, {TIMES} AS c FROM {different(table, name)})"
     total = "CAST(coalesce(sum(c), 0) AS BIGINT)"
-    there, words = table.one(total, "CAST(coalesce(sum(c) FILTER (WHERE word), 0) AS BIGINT)", relation=own)
+    there, words = table.one(total, f"CAST(coalesce(sum({only_where('word', 'c')}), 0) AS BIGINT)", relation=own)
     common = table.rows(f"k, {total} AS held", f"GROUP BY k ORDER BY held DESC, k LIMIT {MOST_CLASSES + 1}", own)
     return Values(int(there), int(words), tuple((canonical(str(k)), int(held)) for k, held in common))
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpmpc.errors import RecordError, UsageError, number_of, sayable, some
 from dpmpc.intake.dictionary import different, lacks
 from dpmpc.intake.hashing import bucket_sql
-from dpmpc.intake.reading import literal
+from dpmpc.intake.reading import count_where, literal
 from dpmpc.intake.spelling import canonical, stating
 from dpmpc.intake.table import Block, Floats, Ints, Table, code_sql, value_sql
 from dpmpc.lazy import cached_property, dataclass
@@ -195,7 +195,7 @@ class Mapping:
         """What is wrong with the target, with how many records and the first value at fault."""
         target = self.schema.target
         wrong = misfit_sql(self.table, self.schema)
-        count = self.table.one(f"count(*) FILTER (WHERE {wrong})")[0]
+        count = self.table.one(count_where(wrong))[0]
         found = self.table.rows(self.table.text(target.name), f"WHERE {wrong} LIMIT 1")
         shown = "''" if not found or found[0][0] is None else f"'{str(found[0][0])[:40]}'"
         if isinstance(target, Labels):

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpmpc.errors import RecordError
+from dpmpc.intake.reading import count_where
 from dpmpc.intake.table import Ints, Table
 from dpmpc.records.dataset import split
 from dpmpc.records.mapping import owner_numbers
@@ -48,7 +49,7 @@ def kept(table: Table, of: KeptOwners) -> Table:
 
 def without_person(table: Table, of: KeptOwners) -> int:
     """How many records have no person."""
-    return int(table.one(f"count(*) FILTER (WHERE {table.missing(of.column)})")[0])
+    return int(table.one(count_where(table.missing(of.column)))[0])
 
 
 def _check_most(table: Table, of: KeptOwners, who: str, whose: str) -> None:

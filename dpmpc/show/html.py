@@ -1,11 +1,15 @@
 """Pages and their parts as HTML: one file without scripts, fonts, images or links, for narrow and wide screens, light
 and dark, and for print. Every text of a caller is escaped here."""
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from dpmpc.lazy import regex
 from dpmpc.show.style import PAGE, PART
 
+# What is no text of a page, or a number that a line could break at its minus: 1e-05.
+_NUMBERS = regex(r"<(svg|style)\b.*?</\1>|<[^>]*>|(\b\d+(?:\.\d+)?e-\d+\b)", re.DOTALL)
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 # What a server says with a page, of which the page itself can say a part.
 HEADERS = {
@@ -17,18 +21,24 @@ HEADERS = {
 def page(title: str, body: str, below: str = "", foot: str = "") -> str:
     """The whole page. `body`, `foot`: HTML; `below`: a text under the title."""
     under = f'<p class="dim">{escape(below)}</p>' if below else ""
+    header = f"<header><h1>{escape(title)}</h1>{under}</header>"
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{PAGE}</style></head>\n<body><header><h1>{escape(title)}</h1>{under}</header>\n<main>{body}</main>\n"
-        f"{foot}</body></html>\n"
+        f"<style>{PAGE}</style></head>\n<body>{_whole(header)}\n<main>{_whole(body)}</main>\n"
+        f"{_whole(foot)}</body></html>\n"
     )
 
 
 def part(body: str) -> str:
     """HTML for a notebook, in the style of pages."""
-    return f'<div class="dpmpc"><style>{PART}</style>{body}</div>'
+    return f'<div class="dpmpc"><style>{PART}</style>{_whole(body)}</div>'
+
+
+def _whole(body: str) -> str:
+    """The same, with each number on one line."""
+    return _NUMBERS.sub(lambda found: f'<span class="one">{found[2]}</span>' if found[2] else found[0], body)
 
 
 def table(

@@ -323,31 +323,75 @@ def _told(
 
 
 def effects(answer: Answer, said: Sequence[str] = (), *, everything: bool = False) -> ShownTable:
-    """A table of effects: a row each term, its estimate with the interval, and its p-value in a column of its own; of
-    an answer without p-values, its groups side by side."""
-    if not any(line.statistic == "p" for line in answer.lines) or len(answer.headers) == 0:
+    """A table of effects: a row each term, its estimate with the interval, and its p-values in columns of their own;
+    how many records a group has beside its first row, or below where all are one group, and below too what is told of
+    no row in particular. Of an answer that has neither terms nor p-values, its groups side by side."""
+    of_terms = answer.headers[-2:] == ("term", "level")
+    if not of_terms and all(line.statistic != "p" for line in answer.lines):
         names, body = grid(answer)
         labels = len(answer.headers) + 1 - answer.grouped
         names, cells, hidden = (names, tuple(map(tuple, body)), []) if everything else _told(names, body, labels)
         if hidden:
             said = (f"Not shown, as noise leaves no estimate: {', '.join(hidden)}.", *said)
         return _without_empty(ShownTable(tuple(names), cells, answer.question, labels, (*answer.notes, *said)))
-    kinds = [name for name in dict.fromkeys(line.statistic for line in answer.lines) if name != "p"]
     terms: dict[Labels, dict[str, Number]] = {}
     for line in answer.lines:
         terms.setdefault(line.labels, {})[line.statistic] = line.number
-    if answer.headers[-2:] == ("term", "level"):  # the test of a term of one coefficient stands beside its ratio
+    sizes: dict[Labels, dict[str, Number]] = {}
+    if of_terms:
         for whole in [each for each in terms if not each[-1]]:
             others = [each for each in terms if each[:-1] == whole[:-1] and each != whole]
-            if len(others) == 1:
+            if len(others) == 1:  # the test of a term of one coefficient stands beside its ratio
                 terms[others[0]] = terms.pop(whole) | terms[others[0]]
-    head = (*answer.headers, *(f"{name} [interval]" if _has_interval(answer, name) else name for name in kinds), "p")
-    rows = tuple(
-        (*labels, *(_effect(found.get(name)) for name in kinds), p_value(found.get("p")))
-        for labels, found in terms.items()
-    )
-    made = ShownTable(head, rows, answer.question, len(answer.headers), (*answer.notes, *said))
+            elif terms[whole].keys() == {"count"}:  # of all records of a group
+                sizes.setdefault(whole[:-2], {})[whole[-2]] = terms.pop(whole)["count"]
+    kinds = [name for name in dict.fromkeys(name for found in terms.values() for name in found) if not _is_p(name)]
+    ranged = {name for name in kinds if _has_interval(answer, name)}
+    apart = [labels for labels, found in terms.items() if ranged.isdisjoint(found) and not all(map(_is_p, found))]
+    apart = apart if len(apart) < len(terms) else []
+    below = [_in_words(labels, terms.pop(labels)) for labels in apart]  # what is told of no row in particular
+    kinds = [name for name in kinds if any(name in found for found in terms.values())]
+    tests = sorted({name for found in terms.values() for name in found if _is_p(name)})
+    by_group = len(answer.headers) - 2 if sizes and () not in sizes else 0
+    counted = list(dict.fromkeys(name for found in sizes.values() for name in found)) if by_group else []
+    if sizes and not by_group:
+        below.insert(0, _in_words((), sizes[()]))
+    one = {labels[by_group:] for labels in terms}  # a term that is every row's need not stand in each
+    labelled = by_group if by_group and len(one) == 1 else len(answer.headers)
+    named = [f"adjusted {name}" if f"crude {name}" in kinds else name for name in kinds]
+    head = (
+        *answer.headers[:labelled], *counted,
+        *(
+            f"{name} [interval]" if _has_interval(answer, kind) else name
+            for name, kind in zip(named, kinds, strict=True)
+        ),
+        *tests,
+    )  # fmt: skip
+    noise = [number.noise for found in sizes.values() for number in found.values() if number.noise]
+    rows = list[tuple[str, ...]]()
+    for each, found in terms.items():
+        mine = sizes.pop(each[:by_group], {}) if counted else {}
+        rows.append((
+            *each[:labelled], *(_whole(mine[name]) if name in mine else "" for name in counted),
+            *(_effect(found.get(name)) for name in kinds), *(p_value(found.get(name)) for name in tests),
+        ))  # fmt: skip
+    if counted and noise:
+        below.insert(0, f"The noise of {', '.join(counted)} has standard deviation {_range(noise)}.")
+    if by_group and labelled == by_group:
+        below.insert(0, f"In every row: {' '.join(filter(None, one.pop()))}.")
+    notes = (*below, *answer.notes, *said)
+    made = ShownTable(head, tuple(rows), answer.question, labelled, notes)
     return _without_empty(made)
+
+
+def _is_p(statistic: str) -> bool:
+    """p, and p of some correction: p (Holm)."""
+    return statistic == "p" or statistic.startswith("p (")
+
+
+def _in_words(labels: Labels, found: Mapping[str, Number]) -> str:
+    said = ", ".join(f"{name} {p_value(number) if _is_p(name) else shown(number)}" for name, number in found.items())
+    return f"{', '.join(filter(None, labels))}: {said}" if labels else said
 
 
 def _without_empty(table: ShownTable) -> ShownTable:

@@ -55,7 +55,7 @@ PART = (  # of a notebook, whose page has its own style
     ".dpmpc th, .dpmpc td { text-align: left; vertical-align: top; }\n.dpmpc .dim { opacity: .75; margin: .2em 0; }\n"
     ".dpmpc .numbers td, .dpmpc .numbers thead th { text-align: right; }\n"
     ".dpmpc .numbers th, .dpmpc .numbers td { padding: .2em .6em; }\n"
-    ".dpmpc .numbers .label, .dpmpc .numbers tbody th { text-align: left; }"
+    ".dpmpc .numbers .label, .dpmpc .numbers tbody th { text-align: left; }\n.dpmpc .one { white-space: nowrap; }"
 )
 
 PAGE = f"""
@@ -82,7 +82,8 @@ th, td {{ text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0;
   overflow-wrap: break-word; }}
 td {{ overflow-wrap: anywhere; }} .wide td {{ overflow-wrap: break-word; min-width: 4.5rem; }}
 .numbers td, .numbers thead th {{ text-align: right; font-variant-numeric: tabular-nums; }}
-.numbers .label {{ text-align: left; }}
+.numbers .label {{ text-align: left; }} .one {{ white-space: nowrap; }}
+@media screen {{ .numbers td:not(.label) {{ white-space: nowrap; }} }}
 th {{ font-weight: 600; }} tbody th {{ width: 17rem; max-width: 40vw; }}
 .wide:not(.numbers) td:last-child {{ min-width: 11rem; }}
 .wide {{ overflow-x: auto; }} .wide tbody th {{ width: auto; min-width: 7rem; }} .words td {{ min-width: 9rem; }}

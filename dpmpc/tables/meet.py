@@ -36,9 +36,11 @@ from dpmpc.run.once import once, unfinished
 from dpmpc.run.resume import begun_as
 from dpmpc.run.seat import Seat
 from dpmpc.settings import keywords, said
+from dpmpc.show import papers
 from dpmpc.show.answers_page import as_html
 from dpmpc.show.files import write_outcome
-from dpmpc.show.forms import as_text
+from dpmpc.show.forms import as_text, frame
+from dpmpc.show.objects import Sheet, Shown
 from dpmpc.tables.answer_files import ANSWERS
 from dpmpc.tables.meet_words import FOLDER, OpenedWords, foreseen_words, open_words, plan_of_words
 from dpmpc.tables.stats import OfTables
@@ -47,7 +49,7 @@ EPSILON, DELTA = 0.1, 1e-5
 
 
 @dataclass(frozen=True)
-class Met:
+class Met(Shown):
     """A meeting whose release was opened, public: its plan, the noisy sum (dimension,) over all records, the sites'
     names, words that are tried as names of buckets, and those that a second release has opened."""
 
@@ -80,6 +82,16 @@ class Met:
         """A first schema, as TOML; None where none was drafted."""
         found = self.outcome.files.get("schema.toml")
         return found if isinstance(found, str) else None
+
+    def sheet(self) -> Sheet:
+        """What differs, and the cells of every column site by site."""
+        facts = tuple(("found", line) for line in self.outcome.lines)
+        tables, shapes = papers.tables(self.outcome), lambda: [x for each in self.outcome.answers for x in each.shapes]
+        return Sheet("Sites meet", facts, tables, shapes, way="print(.text()) has every number")
+
+    def frame(self) -> Any:
+        """A pandas data frame with one row a number."""
+        return frame(self.outcome)
 
     def text(self) -> str:
         """For a terminal."""
@@ -177,7 +189,7 @@ def _second(plan: Plan, spell: Sequence[str], epsilon: float | None, settings: M
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class Foreseen(Shown):
     """What a meeting would see, before anything is spent. `lines`: by weight of columns; `epsilon`: what it would take
     to see the wrong coding of all records of any site in a column of some values; inf for no noise that would.
     `words`: what the release of words would open, and what it takes; () where there is none."""
@@ -187,16 +199,23 @@ class Foreseen:
     epsilon: float
     words: tuple[str, ...] = ()
 
+    def sheet(self) -> Sheet:
+        """What it promises, what would be seen of each kind of column, and the epsilon that would do."""
+        facts = [("promise", promise_of(self.plan).sentence), *(("seen", line) for line in self.lines)]
+        facts += [("epsilon", self._enough()), *(("words", line) for line in self.words)]
+        return Sheet("What a meeting would see; nothing is spent", tuple(facts))
+
     def text(self) -> str:
         """The same for people."""
+        return "\n".join([promise_of(self.plan).sentence, *self.lines, self._enough(), *self.words]) + "\n"
+
+    def _enough(self) -> str:
         asked = self.plan.epsilon
         if self.epsilon <= asked:
-            said = f"epsilon {asked:g} will do; {_up(self.epsilon)} would"
-        elif self.epsilon < 1e3:
-            said = f"epsilon {asked:g} is too little to see every site's wrong coding; {_up(self.epsilon)} would do"
-        else:
-            said = "no epsilon will do for the smallest site: chance alone hides it; leave it out, or add records"
-        return "\n".join([promise_of(self.plan).sentence, *self.lines, said, *self.words]) + "\n"
+            return f"epsilon {asked:g} will do; {_up(self.epsilon)} would"
+        if self.epsilon < 1e3:
+            return f"epsilon {asked:g} is too little to see every site's wrong coding; {_up(self.epsilon)} would do"
+        return "no epsilon will do for the smallest site: chance alone hides it; leave it out, or add records"
 
 
 def _up(value: float) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmpc.errors import RecordError, UsageError, some
 from dpmpc.intake.hashing import BUCKETS
+from dpmpc.intake.reading import count_where
 from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
 from dpmpc.learning.survey import Survey
@@ -214,7 +215,7 @@ def _with_dates(table: Table, names: Sequence[str], texts: Sequence[str], touche
     parts = []
     for name in texts:
         dates, there = f"{table.days(name)} IS NOT NULL AND {table.number(name)} IS NULL", table.missing(name)
-        parts += [f"count(*) FILTER (WHERE {dates})", f"count(*) FILTER (WHERE NOT {there})"]
+        parts += [count_where(dates), count_where(f"NOT {there}")]
     counts = table.one(*parts) if parts else ()
     for name, dates, there in zip(texts, counts[::2], counts[1::2], strict=True):
         mostly = decided(2 * dates - there, 2 * touched, 2 * touched)
@@ -240,10 +241,10 @@ def decimals_of(
     parts = []
     for name in asked:
         value = table.number(name)
-        parts.append(f"count(*) FILTER (WHERE isfinite({value}))")
+        parts.append(count_where(f"isfinite({value})"))
         for places in range(_MOST_FOUND + 1):
             finer = f"abs({value} - round({value}, {places})) > 1e-12 * abs({value})"
-            parts.append(f"count(*) FILTER (WHERE isfinite({value}) AND {finer})")
+            parts.append(count_where(f"isfinite({value}) AND {finer}"))
     counts = list(table.one(*parts)) if parts else []
     found = {name: places for name, places in stated.items() if name in names}
     for name in asked:

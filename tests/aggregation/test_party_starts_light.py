@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import dpmpc.aggregation.plan.plan as plans
+import dpmpc.aggregation.plan.derive as plans
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import frames_due, work_out, worked_out
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT

@@ -405,8 +405,8 @@ def test_a_site_without_its_key_or_certificate_does_not_start(tmp_path: Path) ->
     says(site, "a key must be signed by the authority")
     sign_request(tmp_path / "another", request, "party0", tmp_path / "elsewhere")
     (site / "keys" / "party0.crt").write_bytes((tmp_path / "elsewhere" / "party0.crt").read_bytes())
-    says(site, "a certificate must be signed by this run's authority")
-    with pytest.raises(UsageError, match="a folder holds certificates of one authority"):
+    says(site, "a certificate comes from an authority of this run")
+    with pytest.raises(UsageError, match="a folder holds certificates of one run's authority"):
         sign_request(authority, request, "party1", tmp_path / "elsewhere")
     sign_request(authority, request, "party1", tmp_path / "back")
     (site / "keys" / "party0.crt").write_bytes((tmp_path / "back" / "party1.crt").read_bytes())

@@ -68,8 +68,10 @@ def test_stages_are_shown_while_they_run_and_counted_after(tmp_path: Path) -> No
     train(request, Here(out=tmp_path / "run"))
     found = read_status(tmp_path / "run")
     assert found.spent is not None and (found.spent.releases, found.spent.stages) == (3, ("survey",))
+    assert (found.plan.releases, found.planned) == (2, 3)
     assert found.spent.lines == 3 and found.spent.epsilon == pytest.approx(found.spent.of_epsilon, rel=1e-2)
-    assert "3 releases (survey among them)" in dpmpc("status", tmp_path / "run").stdout
+    said = dpmpc("status", tmp_path / "run").stdout
+    assert "3 releases planned" in said and "3 releases (survey among them)" in said
     begun = tmp_path / "begun"
     shutil.copytree(tmp_path / "run" / "survey", begun / "survey")
     before = read_status(begun)

@@ -61,7 +61,7 @@ class Outline(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self.open[-1:] != ["style"]:
-            self.text += data + " "
+            self.text += data + " " * (not re.fullmatch(r"[\d.]+e-\d+", data))  # which is kept on one line
 
     def named(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]

@@ -382,5 +382,5 @@ def test_what_is_said_of_a_column_is_so(tmp_path: Path) -> None:
     assert found["CRP"].odd == ("1000+", "<5") and found["CRP"].unread == 668
     assert [value for value, _ in found["y"].values] == ["0", "1"]  # in the spelling of a file with decimal commas
     lines = [line for line in found.findings if not line.startswith("please decide")]
-    assert len(lines) == 4 and lines[-1].endswith("to leave them out: <<drop=['Fall', 'Schein']>>")
+    assert len(lines) == 5 and lines[-1].endswith("to leave them out: <<drop=['Fall', 'Schein']>>")
     assert lines[0].startswith("column 'CRP' has fields such as '<5', which count as missing")

@@ -1,5 +1,5 @@
-"""A file of texts is parsed once: DuckDB's own log of its queries says how often one reads a file that is not for its
-first records alone."""
+"""A file of texts is parsed once, and one of Parquet, of which nothing is held, is read as often as is said here:
+DuckDB's own log of its queries says how often one reads a file that is not for its first records alone."""
 
 import csv
 import re
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dpmpc
@@ -47,15 +49,24 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def scans(logs: Path) -> int:
-    """How many queries read the file, its first records apart."""
-    found = 0
+def asked(logs: Path) -> list[str]:
+    """The queries, those for the first records apart."""
+    found = list[str]()
     for path in logs.glob("*/*entries*"):
         with path.open(encoding="utf-8", newline="") as file:
             said = [row["message"] for row in csv.DictReader(file)]
-        whole = [words for words in said if "LIMIT" not in words and " VIEW " not in words]
-        found += sum(bool(OF_THE_FILE.search(words)) for words in whole)
+        found += [words for words in said if "LIMIT" not in words and " VIEW " not in words]
     return found
+
+
+def scans(logs: Path) -> int:
+    """How many queries read the file, its first records apart."""
+    return sum(bool(OF_THE_FILE.search(words)) for words in asked(logs))
+
+
+def of_column(logs: Path, name: str) -> int:
+    """How many queries read this column of a Parquet file: others do not decode it."""
+    return sum("read_parquet(" in words and f'"{name}"' in words for words in asked(logs))
 
 
 def trained(folder: Path, **way: Any) -> None:
@@ -92,3 +103,35 @@ def test_a_look_parses_a_file_once(logs: Path, tmp_path: Path) -> None:
     with loading.opened(str(path), folder=tmp_path) as (found, _):
         look(found)
     assert scans(logs) == 1
+
+
+def write_parquet(path: Path, odd: bool = False) -> None:
+    """Columns of numbers, of which the first has some that are not finite where it is `odd`."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(N, 12))
+    label = (x[:, 0] > 0).astype(np.int64)
+    if odd:
+        x[:3, 0] = np.nan, np.inf, -np.inf
+    pq.write_table(pa.table({f"x{k}": x[:, k] for k in range(12)} | {"y": label}), path)
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_a_look_reads_a_column_of_numbers_twice(odd: bool, logs: Path, tmp_path: Path) -> None:
+    """For counts and ends, and for how often ends and codes are there. What is finite is asked only of columns whose
+    ends are not."""
+    path = tmp_path / "records.parquet"
+    write_parquet(path, odd)
+    with loading.opened(str(path), folder=tmp_path) as (found, _):
+        look(found)
+    assert (of_column(logs, "x0"), of_column(logs, "x1")) == (2 + odd, 2)
+
+
+@pytest.mark.parametrize("iterations", [2, 5])
+def test_training_reads_a_column_of_numbers_six_times(iterations: int, logs: Path, tmp_path: Path) -> None:
+    """Twice for the look, for the survey and for the records; and before each of these whether it gives the target."""
+    write_parquet(tmp_path / "records.parquet")
+    dpmpc.train(
+        tmp_path / "run", records=str(tmp_path / "records.parquet"), target="y", owners=3, epsilon=2.0, delta=1e-6,
+        engine="clear", evaluate=False, method="gradient", iterations=iterations,
+    )  # fmt: skip
+    assert of_column(logs, "x1") == 6

@@ -2,13 +2,16 @@
 and to nobody with one. Every attack is also tried without the list."""
 
 import asyncio
+import datetime
 import hashlib
 import shutil
 from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from dpmpc.aggregation.owner.client import OwnerClient
 from dpmpc.aggregation.party.owner_gate import OwnerGate
@@ -20,6 +23,7 @@ from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from dpmpc.mpc.transport.credentials import (
     accept_list,
+    check_certificate,
     check_listed,
     list_of_certificates,
     make_credentials,
@@ -106,6 +110,74 @@ def test_processes_with_one_list_meet_and_with_two_do_not(tmp_path: Path) -> Non
         said = asyncio.run(meet(mine, theirs))
         name = "it has no list of keys" if theirs is None else f"its list of keys is {theirs.digest.hex()[:16]}"
         assert "must have the same plan" in said and name in said, said
+
+
+def own_authority(folder: Path, name: str) -> tuple[Path, Path]:
+    """(certificate of an organisation's own authority, folder of a key that it signed by a second one, in a file called
+    after the process, for the name of a machine). RSA, as many have."""
+    keys = [rsa.generate_private_key(65537, 2048) for _ in range(3)]
+    now, found = datetime.datetime.now(datetime.UTC), list[x509.Certificate]()
+    for k, words in enumerate(("Hospital root", "Hospital issuing", "mpc.hospital.example")):
+        named = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, words)])
+        builder = x509.CertificateBuilder(
+            issuer_name=found[-1].subject if found else named,
+            subject_name=named,
+            public_key=keys[k].public_key(), serial_number=x509.random_serial_number(),
+            not_valid_before=now - datetime.timedelta(1), not_valid_after=now + datetime.timedelta(9),
+        )  # fmt: skip
+        builder = builder.add_extension(x509.BasicConstraints(k < 2, None), critical=True)
+        if k == 2:
+            builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(words)]), critical=False)
+        found.append(builder.sign(keys[max(0, k - 1)], hashes.SHA256()))
+    mine = folder / name
+    mine.mkdir()
+    root, middle, leaf = (each.public_bytes(Encoding.PEM) for each in found)
+    (folder / "hospital.crt").write_bytes(root)
+    (mine / f"{name}.crt").write_bytes(leaf + middle)
+    pem = keys[2].private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (mine / f"{name}.key").write_bytes(pem)
+    return folder / "hospital.crt", mine
+
+
+@pytest.mark.parametrize("calls", [True, False])
+def test_an_organisations_own_authority_stands_beside_the_runs(tmp_path: Path, calls: bool) -> None:
+    """By its own certificate, for a machine's name, a site is who the list says; without the list it is nobody, and
+    with a list that has another key too."""
+    mine, other = ("party0", "party1") if calls else ("party1", "party0")
+    signed(tmp_path, other)
+    root, folder = own_authority(tmp_path, mine)
+    run = (tmp_path / "authority" / "ca.crt").read_bytes()
+    for each in (folder, tmp_path / other):
+        (each / "ca.crt").write_bytes(run + root.read_bytes())
+    listed = list_of_certificates([folder / f"{mine}.crt", tmp_path / other / f"{other}.crt"], PLAN)
+    assert dict(listed.keys) == {name: of(tmp_path / name / f"{name}.crt") for name in (mine, other)}
+    theirs = tmp_path / other  # a renewal does not take the other authority away
+    sign_request(tmp_path / "authority", theirs / f"{other}.csr", other, theirs)
+    assert (tmp_path / other / "ca.crt").read_bytes() == run + root.read_bytes()
+
+    def met() -> list[object]:
+        first, second = (Tls.load(tmp_path / name, name) for name in ("party0", "party1"))
+        return asyncio.run(_pair(first, second, seconds=3.0))
+
+    own = folder / f"{mine}.crt"
+    assert not any(result == 7 for result in met())
+    with pytest.raises(UsageError, match=f"is not for {mine}"):
+        check_certificate(own, folder / "ca.crt", mine)
+    listed = list_of_certificates([own, tmp_path / other / f"{other}.crt"], PLAN)
+    for name in (mine, other):
+        accept_list(tmp_path / name, name, listed, PLAN)
+    check_certificate(own, folder / "ca.crt", mine, listed=True)
+    assert asyncio.run(_pair(*(Tls.load(tmp_path / name, name) for name in ("party0", "party1")))) == [7, 7]
+    another = SiteKeys(PLAN, tuple(sorted({**dict(listed.keys), mine: "0" * 64}.items())))
+    (tmp_path / other / LIST).write_text(another.to_text())
+    assert not any(result == 7 for result in met())
+
+    lone = tmp_path / "lone.crt"
+    lone.write_bytes(own.read_bytes().split(b"-----END CERTIFICATE-----\n")[0] + b"-----END CERTIFICATE-----\n")
+    with pytest.raises(UsageError, match="put the authority's certificate there too"):
+        check_certificate(lone, folder / "ca.crt", mine, listed=True)  # what issued it is missing
+    with pytest.raises(UsageError, match="put the authority's certificate there too"):
+        check_certificate(own, tmp_path / "authority" / "ca.crt", mine, listed=True)
 
 
 # -- the list ----------------------------------------------------------------------------------------------------------

@@ -339,3 +339,16 @@ def test_columns_and_rows_without_an_estimate_are_named_and_not_shown() -> None:
     assert table.rows[0][-1] == "277 [267, 287]"  # people are whole
     (every,) = papers.tables(outcome, everything=True)
     assert len(every.rows) == 3 and every.head[-1] == "arm = (other)"
+
+
+def test_a_number_of_a_page_is_on_one_line() -> None:
+    """What is no text stays as it is: attributes, pictures, styles; so does a word that only looks like a number."""
+    from dpmpc.show import html
+
+    body = '<p title="1e-05">delta = 1e-05; 2.5e-7, case-05, x1e-5</p><svg><text>1e-05</text></svg>'
+    for made in (html.page("at 1e-05", body, "1e-04", "<footer>3e-09</footer>"), html.part(body)):
+        whole = made[made.rindex("</style>") :]
+        assert '<p title="1e-05">delta = <span class="one">1e-05</span>; <span class="one">2.5e-7</span>, case' in whole
+        assert "x1e-5</p><svg><text>1e-05</text></svg>" in whole
+    page = html.page("at 1e-05", body, "1e-04", "<footer>3e-09</footer>")
+    assert "<title>at 1e-05</title>" in page and page.count('<span class="one">') == 5

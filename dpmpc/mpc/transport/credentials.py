@@ -92,12 +92,13 @@ def sign_request(authority: Path, request: Path, name: str, out: Path, plan: str
         raise UsageError(f"a request must be signed by the key it is for; {request} is not; have it sent again")
     public = asked.public_key()
     _make_folder(out)
-    if (out / "ca.crt").is_file() and (out / "ca.crt").read_bytes() != ca:
+    there = (out / "ca.crt").read_bytes() if (out / "ca.crt").is_file() else ca
+    if ca.strip() not in there:  # an organisation's own may stand beside it
         raise UsageError(
-            f"a folder holds certificates of one authority; {out} has another one's than {authority}; name that "
+            f"a folder holds certificates of one run's authority; {out} has another one's than {authority}; name that "
             "authority, or another folder"
         )
-    _write(out / "ca.crt", ca, again=True)
+    _write(out / "ca.crt", there, again=True)
     certificate = _certificate(name, public, key, ca=False)
     _remember(authority / "signed.txt", certificate, name, request)
     _list(authority, name, key_digest(certificate), plan)
@@ -175,33 +176,43 @@ def process_of(folder: Path, name: str) -> str:
     return found.pop() if found else name
 
 
-def check_certificate(path: Path, authority: Path, name: str) -> None:
-    """Returns if the certificate in `path` was signed by the authority whose certificate is in the other file, for the
-    process `name`, and is valid now. Errors: UsageError where it was not, or is not, or a file is none."""
+def check_certificate(path: Path, authorities: Path, name: str, listed: bool = False) -> None:
+    """Returns if the certificate in `path`, by those that stand after it there, comes from an authority whose
+    certificate is in the other file, is for the process `name` and is valid now. `listed`: a list says whose its key
+    is, and so it may be for any name. Errors: UsageError where it is not, or a file holds none."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
 
-    certificate, ca = _read(path), _read(authority)
-    try:
-        certificate.verify_directly_issued_by(ca)
-    except (InvalidSignature, ValueError, TypeError):
+    chain, known = _read_all(path), _read_all(authorities)
+
+    def issues(ca: x509.Certificate) -> bool:
+        try:
+            chain[at].verify_directly_issued_by(ca)
+        except (InvalidSignature, ValueError, TypeError):
+            return False
+        return True
+
+    at = 0  # of the chain: so far each comes from the one after it
+    while not (by := [ca for ca in known if issues(ca)]) and at + 1 < len(chain) and issues(chain[at + 1]):
+        at += 1
+    if not by:
         raise UsageError(
-            f"a certificate must be signed by this run's authority, {authority}; {path} is not; have it signed again"
-        ) from None
+            f"a certificate comes from an authority of this run, in {authorities}; {path} does not; have it signed "
+            "again, or put the authority's certificate there too"
+        )
     now = datetime.datetime.now(datetime.UTC)
-    for file, each in ((path, certificate), (authority, ca)):
+    for file, each in (*((path, each) for each in chain[: at + 1]), (authorities, by[0])):
         if not each.not_valid_before_utc <= now <= each.not_valid_after_utc:
             raise (NotYetError if now < each.not_valid_before_utc else UsageError)(
                 f"a certificate is valid for a time; {file} from {each.not_valid_before_utc:%Y-%m-%d %H:%M} to "
                 f"{each.not_valid_after_utc:%Y-%m-%d %H:%M} UTC, and it is {now:%Y-%m-%d %H:%M}; mend this machine's "
                 "clock, or have it made again"
             )
-    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    missing = set(_names(name)) - set(names.get_values_for_type(x509.DNSName))
-    if missing:
+    missing = set(_names(name)) - set(_names_in(chain[0]))
+    if missing and not listed:
         raise UsageError(
-            f"a certificate must be for the process that uses it, {name}; {path} is not for {sorted(missing)[0]}; have "
-            "it signed again"
+            f"a certificate must be for the process that uses it, {name}, where no list says whose key it has; {path} "
+            f"is not for {sorted(missing)[0]}; have it signed again, or accept a list of keys with `dpmpc keys accept`"
         )
 
 
@@ -231,14 +242,31 @@ def check_key(key: Path, certificate: Path) -> None:
 
 
 def _read(path: Path) -> "x509.Certificate":
+    return _read_all(path)[0]
+
+
+def _read_all(path: Path) -> "list[x509.Certificate]":
     from cryptography import x509
 
     try:
-        return x509.load_pem_x509_certificate(path.read_bytes())
+        return x509.load_pem_x509_certificates(path.read_bytes())
     except (OSError, ValueError):
         raise UsageError(
-            f"certificates are PEM files that `dpmpc keys` wrote; {path} cannot be read as one; get it again"
+            f"certificates are PEM files, of `dpmpc keys` or of your own authority; {path} cannot be read as one; get "
+            "it again"
         ) from None
+
+
+def _names_in(certificate: "x509.Certificate") -> list[str]:
+    """The names that a certificate is for."""
+    from cryptography import x509
+
+    try:
+        return certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value.get_values_for_type(
+            x509.DNSName
+        )
+    except x509.ExtensionNotFound:
+        return []
 
 
 def _names(name: str) -> list[str]:
@@ -352,25 +380,22 @@ def _write(path: Path, content: bytes, *, mode: int = 0o644, again: bool = False
 
 
 def list_of_certificates(certificates: Sequence[Path], plan: str) -> SiteKeys:
-    """The list of the keys in certificates, of whatever authority, each for the process or site that it is for. Errors:
-    UsageError for what is no certificate, is for nobody of a run, or for a process that another is for."""
-    from cryptography import x509
-
+    """The list of the keys in certificates, of whatever authorities, each for the process or site that it is for; one
+    that names none is for the process that its file is called after. Errors: UsageError for what is no certificate, is
+    for nobody of a run, or for a process that another is for."""
     found: dict[str, str] = {}
     for path in certificates:
         certificate = _read(path)
-        try:
-            names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-            said = [name for name in names.get_values_for_type(x509.DNSName) if _PROCESS.fullmatch(name)]
-        except x509.ExtensionNotFound:
-            said = []
+        said = [name for name in _names_in(certificate) if _PROCESS.fullmatch(name)]
+        said = said or [path.stem] * bool(_PROCESS.fullmatch(path.stem))
         numbers = {re.sub(r"^(party|owner)(?=\d)", "site", name) for name in said}
         name = said[0] if len(said) == 1 else numbers.pop() if len(said) == 2 and len(numbers) == 1 else ""
         key = key_digest(certificate)
         if not name or name in found or key in found.values():
             raise UsageError(
                 f"a list has a key for each process; {path} is for {', '.join(said) or 'nobody of a run'}, or repeats "
-                "one; name the certificates of one run"
+                "one; name the certificates of one run, and call one of a machine's name after its process, as "
+                "party0.crt"
             )
         found[name] = key
     return SiteKeys(plan, tuple(sorted(found.items())))

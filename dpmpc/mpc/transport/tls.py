@@ -3,7 +3,9 @@ it.
 
 A directory holds `ca.crt` and, for the process NAME (`party0`, `party1`, ..., `owners`), `NAME.crt` and `NAME.key`;
 and where the sites agreed on one, the list of their keys (`site_keys`). A site that is party and owner with one number
-may have one certificate for both names, `site2.crt` and `site2.key`.
+may have one certificate for both names, `site2.crt` and `site2.key`. `ca.crt` may have several authorities: the run's,
+and an organisation's own. Without a list a process is who its certificate says. With one it is whose key it shows, and
+the names in its certificate, which may be those of a machine, say nothing.
 Without TLS the PRSS keys and the owners' shares cross the network in the clear, so only loopback addresses may do
 without.
 """
@@ -40,7 +42,7 @@ class Tls:
     @staticmethod
     def load(directory: Path, name: str) -> "Tls":
         """The contexts for the process `name`. Errors: UsageError for a missing or unreadable file."""
-        contexts, name = [], file_name(directory, name)
+        contexts, name, sites = [], file_name(directory, name), list_in(directory)
         for purpose in (ssl.Purpose.CLIENT_AUTH, ssl.Purpose.SERVER_AUTH):
             for file in ("ca.crt", f"{name}.crt", f"{name}.key"):
                 if not (directory / file).is_file():
@@ -54,6 +56,8 @@ class Tls:
                 context.verify_mode = ssl.CERT_REQUIRED
                 if purpose is ssl.Purpose.CLIENT_AUTH:
                     context.num_tickets = 0  # nobody resumes a session: connections are few, and last a run
+                else:
+                    context.check_hostname = sites is None  # else `check` looks at the key
                 context.load_cert_chain(directory / f"{name}.crt", directory / f"{name}.key")
             except (ssl.SSLError, OSError) as error:
                 raise UsageError(
@@ -62,7 +66,7 @@ class Tls:
             contexts.append(context)
         check_dates(directory / f"{name}.crt")
         server, client = contexts
-        return Tls(server, client, list_in(directory))
+        return Tls(server, client, sites)
 
     @property
     def digest(self) -> bytes:
@@ -75,10 +79,11 @@ class Tls:
         return "; it has no list of keys" if self.sites is None else f"; its list of keys is {self.digest.hex()[:16]}"
 
     def check(self, peer: "Shows", names: Sequence[str]) -> None:
-        """Errors: PeerError unless the verified certificate of a peer is for one of these names, and its key on the
-        list, where there is one."""
-        check_names(peer.certificate, names)
-        if self.sites is not None:
+        """Errors: PeerError unless the verified certificate of a peer is for one of these names; where there is a list,
+        unless the key that it shows is one of theirs."""
+        if self.sites is None:
+            check_names(peer.certificate, names)
+        else:
             self.sites.check(names, key_in(peer.certificate_bytes or b""))
 
 
