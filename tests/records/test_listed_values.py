@@ -89,7 +89,7 @@ def places(case: Spelled) -> list[int]:
 
 
 def codes_of(table: Table, sql: str) -> list[int]:
-    return np.concatenate([codes for (codes,) in table.blocks([sql])]).tolist()
+    return [int(code) for (codes,) in table.blocks([sql]) for code in codes]
 
 
 def target_codes(table: Table, target: Target) -> Floats:
