@@ -111,8 +111,12 @@ def own_accounts(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
 
 @pytest.fixture(autouse=True)
 def helpers_are_found() -> Iterator[None]:
-    """Commands keep the children of their process safe; a test that comes after one in the same process is no child."""
+    """Commands keep the children of their process safe, and their files private; a test that comes after one in the
+    same process is no child."""
+    mask = os.umask(0o022)
+    os.umask(mask)
     yield
+    os.umask(mask)
     os.environ.pop("PYTHONSAFEPATH", None)
 
 
