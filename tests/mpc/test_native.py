@@ -58,7 +58,7 @@ def drawn(shape: tuple[int, ...]) -> NDArray[np.uint64]:
 
 
 # -- which -----------------------------------------------------------------------------------------------------------
-def _ask(setting: str, code: str = "from dpmpc.mpc import native; print(native.describe())") -> tuple[str, int]:
+def _ask(setting: str, code: str = "from dpmpc.mpc.native import choice; print(choice.describe())") -> tuple[str, int]:
     environment = {**os.environ, "DPMPC_NATIVE": setting}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     return done.stdout.strip() or done.stderr.strip().splitlines()[-1], done.returncode
@@ -87,7 +87,7 @@ def test_processes_that_start_at_once_compile_and_write_nothing() -> None:
     """Nothing is compiled when a party starts, so nothing can be compiled thrice or read half-written."""
     folder = Path(native.__file__).parent
     before = {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in folder.iterdir() if p.is_file()}
-    code = "import sys; sys.stdin.read(1); from dpmpc.mpc import native; print(native.describe())"
+    code = "import sys; sys.stdin.read(1); from dpmpc.mpc.native import choice; print(choice.describe())"
     command = [sys.executable, "-B", "-c", code]
     parties = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     for party in parties:
