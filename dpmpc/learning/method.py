@@ -387,7 +387,8 @@ class Learner:
         check_record_weights(learning, records)
         self._records = records
         self._offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        assert self._offsets[-1] == records.n
+        if self._offsets[-1] != records.n:  # holds under -O too
+            raise AssertionError("sizes are those of the owners whose records these are")
         self.theta = np.zeros(records.d * learning.scores)
         self._moved = np.zeros_like(self.theta)  # by the last release
         self.iteration = 0
