@@ -255,7 +255,8 @@ def test_batches_are_those_of_the_pool(
         assert [(await made.take())[0] for _ in range(releases)] == list(range(releases))
 
     asyncio.run(drive())
-    plan = SimpleNamespace(dimension=dimension, pool=pool, backend=backend, parties=parties, threshold=threshold)
+    asked = {"dimension": dimension, "drawn": dimension, "pool": pool}
+    plan = SimpleNamespace(**asked, backend=backend, parties=parties, threshold=threshold)
     due = batches_due(plan, sampler, releases)  # type: ignore[arg-type]
     assert sorted(due) == sorted(sizes) and sum(due) == dimension * releases
 
