@@ -346,7 +346,7 @@ def effects(answer: Answer, said: Sequence[str] = (), *, everything: bool = Fals
             elif terms[whole].keys() == {"count"}:  # of all records of a group
                 sizes.setdefault(whole[:-2], {})[whole[-2]] = terms.pop(whole)["count"]
     kinds = [name for name in dict.fromkeys(name for found in terms.values() for name in found) if not _is_p(name)]
-    ranged = {name for name in kinds if _has_interval(answer, name)}
+    ranged = {line.statistic for line in answer.lines if line.number.low is not None}
     apart = [labels for labels, found in terms.items() if ranged.isdisjoint(found) and not all(map(_is_p, found))]
     apart = apart if len(apart) < len(terms) else []
     below = [_in_words(labels, terms.pop(labels)) for labels in apart]  # what is told of no row in particular
@@ -362,7 +362,7 @@ def effects(answer: Answer, said: Sequence[str] = (), *, everything: bool = Fals
     head = (
         *answer.headers[:labelled], *counted,
         *(
-            f"{name} [interval]" if _has_interval(answer, kind) else name
+            f"{name} [interval]" if kind in ranged else name
             for name, kind in zip(named, kinds, strict=True)
         ),
         *tests,
@@ -403,10 +403,6 @@ def _without_empty(table: ShownTable) -> ShownTable:
     labels = sum(k < table.labels for k in kept)
     rows = tuple(tuple(row[k] for k in kept) for row in table.rows)
     return ShownTable(tuple(table.head[k] for k in kept), rows, table.caption, labels, table.notes, table.inner)
-
-
-def _has_interval(answer: Answer, statistic: str) -> bool:
-    return any(line.number.low is not None for line in answer.lines if line.statistic == statistic)
 
 
 def _effect(number: Number | None) -> str:

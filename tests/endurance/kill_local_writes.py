@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from tests.endurance.kill_writes import FAILED, FINISHED, KILLED, PRELOAD, dies_at, left_behind
+from tests.endurance.kill_writes import FAILED, FINISHED, KILLED, PRELOAD, doomed, left_behind
 
 Engine = Literal["clear", "mpc"]
 ENGINES: tuple[Engine, ...] = ("clear", "mpc")
@@ -109,20 +109,8 @@ def _played(
     kind: str, folder: Path, out: Path, engine: Engine, number: int, opened: str | None, said: Any
 ) -> None:  # fmt: skip
     """A process: the command, which dies at that write. `said`: told how many writes it made, or its error."""
-    from dpmpc.errors import DpmpcError
-
     os.environ["DPMPC_ACCOUNT"] = str(folder / "account")
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere), contextlib.redirect_stdout(nowhere):
-        made = dies_at(number, out, opened) if number >= 0 or opened is not None else lambda: 0
-        try:
-            SOURCES[kind](folder, out, engine)
-        except DpmpcError as error:
-            said.send(f"{type(error).__name__}: {error}")
-            said.close()
-            os._exit(FAILED)
-    said.send(made())
-    said.close()
-    os._exit(FINISHED)
+    doomed(lambda: SOURCES[kind](folder, out, engine), number, out, opened, said)
 
 
 def played(

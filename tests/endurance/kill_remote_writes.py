@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tests.endurance.kill_writes import FAILED, FINISHED, KILLED, PRELOAD, dies_at, left_behind
+from tests.endurance.kill_writes import FAILED, FINISHED, KILLED, PRELOAD, doomed, left_behind
 
 NAMES = {"sites": ("0", "1", "2"), "apart": ("0", "1", "2", "owner0", "owner1", "owner2")}
 VICTIMS = {"sites": ("0", "1"), "apart": ("0", "1", "owner1")}
@@ -92,7 +92,6 @@ def _process(
     from dpmpc.aggregation.plan.limits import Limits
     from dpmpc.consortium.placement import Placement
     from dpmpc.consortium.start import start
-    from dpmpc.errors import DpmpcError
     from dpmpc.planning.request import Request
 
     mine = out / name
@@ -103,17 +102,7 @@ def _process(
         out=mine, index=name, plan_file=folder / "plan.json", addresses=tuple(addresses), wait=PATIENCE,
         role="both" if kind == "sites" else "apart", limits=Limits(by_owner=True) if source == "meet" else None,
     )  # fmt: skip
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere), contextlib.redirect_stdout(nowhere):
-        made = dies_at(number, mine) if number >= 0 else lambda: 0
-        try:
-            start(request, where, lambda event: None)
-        except DpmpcError as error:
-            said.send(f"{type(error).__name__}: {error}")
-            said.close()
-            os._exit(FAILED)
-    said.send(made())
-    said.close()
-    os._exit(FINISHED)
+    doomed(lambda: start(request, where, lambda event: None), number, mine, None, said)
 
 
 def play(source: str, kind: str, folder: Path, out: Path, victim: str, number: int) -> str | None:

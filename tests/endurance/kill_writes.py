@@ -51,6 +51,24 @@ def kinds() -> dict[str, Kind]:
     return here | away
 
 
+def doomed(command: Callable[[], object], number: int, out: Path, opened: str | None, said: Any) -> NoReturn:
+    """Ends this process with the command, which dies at its write of this number (`dies_at`; a negative one, with no
+    stage: at none). `said`: told how many writes it made, or its error."""
+    from dpmpc.errors import DpmpcError
+
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere), contextlib.redirect_stdout(nowhere):
+        made = dies_at(number, out, opened) if number >= 0 or opened is not None else lambda: 0
+        try:
+            command()
+        except DpmpcError as error:
+            said.send(f"{type(error).__name__}: {error}")
+            said.close()
+            os._exit(FAILED)
+    said.send(made())
+    said.close()
+    os._exit(FINISHED)
+
+
 def dies_at(number: int, out: Path, opened: str | None = None) -> Callable[[], int]:
     """Makes this process die in place of its write of this number below `out`; how many it has made. `opened`: in place
     of its first write when a sum of this stage is in a file. Of the heartbeat of the status, which comes by the clock,
