@@ -77,6 +77,7 @@ def stats(
     models: Mapping[str, Path | str | ScoreModel] | None = None,
     named: Sequence[str] = (),
     words: Sequence[str] = (),
+    spell: Sequence[str] = (),
     about: Literal["data", "population"] = "data",
     confidence: float = 0.95,
     at_once: bool = False,
@@ -99,7 +100,8 @@ def stats(
 
     owners: the column that says whose each record is. schema, bounds: public; what may be asked follows from them;
     without either a survey of the columns that questions name comes first, under the same promise. named: columns whose
-    values it names, where public lists have their words: those that everybody knows, and `words`.
+    values it names, where public lists have their words: those that everybody knows, and `words`. spell: those whose
+    words are opened before it, of those that enough records of all owners together have.
     models: a name in `evaluate(NAME)` and a run's folder. memory: bytes that the process may hold. spelling: how the
     records are spelled. capacity: of each owner, places for its records or persons, whose numbers are then private.
     about, confidence, at_once: what intervals hold (docs/statistics.md). tell: is called with what becomes of values,
@@ -112,12 +114,12 @@ def stats(
     if schema is None and bounds is None:
         return _found_first(
             records, queries, owners, models, named, words, level, hopeless, capacity, data_id, budget, account,
-            memory, spelling, folder, wait, tell, settings,
+            memory, spelling, folder, wait, tell, settings, spell,
         )  # fmt: skip
-    if named or words:
+    if named or words or spell:
         raise UsageError(
             "words are named of columns whose values a survey finds; <<schema>> or <<bounds>> state them; leave "
-            "<<named>> and its words out"
+            "<<named>>, its words and <<spell>> out"
         )
     if folder is not None:
         unfinished(folder, ANSWERS)
@@ -170,6 +172,7 @@ def _found_first(
     named: Sequence[str], words: Sequence[str], level: Level, hopeless: str, capacity: Sequence[int] | None,
     data_id: str | None, budget: str | None, account: Path | str | None, memory: int | None, spelling: Spelling,
     folder: Path | None, wait: float, tell: Callable[[str], None] | None, settings: Mapping[str, Any],
+    spell: Sequence[str],
 ) -> Statistics:  # fmt: skip
     """`stats` about columns of which nothing is stated."""
     if models:
@@ -178,7 +181,7 @@ def _found_first(
     asked = [queries] if isinstance(queries, str | Mapping) else list(queries)
     found = found_first(
         records, asked, owners, named, words, level, hopeless == "refuse", capacity, data_id, memory, spelling,
-        Seat(here, Books.of(here)), tell, settings,
+        Seat(here, Books.of(here)), tell, settings, spell,
     )  # fmt: skip
     if folder is not None:
         found.write(folder)

@@ -13,6 +13,7 @@ from typing import Any
 
 from dpmpc.errors import UsageError, spelt
 from dpmpc.intake.spelling import Spelling
+from dpmpc.learning.naming import STAGE
 from dpmpc.outcome import Level
 from dpmpc.records.loading import Source, opened
 from dpmpc.records.persons import touched_at_most
@@ -34,20 +35,22 @@ def found_first(
     records: Source, queries: Sequence[Asked], owners: str | None, named: Sequence[str], words: Sequence[str],
     level: Level, refuse: bool, capacity: Sequence[int] | None, data_id: str | None, memory: int | None,
     spelling: Spelling, seat: Seat, tell: Callable[[str], None] | None, settings: Mapping[str, Any],
+    spell: Sequence[str] = (),
 ) -> Statistics:  # fmt: skip
     """As `stats`, whose other arguments these are. Errors: as of `stats`; a question that can be asked of nothing that
     a survey may find; a survey that finds nothing."""
     folder = None if seat.out is None else Path(seat.out)
     if folder is not None:
-        unfinished(folder, ANSWERS, SURVEY)
+        unfinished(folder, ANSWERS, STAGE, SURVEY)
     of = kept_of(settings, owners)
     with opened(records, memory=memory, spelling=spelling, person=of) as (table, _):
-        public = _asked_first(table, queries, owners, named, words, touched_at_most(table, of), settings)
+        public = _asked_first(table, queries, owners, named, words, touched_at_most(table, of), settings, spell)
         assert public.survey is not None
         check_spelled(table, public.survey.numbers, _LEFT)
         with Releases.of(table, public, owners, data_id, seat, settings, capacity, stages=("",)) as run:
+            spelled = run.words(public.spell, public.survey) if public.spell else None
             total, noise = run.survey(public.survey, refuse)
-            columns = surveyed_columns(public, total, noise, least=1)
+            columns = surveyed_columns(public, total, noise, least=1, spelled=spelled)
             kept, left = askable(queries, columns)
             for line in left:
                 (tell or _warn)(line)
@@ -61,7 +64,7 @@ def found_first(
 
 def _asked_first(
     table: Any, queries: Sequence[Asked], owners: str | None, named: Sequence[str], words: Sequence[str],
-    touched: int, settings: Mapping[str, Any],
+    touched: int, settings: Mapping[str, Any], spell: Sequence[str],
 ) -> Public:  # fmt: skip
     """What is surveyed: the columns that questions name."""
     left = {owners, settings.get("person")}
@@ -71,7 +74,7 @@ def _asked_first(
             "what may be asked follows from <<schema>> or <<bounds>>, or from a survey of the columns that questions "
             "name; they name none that is here; give public bounds, or ask about columns"
         )
-    public = surveyed_first(table, names, {}, touched, named, words)
+    public = surveyed_first(table, names, {}, touched, named, words, spell)
     assert public.survey is not None
     check_may_be_asked(queries, public.survey.numbers, public.survey.texts)
     return public

@@ -20,6 +20,7 @@ from dpmpc.folders import write_file
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import Table
 from dpmpc.lazy import cached_property, dataclass
+from dpmpc.learning.naming import NamingSource
 from dpmpc.learning.survey import Survey
 from dpmpc.outcome import Answer, Level, Outcome
 from dpmpc.privacy.data_names import data_digest
@@ -243,16 +244,16 @@ def plan_of_tables(
 
 
 def plan_of_survey(
-    questions: Survey, sizes: Sequence[int], data: str, data_id: str | None, settings: Mapping[str, Any], *,
-    capacity: bool = False, origin: Origin = PUBLIC,
+    questions: Survey | NamingSource, sizes: Sequence[int], data: str, data_id: str | None,
+    settings: Mapping[str, Any], *, capacity: bool = False, origin: Origin = PUBLIC,
 ) -> Plan:  # fmt: skip
-    """The plan of a survey's one release, by the same rules."""
+    """The plan of the one release of a survey, or of words before it, by the same rules."""
     return replace(_plan_of(questions, sizes, data, data_id, settings, origin, ()), capacity=capacity)
 
 
 def _plan_of(
-    source: Tables | Survey, sizes: Sequence[int], data: str, data_id: str | None, settings: Mapping[str, Any],
-    origin: Origin, before: tuple[Mechanism, ...],
+    source: Tables | Survey | NamingSource, sizes: Sequence[int], data: str, data_id: str | None,
+    settings: Mapping[str, Any], origin: Origin, before: tuple[Mechanism, ...],
 ) -> Plan:  # fmt: skip
     asked = OfTables(**said(dict(settings)))
     if not asked.delta or (asked.law and asked.law != DEFAULT_LAW):

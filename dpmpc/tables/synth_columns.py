@@ -36,7 +36,8 @@ class Public:
     """What is known before any release. `columns`: those that are public, without cuts where a survey is to find them;
     `survey`: what it asks, None where nothing is to be found; `names`: of all columns; `dates`: of those that a survey
     is to find, the ones that hold dates; `places`: decimals of the numbers whose cells a survey is to find; `words`:
-    public ones that are tried as names of buckets, beside those that everybody knows."""
+    public ones that are tried as names of buckets, beside those that everybody knows; `spell`: columns whose words are
+    opened before the survey."""
 
     columns: Columns | None
     survey: Survey | None
@@ -45,6 +46,7 @@ class Public:
     dates: tuple[str, ...] = ()
     places: Mapping[str, int] = field(default_factory=dict)
     words: tuple[str, ...] = ()
+    spell: tuple[str, ...] = ()
 
     @property
     def of_numbers(self) -> tuple[str, ...]:
@@ -79,10 +81,10 @@ def digits_of_columns(columns: Columns, stated: Mapping[str, int]) -> dict[str, 
 def public_columns(
     table: Table, owners: str | None, schema: Schema | Path | str | None, bounds: Mapping[str, Any] | Path | str | None,
     cuts: Mapping[str, Any], cells: int | None, drop: Sequence[str], stated: Mapping[str, int] | None = None,
-    touched: int = 1, named: Sequence[str] = (), words: Sequence[str] = (),
+    touched: int = 1, named: Sequence[str] = (), words: Sequence[str] = (), spell: Sequence[str] = (),
 ) -> Public:  # fmt: skip
     """What is public of the columns of a table. stated: decimals; touched: how many records neighbours differ in;
-    named, words: columns whose buckets are named, and public words to try.
+    named, words: columns whose buckets are named, and public words to try; spell: those whose words are opened first.
     Errors: a column that is not there; columns that cannot be read."""
     for name in drop:
         table[name]
@@ -94,11 +96,11 @@ def public_columns(
         names = [name for name in table.names if name not in {*drop, owners}]
         if len(names) < 2:
             raise UsageError(f"a synthetic table has at least two columns; got {some(names)}; name another file")
-        return surveyed_first(table, names, stated or {}, touched, named, words)
-    if named or words:
+        return surveyed_first(table, names, stated or {}, touched, named, words, spell)
+    if named or words or spell:
         raise UsageError(
             "words are named of columns whose values a survey finds; <<schema>> or <<bounds>> state them; leave "
-            "<<named>> and its words out"
+            "<<named>>, its words and <<spell>> out"
         )
     origin = Origin()
     if schema is not None:
@@ -141,9 +143,11 @@ def columns_of_bounds(given: Mapping[str, Any]) -> Columns:
     return Columns(tuple(others[name] if name in others else _days(name, entry) for name, entry in given.items()))
 
 
-def surveyed_columns(public: Public, total: Floats, noise: float, least: int = 2) -> Columns:
-    """The columns after a survey. total: its opened sum; noise: its deviation a coordinate, in records. Errors: fewer
-    than `least` stand out."""
+def surveyed_columns(
+    public: Public, total: Floats, noise: float, least: int = 2, spelled: Mapping[str, Mapping[int, str]] | None = None
+) -> Columns:
+    """The columns after a survey. total: its opened sum; noise: its deviation a coordinate, in records; spelled: by
+    column and bucket, words that were opened before it. Errors: fewer than `least` stand out."""
     survey = public.survey
     assert survey is not None
     if public.columns is not None:
@@ -161,7 +165,8 @@ def surveyed_columns(public: Public, total: Floats, noise: float, least: int = 2
         numbers = this.numbers is not None and math.fsum(counts[1:CELLS]) > math.fsum(filled)
         if this.kept and not numbers:
             fullest = sorted(this.kept, key=lambda k: -filled[k])[:most]
-            words = tuple(each for each in stated_names(named.get(name, {})) if each[0] in fullest)
+            known = dict(stated_names(named.get(name, {}))) | dict((spelled or {}).get(name, {}))
+            words = tuple(each for each in sorted(known.items()) if each[0] in fullest)
             made.append(Bucketed(name, this.buckets, tuple(sorted(fullest)), names=words))
         elif this.numbers is not None:
             places = 0 if name in public.dates else public.places.get(name)
@@ -185,7 +190,7 @@ def most_levels(columns: int) -> int:
 
 def surveyed_first(
     table: Table, names: Sequence[str], stated: Mapping[str, int], touched: int, named: Sequence[str],
-    words: Sequence[str],
+    words: Sequence[str], spell: Sequence[str] = (),
 ) -> Public:  # fmt: skip
     """Columns of which all is to be found, but for their kinds in the file. Errors: one that cannot be read; words of
     a column that is none, or holds no texts."""
@@ -193,10 +198,10 @@ def surveyed_first(
         if table[name].kind == "other":
             raise UsageError(table.refusal(table[name]))
     texts = tuple(name for name in names if table[name].kind == "text")  # whatever they hold
-    if odd := [name for name in named if name not in texts]:
+    if odd := [name for name in (*named, *spell) if name not in texts]:
         raise UsageError(
             f"words are named of columns of texts that a survey is to find; '{odd[0]}' is none; name one of "
-            f"{some(texts)}, or leave <<named>> out"
+            f"{some(texts)}, or leave it out of <<named>> and <<spell>>"
         )
     if words and not named:
         raise UsageError("words are tried as names of columns; none is named; say <<named>>, or give no words")
@@ -204,7 +209,8 @@ def surveyed_first(
     survey = Survey(tuple(name for name in names if name not in texts), texts, words=tuple(named))
     dates = _with_dates(table, names, texts, touched)
     places = decimals_of(table, survey.names, stated, touched)
-    return Public(None, survey, tuple(names), dates=dates, places=places, words=tuple(words))
+    spelled = tuple(dict.fromkeys(spell))
+    return Public(None, survey, tuple(names), dates=dates, places=places, words=tuple(words), spell=spelled)
 
 
 def _with_dates(table: Table, names: Sequence[str], texts: Sequence[str], touched: int) -> tuple[str, ...]:

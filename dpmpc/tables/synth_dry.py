@@ -29,7 +29,7 @@ def dry(
     records: Source, *, owners: str | None = None, schema: Schema | Path | str | None = None,
     bounds: Mapping[str, Any] | Path | str | None = None, cuts: Mapping[str, Any] | Path | str | None = None,
     cells: int | None = None, drop: Sequence[str] = (), named: Sequence[str] = (), words: Sequence[str] = (),
-    target: str | None = None,
+    spell: Sequence[str] = (), target: str | None = None,
     constraints: Sequence[str] | Path | str | None = None, memory: int | None = None, spelling: Spelling = PLAIN,
     digits: Mapping[str, int] | None = None, capacity: Sequence[int] | None = None, **settings: Unpack[SourceKeywords],
 ) -> str:  # fmt: skip
@@ -38,13 +38,18 @@ def dry(
     drop = (*drop, *named_columns(settings))
     read, of = names_read(schema, bounds, owners, drop), kept_of(settings, owners)
     with opened(records, memory=memory, spelling=spelling, person=of, names=read) as (table, _):
-        public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, 1, named, words)
+        public = public_columns(
+            table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, 1, named, words, spell
+        )
         public.check(target, lines_of(constraints), digits or {})
         table = table if public.columns is None else keeping(table, public.columns.listed)
         run = Releases.of(table, public, owners, None, Seat(), settings, capacity)
         what = "records" if capacity is None else "places for records"
         said = [f"{sum(run.sizes):,} {what} of {len(run.sizes)} owners, {len(public.names)} columns"]
         if public.survey is not None:
+            if public.spell:
+                promise = run.settings_of(SURVEY)["epsilon"]
+                said.append(f"Words of {', '.join(public.spell)} are opened first, with epsilon {promise:.3g}.")
             promise = run.settings_of(SURVEY)["epsilon"]
             said.append(f"A private survey with epsilon {promise:.3g} finds cells first; what follows is about that.")
         if public.columns is None:

@@ -16,6 +16,7 @@ from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.intake.table import Table
+from dpmpc.learning.naming import STAGE, NamingSource
 from dpmpc.learning.survey import Survey
 from dpmpc.outcome import Level
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
@@ -68,6 +69,24 @@ class Releases(Closing):
         run = Releases(own, number, sizes, data_id, seat, settings, capacity is not None, stages)
         run.origin = public.origin | Origin("survey" if public.survey is not None else "public")
         return run
+
+    def words(self, columns: Sequence[str], questions: Survey) -> dict[str, dict[int, str]]:
+        """By column and bucket, the words that are opened before the survey of `questions`: of those that enough
+        records of all owners have. They take as much of mu^2 as the survey. Errors: as of releases."""
+        source = NamingSource(tuple(columns), within=self.epsilon)
+
+
+        def of(what: Survey | NamingSource, settings: Mapping[str, Any]) -> Plan:
+            return self._named(plan_of_survey(
+                what, self.sizes, self.table.source, self.data_id, settings, capacity=self.capacity,
+                origin=Origin(read=self.origin.read),
+            ), STAGE if what is source else "")  # fmt: skip
+
+        plan = of(source, self.settings_of(SURVEY))
+        self._keep(of(questions, self.settings), plan, of(questions, self._left()))
+        means = lambda: source.means(self.table, owners_of(self.table, self.owner), self.sizes)  # noqa: E731
+        total = self._open(plan, means, STAGE)
+        return source.words(decode(plan, total))
 
     def survey(self, questions: Survey, refuse: bool) -> tuple[NDArray[np.float64], float]:
         """(the opened sum, the noise's deviation a coordinate, in records) of a survey. refuse: one that finds
@@ -144,7 +163,8 @@ class Releases(Closing):
 
     def _begun(self) -> str:
         """The name of the run that was cut short in this folder; "" where there is none."""
-        folders = [] if self._seat.out is None else [self._seat.out / name for name in (stages.SURVEY, *self.stages)]
+        names = (STAGE, stages.SURVEY, *self.stages)
+        folders = [] if self._seat.out is None else [self._seat.out / name for name in names]
         found = [Plan.read(plan_path(folder)) for folder in folders if plan_path(folder).is_file()]
         return found[0].run_id.partition("+")[0] if found else ""
 
