@@ -202,8 +202,9 @@ class Moved:
 
     KEPT, OWN, CELLS_EACH = 0.02, 0.5, 3.0  # priors: cells of both; of m as the others have; cells of each kind
     STEPS, FEWEST, MOST = 8, 0.06, 0.9  # of m, as shares of n
-    DRAWS, SURE = 300, 1e-5
-    _LEAST = -4.0  # log of the ratio below which nothing is drawn: the probability is then taken for 1
+    DRAWS, SURE = 500, 1e-6
+    LEAST = -4.0  # log of the ratio below which nothing is drawn: the probability is then taken for 1
+    POINTS, BEYOND = 96, 6.0  # of d at which each cell's ratio is worked out; deviations that they reach beyond means
 
     def __init__(self, of: Compared) -> None:
         some = np.arange(len(of.x)) != MISSING
@@ -230,26 +231,41 @@ class Moved:
         each = np.exp(each - each.max(axis=1, keepdims=True))
         self.weights: Floats = each / each.sum(axis=1, keepdims=True)
         self.means: Floats = np.concatenate([mean for _, mean, _ in kinds])
+        least, most = min(self.means.min(), self.d.min()), max(self.means.max(), self.d.max())
+        reach = self.BEYOND * math.sqrt(float(self.v.max()))
+        self._at = np.linspace(least - reach, most + reach, self.POINTS)
 
-    def ratio(self, d: Floats) -> Floats:
-        """(...) the log of the ratio of d (..., cells)."""
-        tilted = d[..., None] * (self.means / self.v[:, None]) - self.means**2 / (2 * self.v[:, None])
+    def logs(self, d: Floats) -> Floats:
+        """(cells, k) the log of each cell's ratio, of its d (cells, k) or those of all cells (1, k)."""
+        tilted = d[..., None] * (self.means / self.v[:, None, None]) - self.means**2 / (2 * self.v[:, None, None])
         top = tilted.max(axis=-1, keepdims=True)
-        logs = top[..., 0] + np.log(np.einsum("...cm,cm->...c", np.exp(tilted - top), self.weights))
+        return np.asarray(np.log(np.einsum("ckm,cm->ck", np.exp(tilted - top), self.weights)) + top[..., 0])
+
+    @cached_property
+    def _logs(self) -> Floats:
+        """(cells, points) the same at the points of all cells."""
+        return self.logs(self._at[None, :])
+
+    def drawn(self, d: Floats) -> Floats:
+        """(draws,) the log of the ratio of d (draws, cells): on lines between points."""
+        place = np.clip((d - self._at[0]) / (self._at[1] - self._at[0]), 0, self.POINTS - 1.001)
+        below = place.astype(np.int64)
+        part, cell = place - below, np.arange(d.shape[-1])
+        logs = (1 - part) * self._logs[cell, below] + part * self._logs[cell, below + 1]
         return np.asarray(logs.sum(axis=-1))
 
     @cached_property
     def chance(self) -> float:
         """That of as large a ratio where nothing differs."""
-        found = float(self.ratio(self.d))
-        if found < self._LEAST:
+        found = float(self.logs(self.d[:, None]).sum())
+        if found < self.LEAST:
             return 1.0
         if found > -math.log(self.SURE):
             return math.exp(-min(found, 700.0))
         random = np.random.default_rng(1)
         which = (random.random((self.DRAWS, len(self.d), 1)) > self.weights.cumsum(axis=1)).sum(axis=-1)
         means = self.means[np.minimum(which, len(self.means) - 1)]
-        ratios = self.ratio(means + random.normal(size=means.shape) * np.sqrt(self.v))
+        ratios = self.drawn(means + random.normal(size=means.shape) * np.sqrt(self.v))
         return min(1.0, float(np.where(ratios >= found, np.exp(-ratios), 0.0).mean()) or math.exp(-found))
 
 
