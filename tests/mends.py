@@ -69,6 +69,12 @@ ATTACKS = (
     Attack("errors tell exact counts", f"{_LYING}refusals_answer_no_question"),
     Attack("each mend of Flower's clients, alone", f"{_LYING}the_generator_sees_that_a_mend_is_missing"),
     Attack("a bound that no rounds lead to", f"{_LYING}a_bound_that_no_rounds_lead_to_is_refused"),
+    Attack("a client answers in another owner's place, and is quicker",
+           "tests/flower/test_lying_clients.py::test_of_two_that_come_as_one_owner_the_known_one_counts_or_neither",
+           (Mend("dpmpc/flower/messages.py", "src_node_id in before]", "src_node_id in before] or each[:1]"),)),
+    Attack("a client's reply ends the round of all",
+           "tests/flower/test_lying_clients.py::test_whatever_a_reply_holds_it_is_left_out_or_it_is_shares",
+           (Mend("dpmpc/flower/messages.py", "isinstance(shares, ArrayRecord)", "shares is not None"),)),
     # -- types of columns ----------------------------------------------------------------------------------------------
     Attack("one record of a frame's column of objects decides how others are read",
            "tests/neighbours/test_neighbours_of_sources.py::test_a_record_that_once_decided_for_others"
