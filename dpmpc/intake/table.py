@@ -134,7 +134,8 @@ class Table:
             )
         raise UsageError(
             f"a column must exist to be used; {sayable(self.source)} has no '{sayable(name)}'; its columns are "
-            f"{sayable(some(self.names))}"
+            f"{sayable(some(self.names))}",
+            code="column",
         )
 
     @cached_property
@@ -321,7 +322,9 @@ def check_names(names: Sequence[str], source: str) -> None:
     double = sorted(name for name, count in Counter(map(composed, names)).items() if count > 1)
     if double or "" in names:
         shown = some([repr(name) for name in double or [""]])
-        raise UsageError(f"column names are unique and not empty; {sayable(source)} has {sayable(shown)}; rename them")
+        raise UsageError(
+            f"column names are unique and not empty; {sayable(source)} has {sayable(shown)}; rename them", code="unique"
+        )
 
 
 def check_width(columns: int, source: str) -> None:
@@ -330,7 +333,8 @@ def check_width(columns: int, source: str) -> None:
         raise UsageError(
             f"a table has at most {MOST_COLUMNS:,} columns; {sayable(source)} has {sayable(columns):,}; write the "
             "columns that may "
-            "matter to a file of their own"
+            "matter to a file of their own",
+            code="range",
         )
 
 

@@ -410,7 +410,8 @@ class Source(ABC):
         if self.coordinates is not None and self.coordinates != dimension:
             raise UsageError(
                 f"a plan's dimension is its source's; the plan has {dimension}, its {self.KIND} {self.coordinates}; "
-                "plan again"
+                "plan again",
+                code="plan",
             )
 
     def to_json(self) -> dict[str, Any]:

@@ -123,7 +123,8 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if double or not names:
             raise SchemaError(
                 f"a schema names each column once, the target apart; it has {sayable(double or 'no columns')}; "
-                "correct it"
+                "correct it",
+                code="unique",
             )
         if self.version != VERSION:
             raise SchemaError(f"a schema has version {VERSION}; this has {sayable(self.version)}; make it again")
@@ -220,7 +221,9 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def from_json(value: Mapping[str, Any]) -> "Schema":
         """The schema that `to_json` wrote. Errors: another version, or not such a value."""
         if value.get("version") != VERSION:
-            raise UsageError(f"a schema has version {VERSION}; this has {sayable(value.get('version'))}; make it again")
+            raise UsageError(
+                f"a schema has version {VERSION}; this has {sayable(value.get('version'))}; make it again", code="file"
+            )
         return checked(dict(value), Schema, "a schema", "it")
 
     @staticmethod
@@ -279,7 +282,9 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
     rule = "a bounds file maps each column to [low, high] or to a list of texts"
     result: dict[str, list[float] | list[str]] = {}
     if not isinstance(value, dict):
-        raise UsageError(f"{sayable(rule)}; {sayable(name)} holds a {type(value).__name__}; write an object")
+        raise UsageError(
+            f"{sayable(rule)}; {sayable(name)} holds a {type(value).__name__}; write an object", code="type"
+        )
     for column, written in value.items():
         entry = (
             [str(part) if isinstance(part, date) else part for part in written]
@@ -291,7 +296,9 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
             raise UsageError(f"{sayable(rule)}; '{sayable(column)}' has {sayable(shown)}; correct it")
         if all(isinstance(part, str) for part in entry):
             if repeated(entry):
-                raise UsageError(f"{sayable(rule)}, each once; '{sayable(column)}' repeats one; remove it")
+                raise UsageError(
+                    f"{sayable(rule)}, each once; '{sayable(column)}' repeats one; remove it", code="unique"
+                )
             result[column] = entry
         elif len(entry) == 2 and all(type(part) in (int, float) and abs(part) <= sys.float_info.max for part in entry):
             if not entry[0] < entry[1]:
