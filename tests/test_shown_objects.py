@@ -43,7 +43,7 @@ def test_a_property_that_does_not_apply_is_not_there() -> None:
 def test_a_picture_of_a_model_without_curves_is_refused_in_words(tmp_path: Path) -> None:
     model = fitted()[0]
     assert not hasattr(model, "additive_")
-    with refuses("usage", setting="basis", kind=EstimatorError):
+    with refuses("together", setting="basis", kind=EstimatorError):
         model.plot(tmp_path / "page.html")  # type: ignore[attr-defined]
 
 
