@@ -1,6 +1,8 @@
 // What does not fit the window: wider than it and in nothing that scrolls, a text that its own box cuts off, a text of a
-// picture outside the picture.
-(() => {
+// picture outside the picture. What slides into its place when the window changes has arrived first.
+(async () => {
+  const sliding = document.documentElement.scrollWidth && document.getAnimations();
+  await Promise.all(sliding.filter((each) => each instanceof CSSTransition).map((each) => each.finished.catch(() => 0)));
   const wide = document.documentElement.clientWidth;
   const root = document.querySelector("article") || document.body;
   const said = (e) => `${e.tagName.toLowerCase()} '${(e.textContent || "").trim().slice(0, 40)}'`;
