@@ -262,7 +262,7 @@ def test_nothing_asks_a_registry_for_the_packages_name() -> None:
 
 @pytest.mark.parametrize(("text", "bare"), [
     ("pip install dpmpc", True), ("`pip install dpmpc`, say", True), ("pip install 'dpmpc[word]'", True),
-    ("pip install --no-deps dpmpc==0.2.0", True), ('"not installed; pip install "\n            "\'dpmpc[arrow]\'"', True),
+    ("pip install --no-deps dpmpc==0.2.0", True), ('"pip install "\n    "\'dpmpc[arrow]\'"', True),
     ("pip install ./dpmpc-0.2.0.whl", False), ("pip install './dpmpc-0.2.0.whl[word]'", False),
     ("pip install pyarrow, and dpmpc reads it", False), ("pip install . ; dpmpc example", False),
 ])  # fmt: skip
