@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmpc.intake.batched import asked_of
-from dpmpc.intake.numbers import numbers_of
+from dpmpc.intake.numbers import EXACT, numbers_of, streamed_of
 from dpmpc.intake.reading import count_where, only_where
 from dpmpc.intake.table import Table
 from dpmpc.intake.text_facts import counts_of, facts_of_texts, listed_words, odd_texts, units_of
 
 MOSTLY = 0.6  # of the fields that are there
 TOP = 1000  # values of a column that are counted
-EXACT = 100_000  # records: of more, different numbers are counted approximately
 _AT_ONCE = 16  # columns a query, so that its plan stays small
 _FIELDS = 400_000  # of texts that one query asks about together, or of _AT_ONCE columns
 Fact = dict[str, Any]
@@ -42,11 +41,6 @@ def facts_of(table: Table, names: Sequence[str]) -> dict[str, Fact]:
     for name, counts in counts_of(table, listed, Table.text, most=TOP + 1).items():
         facts[name]["counts"] = counts
     return facts
-
-
-def streamed_of(table: Table, names: Sequence[str]) -> list[str]:
-    """Those of some columns that `numbers_of` reads: the numbers of a table so large that counts are not exact."""
-    return [name for name in names if table.n > EXACT and table[name].kind == "number"]
 
 
 def _add_finite(table: Table, names: Sequence[str], facts: Mapping[str, Fact]) -> None:

@@ -14,13 +14,12 @@ from typing import Any
 from dpmpc.errors import number_of, some
 from dpmpc.intake.batched import asked_of, none_of
 from dpmpc.intake.calendars import Calendar
-from dpmpc.intake.column_facts import streamed_of
 from dpmpc.intake.column_profile import ColumnProfile, dropping, quoted
 from dpmpc.intake.dictionary import listed
 from dpmpc.intake.footer import TOTAL
 from dpmpc.intake.giving import giving
 from dpmpc.intake.head import is_none
-from dpmpc.intake.numbers import BELOW, BESIDE, Numbers, numbers_of
+from dpmpc.intake.numbers import BELOW, BESIDE, Numbers, numbers_of, streamed_of
 from dpmpc.intake.once import selected
 from dpmpc.intake.reading import count_where, literal, only_where
 from dpmpc.intake.scripts import small, western

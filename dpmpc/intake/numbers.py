@@ -26,6 +26,8 @@ CODES = frozenset(float(str(digit) * times) for digit in (7, 8, 9) for times in 
 BESIDE = CODES | {float(f"{'9' * times}{digit}") for digit in (6, 7, 8) for times in range(1, 6)}
 BELOW = BESIDE | set(map(float, range(1, 10)))  # of numbers none of which is below zero otherwise
 
+EXACT = 100_000  # records: of more, different numbers are counted approximately
+
 _SIGNED: Floats = np.array(sorted(sign * code for code in BELOW for sign in (1, -1)))
 _SHIFT, _REGISTERS = 12, 4096
 _PRESENT, _FINITE, _WHOLE, _AT_LEAST, _AT_MOST = range(5)
@@ -107,6 +109,11 @@ class Seen:
         several = 2 if finite and least != greatest else 1
         distinct = min(max(_estimate(self.registers), several), present)
         return Numbers(present, finite, whole, distinct, least, greatest, at_least, at_most, codes, beside)
+
+
+def streamed_of(table: Table, names: Sequence[str]) -> list[str]:
+    """Those of some columns that `numbers_of` reads: the numbers of a table so large that counts are not exact."""
+    return [name for name in names if table.n > EXACT and table[name].kind == "number"]
 
 
 def numbers_of(table: Table, names: Sequence[str]) -> dict[str, Numbers]:

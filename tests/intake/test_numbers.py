@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpmpc.intake import column_facts, numbers
+from dpmpc.intake import numbers
 from dpmpc.intake.numbers import BELOW, Numbers, Seen, numbers_of
 from dpmpc.intake.profile import look
 from dpmpc.intake.table import Column, Floats
@@ -131,9 +131,9 @@ def test_a_look_at_many_records_says_what_one_at_few_does(tmp_path: Path, monkey
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     found: list[tuple[tuple[str, ...], list[Any]]] = []
     for exact in (100_000, 20_000):
-        monkeypatch.setattr(column_facts, "EXACT", exact)
+        monkeypatch.setattr(numbers, "EXACT", exact)
         with loading.opened(str(tmp_path / "a.parquet"), folder=tmp_path) as (table, _):
-            assert bool(column_facts.streamed_of(table, table.names)) is (exact < n)
+            assert bool(numbers.streamed_of(table, table.names)) is (exact < n)
             profile = look(table)[0]
         found.append((profile.notes, [(c.kind, c.least, c.greatest, c.unread, c.present) for c in profile.columns]))
     assert found[0] == found[1]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpmpc
-from dpmpc.intake import column_facts, table
+from dpmpc.intake import numbers, table
 from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import Spelling
 from dpmpc.records import loading
@@ -142,7 +142,7 @@ def test_a_look_at_many_records_reads_a_column_of_numbers_once(
     odd: bool, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counts, ends, codes and what is finite; what would have to hold of all records the first ones refute."""
-    monkeypatch.setattr(column_facts, "EXACT", N - 1)
+    monkeypatch.setattr(numbers, "EXACT", N - 1)
     path = tmp_path / "records.parquet"
     write_parquet(path, odd)
     with loading.opened(str(path), folder=tmp_path) as (found, _):
