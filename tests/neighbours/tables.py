@@ -41,7 +41,8 @@ UGLY: dict[str, Any] = {
     "minus nothing": -0.0, "largest": 1.7e308, "far below": -1e300, "denormal as text": "4.9e-324",
     "beyond a number as text": "1e400", "first day": datetime.date(1, 1, 1), "last day": datetime.date(9999, 12, 31),
     "no month as text": "2024-13-45", "year nothing": "0000-01-01", "far year": "292278-01-01",
-    "nested": {"a": [{"b": 1}]}, "hash": "#5", "formula": "=1+2", "underscore": "1_0", "digits elsewhere": "\u0663", "space between": "1 234",
+    "nested": {"a": [{"b": 1}]}, "hash": "#5", "formula": "=1+2", "underscore": "1_0",
+    "digits elsewhere": "\u0663", "space between": "1 234",
 }  # fmt: skip
 
 
