@@ -49,6 +49,7 @@ class Numeric(
                 "scale out",
                 code="range",
             )
+        _check_told_apart(self)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -302,6 +303,21 @@ def _longest(column: Numeric | Surveyed, points: Floats) -> float:
     X = np.empty((len(points), len(column.features)))
     column.write(points, X)
     return math.sqrt(float(np.einsum("nd,nd->n", X, X).max()))
+
+
+def _check_told_apart(column: Numeric) -> None:
+    """Errors: the ends of a range or two knots are not told apart on its scale: a logarithm of 600 orders of magnitude
+    is no number, those of two knots that are a rounding apart are one. Features would be no numbers for some records,
+    and whether a run ends would tell that it has them."""
+    if not column.low < column.high:
+        return
+    with np.errstate(all="ignore"):
+        at = column.position(np.array(sorted({column.low, *column.knots, column.high})))
+    if not (np.isfinite(at).all() and (np.diff(at) > 0).all()):
+        raise SchemaError(
+            f"the ends of a range and its knots lie apart on its scale; '{column.name}' has {sayable(column.low):g} to "
+            f"{sayable(column.high):g} on a logarithmic one; leave scale out, or mend them"
+        )
 
 
 def _bent(column: Numeric | Surveyed) -> tuple[str, ...]:

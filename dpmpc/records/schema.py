@@ -69,12 +69,19 @@ class UsualGoal(msgspec.Struct, frozen=True):
 USUAL_GOALS = {USUAL[kind]: UsualGoal(kind) for kind in USUAL}
 
 
-class FoundBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The release that found a schema, and what it promised alone: (epsilon, delta) of the same records. Public."""
+class FoundBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The release that found a schema, and what it promised alone: (epsilon, delta) of the same records. Public.
+
+    `neighbours`: what that compares, as a plan says it; "" where a file does not say. `places`: whether the numbers of
+    records are private there. `holds_if`: what it holds under.
+    """
 
     run: str
     epsilon: float
     delta: float
+    neighbours: str = ""
+    places: bool = False
+    holds_if: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not (0 < self.epsilon < math.inf and 0 <= self.delta < 1 and self.run):
@@ -82,6 +89,15 @@ class FoundBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise SchemaError(
                 f"what found a schema has a run, an epsilon and a delta of its own; got {sayable(got)}; copy it again"
             )
+        if not all(text.isprintable() for text in (self.neighbours, *self.holds_if)):
+            raise SchemaError("what found a schema says so in lines of text; got one with other signs; copy it again")
+
+    def covers(self, neighbours: str, places: bool) -> bool:
+        """Whether what it promised is a promise for these neighbours too: the same, or parts of what one owner gives,
+        where it is of whole owners. A record's is none of a person or an owner, however often it is added up."""
+        if places and not self.places:
+            return False
+        return self.neighbours == neighbours or (self.neighbours == "owner" and neighbours in ("record", "presence"))
 
 
 class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
