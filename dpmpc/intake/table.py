@@ -132,10 +132,7 @@ class Table:
                 "state all columns with <<names>>",
                 "a column must exist to be used; an owner's records have not all that were named",
             )
-        raise UsageError(
-            f"a column must exist to be used; {sayable(self.source)} has no '{sayable(name)}'; its columns are "
-            f"{sayable(some(self.names))}"
-        )
+        raise no_column(self.source, name, self.names)
 
     @cached_property
     def _called(self) -> dict[str, Column]:
@@ -258,6 +255,15 @@ class Table:
     def n(self) -> int:
         """The number of rows; reads the source once."""
         return int(self.one("count(*)")[0])
+
+
+def no_column(source: str, name: str, names: Sequence[str]) -> UsageError:
+    """What to raise where records have no column of this name: with the nearest one, or those that there are."""
+    import difflib
+
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f"did you mean '{near[0]}'?" if near else f"its columns are {some(names)}"
+    return UsageError(f"a column must exist to be used; {sayable(source)} has no '{sayable(name)}'; {sayable(hint)}")
 
 
 def _as_text(column: Column) -> str:
