@@ -264,13 +264,12 @@ def test_a_mistyped_column_is_answered_with_the_nearest(columns: tuple[str, ...]
     """The same words where a table is asked for it, a look, and a part of a file."""
     rows = [",".join(columns), ",".join("1" for _ in columns), ",".join("2" for _ in columns)]
     path = write(tmp_path, "\n".join(rows) + "\n")
-    said = r"has no 'readmited'; did you mean 'readmitted'\?$"
     with opened(CsvFile(path)) as (table, _):
-        with pytest.raises(UsageError, match=said):
+        with refuses("column", "did you mean 'readmitted'?"):
             table["readmited"]
-        with pytest.raises(UsageError, match=said):
+        with refuses("column", "did you mean 'readmitted'?"):
             look(table)[0]["readmited"]
-    with pytest.raises(UsageError, match=said):
+    with refuses("column", "did you mean 'readmitted'?"):
         check_names_of("part.csv", [(name, "VARCHAR") for name in columns], ["readmited"])
 
 
