@@ -203,7 +203,7 @@ class Moved:
     KEPT, OWN, CELLS_EACH = 0.02, 0.5, 3.0  # priors: cells of both; of m as the others have; cells of each kind
     STEPS, FEWEST, MOST = 8, 0.06, 0.9  # of m, as shares of n
     DRAWS, SURE = 500, 1e-6
-    LEAST = -4.0  # log of the ratio below which nothing is drawn: the probability is then taken for 1
+    LEAST = 2.0  # log of the ratio below which nothing is drawn: the probability is then taken for 1
     POINTS, BEYOND = 96, 6.0  # of d at which each cell's ratio is worked out; deviations that they reach beyond means
 
     def __init__(self, of: Compared) -> None:

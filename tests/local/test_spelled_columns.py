@@ -75,7 +75,8 @@ def test_words_survey_and_training_keep_one_promise(tmp_path: Path, epsilon: flo
 
 def test_words_take_as_much_of_the_budget_as_the_survey_and_a_tenth_at_most(tmp_path: Path) -> None:
     for epsilon, sizes in ((0.3, (4000,) * 3), (2.0, (4000,) * 3), (2.0, (400,) * 3)):
-        plan = Plan.read(planned(tmp_path / f"{epsilon}-{sizes[0]}", epsilon=epsilon, owner_sizes=sizes, spell=("ward",), iterations=4))
+        folder = tmp_path / f"{epsilon}-{sizes[0]}"
+        plan = Plan.read(planned(folder, epsilon=epsilon, owner_sizes=sizes, spell=("ward",), iterations=4))
         mu2 = [(each.derived.mechanism.sensitivity.l2 / each.derived.mechanism.scale) ** 2 for each in plan.ahead]
         whole = sum(mu2) + plan.releases * (plan.derived.mechanism.sensitivity.l2 / plan.derived.mechanism.scale) ** 2
         part = mu2[0] / whole
