@@ -38,7 +38,9 @@ def least(sizes: Sequence[int], site: int, noise: float, tests: int, values: int
     ratio = n / (sum(sizes) - n)
     chance = (n + n * ratio) * (1 - 1 / values) / values
     v = noise**2 * (1 + others * ratio**2) + chance
-    return bound(tests) * math.sqrt(values * v) / n
+    deviation = math.sqrt(values * v) / n  # of the share
+    share, whole = bound(tests) * deviation, bound(tests, "moved") * deviation
+    return share if share <= 1 else max(1.0, whole)  # where all are moved, that is seen earlier
 
 
 def needed(sizes: Sequence[int], noise: float, tests: int, epsilon: float, delta: float) -> float:
