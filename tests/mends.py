@@ -158,6 +158,9 @@ ATTACKS = (
            "tests/mpc/test_site_keys.py::test_a_second_key_that_the_authority_signs_for_a_party_is_nobodys"),
     Attack("an authority takes a party's place in a run",
            "tests/consortium/test_listed_keys.py::test_an_authority_that_takes_a_partys_place"),
+    Attack("a kit that does without keys takes a site's list away",
+           "tests/consortium/test_listed_keys.py::test_a_kit_that_does_without_keys_takes_no_list_away",
+           (Mend("dpmpc/consortium/joining.py", "if (keys / LIST).exists():", "if False:"),)),
     Attack("an account is several owners",
            "tests/aggregation/test_standing_of_accounts.py"),
     # -- small ---------------------------------------------------------------------------------------------------------
