@@ -96,7 +96,7 @@ class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
         """(n,) the same, of which those that lie beyond the range stay beyond: what is predicted is held against
         these."""
         values = np.where(np.isfinite(values), values, np.nan)
-        return np.asarray(2 * (values - self.low) / (self.high - self.low) - 1)
+        return np.asarray(2 * ((values - self.low) / (self.high - self.low)) - 1)  # in this order none overflows
 
     def original(self, y: Floats) -> Floats:
         """(n,) predictions in the target's own units, from predictions on the scale of [-1, 1]."""
