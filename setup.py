@@ -28,6 +28,7 @@ setup(
     ext_modules=[
         extension("dpmpc.mpc.native._kernels", "dpmpc/mpc/native"),
         extension("dpmpc.records._rows", "dpmpc/records"),
+        extension("dpmpc.intake._numbers", "dpmpc/intake"),
     ],
     options={"bdist_wheel": {"py_limited_api": ABI}} if limited else {},
 )

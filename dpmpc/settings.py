@@ -110,7 +110,8 @@ def same() -> Limit:
 
 def _same(a: Any, b: Any) -> Any:
     if a != b:
-        raise UsageError(f"two limits must name the same; one says {a!r}, the other {b!r}; leave one out")
+        said = f"two limits must name the same; one says {a!r}, the other {b!r}; leave one out"
+        raise UsageError(said, code="together")
     return a
 
 

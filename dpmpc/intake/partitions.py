@@ -143,7 +143,8 @@ def check_names_of(source: str, columns: Sequence[tuple[str, str]], names: Seque
             known = some([name for name, _ in columns])
             raise UsageError(
                 f"a column must exist to be used; {sayable(source)} has no '{sayable(name)}'; its columns are "
-                f"{sayable(known)}"
+                f"{sayable(known)}",
+                code="column",
             )
 
 

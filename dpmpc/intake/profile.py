@@ -12,12 +12,13 @@ from dataclasses import replace
 
 from dpmpc.errors import UsageError, sayable, some
 from dpmpc.intake.calendars import Calendar
-from dpmpc.intake.column_facts import EXACT, MOSTLY, TOP, Fact, facts_of
+from dpmpc.intake.column_facts import MOSTLY, TOP, Fact, facts_of
 from dpmpc.intake.column_profile import ALIKE, ColumnProfile, Kind, Role, dropping
 from dpmpc.intake.dictionary import few
 from dpmpc.intake.forms import BOTH, FORMS, NAMED, NEGATIVE, SOME, Forms, months_in, proposed
 from dpmpc.intake.lint import CODE, LIKELY_YEARS, LIMIT_WORDS, fewer, identifies, oddities, of_sexes, percents, years_of
 from dpmpc.intake.missing import as_stated
+from dpmpc.intake.numbers import EXACT
 from dpmpc.intake.spelling import (
     PLAIN,
     Decimal,

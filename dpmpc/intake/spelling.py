@@ -142,27 +142,33 @@ class Spelling:
                 known = ", ".join(repr(value) for value in get_args(kind))
                 raise UsageError(
                     f"<<{sayable(name)}>> is one of {sayable(known)}; got {sayable(getattr(self, name))!r}; choose "
-                    "one of them"
+                    "one of them",
+                    code="choice",
                 )
         if self.decimal == self.thousands:
             raise UsageError(
-                f"<<decimal>> and <<thousands>> are two characters; both are {sayable(self.decimal)!r}; change one"
+                f"<<decimal>> and <<thousands>> are two characters; both are {sayable(self.decimal)!r}; change one",
+                code="unique",
             )
         if self.century is not None and not 1000 <= self.century <= 9899:
             raise UsageError(
-                f"<<century>> is the first of a hundred years, such as 1930; got {sayable(self.century)}; correct it"
+                f"<<century>> is the first of a hundred years, such as 1930; got {sayable(self.century)}; correct it",
+                code="range",
             )
         for unit in self.units:
             if not is_unit(unit):
                 rule = "a unit is a word or sign without digits but for powers, such as kg or m2"
-                raise UsageError(f"{sayable(rule)}; got {sayable(unit)!r}; correct <<units>>")
+                raise UsageError(f"{sayable(rule)}; got {sayable(unit)!r}; correct <<units>>", code="type")
         for name in ("header", "below", "footer"):
             if (lines := getattr(self, name)) < 0:
-                raise UsageError(f"<<{sayable(name)}>> counts lines, none or more; got {sayable(lines)}; correct it")
+                raise UsageError(
+                    f"<<{sayable(name)}>> counts lines, none or more; got {sayable(lines)}; correct it", code="range"
+                )
         if self.header and (self.names or self.no_header):
             raise UsageError(
                 f"a line names the columns, or <<names>> or <<no_header>> say that none does; got <<header>> "
-                f"{sayable(self.header)} too; leave one out"
+                f"{sayable(self.header)} too; leave one out",
+                code="together",
             )
         for name in ("missing", "kept"):
             words = (composed(word if "=" in word else bare(word)) for word in getattr(self, name))
@@ -173,14 +179,16 @@ class Spelling:
         ):
             raise UsageError(
                 f"<<kept>> has words that mean that there is no value where nothing else is stated: "
-                f"{sayable(', '.join(MISSING[1:]))}; got {sayable(odd)!r}; leave it out"
+                f"{sayable(', '.join(MISSING[1:]))}; got {sayable(odd)!r}; leave it out",
+                code="unknown",
             )
         object.__setattr__(self, "units", tuple(dict.fromkeys(composed(unit.strip()) for unit in self.units)))
         months = (small(composed(bare(each))) for each in self.months)
         object.__setattr__(self, "months", tuple(dict.fromkeys(months)))
         if odd := next((each for each in self.months if not re.fullmatch(rf"{WORD}=(0?[1-9]|1[0-2])", each)), None):
             raise UsageError(
-                f"<<months>> has words with numbers of months, such as listopada=11; got {sayable(odd)!r}; mend it"
+                f"<<months>> has words with numbers of months, such as listopada=11; got {sayable(odd)!r}; mend it",
+                code="type",
             )
         for name in COLUMNS:
             object.__setattr__(self, name, tuple(dict.fromkeys(map(composed, getattr(self, name)))))
@@ -190,7 +198,8 @@ class Spelling:
             except LookupError:
                 raise UsageError(
                     f"<<encoding>> is a name such as utf-8, cp1252 or latin-1; got {sayable(self.encoding)!r}; "
-                    "correct it"
+                    "correct it",
+                    code="unknown",
                 ) from None
 
     @property

@@ -107,7 +107,8 @@ class Additive(Shown):
         if schema.basis != "additive":
             raise UsageError(
                 "curves are those of an additive model; the rows of this one are scaled one by one; train with "
-                "<<basis=additive>>"
+                "<<basis=additive>>",
+                code="together",
             )
         table = np.asarray(theta, dtype=np.float64).reshape(len(schema.feature_names), -1) / schema.norm
         curves, at = list[Curve](), 0
@@ -142,7 +143,7 @@ class Additive(Shown):
     def contribution(self, curve: Curve, columns: Mapping[str, Any]) -> Floats:
         """(n, K) what one of its curves adds to the scores of these columns."""
         if curve.column not in columns:
-            raise UsageError(f"a model needs its columns; '{curve.column}' is not in the data; add it")
+            raise UsageError(f"a model needs its columns; '{curve.column}' is not in the data; add it", code="column")
         values = [_cleaned(v) for v in np.asarray(columns[curve.column], dtype=object)]
         if curve.part:
             values = [None if v is None else _of_date(float(v), curve.part) for v in values]
@@ -234,7 +235,8 @@ class Additive(Shown):
         """The model that `to_json` wrote. Errors: UsageError for anything else."""
         if value.get("format") != FORMAT:
             raise UsageError(
-                f"an additive model has the format {FORMAT}; this has {value.get('format')}; write it again"
+                f"an additive model has the format {FORMAT}; this has {value.get('format')}; write it again",
+                code="file",
             )
         rest = {name: part for name, part in value.items() if name != "format"}
         made = checked(rest, _Written, "an additive model", "it")

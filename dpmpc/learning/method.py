@@ -85,14 +85,17 @@ class Learning(Descent, Source):
                 f"method {self.method} is not for {self.task} regression; use another, such as {DEFAULT_METHOD}"
             )
         if check_count("the number of classes", self.classes) < 2:
-            raise UsageError(f"a model tells at least 2 classes apart; got {self.classes}; check the target")
+            raise UsageError(
+                f"a model tells at least 2 classes apart; got {self.classes}; check the target", code="enough"
+            )
         check_positive("lam", self.lam)
         check_weights(self.weights, self.classes)
         weighed = self.weights or (self.survey is not None and self.survey.balanced)
         if weighed and (task.kind == "number" or not METHODS[self.method].weighs):
             raise UsageError(
                 f"<<class_weight>> is for classes and the method {DEFAULT_METHOD}; got {self.task} regression by "
-                f"{self.method}; leave it out"
+                f"{self.method}; leave it out",
+                code="together",
             )
 
         if self.survey is not None and (self.survey.schema.task, self.survey.schema.classes) != (

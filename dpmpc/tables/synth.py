@@ -126,7 +126,6 @@ class Synthetic(Shown):
         """Writes rows, columns, noisy tables and the report into a folder."""
         out = Path(out)
         for name, release in zip(RELEASES, self.releases, strict=True):
-            make_folder(out / name, OUT, private=True)
             release.write(out / name)
         self.write_rows(out)
 

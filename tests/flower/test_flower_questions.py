@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytest.importorskip("flwr", reason="Flower is an extra: pip install 'dpmpc[flower]'")
+pytest.importorskip("flwr", reason="Flower is an extra: pip install 'flwr[simulation]'")
 
 from flwr.app import Message, RecordDict
 from flwr.clientapp import ClientApp
