@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import Weighted, check_weights
+from dpmpc.learning.lengths import check_step
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.of_schema import described, invented_of, surveyed_away
 from dpmpc.learning.settings import Average, Descent
@@ -97,7 +98,8 @@ class Learning(Descent, Source):
                 f"{self.method}; leave it out",
                 code="together",
             )
-
+        if METHODS[self.method].repeats:
+            check_step(self.step_length, self.loss.L, self.lam, self.momentum or 0.0)
         if self.survey is not None and (self.survey.schema.task, self.survey.schema.classes) != (
             self.task,
             self.classes,
