@@ -10,7 +10,8 @@ import datetime
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -401,7 +402,8 @@ def is_missing(text: str | None) -> bool:
 
 
 _LINE_END = re.compile("\r\n|\n|\r")
-_CODE = re.compile(r"0\d+(\.\d+)?|\d+\.\d*[1-9]0+", re.ASCII)  # a number whose zeros are part of how it is written
+_ENDED = r"\d+\.\d*[1-9]0+"  # a number with zeros after its decimals
+_CODE = re.compile(rf"0\d+(\.\d+)?|{_ENDED}", re.ASCII)  # a number whose zeros are part of how it is written
 
 
 def canonical(text: str, spelling: Spelling = PLAIN) -> str:
@@ -416,13 +418,28 @@ def canonical(text: str, spelling: Spelling = PLAIN) -> str:
 
 
 def listed(text: str) -> str:
-    """How a value of a public list is called: as it is compared, but a code keeps its zeros (007, 250.10). Values of
-    one `canonical` spelling are one value, whatever they are called."""
+    """How a value of a public list is called: as it is compared, but a code keeps its zeros (007, 250.10)."""
     plain = bare(text)
     return plain if _CODE.fullmatch(plain) else canonical(text)
 
 
+def ended(values: Iterable[str]) -> frozenset[str]:
+    """The values of a public list that only zeros after their decimals tell from others of it: 250.10 beside 250.1, two
+    diagnoses of ICD-9. A field is such a value where it is written so; all else is compared by `canonical`."""
+    names = {listed(value) for value in values}
+    times = Counter(map(canonical, names))
+    return frozenset(name for name in names if times[canonical(name)] > 1 and re.fullmatch(_ENDED, name, re.ASCII))
+
+
+def comparing(values: Iterable[str]) -> Callable[[str], str]:
+    """The spelling under which a text is held against the values of a public list: equal ones are one value."""
+    codes = ended(values)
+    return lambda text: plain if (plain := bare(text)) in codes else canonical(text)
+
+
 def named(text: str, values: Iterable[str]) -> str | None:
-    """Which of some listed values a text is: the one of its `canonical` spelling; None for none."""
-    spelled = canonical(text)
-    return next((value for value in values if canonical(value) == spelled), None)
+    """Which of some listed values a text is; None for none."""
+    values = tuple(values)
+    key = comparing(values)
+    spelled = key(text)
+    return next((value for value in values if key(value) == spelled), None)

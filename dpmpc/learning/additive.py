@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpmpc.errors import UsageError
 from dpmpc.folders import write_file
 from dpmpc.intake.hashing import bucket
-from dpmpc.intake.spelling import canonical
+from dpmpc.intake.spelling import comparing
 from dpmpc.intake.written import checked
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
@@ -75,8 +75,9 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     def of_names(self, names: Sequence[str | None], width: int) -> Floats:
         """(n, K) what these categories or numbers of buckets add; None is missing."""
         other = np.zeros(width)
-        rows = {canonical(name): _row(score) for name, score in self.table.items()}
-        return np.stack([_row(self.missing) + other if n is None else rows.get(n, other) for n in names])
+        key = comparing(self.table)
+        rows = {key(name): _row(score) for name, score in self.table.items()}
+        return np.stack([_row(self.missing) + other if n is None else rows.get(key(n), other) for n in names])
 
 
 def _row(score: Score) -> Floats:
@@ -148,7 +149,7 @@ class Additive(Shown):
         if curve.part:
             values = [None if v is None else _of_date(float(v), curve.part) for v in values]
         if curve.part in ("month", "weekday") or (not curve.points and not curve.buckets):
-            names = [None if v is None else canonical(str(v)) for v in values]
+            names = [None if v is None else str(v) for v in values]
             return curve.of_names(names, self.width)
         numbers = np.array([_number(v) for v in values])
         found = curve.of_numbers(numbers) if curve.points else np.zeros((len(values), self.width))

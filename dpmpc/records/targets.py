@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError, sayable
-from dpmpc.intake.spelling import canonical, listed
+from dpmpc.intake.spelling import comparing, listed
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -115,7 +115,7 @@ def as_compared(values: tuple[Scalar, ...]) -> tuple[str, ...]:
 
 def repeated(values: Sequence[str]) -> bool:
     """Whether two of some values are compared as one."""
-    return len(set(map(canonical, values))) < len(values)
+    return len(set(map(comparing(values), values))) < len(values)
 
 
 def set_range(part: Any, *, strict: bool) -> None:

@@ -16,6 +16,7 @@ from dpmpc.errors import owner_text, public_text
 from dpmpc.intake import packed
 from dpmpc.intake import table as table_module
 from dpmpc.intake.engine import explained
+from dpmpc.intake.partitions import check_names_of
 from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import canonical, is_missing, is_number
 from dpmpc.intake.table import Table, code_sql, value_sql
@@ -253,6 +254,23 @@ def test_missing_file_and_column(tmp_path: Path) -> None:
         refuses("column", "c"),
     ):
         table["c"]
+
+
+MANY = (*(f"x{k}" for k in range(300)), "readmitted")
+
+
+@pytest.mark.parametrize("columns", [("age", "ward", "readmitted"), MANY], ids=len)
+def test_a_mistyped_column_is_answered_with_the_nearest(columns: tuple[str, ...], tmp_path: Path) -> None:
+    """The same words where a table is asked for it, a look, and a part of a file."""
+    rows = [",".join(columns), ",".join("1" for _ in columns), ",".join("2" for _ in columns)]
+    path = write(tmp_path, "\n".join(rows) + "\n")
+    with opened(CsvFile(path)) as (table, _):
+        with refuses("column", "did you mean 'readmitted'?"):
+            table["readmited"]
+        with refuses("column", "did you mean 'readmitted'?"):
+            look(table)[0]["readmited"]
+    with refuses("column", "did you mean 'readmitted'?"):
+        check_names_of("part.csv", [(name, "VARCHAR") for name in columns], ["readmited"])
 
 
 def test_a_query_asks_for_so_many_sums_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
