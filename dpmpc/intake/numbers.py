@@ -53,7 +53,7 @@ class Numbers:
     beside: tuple[float, ...]
 
 
-class Seen:
+class NumbersSeen:
     """What is known of a column after some of its values."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ def numbers_of(table: Table, names: Sequence[str]) -> dict[str, Numbers]:
     cannot be read, or has changed."""
     key = "numbers {}".format
     if left := [name for name in names if key(name) not in table.found]:
-        seen = {name: Seen() for name in left}
+        seen = {name: NumbersSeen() for name in left}
         query = asked(", ".join(f"{table.number(name)} AS e{k}" for k, name in enumerate(left)), table.relation)
         with table.reading():
             for block in with_nulls(table.connection, query, len(left)):
