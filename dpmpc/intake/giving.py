@@ -120,7 +120,16 @@ def _told(values: Sequence[Any], truth: Sequence[Any]) -> str:
 def _alike(values: NDArray[np.float64], truth: NDArray[np.float64]) -> str:
     """What a column of numbers says of a quantity, by a straight line."""
     both = np.isfinite(values) & np.isfinite(truth)
-    if both.sum() < max(_LEAST, len(truth) / 2) or not (np.ptp(values[both]) and np.ptp(truth[both])):
+    if both.sum() < max(_LEAST, len(truth) / 2):
         return ""
-    found = float(np.corrcoef(values[both], truth[both])[0, 1] ** 2)
+    x, y = _of_one(values[both]), _of_one(truth[both])
+    if not (np.ptp(x) and np.ptp(y)):
+        return ""
+    found = float(np.corrcoef(x, y)[0, 1] ** 2)
     return f"gives the target by a straight line (R2 {found:.4f})" if found >= _SQUARED else ""
+
+
+def _of_one(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Finite numbers as parts of the largest, whose squares are no larger than a number may be: no record's value is
+    a warning of its own."""
+    return np.asarray(values / (np.abs(values).max() or 1.0))

@@ -28,7 +28,7 @@ from dpmpc.intake.engine import duckdb, explained, interrupted
 from dpmpc.intake.once import asked, once
 from dpmpc.intake.reading import clock_sql, days_sql, literal, number_sql
 from dpmpc.intake.scripts import BLANKS, MARKS
-from dpmpc.intake.spelling import PLAIN, Spelling, composed, is_number
+from dpmpc.intake.spelling import PLAIN, Spelling, bare, composed, ended, is_number
 from dpmpc.intake.streamed import streamed
 from dpmpc.lazy import cached_property, dataclass, regex
 
@@ -133,10 +133,7 @@ class Table:
                 "state all columns with <<names>>",
                 "a column must exist to be used; an owner's records have not all that were named",
             )
-        raise UsageError(
-            f"a column must exist to be used; {sayable(self.source)} has no '{sayable(name)}'; its columns are "
-            f"{sayable(some(self.names))}"
-        )
+        raise no_column(self.source, name, self.names)
 
     @cached_property
     def _called(self) -> dict[str, Column]:
@@ -278,6 +275,17 @@ class Table:
         return int(self.one("count(*)")[0])
 
 
+def no_column(source: str, name: str, names: Sequence[str]) -> UsageError:
+    """What to raise where records have no column of this name: with the nearest one, or those that there are."""
+    import difflib
+
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f"did you mean '{near[0]}'?" if near else f"its columns are {some(names)}"
+    return UsageError(
+        f"a column must exist to be used; {sayable(source)} has no '{sayable(name)}'; {sayable(hint)}", code="column"
+    )
+
+
 def _divides(decimal: str) -> bool:
     """Whether a DECIMAL becomes the nearest double by dividing it by a power of ten, as DuckDB does: of so few digits
     both are doubles themselves, and only the quotient is rounded. With more it would be rounded twice."""
@@ -346,7 +354,9 @@ def check_names(names: Sequence[str], source: str) -> None:
     double = sorted(name for name, count in Counter(map(composed, names)).items() if count > 1)
     if double or "" in names:
         shown = some([repr(name) for name in double or [""]])
-        raise UsageError(f"column names are unique and not empty; {sayable(source)} has {sayable(shown)}; rename them")
+        raise UsageError(
+            f"column names are unique and not empty; {sayable(source)} has {sayable(shown)}; rename them", code="unique"
+        )
 
 
 def check_width(columns: int, source: str) -> None:
@@ -355,7 +365,8 @@ def check_width(columns: int, source: str) -> None:
         raise UsageError(
             f"a table has at most {MOST_COLUMNS:,} columns; {sayable(source)} has {sayable(columns):,}; write the "
             "columns that may "
-            "matter to a file of their own"
+            "matter to a file of their own",
+            code="range",
         )
 
 
@@ -371,10 +382,11 @@ def code_sql(table: Table, name: str, values: Mapping[str, int]) -> str:
     The one rule by which fields are held against a public list, whatever the list is for. A listed value is spelled
     plainly, a field as its owner stated, and both are compared under their `canonical` spellings: numbers as numbers,
     all else as text; true and false in any case. So a field that is no number as its owner writes them (401.9, a code,
-    beside decimal commas) is the listed value whose text it has, zeros at its ends aside, as of a number. Each is one
-    look-up in a hash table.
+    beside decimal commas) is the listed value whose text it has, zeros at its ends aside, as of a number, unless they
+    tell two values of the list apart (`ended`). Each is one look-up in a hash table.
     """
-    numbers = {text: k for text, k in values.items() if is_number(text)}
+    codes = ended(values)
+    numbers = {text: k for text, k in values.items() if is_number(text) and bare(text) not in codes}
     words = {text: k for text, k in values.items() if text not in numbers}
     text = text_of_field = table.text(name)
     parts = list[str]()
