@@ -28,8 +28,8 @@ def made_from(
         )
     source = synthesis_of(Plan.read(whole).source)
     check_drawing(rows, model, seed, digits)
-    check_room(rows, len(source.columns.names))
-    check_digits(digits or {}, numbers_of(source.columns))
+    check_room(rows, len(source.known.names))
+    check_digits(digits or {}, numbers_of(source.known))
     second = reopened(out)
     (first,) = second.earlier
     releases = (first, replace(second, earlier=()))
