@@ -69,6 +69,7 @@ class ToFind:
         named = survey.named(total, noise, (*known_words(), *self.words)) if survey.words else {}
         made = dict[str, Column]()
         at, most = 0, most_levels(len(survey.names))
+        cells = min(CELLS_OF_A_NUMBER, max(1, most - 1))  # one fewer than there are buckets: numbers have moments too
         for name in survey.names:
             counts, at = total[at : at + NUMBER], at + NUMBER
             filled = total[at : at + survey.buckets] if name in survey.texts else total[:0]
@@ -82,7 +83,7 @@ class ToFind:
             elif this.numbers is not None:
                 decimals, dates = 0 if name in self.dates else places.get(name), name in self.dates
                 low, high = bounds_of(counts, noise, this.numbers, decimals)
-                cuts = edges_of(counts, noise, low, high, places=decimals)
+                cuts = edges_of(counts, noise, low, high, cells, decimals)
                 made[name] = Quantity(name, low, high, cuts, dates)
         if len(made) < least:
             raise UsageError(
