@@ -162,7 +162,7 @@ def _postgresql(
         from psycopg.conninfo import make_conninfo
     except ImportError:
         raise UsageError(
-            "PostgreSQL is read by psycopg, which is not installed; pip install 'dpmpc[postgresql]'"
+            "PostgreSQL is read by psycopg, which is not installed; pip install 'psycopg[binary]'"
         ) from None
     parts, options = _options(url)
     if (parts.hostname or options.get("host", "")) not in _LOOPBACK and "sslmode" not in options:

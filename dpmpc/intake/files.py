@@ -375,8 +375,7 @@ def pyarrow_module(name: str, source: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise UsageError(
-            f"Arrow data are read by pyarrow, which is not installed; {sayable(source)} is one; pip install "
-            "'dpmpc[arrow]'"
+            f"Arrow data are read by pyarrow, which is not installed; {sayable(source)} is one; pip install pyarrow"
         ) from None
 
 

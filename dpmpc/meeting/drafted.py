@@ -84,5 +84,7 @@ def _target(meeting: "MeetingSource", counts: Floats, noise: float, named: Mappi
         first, second = (name.word for name in named.values())
         return label_of(name, [first, second], None)
     if not kept or any(cell >= CELLS for cell in kept):
-        raise UsageError(f"a target's numbers stand out, or classes are stated; those of '{name}' do not; give them")
+        raise UsageError(
+            f"a target's numbers stand out, or classes are stated; those of '{name}' do not; name them by <<classes>>"
+        )
     return Range(name, *ANY)

@@ -4,8 +4,8 @@
 
 The stages before come first, each in a folder of its name; then the plan's own releases; then the stages after. What
 differs between a table of questions and a synthetic one, with or without a survey, is the plan, whose source says which
-stages there are; and what the process shows meanwhile (`Records`). A process that comes again finds what is over, and
-goes on there.
+stages there are; and what the process shows meanwhile (`RecordsHere`). A process that comes again finds what is over,
+and goes on there.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from dpmpc.run.seat import Seat
 from dpmpc.run.stages import RunStages, StagePart
 
 
-class Records(Protocol):
+class RecordsHere(Protocol):
     """The records of the owners that are played here."""
 
     def vectors(self, plan: Plan) -> Any:
@@ -80,11 +80,11 @@ class FinishedPlan:
         return self.own.plan.source.outcome(opening_of(self.own.plan, {0: self.own.total}, present))
 
 
-def run(plan: Plan, records: Records, seat: Seat) -> FinishedPlan:
+def run(plan: Plan, records: RecordsHere, seat: Seat) -> FinishedPlan:
     """Executes a plan whose source reads records once, stages and all, in the folder of `seat`; without one nothing
     stays of it. A run that was begun there goes on.
 
-    Errors: UsageError where another run is there; as of `Records.ready`, of stages and of releases."""
+    Errors: UsageError where another run is there; as of `RecordsHere.ready`, of stages and of releases."""
     made: dict[str, OpenedRelease] = {}
     before: list[OpenedRelease] = []
 
@@ -113,7 +113,7 @@ def run(plan: Plan, records: Records, seat: Seat) -> FinishedPlan:
     return FinishedPlan(tuple(made.get(each.plan.run_id, each) for each in before), made[own.run_id])
 
 
-def _made(part: StagePart, records: Records, seat: Seat) -> OpenedRelease:
+def _made(part: StagePart, records: RecordsHere, seat: Seat) -> OpenedRelease:
     """The one release of a part, made now or found in the folder of `seat`."""
     plan, stage = part.plan, part.stage
     keeps = None if stage is None else lambda ended: stage.settle(ended.last.total, ended.last.present)

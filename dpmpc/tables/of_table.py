@@ -17,9 +17,9 @@ def _nothing(plan: Plan) -> None:
 
 @dataclass(frozen=True)
 class OfTable:
-    """The records of a table, of which all owners are played here (`run.run.Records`). `asks`: what a notebook calls
-    the run; `owner`: whose each record is, (n,), or SQL for that, by which it is read when a release begins; `ready`:
-    told of each release before anything of it is spent, and may refuse it."""
+    """The records of a table, of which all owners are played here (`run.run.RecordsHere`). `asks`: what a notebook
+    calls the run; `owner`: whose each record is, (n,), or SQL for that, by which it is read when a release begins;
+    `ready`: told of each release before anything of it is spent, and may refuse it."""
 
     asks: str
     table: Table

@@ -127,7 +127,6 @@ class Synthetic(Shown):
         """Writes rows, columns, noisy tables and the report into a folder."""
         out = Path(out)
         for folder, release in zip((out / FIRST, out), self.releases, strict=True):
-            make_folder(folder, OUT, private=True)
             release.write(folder)
         self.write_rows(out)
 

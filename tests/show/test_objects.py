@@ -5,6 +5,7 @@ import json
 import math
 import zipfile
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,8 @@ def test_every_form_of_a_table_has_every_cell(tmp_path: Path) -> None:
     assert "3 &lt; 4" in table.html() and "<script" not in table.html()
     latex = table.latex()
     assert r"age\_in" in latex and r"A \& B" in latex and r"\quad f & 50 \%" in latex and r"$\geq$" in latex
+    lines = [unescape(line.replace("\\|", "|")) for line in table.markdown().splitlines()]
+    assert lines[2:6] == ["|  | A & B |", "| --- | --- |", "| age_in, mean (SD) | 3 < 4 |", "| \u2003f | 50 % |"]
     assert table.csv().splitlines() == [",A & B", '"age_in, mean (SD)",3 < 4', "f,50 %"]
     assert "<title>Table</title>" in ShownTable(("a",), (("1",),)).write(tmp_path / "n.html").read_text()
     for ending in (".txt", ".md", ".html", ".tex", ".csv"):
