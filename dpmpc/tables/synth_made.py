@@ -1,5 +1,4 @@
-"""Rows from the noisy tables of a run over several machines, at any of its processes: public post-processing, at no
-cost."""
+"""Rows from the noisy tables of a run, at any of its processes: public post-processing, at no cost."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,8 +22,7 @@ def made_from(
     whole = out / FIRST / WHOLE
     if not whole.is_file():
         raise UsageError(
-            f"other rows are drawn of a run over several machines that planned a synthetic table; {out} has none; name "
-            "such a run's folder, or ask for <<rows>> and <<seed>> when a table is made on one machine"
+            f"other rows are drawn of a run that made a synthetic table; {out} has none; name the folder of one"
         )
     source = synthesis_of(Plan.read(whole).source)
     check_drawing(rows, model, seed, digits)
