@@ -30,6 +30,7 @@ from dpmpc.records.origins import PUBLIC, Origin
 from dpmpc.records.ownership import KeptOwners, fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.schema import Schema
+from dpmpc.run.files import WHOLE
 from dpmpc.run.once import OPENED
 from dpmpc.run.run import OpenedRelease
 from dpmpc.settings import declared, said
@@ -181,7 +182,10 @@ def reopened(out: Path | str, level: Level | None = None) -> Statistics:
     stage = folder / FIRST
     if not plan_path(stage).exists():
         return found
-    return replace(found, earlier=(stage_of(stage),)).asked(single(found.tables.columns))
+    both = replace(found, earlier=(stage_of(stage),))
+    whole = stage / WHOLE
+    drawn = whole.is_file() and Plan.read(whole).source.DRAWS  # whose own questions no person asked
+    return both.asked(single(found.tables.columns)) if drawn else both
 
 
 def stage_of(folder: Path) -> Statistics:
