@@ -124,7 +124,8 @@ def facts_of(run: Path, ledgers: Path | None = None) -> FinishedRun:
     if of_a_party(run):
         raise UsageError(
             f"a report is made from what an owner writes; {run} is a party's folder; name an owner's, or see dpmpc "
-            "verify and dpmpc status for this one"
+            "verify and dpmpc status for this one",
+            code="path",
         )
     if not plan_path(run).is_file():
         read_report(run)  # says what is missing where there is no run at all

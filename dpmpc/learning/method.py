@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import Weighted, check_weights
+from dpmpc.learning.lengths import check_step
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.of_schema import described, invented_of, surveyed_away
 from dpmpc.learning.settings import Average, Descent
@@ -85,16 +86,20 @@ class Learning(Descent, Source):
                 f"method {self.method} is not for {self.task} regression; use another, such as {DEFAULT_METHOD}"
             )
         if check_count("the number of classes", self.classes) < 2:
-            raise UsageError(f"a model tells at least 2 classes apart; got {self.classes}; check the target")
+            raise UsageError(
+                f"a model tells at least 2 classes apart; got {self.classes}; check the target", code="enough"
+            )
         check_positive("lam", self.lam)
         check_weights(self.weights, self.classes)
         weighed = self.weights or (self.survey is not None and self.survey.balanced)
         if weighed and (task.kind == "number" or not METHODS[self.method].weighs):
             raise UsageError(
                 f"<<class_weight>> is for classes and the method {DEFAULT_METHOD}; got {self.task} regression by "
-                f"{self.method}; leave it out"
+                f"{self.method}; leave it out",
+                code="together",
             )
-
+        if METHODS[self.method].repeats:
+            check_step(self.step_length, self.loss.L, self.lam, self.momentum or 0.0)
         if self.survey is not None and (self.survey.schema.task, self.survey.schema.classes) != (
             self.task,
             self.classes,

@@ -123,7 +123,7 @@ class Opening:
     divided by. `reach`: how many `Sum.noise` a coordinate's noise stays within with at least this probability, by the
     exact law. `schema`: of the records, as JSON values; `draft`: what was known of it before a survey.
     `names`: what `everybody` is called, by number; () where owners have no names. `promised`: the (epsilon, delta) of
-    all releases together.
+    all releases together, for these `neighbours`, under what is in `holds_if`.
     """
 
     run: str
@@ -141,6 +141,8 @@ class Opening:
     draft: "Schema | None" = None
     names: tuple[str, ...] = ()
     promised: tuple[float, float] = (math.inf, 1.0)
+    neighbours: str = ""
+    holds_if: tuple[str, ...] = ()
 
     @property
     def last(self) -> Sum:
@@ -410,7 +412,8 @@ class Source(ABC):
         if self.coordinates is not None and self.coordinates != dimension:
             raise UsageError(
                 f"a plan's dimension is its source's; the plan has {dimension}, its {self.KIND} {self.coordinates}; "
-                "plan again"
+                "plan again",
+                code="plan",
             )
 
     def to_json(self) -> dict[str, Any]:

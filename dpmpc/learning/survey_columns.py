@@ -158,7 +158,9 @@ def surveyed_columns(
         if (names is None or name in names) and _stands_out(found)
     ]
     if not made:
-        raise UsageError("no column stood out of the survey's noise; the budget is too small; give <<bounds>>")
+        raise UsageError(
+            "no column stood out of the survey's noise; the budget is too small; give <<bounds>>", code="column"
+        )
     return tuple(made)
 
 

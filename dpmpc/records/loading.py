@@ -329,5 +329,5 @@ def build(
         whole.beyond,
         mapping.misfits,
         mapping.ends,
-        tuple(each.text for each in given(schema, table)),
+        () if decided else tuple(each.text for each in given(schema, table)),  # else it was said before
     )

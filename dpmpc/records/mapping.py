@@ -114,11 +114,13 @@ class Mapping:
             hint = f" (is '{plain[near[0]]}' '{absent[0]}'?)" if near else ""
             raise UsageError(
                 f"a model needs all its columns; {sayable(', '.join(absent[:8]))} not in the data{sayable(hint)}; "
-                "add them"
+                "add them",
+                code="column",
             )
         if self.labels and self.schema.target.name not in self.table:
             raise UsageError(
-                f"labels come from the target column; '{self.schema.target.name}' is not in the data; name another"
+                f"labels come from the target column; '{self.schema.target.name}' is not in the data; name another",
+                code="column",
             )
 
     @cached_property

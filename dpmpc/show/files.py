@@ -32,7 +32,8 @@ def check_names(outcome: Outcome) -> None:
         plain = name == Path(name).name and not name.startswith(".")
         if not plain or any(fnmatchcase(name.lower(), pattern) for pattern in _TAKEN):
             raise UsageError(
-                f"a file of an outcome has a name of its own, in the run's folder; got {name!r}; give it another"
+                f"a file of an outcome has a name of its own, in the run's folder; got {name!r}; give it another",
+                code="path",
             )
 
 

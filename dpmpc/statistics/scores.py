@@ -310,7 +310,7 @@ class Target:
     def of(self, records: RecordFields) -> Values:
         """(n,) numbers, NaN where the target is missing."""
         low, high = self.column.low, self.column.high
-        y = 2 * (np.clip(records[self.column], low, high) - low) / (high - low) - 1
+        y = 2 * ((np.clip(records[self.column], low, high) - low) / (high - low)) - 1
         if self.model is None:
             return np.asarray(np.clip(y, -1.0, 1.0))
         return np.asarray(np.clip((y - np.clip(self.model.scores(records), -1.0, 1.0)) / 2, -1.0, 1.0))

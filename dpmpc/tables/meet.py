@@ -69,7 +69,8 @@ class Met(Shown):
         mine, before = self.opened.promise, promise_of(self.plan)
         both = before.epsilon + mine.epsilon, before.delta + mine.delta  # what is drafted rests on both
         lines = self.opened.lines(before)
-        found = told(meeting, replace(opening, promised=both), self.words, self.opened.found, lines)
+        under = tuple(dict.fromkeys((*before.assumptions, *mine.assumptions)))
+        found = told(meeting, replace(opening, promised=both, holds_if=under), self.words, self.opened.found, lines)
         return replace(found, files={**found.files, WORDS: self.opened.listed})
 
     @property

@@ -163,7 +163,8 @@ def read_records(out: Path) -> RunFiles:
             )
         raise UsageError(
             f"parties keep transcripts, owners do not; {out} has none; name a party's folder, or one that has the "
-            "folders of all sites"
+            "folders of all sites",
+            code="path",
         )
     owners = [place / "owners.opened.bin" for place in folders if (place / "owners.opened.bin").exists()]
     for path in owners:

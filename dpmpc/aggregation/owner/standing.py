@@ -74,7 +74,8 @@ class Standing:
             raise UsageError(
                 f"an account is one owner of a plan, or its records count more than once; this one is owner "
                 f"{min(others)}, and would be owner {owner}; give each owner an <<account>> of its own, or name all "
-                "that share it with <<owners>>"
+                "that share it with <<owners>>",
+                code="unique",
             )
 
     @contextlib.contextmanager

@@ -37,7 +37,8 @@ class HeadsShown:
             raise UsageError(
                 f"an account goes on from where party {party} last saw it; {error}, so it was put back, or this is a "
                 "second machine; restore the newest copy of <<account>>, or where that is lost do as docs/privacy.md "
-                "says"
+                "says",
+                code="ledger",
             ) from None
         self._heads[party] = Head().after(digests)
         return payload
