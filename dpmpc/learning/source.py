@@ -407,7 +407,8 @@ class Source(ABC):
         """Errors: UsageError for neighbours that it is not proved for, and for another length than its own."""
         if neighbours not in self.UNITS:
             raise UsageError(
-                f"<<neighbours>> of {self.KIND} are {' or '.join(self.UNITS)}; got {neighbours!r}; choose one of them"
+                f"<<neighbours>> of {self.KIND} are {' or '.join(self.UNITS)}; got {neighbours!r}; choose one of them",
+                code="choice",
             )
         if self.coordinates is not None and self.coordinates != dimension:
             raise UsageError(

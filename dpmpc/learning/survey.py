@@ -97,7 +97,9 @@ class Survey(Source):
         if not self.names:
             raise UsageError("a survey asks about columns; none were named; name at least one", code="missing")
         if len(set(self.names)) < len(self.names):
-            raise UsageError(f"a survey asks once about each column; got {', '.join(self.names[:8])}; name each once")
+            raise UsageError(
+                f"a survey asks once about each column; got {', '.join(self.names[:8])}; name each once", code="over"
+            )
         ranges = tuple((str(name), float(low), float(high)) for name, low, high in self.ranges)
         if not all(name in self.numbers and -WIDEST <= low < high <= WIDEST for name, low, high in ranges):
             raise UsageError(f"ranges of a survey are low < high of its numbers; got {ranges[:4]}; mend them")
