@@ -191,6 +191,13 @@ ATTACKS = (
            (Mend("dpmpc/consortium/joining.py", "if (keys / LIST).exists():", "if False:"),)),
     Attack("an account is several owners",
            "tests/aggregation/test_standing_of_accounts.py"),
+    # -- words and cells -----------------------------------------------------------------------------------------------
+    Attack("an owner brings a sum half-way round, so that one record turns a sign",
+           "tests/meeting/test_naming.py::test_a_bound_that_does_not_go_round_would_be_seen"),
+    Attack("an owner fills another's cells",
+           "tests/statistics/test_own_cells.py::test_no_site_reaches_anothers_cells_whatever_it_sends[sharing]",
+           (Mend("dpmpc/aggregation/party/adder.py", "return share if own is None else self._holder.kept(share, own)",
+                 "return share"),)),
     # -- small ---------------------------------------------------------------------------------------------------------
     Attack("persons and owners of CSV files end a synthesis",
            f"{_UNITS}[synth-person-csv]",

@@ -468,6 +468,7 @@ SOURCES: Registry[type[Source]] = Registry(
         "meeting": "dpmpc.meeting.source:MeetingSource",
         "naming": "dpmpc.meeting.naming:NamingSource",
         "tables": "dpmpc.statistics.tables:Tables",
+        "surveyed_tables": "dpmpc.synthesis.surveyed_tables:SurveyedTables",
         "synthesis": "dpmpc.synthesis.source:Synthesis",
     },
     lambda thing: isinstance(thing, type) and issubclass(thing, Source),
