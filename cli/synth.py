@@ -20,8 +20,7 @@ _FILES = (".parquet", ".csv")
 def run_command(
     csv: Path | None, records: str | None, database: str | None, sql: str | None, memory: str | None,
     owners_column: str | None, schema: Path | None, bounds: Path | None, cuts: Path | None, cells: int | None,
-    drop: tuple[str, ...], named: tuple[str, ...], spell: tuple[str, ...], word_list: Path | None,
-    target: str | None, rows: int | None,
+    drop: tuple[str, ...], named: tuple[str, ...], word_list: Path | None, target: str | None, rows: int | None,
     constraints: Path | None, model: str,
     digits: tuple[str, ...], hopeless: bool, seed: int | None, dry: bool, of: Path | None, out: Path | None,
     data_id: str | None, budget: str | None, account: str | None, wait: float, spelling: Any, **settings: Any,
@@ -54,7 +53,7 @@ def run_command(
     warn_of_filters(sql, settings)
     given: dict[str, Any] = {
         "owners": owners_column, "schema": schema, "bounds": bounds, "cuts": cuts, "cells": cells, "drop": drop,
-        "named": named, "spell": spell, "words": () if word_list is None else read_words(word_list), "target": target,
+        "named": named, "words": () if word_list is None else read_words(word_list), "target": target,
         "constraints": constraints, "memory": memory_of(memory), "spelling": spelling, **settings,
     }  # fmt: skip
     if dry:
@@ -75,7 +74,7 @@ def run_command(
 
 
 def _redrawn(of: Path, out: Path | None, drawing: dict[str, Any]) -> None:
-    """Rows from a run over several machines, into a new folder, or a file and a folder beside it."""
+    """Rows from a run that is there, into a new folder, or a file and a folder beside it."""
     from dpmpc.tables.synth_made import made_from
 
     out = out_of("synth") if out is None else out
@@ -125,8 +124,8 @@ _OWN = [
     click.Option(["--seed"], type=int, help="Of drawing rows from the noisy tables; never of noise."),
     click.Option(["--dry"], is_flag=True, help="Say what noise will do and what it costs, from public numbers; spend "
                  "nothing."),
-    click.Option(["--of"], type=click.Path(path_type=Path), help="Rows from a run over several machines that is there "
-                 "([synth] in consortium.toml); spend nothing."),
+    click.Option(["--of"], type=click.Path(path_type=Path), help="Rows from a run that is there, of one machine or of "
+                 "several ([synth] in consortium.toml); spend nothing."),
     click.Option(["--out"], type=click.Path(path_type=Path), help="A new folder, or a file .parquet or .csv "
                  f"beside it.  [default: {OUT.format('synth')}]"),
     click.Option(["--data-id"], metavar="TEXT", help="Name under which ledgers add up what is spent."),

@@ -49,6 +49,7 @@ class Attack:
 
 _STRUCTURED = "tests/mpc/test_structured.py::test_"
 _LYING = "tests/flower/test_lying_servers.py::test_"
+_STOPS = "tests/learning/test_no_record_stops.py::test_"
 _ONE_FIELD = "tests/intake/test_one_field_one_reading.py::test_"
 _DECIMALS = "tests/synthesis/test_synthetic_decimals.py::test_"
 _SYNTH = "dpmpc/tables/synth_columns.py"
@@ -75,6 +76,15 @@ ATTACKS = (
     Attack("a client's reply ends the round of all",
            "tests/flower/test_lying_clients.py::test_whatever_a_reply_holds_it_is_left_out_or_it_is_shares",
            (Mend("dpmpc/flower/messages.py", "isinstance(shares, ArrayRecord)", "shares is not None"),)),
+    # -- who stops, and who goes on ------------------------------------------------------------------------------------
+    Attack("a long step has some records overflow: who stops tells of them exactly, and nothing is spent",
+           f"{_STOPS}a_long_step_ends_all_owners_alike_by_what_was_opened",
+           (Mend("dpmpc/learning/method.py", "after = check_near(carried(self.learning, taken, self._moved))",
+                 "after = carried(self.learning, taken, self._moved)"),)),
+    Attack("a tolerance that some records' optimum does not reach: who stops tells of them exactly",
+           f"{_STOPS}every_optimum_is_reached_at_the_least_tolerance",
+           (Mend("dpmpc/learning/output.py", "if not learning.solver_tolerance >= (least := reached(learning)):",
+                 "if (least := reached(learning)) < 0:"),)),
     # -- types of columns ----------------------------------------------------------------------------------------------
     Attack("one record of a frame's column of objects decides how others are read",
            "tests/neighbours/test_neighbours_of_sources.py::test_a_record_that_once_decided_for_others"
@@ -176,8 +186,18 @@ ATTACKS = (
            "tests/mpc/test_site_keys.py::test_a_second_key_that_the_authority_signs_for_a_party_is_nobodys"),
     Attack("an authority takes a party's place in a run",
            "tests/consortium/test_listed_keys.py::test_an_authority_that_takes_a_partys_place"),
+    Attack("a kit that does without keys takes a site's list away",
+           "tests/consortium/test_listed_keys.py::test_a_kit_that_does_without_keys_takes_no_list_away",
+           (Mend("dpmpc/consortium/joining.py", "if (keys / LIST).exists():", "if False:"),)),
     Attack("an account is several owners",
            "tests/aggregation/test_standing_of_accounts.py"),
+    # -- words and cells -----------------------------------------------------------------------------------------------
+    Attack("an owner brings a sum half-way round, so that one record turns a sign",
+           "tests/meeting/test_naming.py::test_a_bound_that_does_not_go_round_would_be_seen"),
+    Attack("an owner fills another's cells",
+           "tests/statistics/test_own_cells.py::test_no_site_reaches_anothers_cells_whatever_it_sends[sharing]",
+           (Mend("dpmpc/aggregation/party/adder.py", "return share if own is None else self._holder.kept(share, own)",
+                 "return share"),)),
     # -- small ---------------------------------------------------------------------------------------------------------
     Attack("persons and owners of CSV files end a synthesis",
            f"{_UNITS}[synth-person-csv]",

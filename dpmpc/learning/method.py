@@ -188,6 +188,7 @@ class Learning(Descent, Source):
         super().check(neighbours, dimension)
         if self.survey is not None and neighbours == "owner":
             raise UsageError("a survey of columns is for neighbours by record; the plan's are owners; plan again")
+        METHODS[self.method].check(self)
 
     def promised(self, neighbours: str) -> Self:
         return replace(self, presence=neighbours == "presence")
@@ -260,6 +261,20 @@ def learning_of(source: Source) -> Learning:
     return source
 
 
+FAR = 1e100  # of a number of an iterate: so far every score, gradient and sum of them in doubles is finite
+
+
+def check_near(theta: Floats) -> Floats:
+    """The public iterate, or model. Guarantees: with it no record's vector overflows, so no record decides whether an
+    owner's process goes on: whoever plans a long step, or brings a model, would else read from who stops, exactly and
+    unpaid, what no noise covers. Errors: UsageError for one that is farther than `FAR`, of public numbers alone."""
+    if not (np.abs(theta) <= FAR).all():  # nor what is no number
+        raise UsageError(
+            f"an iterate, or a model, lies within {FAR:g} in every coordinate; this one does not; lower the <<step>>"
+        )
+    return theta
+
+
 class Method(ABC):
     """One method; it holds no state."""
 
@@ -270,6 +285,10 @@ class Method(ABC):
     help: ClassVar[str]  # what an owner sends, for the command line
     tasks: ClassVar[tuple[str, ...]] = ("logistic", "ridge")  # that it is for, unless `suits` says so otherwise
     weighs: ClassVar[bool] = False  # whether it is for records that count by their class
+
+    def check(self, learning: Learning) -> None:  # noqa: B027
+        """Errors: UsageError for public numbers with which some records' vectors could not be had; by default none."""
+
     lam_moves: ClassVar[bool] = False  # whether its sensitivity depends on lam
 
     def suits(self, task: Task) -> bool:
@@ -426,7 +445,7 @@ class Learner:
         """Take in one opened mean (d,): the next iterate, or the model. Post-processing."""
         factor = self._method.factor(self.learning, self.theta)
         taken = self._method.take(self.learning, self.theta, mean / factor, self.noise / factor)
-        after = carried(self.learning, taken, self._moved)
+        after = check_near(carried(self.learning, taken, self._moved))
         self._moved, self.theta = after - self.theta, after
         self.iteration += 1
         average = self.learning.average

@@ -409,7 +409,8 @@ class Source(ABC):
         """Errors: UsageError for neighbours that it is not proved for, and for another length than its own."""
         if neighbours not in self.UNITS:
             raise UsageError(
-                f"<<neighbours>> of {self.KIND} are {' or '.join(self.UNITS)}; got {neighbours!r}; choose one of them"
+                f"<<neighbours>> of {self.KIND} are {' or '.join(self.UNITS)}; got {neighbours!r}; choose one of them",
+                code="choice",
             )
         if self.coordinates is not None and self.coordinates != dimension:
             raise UsageError(
@@ -469,6 +470,7 @@ SOURCES: Registry[type[Source]] = Registry(
         "meeting": "dpmpc.meeting.source:MeetingSource",
         "naming": "dpmpc.learning.naming:NamingSource",
         "tables": "dpmpc.statistics.tables:Tables",
+        "surveyed_tables": "dpmpc.synthesis.surveyed_tables:SurveyedTables",
         "synthesis": "dpmpc.synthesis.source:Synthesis",
     },
     lambda thing: isinstance(thing, type) and issubclass(thing, Source),

@@ -97,7 +97,9 @@ class Survey(Source):
         if not self.names:
             raise UsageError("a survey asks about columns; none were named; name at least one", code="missing")
         if len(set(self.names)) < len(self.names):
-            raise UsageError(f"a survey asks once about each column; got {', '.join(self.names[:8])}; name each once")
+            raise UsageError(
+                f"a survey asks once about each column; got {', '.join(self.names[:8])}; name each once", code="over"
+            )
         ranges = tuple((str(name), float(low), float(high)) for name, low, high in self.ranges)
         if not all(name in self.numbers and -WIDEST <= low < high <= WIDEST for name, low, high in ranges):
             raise UsageError(f"ranges of a survey are low < high of its numbers; got {ranges[:4]}; mend them")
@@ -320,8 +322,8 @@ class Survey(Source):
             return len(mine), present, self._sums(columns, group, len(present))
 
         def pieces() -> Iterator[tuple[list[list[Floats]], Ints]]:
-            begin = 0
-            for found in read_columns(table, each, _BLOCK):
+            begin, quick = 0, all(table[name].kind == "number" for name in self.names)
+            for found in read_columns(table, each, _BLOCK, quick):
                 yield found, owner[begin : begin + len(found[0][0])]
                 begin += len(found[0][0])
 

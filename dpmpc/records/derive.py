@@ -52,7 +52,8 @@ class TableSettings:
         if repeated(self.classes) or len(self.classes) < 2:
             raise UsageError(
                 f"a target has two classes or more, each stated once; got {sayable(some(self.classes, 8))}; mend "
-                "<<classes>>"
+                "<<classes>>",
+                code="unique",
             )
         return _given_target(self, list(self.classes))
 

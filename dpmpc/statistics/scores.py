@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
+from dpmpc.learning.method import check_near
 from dpmpc.learning.task import TASKS
 from dpmpc.outcome import spelled
 from dpmpc.records.ordered_pool import in_order
@@ -89,6 +90,7 @@ class ScoreModel:
         outputs = TASKS[self.schema.task].scores(self.schema.classes)
         if len(self.theta) != d * outputs or not np.isfinite(self.theta).all():
             raise UsageError(f"a model has {d * outputs} finite numbers; got {len(self.theta)}; give the right schema")
+        check_near(np.array(self.theta))
 
     @staticmethod
     def of(schema: Schema, theta: Any, weights: Sequence[float] | None = None) -> "ScoreModel":

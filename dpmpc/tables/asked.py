@@ -2,13 +2,10 @@
 where nothing is stated of the columns."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from dpmpc.aggregation.owner.accounts import Books
-from dpmpc.aggregation.owner.encoding import decode
-from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.aggregation.plan.plan import Plan
@@ -21,11 +18,10 @@ from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.outcome import Level
 from dpmpc.records.loading import Source, opened
 from dpmpc.records.schema import Schema
-from dpmpc.run.once import once, unfinished
-from dpmpc.run.resume import begun_as
+from dpmpc.run.once import unfinished
+from dpmpc.run.run import run
 from dpmpc.run.seat import Seat
 from dpmpc.settings import keywords
-from dpmpc.show import notebook
 from dpmpc.show.objects import Sheet, Shown
 from dpmpc.show.tables import ShownTable as Printed
 from dpmpc.statistics.expected import lines, refuse_hopeless
@@ -33,6 +29,7 @@ from dpmpc.statistics.foresight import Expected
 from dpmpc.statistics.scores import ScoreModel
 from dpmpc.tables.answer_files import ANSWERS
 from dpmpc.tables.found_first import found_first
+from dpmpc.tables.of_table import OfTable
 from dpmpc.tables.questions import asked_of, check_read, tell_of, warn_of
 from dpmpc.tables.stats import (
     OfTables,
@@ -40,6 +37,7 @@ from dpmpc.tables.stats import (
     called,
     foreseen,
     kept_of,
+    opened_tables,
     origin_of_questions,
     owned,
     plan_of_tables,
@@ -77,7 +75,6 @@ def stats(
     models: Mapping[str, Path | str | ScoreModel] | None = None,
     named: Sequence[str] = (),
     words: Sequence[str] = (),
-    spell: Sequence[str] = (),
     about: Literal["data", "population"] = "data",
     confidence: float = 0.95,
     at_once: bool = False,
@@ -100,8 +97,7 @@ def stats(
 
     owners: the column that says whose each record is. schema, bounds: public; what may be asked follows from them;
     without either a survey of the columns that questions name comes first, under the same promise. named: columns whose
-    values it names, where public lists have their words: those that everybody knows, and `words`. spell: those whose
-    words are opened before it, of those that enough records of all owners together have.
+    values it names, where public lists have their words: those that everybody knows, and `words`.
     models: a name in `evaluate(NAME)` and a run's folder. memory: bytes that the process may hold. spelling: how the
     records are spelled. capacity: of each owner, places for its records or persons, whose numbers are then private.
     about, confidence, at_once: what intervals hold (docs/statistics.md). tell: is called with what becomes of values,
@@ -114,12 +110,12 @@ def stats(
     if schema is None and bounds is None:
         return _found_first(
             records, queries, owners, models, named, words, level, hopeless, capacity, data_id, budget, account,
-            memory, spelling, folder, wait, tell, settings, spell,
+            memory, spelling, folder, wait, tell, settings,
         )  # fmt: skip
-    if named or words or spell:
+    if named or words:
         raise UsageError(
             "words are named of columns whose values a survey finds; <<schema>> or <<bounds>> state them; leave "
-            "<<named>>, its words and <<spell>> out"
+            "<<named>> and its words out"
         )
     if folder is not None:
         unfinished(folder, ANSWERS)
@@ -137,13 +133,9 @@ def stats(
         warn_of(models, plan.data_id)
         if hopeless == "refuse":
             refuse_hopeless(foreseen(plan, level), plan.epsilon, plan.delta)
-        plan = plan if folder is None else begun_as(plan, folder)
         here = Here(out=folder, wait=wait, budget=budget, account=None if account is None else str(account))
-        seat = Seat(here, Books.of(here))
-        with notebook.releases("stats", plan.releases) as emit:
-            last = once(plan, partial(tables.means, own, number, sizes), seat, plan.source.DOES, emit=emit).last
-    guarantee = str(promise_of(plan))
-    found = Statistics(plan, decode(plan, last.total) * sum(sizes), level, guarantee)
+        done = run(plan, OfTable("stats", own, number), Seat(here, Books.of(here)))
+    found = opened_tables(done.own, level)
     if folder is not None:
         found.write(folder)
     return found
@@ -172,7 +164,6 @@ def _found_first(
     named: Sequence[str], words: Sequence[str], level: Level, hopeless: str, capacity: Sequence[int] | None,
     data_id: str | None, budget: str | None, account: Path | str | None, memory: int | None, spelling: Spelling,
     folder: Path | None, wait: float, tell: Callable[[str], None] | None, settings: Mapping[str, Any],
-    spell: Sequence[str],
 ) -> Statistics:  # fmt: skip
     """`stats` about columns of which nothing is stated."""
     if models:
@@ -181,7 +172,7 @@ def _found_first(
     asked = [queries] if isinstance(queries, str | Mapping) else list(queries)
     found = found_first(
         records, asked, owners, named, words, level, hopeless == "refuse", capacity, data_id, memory, spelling,
-        Seat(here, Books.of(here)), tell, settings, spell,
+        Seat(here, Books.of(here)), tell, settings,
     )  # fmt: skip
     if folder is not None:
         found.write(folder)

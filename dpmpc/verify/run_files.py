@@ -126,7 +126,8 @@ def read_records(out: Path) -> RunFiles:
     if not plan.parties:
         raise UsageError(
             f"a structure check needs the transcripts of parties; {out} was computed in the clear, without any; "
-            "train with <<engine=mpc>>"
+            "train with <<engine=mpc>>",
+            code="missing",
         )
     attempts: list[tuple[AttemptEvents, ...]] = []
     strays: list[str] = []
@@ -216,7 +217,8 @@ def _check_fields(party: int, event: Event) -> None:
     if not right:
         raise UsageError(
             f"an event of a transcript names its kind and has that kind's fields; party {party} has {str(event)[:80]}; "
-            "restore the file"
+            "restore the file",
+            code="file",
         )
 
 

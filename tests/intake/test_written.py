@@ -179,8 +179,9 @@ def test_a_folder_and_a_file_too_large_are_one_line(name: str, tmp_path: Path) -
     for read in readers[large.stem]:
         with refuses("file", 64, "67,108,865"):
             read(large)
-        with pytest.raises(UsageError, match="Is a directory; check the path"):
+        with pytest.raises(UsageError) as error:
             read(folder)
+        assert error.value.code in ("path", "file") and folder.name in owner_text(error.value)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Words that are on no list, opened before a survey: a stage of train, stats and synth, here and over several machines,
-under the one promise of the run."""
+"""Words that are on no list, opened before a survey: a stage of training, here and over several machines, under the one
+promise of the run."""
 
 import csv
 import json
@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-import dpmpc
 from dpmpc.aggregation.plan.decided import SHARE
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
@@ -25,7 +24,7 @@ from dpmpc.learning.naming import VOTES, NamingSource, Spelling, votes_of
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_columns import Draft
 from dpmpc.privacy.guarantee import failure_factor
-from tests.local.test_named_columns import BY, records, written
+from tests.local.test_named_columns import records, written
 from tests.machines import apart
 from tests.made_up_sites import draft, planned
 from tests.runs import dpmpc as command
@@ -143,24 +142,8 @@ def test_a_model_has_words_of_no_list_and_the_account_counts_them_once(tmp_path:
     assert all(word in page for word in WARDS) and "by the words and the survey" in page
 
 
-def test_answers_and_synthetic_rows_have_words_of_no_list(tmp_path: Path) -> None:
-    rows = records(words=WARDS)
-    found = dpmpc.stats(rows, ["mean(age) by sex"], spell=("sex",), out=tmp_path / "stats", **BY)
-    assert all(f"sex = {word} [#" in found.text() for word in WARDS)
-    assert found.guarantee.startswith("epsilon = 4, delta = 1e-05") and len(found.plan.released) == 2
-    made = dpmpc.synth(rows, spell=("sex",), out=tmp_path / "synth", **BY)
-    assert {str(value).partition(" [#")[0] for value in made.values["sex"] if value} >= set(WARDS)
-    assert made.guarantee.startswith("epsilon = 4, delta = 1e-05")
-
-
 def test_what_has_no_words_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
     rows = records(900)
-    for given in ({"spell": ("height",)}, {"spell": ("sex",), "bounds": {"age": [0, 99]}}):
-        for of in (dpmpc.stats, dpmpc.synth):
-            asks = (["mean(age) by sex"],) if of is dpmpc.stats else ()
-            with pytest.raises(UsageError):
-                of(rows, *asks, out=tmp_path / "run", **BY, **given)  # type: ignore[operator]
-            assert not (tmp_path / "run").exists()
     path = written(tmp_path / "x.csv", rows)
     given = ("--csv", path, "--target", "died", "--positive", "yes", "--owners-column", "site", "--delta", "1e-5")
     for more, says in (

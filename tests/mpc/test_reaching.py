@@ -298,7 +298,7 @@ def test_a_certificate_of_tomorrow_is_no_refusal(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr("dpmpc.mpc.transport.tls.datetime.datetime", Then)
     check_dates(tmp_path / "party0.crt")
-    for days, broken in ((-30, "not-yet"), (40_000, "keys")):
+    for days, broken in ((-30, "not-yet"), (40_000, "usage")):
         monkeypatch.setattr(Then, "days", days)
         with refuses(broken, "party0.crt"):
             check_dates(tmp_path / "party0.crt")

@@ -476,7 +476,7 @@ def test_shares_that_no_share_can_be_are_refused() -> None:
     ("spoiled", "says"),
     [
         (lambda raw: raw[:-8], breaks("message", 56, 64, kind=PeerError)),
-        (lambda raw: b"\xff" * len(raw), breaks("peer", "the promise of the share")),
+        (lambda raw: b"\xff" * len(raw), breaks("cheat", "channel 9", "party 1")),
     ],
 )
 def test_openings_of_another_length_or_share_are_refused(spoiled: Any, says: Rule) -> None:
