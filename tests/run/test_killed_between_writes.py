@@ -19,7 +19,10 @@ def test_a_killed_run_goes_on(kind: str, number: int, tmp_path: Path) -> None:
     assert counts == {"finished": 1}
 
 
-@pytest.mark.parametrize(("kind", "stage"), [("train", "survey"), ("train", "evaluation"), ("synth", "first"), ("stats-found", "survey")])
+@pytest.mark.parametrize(
+    ("kind", "stage"),
+    [("train", "survey"), ("train", "evaluation"), ("synth", "first"), ("stats-found", "survey")],
+)
 def test_what_a_stage_has_opened_is_not_lost_with_the_process(kind: str, stage: str, tmp_path: Path) -> None:
     """Killed in place of the first write after its sum is in a file, the run ends as one that was never killed: its
     schema, its figures, its rows."""
