@@ -48,6 +48,7 @@ class Scan:
 
 
 _AT_ENDS = tuple(f"{separator}{end}".encode() for separator in SEPARATORS for end in "\n\r")
+_SEPARATES = np.isin(np.arange(256), [ord(separator) for separator in SEPARATORS])  # of each byte
 
 
 def scan(path: Path, name: str) -> Scan:
@@ -75,7 +76,7 @@ def scan(path: Path, name: str) -> Scan:
                     f"a data file is text; {sayable(name)} holds binary bytes; {sayable(way)}", code="file"
                 )
             loose = loose or _is_loose(ended + chunk)
-            at_end = at_end or any(mark in chunk for mark in _AT_ENDS) or ended[-1:] + chunk[:1] in _AT_ENDS
+            at_end = at_end or _has_open_line(chunk) or ended[-1:] + chunk[:1] in _AT_ENDS
             ended = (ended + chunk[-2:])[-2:]
             pending = len(decoder.getstate()[0])
             if pending or not chunk.isascii():
@@ -88,6 +89,14 @@ def scan(path: Path, name: str) -> Scan:
     if pending := len(decoder.getstate()[0]):
         raise _not_utf8(path, name, position - pending)
     return Scan(digest.hexdigest(), loose, at_end or ended[-1:].decode("latin-1") in SEPARATORS)
+
+
+def _has_open_line(chunk: bytes) -> bool:
+    """Whether a line within some bytes ends with a separator. The ends are found first: two bytes at once are found a
+    tenth as fast as one, and there are many pairs."""
+    signs = np.frombuffer(chunk, np.uint8)
+    ends = (np.flatnonzero(signs[1:] == end) for end in b"\n\r" if end in chunk)
+    return any(bool(_SEPARATES[signs[at]].any()) for at in ends)
 
 
 def _is_loose(chunk: bytes) -> bool:

@@ -10,6 +10,7 @@ is said of a column is a function of its numbers alone, in any order.
 import math
 import os
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -53,7 +54,7 @@ class Numbers:
     beside: tuple[float, ...]
 
 
-class Seen:
+class NumbersSeen:
     """What is known of a column after some of its values."""
 
     def __init__(self) -> None:
@@ -121,12 +122,16 @@ def numbers_of(table: Table, names: Sequence[str]) -> dict[str, Numbers]:
     cannot be read, or has changed."""
     key = "numbers {}".format
     if left := [name for name in names if key(name) not in table.found]:
-        seen = {name: Seen() for name in left}
+        seen = {name: NumbersSeen() for name in left}
         query = asked(", ".join(f"{table.number(name)} AS e{k}" for k, name in enumerate(left)), table.relation)
-        with table.reading():
+        with table.reading(), table.by_one_thread(), ThreadPoolExecutor(1) as other:
+            before = list[Future[None]]()
             for block in with_nulls(table.connection, query, len(left)):
-                for one, (values, there, first) in zip(seen.values(), block, strict=True):
-                    one.add(values, there, first)
+                for done in before:  # one part is looked at while the next is read
+                    done.result()
+                before = [other.submit(one.add, *part) for one, part in zip(seen.values(), block, strict=True)]
+            for done in before:
+                done.result()
         table.unchanged()
         table.found.update({key(name): one.found for name, one in seen.items()})
     return {name: table.found[key(name)] for name in names}

@@ -232,17 +232,34 @@ class Table:
         with self.reading():
             return self.connection.execute(query).fetchall()
 
-    def blocks(self, expressions: Sequence[str], tail: str = "") -> Iterator[Block]:
-        """The values of expressions (DOUBLE or INTEGER, never NULL) for every row in order, some at a time. Errors:
-        the source cannot be read, or has changed when all was read."""
+    def blocks(self, expressions: Sequence[str], tail: str = "", quick: bool = False) -> Iterator[Block]:
+        """The values of expressions (DOUBLE or INTEGER, never NULL) for every row in order, some at a time. `quick`:
+        whether to read them takes less than what becomes of them, as of numbers. Errors: the source cannot be read, or
+        has changed when all was read."""
         select = ", ".join(f"{expression} AS e{k}" for k, expression in enumerate(expressions))
         query = asked(select, self.relation, tail)
         if self.repair is not None:
             self.n  # noqa: B018  reads everything once, so that what needs repair is repaired before the first block
         known = self.n if "n" in vars(self) or not self.parsed else None
-        with self.reading():
+        with self.reading(), self.by_one_thread() if quick else contextlib.nullcontext():
             yield from streamed(self.connection, query, len(expressions), known)
         self.unchanged()
+
+    @contextlib.contextmanager
+    def by_one_thread(self) -> Iterator[None]:
+        """What is read within is read by one thread, unless reading parses text: each thread has a group of rows of all
+        columns in memory, some 50 MB of 20 numbers, which is worth it where reading is what takes time. Others make of
+        one part what they make of it while it reads the next."""
+        if self.parsed:
+            yield
+            return
+        ((before,),) = self.connection.execute("SELECT current_setting('threads')").fetchall()
+        self.connection.execute("SET threads = 1")
+        try:
+            yield
+        finally:
+            with contextlib.suppress(duckdb.Error):  # who reads no further may have closed the connection
+                self.connection.execute(f"SET threads = {before}")
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:

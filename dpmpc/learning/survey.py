@@ -322,8 +322,8 @@ class Survey(Source):
             return len(mine), present, self._sums(columns, group, len(present))
 
         def pieces() -> Iterator[tuple[list[list[Floats]], Ints]]:
-            begin = 0
-            for found in read_columns(table, each, _BLOCK):
+            begin, quick = 0, all(table[name].kind == "number" for name in self.names)
+            for found in read_columns(table, each, _BLOCK, quick):
                 yield found, owner[begin : begin + len(found[0][0])]
                 begin += len(found[0][0])
 

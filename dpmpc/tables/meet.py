@@ -271,6 +271,7 @@ def _planned(
     if owners in compared:
         raise UsageError(f"owners are compared, not their names; '{owners}' says whose records are; leave it out")
     number, names = owners_in(table, owners)
+    number = number.astype(np.int64)
     sizes = tuple(int(size) for size in np.bincount(number, minlength=len(names)))
     meeting = meeting_of(compared, len(names), target, twice, classes, tuple(dict.fromkeys(named)))
     plan = plan_of(meeting, sizes, data_id=data_id or table.source, **asked)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dpmpc.errors import owner_text
+from dpmpc.intake import csvfile
 from dpmpc.intake.hashing import BUCKETS, bucket
 from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import Spelling
@@ -227,3 +228,14 @@ def test_columns_that_cannot_be_features(tmp_path: Path) -> None:
         load_csv(path, target="y", seed=1, missing="drop")
     path.write_text("a,b,y\n5,1,0\n5,2,1\n5,3,1\n5,4,0\n")
     assert load_csv(path, target="y", seed=1, test_fraction=0.0).feature_names == ("b", "(intercept)")
+
+
+def test_lines_that_end_with_a_separator_are_found_in_any_bytes() -> None:
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(2000):
+        chunk = bytes(rng.choice(list(b'a1",;\t|\n\r\xc3'), size=rng.integers(0, 9)).astype(np.uint8))
+        pairs = [separator + end for separator in (b",", b";", b"\t", b"|") for end in (b"\n", b"\r")]
+        found.append(csvfile._has_open_line(chunk))
+        assert found[-1] is any(pair in chunk for pair in pairs), chunk
+    assert 0.1 < np.mean(found) < 0.9

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmpc.intake import numbers
-from dpmpc.intake.numbers import BELOW, Numbers, Seen, numbers_of
+from dpmpc.intake.numbers import BELOW, Numbers, NumbersSeen, numbers_of
 from dpmpc.intake.profile import look
 from dpmpc.intake.table import Column, Floats
 from dpmpc.records import loading
@@ -50,7 +50,7 @@ def drawn(rng: random.Random) -> list[float | None]:
 
 def seen(values: list[float | None], cut: int, first: int, twin: bool) -> Numbers:
     """After two parts, whose bits of validity begin anywhere."""
-    held = Seen()
+    held = NumbersSeen()
     for part in (values[:cut], values[cut:]):
         array = np.array([math.nan if v is None else v for v in part], dtype=np.float64)
         array[np.array([v is None for v in part], dtype=bool)] = 1e9  # a null's may be anything
@@ -78,7 +78,7 @@ def test_the_kernel_and_its_twin_leave_the_same_bits() -> None:
         pytest.skip("there is no kernel")
     for _ in range(200):
         values = np.array([math.nan if v is None else v for v in drawn(rng) * 5], dtype=np.float64)
-        one, other = Seen(), Seen()
+        one, other = NumbersSeen(), NumbersSeen()
         one.add(values, None, 0)
         other._add(values, None, 0)
         for name in ("counts", "ends", "of_code", "registers"):
@@ -89,7 +89,7 @@ def test_the_kernel_refuses_what_would_be_read_beyond_its_end() -> None:
     kernel = numbers.compiled()
     if kernel is None:
         pytest.skip("there is no kernel")
-    held, values = Seen(), np.zeros(9)
+    held, values = NumbersSeen(), np.zeros(9)
     state: tuple[Any, ...] = (held.counts, held.ends, held.of_code, held.registers)
     kernel.look(values, np.zeros(2, dtype=np.uint8), 7, numbers._SIGNED, *state)
     for there, first in ((np.zeros(2, dtype=np.uint8), 8), (np.zeros(1, dtype=np.uint8), 0), (None, -1)):
@@ -107,10 +107,10 @@ def test_different_numbers_are_estimated(many: int) -> None:
     """Within 8 standard errors of 2.2 %, for values that no hash was made for: counts, decimals, halves."""
     at: Floats = np.arange(many).astype(np.float64)
     for values in (at, at / 100, 1e6 + at / 2, -at * 1024.0):
-        held = Seen()
+        held = NumbersSeen()
         held.add(np.concatenate([values, values[: many // 2]]), None, 0)
         assert abs(held.found.distinct - many) <= max(8 * 0.022 * many, 0)
-        short = Seen()
+        short = NumbersSeen()
         short.add(values[: many // 2], None, 0)  # half as many is told from it
         assert many < 50 or abs(short.found.distinct - many) > 8 * 0.022 * many
 
