@@ -29,7 +29,7 @@ class Burnt:
 
     def _read(self, line: bytes) -> int:
         kind, *numbers = line.split()
-        if (kind, len(numbers)) not in {(b"epoch", 1), (b"batch", 2)} or not all(n.isdecimal() for n in numbers):
+        if (kind, len(numbers)) not in {(b"epoch", 1), (b"batch", 2)} or not all(n.isdigit() for n in numbers):
             raise UsageError(
                 f"a record of used keys holds lines 'epoch E' and 'batch E B'; {self._path} has another; "
                 "start a new run in a new folder",
