@@ -1,8 +1,11 @@
-"""The extensions of compiled kernels; everything else is in pyproject.toml."""
+"""The extensions of compiled kernels, and the package's page as a registry shows it; the rest is in pyproject.toml."""
 
+import re
 import sys
 import sysconfig
+import tomllib
 from glob import glob
+from pathlib import Path
 
 from setuptools import Extension, setup
 
@@ -24,10 +27,34 @@ def extension(name: str, sources: str) -> Extension:
     )
 
 
+def page(text: str, files: str, pictures: str) -> str:
+    """README away from its tree: `files` and `pictures` are what comes before a path there. Without them no link and no
+    picture leads into the tree, and the words of links stay."""
+    relative = r"\((?![a-z]+:|#)([^()\s]+)\)"
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(rf"!\[([^\]]*)\]{relative}\n*", rf"![\1]({pictures}\2)\n\n" if pictures else "", text)
+    return re.sub(rf"(?<!!)\[([^\]]*)\]{relative}", rf"[\1]({files}\2)" if files else r"\1", text)
+
+
+here = Path(__file__).parent
+address = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["dpmpc"]["address"]
+
 setup(
+    long_description=page((here / "README.md").read_text(encoding="utf-8"), address["files"], address["pictures"]),
+    long_description_content_type="text/markdown",
+    project_urls={
+        name: value
+        for name, value in {
+            "Homepage": address["home"],
+            "Documentation": address["files"] and f"{address['files']}docs/index.md",
+            "Changelog": address["files"] and f"{address['files']}CHANGELOG.md",
+        }.items()
+        if value
+    },
     ext_modules=[
         extension("dpmpc.mpc.native._kernels", "dpmpc/mpc/native"),
         extension("dpmpc.records._rows", "dpmpc/records"),
+        extension("dpmpc.intake._numbers", "dpmpc/intake"),
     ],
     options={"bdist_wheel": {"py_limited_api": ABI}} if limited else {},
 )

@@ -89,6 +89,7 @@ def known_records(path: Path | None, quick: bool) -> Sequence[Record]:
     earlier, profile = records.read(path), "quick" if quick else "full"
     if earlier.profile != profile:
         raise UsageError(
-            f"a grid goes on in a file of the same profile, {profile}; {path} is of {earlier.profile}; name another"
+            f"a grid goes on in a file of the same profile, {profile}; {path} is of {earlier.profile}; name another",
+            code="file",
         )
     return earlier.records

@@ -89,7 +89,8 @@ def named(name: str) -> Network:
         return Network(name)
     if name not in NETWORKS:
         raise UsageError(
-            f"a network is loopback, {', '.join(NETWORKS)}; got {name!r}; choose one, or use --rtt and --bandwidth"
+            f"a network is loopback, {', '.join(NETWORKS)}; got {name!r}; choose one, or use --rtt and --bandwidth",
+            code="choice",
         )
     return Network(name, NETWORKS[name], "netem" if netem_allowed() else "relay")
 

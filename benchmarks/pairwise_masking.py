@@ -74,7 +74,9 @@ class Client:
 
     def __post_init__(self) -> None:
         if self.threshold < 2:
-            raise UsageError(f"at least 2 clients must be needed to open a mask; got {self.threshold}; raise it")
+            raise UsageError(
+                f"at least 2 clients must be needed to open a mask; got {self.threshold}; raise it", code="enough"
+            )
 
     def advertise(self) -> Advertised:
         """Round 0."""
@@ -89,7 +91,8 @@ class Client:
         if len(peers) < self.threshold:
             raise UsageError(
                 f"secrets are shared so that {self.threshold} open them; only {len(peers)} clients advertised; lower "
-                "the threshold or start again"
+                "the threshold or start again",
+                code="enough",
             )
         self._peers = dict(peers)
         order = sorted(peers)
@@ -111,7 +114,7 @@ class Client:
         Errors: asked a second time, since two vectors under one mask show their difference.
         """
         if self._masked:
-            raise UsageError(f"a client masks one vector a run; client {self.number} did; start a new run")
+            raise UsageError(f"a client masks one vector a run; client {self.number} did; start a new run", code="over")
         self._masked = True
         self._sealed.update(received)
         masked = vector + Prg(self._seed, "own", self.run).words(vector.shape)
@@ -129,10 +132,13 @@ class Client:
         """
         there = set(answered)
         if self._unmasked:
-            raise UsageError(f"a client opens its shares once a run; client {self.number} did; start a new run")
+            raise UsageError(
+                f"a client opens its shares once a run; client {self.number} did; start a new run", code="over"
+            )
         if len(there) < self.threshold or not there <= set(self._sealed):
             raise UsageError(
-                f"at least {self.threshold} known clients must answer; {len(there)} did; start again with those there"
+                f"at least {self.threshold} known clients must answer; {len(there)} did; start again with those there",
+                code="enough",
             )
         self._unmasked = True
         opened = {}
@@ -170,7 +176,8 @@ class Server:
         """
         if len(opened) < self.threshold:
             raise UsageError(
-                f"{self.threshold} clients must open their shares; {len(opened)} did; start again with those there"
+                f"{self.threshold} clients must open their shares; {len(opened)} did; start again with those there",
+                code="enough",
             )
         holders = {client: place for place, client in enumerate(sorted(advertised))}
         total = np.zeros_like(next(iter(masked.values())))

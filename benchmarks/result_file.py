@@ -116,12 +116,15 @@ def read(path: Path) -> Results:
         value = json.loads(path.read_text(encoding="utf-8"))
         if value["schema"] != SCHEMA:
             raise UsageError(
-                f"a result file must have schema {SCHEMA}; {path} has {value['schema']}; measure again with --json"
+                f"a result file must have schema {SCHEMA}; {path} has {value['schema']}; measure again with --json",
+                code="file",
             )
         records = tuple(_record(row) for row in value["records"])
         return Results(value["machine"], value["profile"], records, tuple(value["findings"]), value["seconds"])
     except OSError as error:
-        raise UsageError(f"results are read from a file of --json; {path}: {error.strerror}; check the path") from None
+        raise UsageError(
+            f"results are read from a file of --json; {path}: {error.strerror}; check the path", code="path"
+        ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"results are read from a file of --json; {path} is not one ({error}); measure again with --json"

@@ -103,7 +103,7 @@ def iteration(
     from dpmpc.benchmarks.counts import NetworkLink
 
     if (rtt is None) != (bandwidth is None):
-        raise UsageError("a prediction needs both --rtt and --bandwidth; one was given; add the other")
+        raise UsageError("a prediction needs both --rtt and --bandwidth; one was given; add the other", code="missing")
     line = None if rtt is None or bandwidth is None else NetworkLink.of(rtt, bandwidth)
     sizes = (dimensions, owners)
     backend, two = two_servers(backend, security, link, parties)

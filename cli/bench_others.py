@@ -33,7 +33,7 @@ def flower(quick: bool) -> None:
     try:
         from dpmpc.benchmarks import flower as benchmark
     except ImportError as error:
-        raise UsageError(f"bench flower needs Flower; {error}; pip install 'dpmpc[flower]'") from None
+        raise UsageError(f"bench flower needs Flower; {error}; pip install 'flwr[simulation]'") from None
     import logging
 
     logging.getLogger("flwr").setLevel(logging.ERROR)

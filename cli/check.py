@@ -58,7 +58,8 @@ def command(
 
     if (plan_file is None) == (schema_file is None):
         raise UsageError(
-            "records are held against one schema; none or two were given; add --plan FILE or --schema FILE"
+            "records are held against one schema; none or two were given; add --plan FILE or --schema FILE",
+            code="together",
         )
     plan = None if plan_file is None else Plan.read(plan_file)
     schema = schema_in(schema_file) if schema_file is not None else None

@@ -112,7 +112,7 @@ def command(
         _write(html_out, page(found, target))
     if schema_out is not None:
         if target is None:
-            raise UsageError("a schema names the column to predict; got none; add --target COLUMN")
+            raise UsageError("a schema names the column to predict; got none; add --target COLUMN", code="column")
         from dpmpc.learning.task import TASKS
 
         schema = schema_of(found.intake, target, goal=None if task is None else TASKS[task])

@@ -5,6 +5,7 @@ Where all of a command's help fits a screen, both say the same. Else `--help` ha
 others by section, as far as a screen reaches.
 """
 
+import inspect
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -31,7 +32,7 @@ def on_one_screen(command: click.Command) -> None:
         on_one_screen(each)
     if isinstance(command, click.Group) or any(each.name == "help_all" for each in command.params):
         return
-    command.help = folded(command.help or "")
+    command.help = folded(inspect.cleandoc(command.help or ""))
     whole = command.format_options
     option = click.Option(
         ["--help-all"], is_flag=True, is_eager=True, expose_value=False, help="Show every option and exit.",

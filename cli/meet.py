@@ -64,7 +64,7 @@ _OWN = [
     click.Option(["--column", "columns"], multiple=True, metavar="COLUMN", help="One to compare; may be repeated.  "
                  "[default: all]"),
     click.Option(["--target"], default="", metavar="COLUMN", help="The column to predict, for a first schema."),
-    click.Option(["--class", "classes"], multiple=True, metavar="VALUE", help="A class of the target, where they are "
+    click.Option(["--classes"], multiple=True, metavar="VALUE", help="A class of the target, where they are "
                  "words that everybody knows; once for each, the positive one last."),
     click.Option(["--twice"], multiple=True, metavar="COLUMN", help="A column that counts twice: half the noise of the "
                  "others, such as the target; may be repeated."),

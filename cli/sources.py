@@ -188,7 +188,8 @@ def source_of(csv: Path | None, records: str | None, database: str | None, sql: 
     if len(given) != 1 or (database is None) != (sql is None):
         raise UsageError(
             f"one source of records is needed; got {len(given)}; give --csv FILE, --records SOURCE, or --database URL"
-            " with --sql QUERY"
+            " with --sql QUERY",
+            code="missing",
         )
     return CsvFile(csv) if csv is not None else Query(database, sql or "") if database is not None else records
 

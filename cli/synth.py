@@ -74,7 +74,7 @@ def run_command(
 
 
 def _redrawn(of: Path, out: Path | None, drawing: dict[str, Any]) -> None:
-    """Rows from a run over several machines, into a new folder, or a file and a folder beside it."""
+    """Rows from a run that is there, into a new folder, or a file and a folder beside it."""
     from dpmpc.tables.synth_made import made_from
 
     out = out_of("synth") if out is None else out
@@ -124,8 +124,8 @@ _OWN = [
     click.Option(["--seed"], type=int, help="Of drawing rows from the noisy tables; never of noise."),
     click.Option(["--dry"], is_flag=True, help="Say what noise will do and what it costs, from public numbers; spend "
                  "nothing."),
-    click.Option(["--of"], type=click.Path(path_type=Path), help="Rows from a run over several machines that is there "
-                 "([synth] in consortium.toml); spend nothing."),
+    click.Option(["--of"], type=click.Path(path_type=Path), help="Rows from a run that is there, of one machine or of "
+                 "several ([synth] in consortium.toml); spend nothing."),
     click.Option(["--out"], type=click.Path(path_type=Path), help="A new folder, or a file .parquet or .csv "
                  f"beside it.  [default: {OUT.format('synth')}]"),
     click.Option(["--data-id"], metavar="TEXT", help="Name under which ledgers add up what is spent."),

@@ -11,7 +11,8 @@ from dpmpc.errors import UsageError
 
 EMPTY = "<<{name}>> names a file or a folder; it is empty; name one, or leave it out"
 OUT = "<<out>> must be a directory that can be written"
-_FIRST = ("request.json.tmp", "plan.json.tmp")  # halves of the first file of a run, as `replaced` names them
+# halves of the first file of a run or of a stage, as `replaced` names them
+_FIRST = ("request.json.tmp", "plan.json.tmp", "stage.whole.json.tmp")
 
 
 def said_path(path: Path | str, name: str) -> Path:

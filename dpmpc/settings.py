@@ -110,7 +110,8 @@ def same() -> Limit:
 
 def _same(a: Any, b: Any) -> Any:
     if a != b:
-        raise UsageError(f"two limits must name the same; one says {a!r}, the other {b!r}; leave one out")
+        said = f"two limits must name the same; one says {a!r}, the other {b!r}; leave one out"
+        raise UsageError(said, code="together")
     return a
 
 
@@ -229,13 +230,29 @@ def values_of(value: object, *kinds: type) -> dict[str, Any]:
     return {name: getattr(value, name) for kind in kinds for name in declared(kind) if hasattr(value, name)}
 
 
+# What others call a setting -> what it is here.
+_ELSEWHERE = {
+    "C": ("lam", "lam, as 1 / (C n) of n records"), "alpha": ("lam", "lam, as alpha / n of n records"),
+    "max_iter": ("iterations", "iterations"), "learning_rate": ("step", "step"), "eta0": ("step", "step"),
+    "solver": ("method", "method"),
+}  # fmt: skip
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """What to do about a name that is none of these."""
+    names = sorted(known)
+    setting, said = _ELSEWHERE.get(name, ("", ""))
+    if setting in names:
+        return f"it is called {said} here"
+    near = difflib.get_close_matches(name, names, 1)
+    return f"did you mean '{near[0]}'?" if near else "leave it out"
+
+
 def only_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> None:
     """Errors: UsageError for the first name that is none of `known`, with the nearest one."""
-    names = sorted(known)
-    for name in sorted(given.keys() - set(names)):
-        near = difflib.get_close_matches(name, names, 1)
-        hint = f"did you mean '{near[0]}'?" if near else "leave it out"
-        raise UsageError(f"{what} has no setting {name[:40]!r}; {hint}", code="unknown")
+    names = set(known)
+    for name in sorted(given.keys() - names):
+        raise UsageError(f"{what} has no setting {name[:40]!r}; {_nearest(name, names)}", code="unknown")
 
 
 class KeywordError(UsageError, TypeError):
@@ -261,9 +278,7 @@ def keywords(*kinds: type, **defaults: Any) -> Callable[[F], F]:
         @functools.wraps(function)
         def called(*args: Any, **given: Any) -> Any:
             for name in given.keys() - known:
-                near = difflib.get_close_matches(name, known, 1)
-                hint = f"did you mean {near[0]!r}?" if near else "leave it out"
-                raise KeywordError(f"{what} has no setting {name[:40]!r}; {hint}")
+                raise KeywordError(f"{what} has no setting {name[:40]!r}; {_nearest(name, known)}")
             return function(*args, **given)
 
         called.__signature__ = shown  # type: ignore[attr-defined]

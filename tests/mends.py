@@ -49,6 +49,7 @@ class Attack:
 
 _STRUCTURED = "tests/mpc/test_structured.py::test_"
 _LYING = "tests/flower/test_lying_servers.py::test_"
+_STOPS = "tests/learning/test_no_record_stops.py::test_"
 _ONE_FIELD = "tests/intake/test_one_field_one_reading.py::test_"
 _DECIMALS = "tests/synthesis/test_synthetic_decimals.py::test_"
 _SYNTH = "dpmpc/tables/synth_columns.py"
@@ -69,6 +70,21 @@ ATTACKS = (
     Attack("errors tell exact counts", f"{_LYING}refusals_answer_no_question"),
     Attack("each mend of Flower's clients, alone", f"{_LYING}the_generator_sees_that_a_mend_is_missing"),
     Attack("a bound that no rounds lead to", f"{_LYING}a_bound_that_no_rounds_lead_to_is_refused"),
+    Attack("a client answers in another owner's place, and is quicker",
+           "tests/flower/test_lying_clients.py::test_of_two_that_come_as_one_owner_the_known_one_counts_or_neither",
+           (Mend("dpmpc/flower/messages.py", "src_node_id in before]", "src_node_id in before] or each[:1]"),)),
+    Attack("a client's reply ends the round of all",
+           "tests/flower/test_lying_clients.py::test_whatever_a_reply_holds_it_is_left_out_or_it_is_shares",
+           (Mend("dpmpc/flower/messages.py", "isinstance(shares, ArrayRecord)", "shares is not None"),)),
+    # -- who stops, and who goes on ------------------------------------------------------------------------------------
+    Attack("a long step has some records overflow: who stops tells of them exactly, and nothing is spent",
+           f"{_STOPS}a_long_step_ends_all_owners_alike_by_what_was_opened",
+           (Mend("dpmpc/learning/method.py", "after = check_near(carried(self.learning, taken, self._moved))",
+                 "after = carried(self.learning, taken, self._moved)"),)),
+    Attack("a tolerance that some records' optimum does not reach: who stops tells of them exactly",
+           f"{_STOPS}every_optimum_is_reached_at_the_least_tolerance",
+           (Mend("dpmpc/learning/output.py", "if not learning.solver_tolerance >= (least := reached(learning)):",
+                 "if (least := reached(learning)) < 0:"),)),
     # -- types of columns ----------------------------------------------------------------------------------------------
     Attack("one record of a frame's column of objects decides how others are read",
            "tests/neighbours/test_neighbours_of_sources.py::test_a_record_that_once_decided_for_others"
@@ -111,6 +127,24 @@ ATTACKS = (
            "tests/intake/test_head.py::test_a_first_line_that_is_a_record_gives_no_names",
            (Mend("dpmpc/intake/head.py", "    if doubt := _doubt(rows, kinds, width):\n",
                  "    if doubt := \"\":\n"),)),
+    Attack("the promise of a meeting about records is added to one about whole owners or persons",
+           "tests/meeting/test_found_schemas.py::test_a_records_promise_is_never_one_of_persons_or_owners",
+           (Mend("dpmpc/records/schema.py", "return self.neighbours == neighbours or (self.neighbours == \"owner\"",
+                 "return self.neighbours != \"\" or (self.neighbours == \"owner\""),)),
+    Attack("what a meeting's promise holds under is lost when its schema is used",
+           "tests/meeting/test_found_schemas.py::test_what_the_release_holds_under_is_said_with_it",
+           (Mend("dpmpc/aggregation/plan/guarantee.py", "if found.holds_if else \"\"", "if False else \"\""),)),
+    # -- values of one record ------------------------------------------------------------------------------------------
+    Attack("a schema's range makes features of some records no numbers",
+           "tests/records/test_hostile_ranges.py::test_every_column_is_refused_or_its_records_are_in_the_unit_ball",
+           (Mend("dpmpc/records/columns.py", "        _check_told_apart(self)\n", ""),)),
+    Attack("a target at the end of the widest range is infinite",
+           "tests/records/test_hostile_ranges.py::test_targets_lie_in_their_interval_however_wide_the_range",
+           (Mend("dpmpc/records/targets.py", "2 * ((values - self.low) / (self.high - self.low)) - 1",
+                 "2 * (values - self.low) / (self.high - self.low) - 1"),)),
+    Attack("one huge value among a column's numbers is a warning of its own",
+           "tests/intake/test_giving.py::test_no_value_is_a_warning_of_its_own",
+           (Mend("dpmpc/intake/giving.py", "values / (np.abs(values).max() or 1.0)", "values"),)),
     # -- one book ------------------------------------------------------------------------------------------------------
     Attack("the officer's page reads the ledgers of one folder",
            "tests/dossier/test_page.py::test_the_page_reads_the_account_and_says_how"),
@@ -152,8 +186,18 @@ ATTACKS = (
            "tests/mpc/test_site_keys.py::test_a_second_key_that_the_authority_signs_for_a_party_is_nobodys"),
     Attack("an authority takes a party's place in a run",
            "tests/consortium/test_listed_keys.py::test_an_authority_that_takes_a_partys_place"),
+    Attack("a kit that does without keys takes a site's list away",
+           "tests/consortium/test_listed_keys.py::test_a_kit_that_does_without_keys_takes_no_list_away",
+           (Mend("dpmpc/consortium/joining.py", "if (keys / LIST).exists():", "if False:"),)),
     Attack("an account is several owners",
            "tests/aggregation/test_standing_of_accounts.py"),
+    # -- words and cells -----------------------------------------------------------------------------------------------
+    Attack("an owner brings a sum half-way round, so that one record turns a sign",
+           "tests/meeting/test_naming.py::test_a_bound_that_does_not_go_round_would_be_seen"),
+    Attack("an owner fills another's cells",
+           "tests/statistics/test_own_cells.py::test_no_site_reaches_anothers_cells_whatever_it_sends[sharing]",
+           (Mend("dpmpc/aggregation/party/adder.py", "return share if own is None else self._holder.kept(share, own)",
+                 "return share"),)),
     # -- small ---------------------------------------------------------------------------------------------------------
     Attack("persons and owners of CSV files end a synthesis",
            f"{_UNITS}[synth-person-csv]",
@@ -175,6 +219,13 @@ ATTACKS = (
            (Mend("README.md", " --classes no --classes yes", ""),)),
     Attack("a flood of callers from one address takes the places of others",
            "tests/mpc/test_listener.py::test_a_flood_from_one_address_takes_no_place_from_another"),
+    Attack("a flood comes from all addresses of one IPv6 network",
+           "tests/mpc/test_listener.py::test_nor_does_one_from_all_addresses_of_an_ipv6_network",
+           (Mend("dpmpc/mpc/transport/listener.py", "network = ipaddress.IPv6Network((found, 64), strict=False)",
+                 "network = found"),)),
+    Attack("strangers fill a log with lines that differ",
+           "tests/mpc/test_listener.py::test_the_log_names_so_many_strangers_and_everybody_else",
+           (Mend("dpmpc/mpc/transport/listener.py", " or self._named <= MOST_NAMED", " or self._named"),)),
     Attack("each caller that speaks no TLS costs a connection",
            "tests/mpc/test_listener.py::test_no_tls_begins_for_callers_that_speak_none",
            (Mend("dpmpc/mpc/transport/listener.py", "if not first or (self._tls is not None and first != _TLS):",

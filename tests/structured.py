@@ -3,9 +3,10 @@
 A random change of a message is seen by a check. Instances that are equal, shifted, negated, permuted or repeated pass
 every check that looks at one of them. Here a party does that to all that it chooses: to the bytes that it draws (roots,
 keys, parts of coins, dealings, exponents, Delta), to the nodes of its trees at any level, and to its messages; within
-one draw, across draws, batches, attempts and connections. The others are unmodified, in one process.
+one draw, across draws, batches, attempts and connections. Or it says what others say: to each party that party's own
+message (a mirror), or what another one tells it. The others are unmodified, in one process.
 
-Three judges look on. No honest party may get one output of a hash or a stream for two instances; no string that an
+Judges look on. No honest party may get one output of a hash or a stream for two instances; no string that an
 offerer of transfers holds may come twice; of a garbler no two lanes may have one label, or show Delta. And where
 parties are checked, what honest ones release must be right.
 
@@ -30,11 +31,13 @@ import cheating
 import cheating_many
 import numpy as np
 from cheating import play
+from owners import shares_of
 from pairs import Two
 
 from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.errors import DpmpcError
 from dpmpc.mpc.checked.backend import CheckedHolder
+from dpmpc.mpc.contract.decisions import Decides, Decision
 from dpmpc.mpc.contract.owner_checks import OwnerTest
 from dpmpc.mpc.native import choice
 from dpmpc.mpc.native import ot as native
@@ -48,6 +51,7 @@ from dpmpc.mpc.replicated.backend import SharingHolder
 from dpmpc.mpc.shamir import pair_keys
 from dpmpc.mpc.shamir.backend import ShamirHolder
 from dpmpc.mpc.shamir_checked.backend import ShamirCheckedHolder
+from dpmpc.mpc.transport.channels import DECIDED
 from dpmpc.mpc.two_servers import base, extension, half_gates, trees
 from dpmpc.mpc.two_servers.backend import GarbledHolder, OtHolder
 from dpmpc.processes.supervisor import run_here
@@ -56,6 +60,7 @@ Words = np.ndarray
 
 PARTY: ContextVar[int | None] = ContextVar("party", default=None)  # whose code runs
 KINDS = ("equal", "halves", "shifted", "negated", "permuted", "repeated", "zeros")
+ECHOES = ("mirrored", "relayed")
 BLOCK = 16
 
 
@@ -88,12 +93,16 @@ def structured(kind: str, fresh: bytes, before: bytes | None) -> bytes:
 @dataclass
 class Deviation:
     """What `party` does: `where` is "draws", "nodes LEVEL" (across a tree's nodes), "trees LEVEL" (across trees), or
-    "messages SIZE", with SIZE bytes as a block; of `kind`."""
+    "messages SIZE", with SIZE bytes as a block; of `kind`. Or "echoes": in place of its message the receiver's own of
+    the same exchange ("mirrored"), or what another party tells the receiver ("relayed"), of this attempt where it has
+    been said, else of the one before. `echoed`: how many messages it has exchanged so."""
 
     party: int
     where: str
     kind: str
     last: dict[Any, bytes] = field(default_factory=dict)
+    heard: dict[tuple[int, int, int], bytes] = field(default_factory=dict)  # (label, sender, receiver)
+    echoed: int = 0
 
     # -- what it draws -------------------------------------------------------------------------------------------------
     def draw(self, fresh: bytes) -> bytes:
@@ -124,7 +133,24 @@ class Deviation:
         return np.frombuffer(made, dtype=np.uint64).reshape(row.shape)
 
     # -- its messages --------------------------------------------------------------------------------------------------
-    def message(self, label: int, raw: bytes) -> bytes:
+    def hears(self, sender: int, receiver: int, label: int, raw: bytes) -> None:
+        """What others say, before it says its own."""
+        self.heard[label, sender, receiver] = raw
+
+    def _echo(self, label: int, raw: bytes, receiver: int) -> bytes:
+        if self.kind == "mirrored":
+            found = [self.heard.get((label, receiver, self.party))]
+        else:
+            found = [each for (at, _, to), each in self.heard.items() if (at, to) == (label, receiver)]
+        for each in found:
+            if each is not None and len(each) == len(raw) and each != raw:
+                self.echoed += 1
+                return each
+        return raw
+
+    def message(self, label: int, raw: bytes, receiver: int) -> bytes:
+        if self.where == "echoes":
+            return self._echo(label, raw, receiver)
         if not self.where.startswith("messages") or not raw:
             return raw
         size = int(self.where.partition(" ")[2])
@@ -301,7 +327,12 @@ def two_servers(deviation: Deviation | None, made_by: type[OtHolder], k: int, co
 
     async def connection() -> None:
         def spoil(label: int, raw: bytes) -> bytes:
-            return raw if deviation is None else deviation.message(label, raw)
+            if deviation is None:
+                return raw
+            other = 1 - deviation.party
+            for at, each in two.sent[other]:
+                deviation.hears(other, deviation.party, at, each)
+            return deviation.message(label, raw, other)
 
         two = Two(k, bytes(32), spoil, made_by, 1 if deviation is None else deviation.party)
         if deviation is not None and not deviation.where.startswith("messages"):
@@ -339,6 +370,7 @@ def two_servers(deviation: Deviation | None, made_by: type[OtHolder], k: int, co
 
 
 SAMPLES = 3
+VOTED = Decision(2, 2, 40, 1000)
 SHARED: dict[str, tuple[Any, tuple[tuple[int, int], ...]]] = {
     "sharing": (SharingHolder, ((3, 1), (5, 2))),
     "checked": (CheckedHolder, ((3, 1), (5, 2))),
@@ -370,12 +402,12 @@ def shared(deviation: Deviation | None, backend: str, sizes: tuple[int, int]) ->
             await PrssCheck(holder, channel, test).run(rows)
         else:
             await holder.inspect(rows, test, channel)
+        if isinstance(holder, Decides):
+            await holder.decide(*(np.zeros(each, dtype=np.uint64) for each in (4, 2)), VOTED, DECIDED)
         return await holder.open(numbers.add(*shares), 1000)
 
     def tamper(sender: int, receiver: int, label: int, payload: bytearray) -> bytearray:
-        if deviation is None or sender != deviation.party:
-            return payload
-        return bytearray(deviation.message(label, bytes(payload)))
+        return payload if deviation is None else _spoiled(deviation, sender, receiver, label, payload)
 
     how = "held"
     with watched(deviation) as judge:
@@ -386,11 +418,18 @@ def shared(deviation: Deviation | None, backend: str, sizes: tuple[int, int]) ->
     return Outcome(how, dict(judge.bad), judge.instances)
 
 
+def _spoiled(deviation: Deviation, sender: int, receiver: int, label: int, payload: bytearray) -> bytearray:
+    if sender != deviation.party:
+        deviation.hears(sender, receiver, label, bytes(payload))
+        return payload
+    return bytearray(deviation.message(label, bytes(payload), receiver))
+
+
 def released(deviation: Deviation, backend: str, sizes: tuple[int, int]) -> Outcome:
     """Messages of a checked party, with the judges of random cheats: what honest parties release must be right."""
 
     def tamper(sender: int, receiver: int, label: int, payload: bytearray) -> bytearray:
-        return bytearray(deviation.message(label, bytes(payload))) if sender == deviation.party else payload
+        return _spoiled(deviation, sender, receiver, label, payload)
 
     if backend == "shamir-checked":
         outcome = cheating_many.Run(*sizes, (deviation.party,)).play(tamper).outcome
@@ -402,6 +441,28 @@ def released(deviation: Deviation, backend: str, sizes: tuple[int, int]) -> Outc
         wrong = any(len(each) != len(due) or (each != due).any() for each in finished)
         outcome = "released" if wrong else "held" if len(finished) == len(others) else "ended"
     return Outcome(outcome, {"a wrong vector is released": 1} if outcome == "released" else {}, 0)
+
+
+SUMS, ETA, RIGHT = [50, -50, 50, 3, -60, -41], [0, 0, 0], [1, -1, 0, 0, -1, -1]  # of cells of two votes, by the rule
+
+
+def decided(deviation: Deviation, sizes: tuple[int, int]) -> Outcome:
+    """Messages of a checked party while all decide of votes: what honest parties open must be the rule's."""
+    total, eta = (shares_of(np.array([each], dtype=np.int64), *sizes) for each in (SUMS, ETA))
+    decision = Decision(3, 2, 40, 1000)
+
+    async def body(holder: Any) -> list[int]:
+        share = await holder.decide(total[holder.party, 0], eta[holder.party, 0], decision, DECIDED)
+        return list((await holder.open(share, 1000)).tolist())
+
+    def tamper(sender: int, receiver: int, label: int, payload: bytearray) -> bytearray:
+        return _spoiled(deviation, sender, receiver, label, payload)
+
+    results, _ = play(body, tamper, seed=3, sizes=sizes)
+    others = [result for i, result in enumerate(results) if i != deviation.party]
+    finished = [result for result in others if not isinstance(result, DpmpcError)]
+    bad = {"a wrong decision is opened": 1} if any(each != RIGHT for each in finished) else {}
+    return Outcome("held" if len(finished) == len(others) else "ended", bad, 0)
 
 
 _KNOWN: dict[tuple[int, int], Any] = {}
@@ -455,6 +516,7 @@ def of_two_servers(k: int) -> Iterator[Deviation]:
     wheres += [f"messages {size}" for size in (8, 16, 32, 64) if k == 4]
     for party, where, kind in itertools.product((0, 1), wheres, KINDS):
         yield Deviation(party, where, kind)
+    yield from (Deviation(party, "echoes", "mirrored") for party in (0, 1))
 
 
 def of_many(sizes: tuple[int, int]) -> Iterator[Deviation]:
@@ -462,6 +524,7 @@ def of_many(sizes: tuple[int, int]) -> Iterator[Deviation]:
     wheres = ["draws", *(f"messages {size}" for size in (8, 16, 32, 64))]
     for party, where, kind in itertools.product(range(sizes[0]), wheres, KINDS):
         yield Deviation(party, where, kind)
+    yield from (Deviation(party, "echoes", kind) for party, kind in itertools.product(range(sizes[0]), ECHOES))
 
 
 def main(count: int, names: list[str]) -> None:
@@ -481,6 +544,9 @@ def main(count: int, names: list[str]) -> None:
             if name.endswith("checked"):
                 some = (d for d in of_many(sizes) if d.where != "draws")
                 runs.append((f"{name}, {sizes}, releases", some, lambda d, n=name, s=sizes: released(d, n, s)))
+            if name == "checked":
+                some = (d for d in of_many(sizes) if d.where != "draws")
+                runs.append((f"{name}, {sizes}, decisions", some, lambda d, s=sizes: decided(d, s)))
     for name, deviations, play_one in runs:
         if names and not name.startswith(tuple(names)):
             continue

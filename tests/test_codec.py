@@ -22,6 +22,7 @@ from dpmpc.planning.request import Request
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.ledgers import read_reservations, write_reservation
+from tests.refusals import refuses
 
 PLAN = dpmpc.Plan.create(owners=2, dimension=2, clip=1.0, delta=1e-5)
 WHOLE = PartyJob(
@@ -87,7 +88,7 @@ def test_a_plan_is_refused_in_one_line_that_names_field_and_rule(
     assert says in owner_text(caught.value) and "\n" not in owner_text(caught.value)
     del (value if part is None else value[part])[name]
     if name != "names":  # which a plan without names has not
-        with pytest.raises(UsageError, match=f"{name}|source"):
+        with refuses("file", name):
             Plan.from_text(json.dumps(value))
 
 
@@ -99,5 +100,5 @@ def test_what_is_reserved_is_read_as_it_was_written(tmp_path: Path) -> None:
     (good,) = json.loads(file.read_text())
     for change, says in (({"end": "5"}, "end"), ({"ending": 5}, "ending"), ({"entry": {}}, "mechanism")):
         file.write_text(json.dumps([{**good, **change}]))
-        with pytest.raises(UsageError, match=f"a reservation is what a party wrote.*{says}"):
+        with refuses("file", says):
             read_reservations(tmp_path / "ledger_0.jsonl")

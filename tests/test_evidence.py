@@ -45,6 +45,42 @@ def test_every_page_that_runs_is_a_part_and_the_documented_proof_is() -> None:
     assert any(each.command == "dpmpc verify --fresh" for each in ranges())
 
 
+def test_every_figure_has_somebody_to_answer_for_it() -> None:
+    assert not evidence.nobodys()
+    assert sum(len(evidence.figures(text)) for _, text in evidence.texts()) > 4000
+
+
+FIGURES = ("It takes 3.2 ms.", "It takes .5 s.", "It is 1.4 times as quick.", "| it | 1,024 | 3 % |", "Some 12 MB.")
+FOUNDED = (
+    "On 2026-11-30.", "November 2026.", "Commit 5f83ec5e.", "See docs/one-copy.csv.", "Run `dpmpc bench noise`.",
+    "<!-- figures: tests/test_evidence.py -->", "```sh\ndpmpc train\n```",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_a_figure_of_nobodys_is_found_in_its_section(figure: str) -> None:
+    (found,) = evidence.unfounded(f"# A\n{FOUNDED[0]}\n## B\n{figure}\n## C\n{FOUNDED[0]}\n")
+    assert found.startswith("B: ")
+    for each in FOUNDED:
+        assert not list(evidence.unfounded(f"## B\n\n{each}\n{figure}\n"))
+    for other in ("November.", "`dpmpc`", "decades", "1234567", "<!-- a note -->"):
+        assert list(evidence.unfounded(f"## B\n\n{other}\n{figure}\n"))
+    (found,) = evidence.unfounded(f"## B\n<!-- figures: tests/no_such.py -->\n{figure}\n")
+    assert "no file tests/no_such.py" in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Say `--stall 60 s`.", "```sh\nsleep 3 s\n```", "<!--= a.csv b : c .1f -->3 s<!--=-->", "| a | 1 |",
+        "Of 3 parties.",
+        "<!--# where a.json -->\n| 1 | 2 |\n<!--#-->", "In 3 steps.", "a_3 s", "0.3.1 s",
+    ],
+)  # fmt: skip
+def test_what_is_no_figure_needs_nobody(text: str) -> None:
+    assert not list(evidence.unfounded(f"## B\n\n{text}\n"))
+
+
 def test_programs_that_are_named_are_there() -> None:
     for part in parts():
         words = [] if part.page else shlex.split(part.name)

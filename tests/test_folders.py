@@ -24,6 +24,7 @@ from dpmpc.privacy.ledger import Ledger
 from dpmpc.records.example import hospitals
 from dpmpc.run.folder import make_private
 from dpmpc.synthesis.files import write_csv, write_parquet
+from tests.refusals import refuses
 
 PLAN = Plan.create(owners=3, dimension=2, clip=1.0, epsilon=1.0, delta=1e-5)
 
@@ -65,7 +66,7 @@ def test_a_folder_is_made_with_those_above_it(tmp_path: Path) -> None:
     make_folder(folder, OUT, private=True)
     make_folder(folder, OUT)
     assert folder.stat().st_mode & 0o777 == 0o700
-    with pytest.raises(UsageError, match="it is there already; name another"):
+    with refuses("path", setting="out"):
         make_folder(folder, OUT, new=True)
 
 

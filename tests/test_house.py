@@ -199,6 +199,31 @@ def test_an_import_that_points_up_and_a_module_without_a_layer_are_refused(copy:
         assert says in text, says
 
 
+ROOMS = [each for each in CONTRACTS if each["type"] == "layers" and each["containers"] != ["dpmpc"]]
+
+
+def test_every_room_has_walls_that_stand(copy: Path) -> None:
+    """In each room one module of its lowest floor reaches for one of its highest, and each contract says which."""
+    rooms = {path.parent.name for path in (copy / "dpmpc").glob("*/__init__.py")} - {"benchmarks"}  # of studies
+    assert {each["containers"][0] for each in ROOMS} == {f"dpmpc.{room}" for room in rooms}
+    before, said = {}, {}
+    try:
+        for each in ROOMS:
+            room, floors = each["containers"][0], each["layers"]
+            high, low = (floor.split(" | ")[0] for floor in (floors[0], floors[-1]))
+            path = copy.joinpath(*room.split("."), low)
+            path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+            before[path] = path.read_text()
+            path.write_text(f"{before[path]}\n\ndef late() -> None:\n    import {room}.{high}\n")
+            said[each["name"]] = f"{room}.{low} -> {room}.{high}"
+        found, text = broken(copy)
+    finally:
+        for path, held in before.items():
+            path.write_text(held)
+    assert said.keys() <= found
+    assert not [line for line in said.values() if line not in text]
+
+
 CIRCLES = """
 import grimp
 

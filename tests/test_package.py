@@ -2,16 +2,18 @@
 
 import fcntl
 import os
+import re
 import subprocess
 import sys
 import tarfile
 import zipfile
+from email import message_from_string
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NATIVE, ROWS = "dpmpc/mpc/native", "dpmpc/data"  # where extensions are
+NATIVE, ROWS = "dpmpc/mpc/native", "dpmpc/records"  # where extensions are
 
 
 def build(what: str, where: Path, out: Path, **environment: str) -> Path:
@@ -43,7 +45,7 @@ def test_the_sdist_carries_every_source_of_the_extension(sources: Path) -> None:
         names = {p.name for p in (ROOT / NATIVE).glob(pattern)}
         assert names and names == {p.name for p in (sources / NATIVE).glob(pattern)}
         rows = {p.name for p in (ROOT / ROWS).glob(pattern)}
-        assert rows == {p.name for p in (sources / ROWS).glob(pattern)}
+        assert bool(rows) == (pattern != "*.h") and rows == {p.name for p in (sources / ROWS).glob(pattern)}
 
 
 @pytest.mark.slow
@@ -74,6 +76,38 @@ def test_a_wheel_works_without_a_compiler(sources: Path, tmp_path: Path) -> None
     assert Path(where).is_relative_to(tmp_path) and kernels == "NumPy"
     here = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert here.stdout.split()[2] == total
+
+
+LINK = re.compile(r"(!?)\[[^\]]*\]\(([^)]*)\)")
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_the_page_of_the_package_leads_nowhere_that_is_not(sources: Path, tmp_path: Path, known: bool) -> None:
+    """Without an address no link is relative and no picture is broken; with one all of README's are there, whole."""
+    if known:
+        settings, at = sources / "pyproject.toml", "https://example.org/tree"
+        text = settings.read_text()
+        for name, value in {"home": "https://example.org", "files": f"{at}/", "pictures": f"{at}-raw/"}.items():
+            text = text.replace(f'\n{name} = ""', f'\n{name} = "{value}"')
+        settings.write_text(text)
+    (tmp_path / "made").mkdir()
+    code = f"import setuptools.build_meta as b; b.prepare_metadata_for_build_wheel({str(tmp_path / 'made')!r})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=sources, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "made").rglob("METADATA")
+    told = message_from_string(path.read_text(encoding="utf-8"))
+    page, readme = told.get_payload(), (ROOT / "README.md").read_text(encoding="utf-8")
+    assert isinstance(page, str) and told["Description-Content-Type"] == "text/markdown" and "<!--" not in page
+    links, whole = LINK.findall(page), LINK.findall(readme)
+    assert "# dpmpc\n" in page and "[Start]" in readme and "Start" in page and len(whole) > 20
+    relative = [target for _, target in whole if ":" not in target]
+    assert len(relative) > 20 and all((ROOT / target).exists() for target in relative)
+    if known:
+        assert len(links) == len(whole) and all(target.startswith("https://") for _, target in links)
+        assert [target for mark, target in links if mark] == ["https://example.org/tree-raw/docs/one-copy.svg"]
+        assert "Homepage, https://example.org" in told.get_all("Project-URL", [])
+    else:
+        assert links == [each for each in whole if ":" in each[1]] and told.get_all("Project-URL") is None
 
 
 def test_what_is_built_holds_no_links_and_no_results(sources: Path, tmp_path: Path) -> None:

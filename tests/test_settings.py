@@ -42,6 +42,7 @@ from dpmpc.planning.settings import OwnerSettings, RecordSettings
 from dpmpc.processes.status import Status, status_path
 from dpmpc.settings import declared
 from dpmpc.tables.stats import OfTables
+from tests.refusals import refuses
 
 ROOT = Path(__file__).parents[1]
 EVERYTHING = {**declared(Request), **declared(OfVectors)}
@@ -317,9 +318,9 @@ def test_errors_of_a_consortium_file_name_its_keys(tmp_path: Path) -> None:
 
 
 def test_a_name_that_no_setting_has_is_answered_with_the_nearest() -> None:
-    with pytest.raises(TypeError, match="epsilom"):
+    with refuses("unknown", kind=TypeError):
         dpmpc.Plan.create(owners=2, dimension=2, clip=1.0, epsilom=1.0)  # type: ignore[call-arg]
-    with pytest.raises(UsageError, match="epsilon must be a finite number; got 'x'"):
+    with refuses("type", "x", setting="epsilon"):
         dpmpc.Plan.create(owners=2, dimension=2, clip=1.0, epsilon="x")  # type: ignore[arg-type]
 
 

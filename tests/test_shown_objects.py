@@ -12,6 +12,7 @@ import pytest
 import dpmpc
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRegressor, PrivateRidge
 from dpmpc.estimators.errors import EstimatorError
+from tests.refusals import refuses
 
 NUMBERS = itertools.count()  # of data sets: each fit is on others
 X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
@@ -42,7 +43,7 @@ def test_a_property_that_does_not_apply_is_not_there() -> None:
 def test_a_picture_of_a_model_without_curves_is_refused_in_words(tmp_path: Path) -> None:
     model = fitted()[0]
     assert not hasattr(model, "additive_")
-    with pytest.raises(EstimatorError, match="additive"):
+    with refuses("together", setting="basis", kind=EstimatorError):
         model.plot(tmp_path / "page.html")  # type: ignore[attr-defined]
 
 

@@ -236,6 +236,40 @@ def test_the_command_that_is_measured_is_the_one_that_pages_say() -> None:
         assert "pip install ./dpmpc" not in text and "pip install dpmpc" not in text, path
 
 
+# pip with a name of ours that is no file: a registry would be asked, where a stranger may own it.
+BARE = re.compile(
+    r"""pip\s+(?:install|wheel|download)\b[^\n`;,#]*?[ '"]dpmpc(?=[\[\s'"`=<>~!;,)]|$)|dpmpc\[(?=[a-z]+\])"""
+)
+FILES = (".py", ".md", ".toml", ".yaml", ".yml", ".service", ".ipynb", "")
+
+
+def joined(text: str) -> str:
+    """A program's text with what it says on several lines as one."""
+    return re.sub(r"""["']\s*\n\s*f?["']""", "", text)
+
+
+def test_nothing_asks_a_registry_for_the_packages_name() -> None:
+    """No page, message, kit or file of an image does; the name of a wheel or of a folder is a path."""
+    places = ("dpmpc", "cli", "docs", "examples", "experiments", "packaging", "website", ".ci")
+    found = [path for place in places for path in (ROOT / place).rglob("*") if path.is_file() and path.suffix in FILES]
+    found += [ROOT / name for name in ("README.md", "Dockerfile", "compose.yaml", "Makefile", "CONTRIBUTING.md")]
+    assert len(found) > 500
+    for path in found:
+        if "__pycache__" not in path.parts:
+            bare = BARE.search(joined(path.read_text(encoding="utf-8", errors="replace")))
+            assert bare is None, (path, bare[0])
+
+
+@pytest.mark.parametrize(("text", "bare"), [
+    ("pip install dpmpc", True), ("`pip install dpmpc`, say", True), ("pip install 'dpmpc[word]'", True),
+    ("pip install --no-deps dpmpc==0.2.0", True), ('"pip install "\n    "\'dpmpc[arrow]\'"', True),
+    ("pip install ./dpmpc-0.2.0.whl", False), ("pip install './dpmpc-0.2.0.whl[word]'", False),
+    ("pip install pyarrow, and dpmpc reads it", False), ("pip install . ; dpmpc example", False),
+])  # fmt: skip
+def test_a_bare_name_is_seen(text: str, bare: bool) -> None:
+    assert bool(BARE.search(joined(text))) == bare
+
+
 def prose(path: Path) -> str:
     """A page without programs, comments, pictures and headings."""
     text = re.sub(

@@ -68,7 +68,7 @@ for package, name, other in (dpmpc.estimators, "PrivateRidge", "__all__"), (dpmp
     said = done.stdout.splitlines()
     assert said[:2] == [f"True {needs}", f"False {needs}"]
     assert [line.partition(" ")[0] for line in said[2:]] == ["True", "False"]
-    assert all("dpmpc.flower needs Flower; " in x and x.endswith("pip install 'dpmpc[flower]'") for x in said[2:])
+    assert all("dpmpc.flower needs Flower; " in x and x.endswith("pip install 'flwr[simulation]'") for x in said[2:])
 
 
 def test_a_command_that_reaches_an_import_of_it_says_so_too(tmp_path: Path) -> None:

@@ -129,11 +129,21 @@ class Browser:
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code)
 
+    def scheme(self, name: str) -> None:
+        """What the system's user wants: light or dark."""
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+
+    def wide(self, width: int, height: int = 900) -> None:
+        """A window of this size in pixels; a narrow one is a telephone's."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
+        )
+
     def picture(self, path: Path, width: int = 1280, height: int = 900) -> None:
         """Writes what is seen as PNG."""
         import base64
 
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.wide(width, height)
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
 
     def printed(self) -> bytes:

@@ -2,8 +2,8 @@
 
 Files alone: every link and picture leads to something, every picture has a text, every page a language, a title and one
 first heading, nothing is fetched from elsewhere. With Chromium, where there is one: every page opens from the file
-system without an error in the console, its text stands out (4.5 to 1, light and dark), nothing of it is wider than a
-telephone; the search finds what strangers type, keys reach the search and the links, a page prints.
+system without an error in the console, its text stands out (4.5 to 1, light and dark), all of it fits a telephone, a
+tablet and a screen; the search finds what strangers type, keys reach the search and the links, a page prints.
 """
 
 import sys
@@ -30,8 +30,8 @@ SOUGHT = {
     "imbalance": "reference/words", "license": "reference/words", "oracle": "reference/words",
     "fairness": "reference/words", "budget": "howto/budgets", "report": "answer/report", "audit": "answer/questions",
 }  # fmt: skip
-TELEPHONE = 390  # pixels
-CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
+WIDTHS = {"telephone": 360, "tablet": 800, "screen": 1280}  # pixels
+CONTRAST, FITS = ((Path(__file__).parent / name).read_text(encoding="utf-8") for name in ("contrast.js", "fits.js"))
 
 
 class Page(HTMLParser):
@@ -94,11 +94,21 @@ def faults(site: Path) -> Iterator[str]:
                 yield f"{name}: {link} names no place there"
 
 
+def unfit(browser: Browser) -> list[str]:
+    """What of the page that is open does not fit a telephone, a tablet or a screen: `the telephone: what`."""
+    wrong = []
+    for device, width in WIDTHS.items():
+        browser.wide(width)
+        wrong += [f"the {device}: {each}" for each in browser.run(FITS)]
+    browser.call("Emulation.clearDeviceMetricsOverride")
+    return wrong
+
+
 def pages_seen(site: Path, command: str, scheme: str) -> list[str]:
     """What is wrong with pages as one of the two palettes shows them."""
     wrong: list[str] = []
     with Browser(command) as browser:  # a new one, that has chosen nothing yet
-        browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        browser.scheme(scheme)
         for page in sorted(site.rglob("*.html")):
             name = page.relative_to(site).as_posix()
             if name == "404.html":
@@ -107,14 +117,9 @@ def pages_seen(site: Path, command: str, scheme: str) -> list[str]:
             if browser.run("document.body.dataset.mdColorScheme") != PALETTES[scheme]:
                 wrong.append(f"{name}: who wants it {scheme} does not get it")
             wrong += [f"{name}, {scheme}: stands out too little: {text}" for text in browser.run(CONTRAST)]
-            browser.call(
-                "Emulation.setDeviceMetricsOverride", width=TELEPHONE, height=800, deviceScaleFactor=1, mobile=True
-            )
-            if (width := browser.run("document.documentElement.scrollWidth")) > TELEPHONE:
-                wrong.append(f"{name}: {width} pixels wide where a telephone has {TELEPHONE}")
-            browser.call("Emulation.clearDeviceMetricsOverride")
+            wrong += [f"{name}, {scheme}: does not fit {each}" for each in unfit(browser)]
         other = next(each for each in PALETTES if each != scheme)  # the system changes: pages follow, the first too
-        browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": other}])
+        browser.scheme(other)
         browser.open((site / "index.html").resolve().as_uri())
         if browser.run("document.body.dataset.mdColorScheme") != PALETTES[other]:
             wrong.append(f"who wanted it {scheme} and wants it {other} does not get it")

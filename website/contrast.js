@@ -19,7 +19,8 @@
     return all.reverse().reduce((under, each) => over(each, under), [255, 255, 255, 1]);
   };
   const worst = {};
-  for (const e of document.querySelectorAll("article *, .md-nav__link, .md-tabs__link, .md-footer *")) {
+  const parts = document.querySelector("article") ? "article *, .md-nav__link, .md-tabs__link, .md-footer *" : "body *";
+  for (const e of document.querySelectorAll(parts)) {
     const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
     const style = getComputedStyle(e);
     const hidden = !e.offsetParent || style.visibility === "hidden" || +style.opacity === 0;

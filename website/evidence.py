@@ -19,6 +19,12 @@ A figure that a page states of a command's output has its range beside it, in a 
     <!-- range: dpmpc verify --fresh | statistics +holds +(\\d+) of | 100..200 -->
 
 which is the command as it is named, an expression whose group is the figure, and where the figure may lie.
+
+A figure is a number with a unit of time, size or speed, a ratio, or a number in a row of a table that has two. Every
+one has somebody to answer for it (`unfounded`): a result file that a command writes it from (`figures`), or in its
+section a date, a commit, a file of results or a command; or, where it is computed, the files that hold or compute it:
+
+    <!-- figures: tests/mpc/test_counted_pages.py -->
 """
 
 import argparse
@@ -43,6 +49,7 @@ RESULTS = ROOT / "build" / "evidence"
 PAGE = DOCS / "evidence" / "run.md"
 STAMP = "stamp.json"  # in the folder of a part, whose own name may end as any file's does
 _HOURS = 12.0  # a part may take
+_DECLARED = ("docs/settings.md",)  # pages that a command writes whole, from declarations
 # Programs whose output is evidence, as they are named in words.
 EVIDENCE = (
     "dpmpc verify --fresh", "dpmpc bench", "dpmpc experiment", "python -m tests.", "python -m dpmpc.benchmarks",
@@ -74,6 +81,22 @@ _NEEDS = {  # in a command: what only a reader has
 _BARE = ("dpmpc bench", "dpmpc experiment")
 _FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RANGE = re.compile(r"<!-- range: (.+?) \| (.+) \| (\S+)\.\.(\S+) -->")
+_WRITTEN = re.compile(r"<!--# .*?<!--#-->|<!--= .*?<!--=-->", re.DOTALL)
+_HELD = re.compile(r"<!-- figures: (\S+(?: \S+)*) -->")
+_MEASURED = re.compile(
+    r"(?<![\w.,:-])(?:\d[\d,]*(?:\.\d+)?|\.\d+) ?"
+    r"(?:ns|µs|ms|s|minutes|hours|kB|MB|GB|TB|MB/s|Mb/s|times (?:as|the))(?![\w/])"
+)
+_CELL = re.compile(r"[-+~*]*(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?: ?(?:%|[a-zµA-Z/]+))?\**")
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_FOUNDED = re.compile(
+    rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:{_MONTHS}) 20\d\d\b"  # a date
+    r"|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,12}\b"  # a commit
+    r"|[\w/-]+\.(?:csv|json)\b"  # a file of results
+    r"|`(?:dpmpc (?:bench|experiment|verify|example)|python (?:-m|tests/|benchmarks/|examples/)|make )[^`]*`"
+    r"|^```(?:sh|python)",  # what it prints
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -171,6 +194,33 @@ def ranges() -> list[Range]:
         if each.command not in known:
             raise SystemExit(f"a range is of a command that is run; {each.page} has one of {each.command!r}; mend it")
     return found
+
+
+def figures(section: str) -> list[str]:
+    """The figures of a section that no command writes, as they stand."""
+    plain = re.sub(r"`[^`\n]*`", "", _FENCE.sub("", _WRITTEN.sub("", section)))
+    found = [each.group() for each in _MEASURED.finditer(plain)]
+    for row in re.findall(r"^\|(.*)\|$", plain, re.MULTILINE):
+        numbers = [cell.strip() for cell in row.split("|") if _CELL.fullmatch(cell.strip())]
+        found += numbers if len(numbers) > 1 else []
+    return found
+
+
+def unfounded(text: str, root: Path = ROOT) -> Iterator[str]:
+    """The sections of a page that have figures for which nobody answers, a line each; and the files that should answer
+    and are not there."""
+    for section in re.split(r"^(?=#+ )", text, flags=re.MULTILINE):
+        held = [name for names in _HELD.findall(section) for name in names.split()]
+        name, found = section.partition("\n")[0].strip("# "), figures(section)
+        if lost := [each for each in held if not (root / each).is_file()]:
+            yield f"{name}: no file {', '.join(lost)}"
+        elif found and not held and not _FOUNDED.search(_WRITTEN.sub("", section)):
+            yield f"{name}: {len(found)} figures of nobody's: {', '.join(found[:6])}"
+
+
+def nobodys() -> list[str]:
+    """As `unfounded`, of all pages."""
+    return [f"{page}, {line}" for page, text in texts() if page not in _DECLARED for line in unfounded(text)]
 
 
 def problems(part: Part, output: str, stated: Sequence[Range]) -> tuple[str, ...]:
@@ -342,6 +392,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 said = "good" if result.good else f"FAILS: {result.problems or result.code}"
                 print(f"  {said}, {result.seconds:.0f} s", flush=True)
     missing = [line for line in lacking(commit) if asked.only in line]
+    missing += [line for line in nobodys() if asked.only in line]
     for line in missing:
         print(line)
     print(f"{commit}: {len(parts()) - len(lacking(commit))} of {len(parts())} parts are good")

@@ -20,6 +20,7 @@ from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.consortium.dry_run import Trial, before_meeting
 from dpmpc.consortium.kit import LIMITS, Kit, read_kit
 from dpmpc.consortium.placement import Placement
+from dpmpc.consortium.site_file import SITE
 from dpmpc.consortium.start import take_part
 from dpmpc.consortium.toml_keys import file_spelling
 from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
@@ -29,7 +30,7 @@ from dpmpc.local.holdout import check_named, check_parts
 from dpmpc.local.named_records import looked_at, open_records
 from dpmpc.local.owner_process import Progress
 from dpmpc.mpc.transport.credentials import check_certificate, check_key, check_listed
-from dpmpc.mpc.transport.site_keys import NO_LIST, list_in
+from dpmpc.mpc.transport.site_keys import LIST, NO_LIST, list_in
 from dpmpc.planning.request import Request
 from dpmpc.planning.settings import RecordSettings
 from dpmpc.privacy.account import Account
@@ -44,6 +45,7 @@ _OF_RECORDS = (
     "csv", "records", "database", "sql", "memory", "precision", "executor", "workers", "spelling", "account", "ids",
 )  # fmt: skip
 _SOURCES = _OF_RECORDS[:3]
+NO_KEYS = "none are in use: every user of this machine could be every other site, and what it is tunnelled to"
 
 
 @dataclass(frozen=True)
@@ -79,15 +81,14 @@ def join(folder: Path, own: Joining, progress: Progress) -> Path:
     kit = read_kit(folder)
     where = where_of(kit, own)
     request = request_of(kit, own)
-    keys = check_keys(kit) if kit.site.tls else None
+    keys = check_keys(kit)
 
     def told(event: dict[str, Any]) -> None:
         progress({**event, "text": spelt(event["text"], kit_spelling)} if "text" in event else event)
 
     try:
         with speaking("dpmpc.consortium.joining:kit_spelling"):
-            if keys is not None:
-                told({"event": "part", "text": keys})
+            told({"event": "part", "text": keys})
             take_part(kit.plan, request, where, told)
     except DpmpcError as error:
         raise reworded(error, lambda text: spelt(text, kit_spelling)) from None
@@ -107,10 +108,10 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
     try:
         request = request_of(kit, own)
         check_named(request, plan)
+        keys = check_keys(kit)
         if kit.site.tls:
-            keys = check_keys(kit)
             say("certificates: key and certificate go together, and are valid now")
-            say(keys)
+        say(keys)
         addresses = where.endpoints(plan.parties)
         for line in before_meeting(plan, addresses, where.out):
             say(line)
@@ -247,10 +248,18 @@ def _called(kit: Kit) -> str:
 
 
 def check_keys(kit: Kit) -> str:
-    """What the site's keys rest on, a line: the list of all sites' keys that it has accepted, or the authority alone.
-    Errors: its key, a certificate of the kit's authority for it, or what makes them, is missing; a list for another
-    plan, or without the site's own key."""
+    """What the site's keys rest on, a line: the list of all sites' keys that it has accepted, the authority alone, or
+    nothing, on one machine. Errors: its key, a certificate of the kit's authority for it, or what makes them, is
+    missing; a list for another plan, or without the site's own key; a kit that does without keys, at a site that has
+    accepted a list: whoever writes kits would take its list away."""
     role, keys = kit.site.role, kit.keys
+    if not kit.site.tls:
+        if (keys / LIST).exists():
+            raise UsageError(
+                f"a site that has accepted a list of keys meets nobody without keys; {kit.folder / SITE} says tls = "
+                f"false; have the kit made with tls = true, or take {keys / LIST} away by your own hand"
+            )
+        return f"keys: {NO_KEYS}"
     if not (keys / "ca.crt").is_file():
         raise UsageError(f"a kit has its authority's certificate; {keys / 'ca.crt'} is missing; get the kit again")
     if not (keys / f"{role}.key").is_file():

@@ -137,7 +137,8 @@ def limits_for(consortium: Consortium) -> AcceptFile:
     if theirs := sorted(OWN_WORD & given.keys()):
         raise UsageError(
             f"some limits nobody writes for another organisation; [limits] has {theirs[0]}; take it out: a site that "
-            "agrees writes it into its own limits.toml"
+            "agrees writes it into its own limits.toml",
+            code="together",
         )
     return AcceptFile(**{**limits_of(consortium.plan), **given})
 

@@ -29,7 +29,7 @@ from dpmpc.records.mapping import targets_of
 from dpmpc.records.ownership import fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.planned import OTHER_SIZES, other_sizes
-from dpmpc.run.engine import run
+from dpmpc.run.engine import releases
 from dpmpc.run.once import Once
 from dpmpc.run.resume import Since
 from dpmpc.run.stages import StageJob, whole_plan
@@ -93,7 +93,7 @@ def run_once(job: OwnersJob, plan: Plan, log: Log, emit: Emit, text: str, keep: 
             outer.callback(party.end)
             seat = replace(seat, parties=party)
         keeps = lambda ended: keep(ended.last.total, ended.last.present, ended.costs)  # noqa: E731
-        run(plan, Once(lambda: vectors, text, keeps), seat, Since(attempt), emit=emit)
+        releases(plan, Once(lambda: vectors, text, keeps), seat, Since(attempt), emit=emit)
 
 
 def _vectors(job: OwnersJob, plan: Plan, outer: contextlib.ExitStack, emit: Emit) -> Iterator[Floats]:

@@ -96,7 +96,8 @@ def check_preprocessing(request: Request) -> None:
     if request.preprocessing == "survey":
         raise UsageError(
             "a survey is release 0 of a plan that all processes have; there is none; make it with <<plan_only>>, and "
-            "give it to each with <<plan_file>>"
+            "give it to each with <<plan_file>>",
+            code="missing",
         )
 
 

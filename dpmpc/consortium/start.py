@@ -275,7 +275,6 @@ def _owners(mine: StagePart | None, request: Request, where: Placement, progress
         return
     addresses = where.endpoints(request.parties if plan is None else plan.parties)
 
-
     def check(made: Plan) -> list[str]:
         return _part(mine or StagePart(made, made), where, where.out / OWN_LEDGER, progress)
 

@@ -32,8 +32,7 @@ from dpmpc.privacy.seen import seen
 from dpmpc.processes.provenance import software
 from dpmpc.records.schema import Schema
 from dpmpc.run.folder import request_path
-from dpmpc.synthesis.source import SURVEY
-from dpmpc.tables.answer_files import RELEASES
+from dpmpc.synthesis.source import FIRST, SURVEY
 from dpmpc.verify.run_files import read_records
 from dpmpc.verify.shipped import SENT, Sent, sent_to
 from dpmpc.verify.structure import structure_of
@@ -46,7 +45,7 @@ _SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", SENT, "ledger
 _OF_A_STAGE = ("plan.json", "opened.npy", "ledger_*.jsonl", "party_*.transcript.jsonl")
 ROWS = "synthetic.json"
 KINDS = ("structure", "statistics", "audit")
-_STAGES = (SURVEY, *RELEASES)  # folders of a synthetic table that was made on one machine
+_STAGES = (SURVEY, FIRST)  # folders of what was released before a run's own releases
 
 
 @dataclass(frozen=True)
@@ -125,18 +124,19 @@ def facts_of(run: Path, ledgers: Path | None = None) -> FinishedRun:
     if of_a_party(run):
         raise UsageError(
             f"a report is made from what an owner writes; {run} is a party's folder; name an owner's, or see dpmpc "
-            "verify and dpmpc status for this one"
+            "verify and dpmpc status for this one",
+            code="path",
         )
-    made = _made(run)
-    if not plan_path(made[-1]).is_file():
+    if not plan_path(run).is_file():
         read_report(run)  # says what is missing where there is no run at all
         raise UsageError(f"a report needs the run's plan.json; {run} has none; name the directory that train wrote")
+    plan = Plan.read(plan_path(run))
+    made = _made(run, plan)
     plans = [Plan.read(plan_path(each)) for each in made]
-    plan = plans[-1]
     trained = plan.source.TRAINS
-    report = read_report(run) if trained else _of_vectors(made[-1], plan)
+    report = read_report(run) if trained else _of_vectors(run, plan)
     evidence, written = _evidence(run, plan, made)
-    kept = sorted(made[-1].glob("ledger_*.jsonl"))
+    kept = sorted(run.glob("ledger_*.jsonl"))
     last = run / "report.json" if trained else max(kept, key=lambda path: path.stat().st_mtime)
     site = run.resolve().parent / SITE
     one, flower = request_path(run).is_file() or len(kept) == plan.parties > 1, report.get("flower")
@@ -147,13 +147,13 @@ def facts_of(run: Path, ledgers: Path | None = None) -> FinishedRun:
         history=read_history(run / "history.csv"),
         evidence=evidence,
         written=written,
-        seen=[i for i in range(plan.parties) if transcript_path(made[-1], i).exists()],
+        seen=[i for i in range(plan.parties) if transcript_path(run, i).exists()],
         sent=sent_to(run, plan, KINDS),
         budget=_budget(run, plan, ledgers or run.resolve().parent, [each.run_id for each in plans]),
         schema=_schema(run),
         digests=[
             (path.relative_to(run).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest())
-            for pattern in (*_SIGNED, *(f"{stage}/{name}" for stage in RELEASES for name in _OF_A_STAGE))
+            for pattern in (*_SIGNED, *(f"{stage}/{name}" for stage in _STAGES for name in _OF_A_STAGE))
             for path in sorted(run.glob(pattern))
         ],
         versions=list(software().items()),
@@ -180,11 +180,11 @@ def of_a_party(run: Path) -> bool:
     return bool(list(run.glob("plan_*.json"))) and not (run / "report.json").is_file()
 
 
-def _made(run: Path) -> list[Path]:
-    """The folders of what was released, the last one with the run's plan: `run`, or those of the releases of a
-    synthetic table that was made on one machine."""
+def _made(run: Path, plan: Plan) -> list[Path]:
+    """The folders of what was released, the last one with the run's own plan. What a training run released before has a
+    part of its own in the page."""
     stages = [run / stage for stage in _STAGES if plan_path(run / stage).is_file()]
-    return stages if stages and not plan_path(run).is_file() and stages[-1] == run / RELEASES[-1] else [run]
+    return [run] if plan.source.TRAINS else [*stages, run]
 
 
 def _of_vectors(run: Path, plan: Plan) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def _evidence(run: Path, plan: Plan, made: Sequence[Path]) -> tuple[dict[str, di
             raise UsageError(
                 f"verify.json must be what verify wrote; {path}: {error}; run dpmpc verify again"
             ) from None
-    if not plan.parties or not list(made[-1].glob("party_*.transcript.jsonl")):
+    if not plan.parties or not list(run.glob("party_*.transcript.jsonl")):
         return {}, False
     each = [structure_of(read_records(folder)).to_json() for folder in made]
     checks = [check for one in each for check in one["checks"]]

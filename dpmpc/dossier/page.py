@@ -103,9 +103,8 @@ def _plain(facts: FinishedRun) -> str:
     head = ("False alarms", "Hits, at most", "Hits by throwing dice")
     what = f"How often the best test for one {plain.unit(facts)} can hit"
     table = html.table(what, head, readings) if readings else ""
-    trust = html.table(
-        "Whom one must trust, and for what", ("Whom", "For what", "What happens if that fails"), plain.trust(facts)
-    )
+    head = ("Whom", "For what", "What happens if that fails")
+    trust = html.table("Whom one must trust, and for what", head, plain.trust(facts), words=True)
     return (
         f"<h3>What happened</h3>{html.items(plain.what_happened(facts))}"
         f"<h3>What an outsider could learn at worst</h3>{html.items(plain.at_worst(facts))}{table}"
@@ -135,7 +134,7 @@ def _warnings(facts: FinishedRun) -> str:
 def _who(facts: FinishedRun) -> str:
     rows = words.who_sees(facts)
     return (
-        html.table("Who could see what in this run", ("Who", "Could see", "Could not see"), rows)
+        html.table("Who could see what in this run", ("Who", "Could see", "Could not see"), rows, words=True)
         + f"<h3>Against whom</h3>{html.items(words.against(facts))}"
     )
 

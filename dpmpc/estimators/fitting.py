@@ -48,7 +48,7 @@ from dpmpc.records.margins import decided
 from dpmpc.records.origins import Element
 from dpmpc.records.ownership import Partition, shares
 from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, Labels, Range, Schema, Surveyed, Target
-from dpmpc.run.engine import Ended, Made, run
+from dpmpc.run.engine import Ended, Made, releases
 from dpmpc.run.reserve import Reserve, budget_alone, budget_below
 from dpmpc.run.seat import Seat
 from dpmpc.settings import declared, said
@@ -268,7 +268,7 @@ def _learned(
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
     learner = Learner(plan.learning, plan.releases, records, sizes, noise)
     with notebook.releases("fit", plan.releases) as emit:
-        ended = run(plan, _Fit(plan, learner), seat, emit=emit)
+        ended = releases(plan, _Fit(plan, learner), seat, emit=emit)
     assert seat.out is not None
     entries, report = ledger_of(seat.out), report_of(plan, None, plan.releases, list(ended.lost))
     return Fitted(

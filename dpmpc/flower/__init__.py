@@ -2,7 +2,7 @@
 
 `prepare` makes the plan and the parties' keys; `private_mod` goes into the ClientApp, `PrivateStrategy` around the
 ServerApp's strategy; `ShareParty` is a party on a machine of its own. `prepare_questions`, `private_answers` and `ask`
-are the same for questions about clients' records. Flower is an extra, `dpmpc[flower]`: sealing,
+are the same for questions about clients' records. Flower does not come with the package: sealing,
 plans and parties do without it.
 """
 

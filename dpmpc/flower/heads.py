@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from dpmpc.aggregation.plan.identities import owner_of_account
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.wire.account_heads import memory_failed
 from dpmpc.errors import PeerError, UsageError
 from dpmpc.flower.prepared import Prepared
 from dpmpc.flower.sealing import Purpose
@@ -41,7 +42,7 @@ class ClientHeads:
             try:
                 self._heads = [Head() if self._memory is None else self._memory.of(self._who(j)) for j in owners]
             except UsageError:  # it names a path of this machine
-                raise self._failed() from None
+                raise memory_failed(self._party) from None
         found = [name_of(head, purpose(release, j).at(self._party)) for j, head in enumerate(self._heads)]
         self._names[release] = found
         return b"".join(found)
@@ -76,7 +77,7 @@ class ClientHeads:
             for owner in sorted(due):
                 self._memory.keep(self._who(owner), self._heads[owner])
         except UsageError:
-            raise self._failed() from None
+            raise memory_failed(self._party) from None
 
     def end(self, release: int) -> None:
         """What was told before a release is needed no more."""
@@ -84,12 +85,6 @@ class ClientHeads:
 
     def _who(self, owner: int) -> str:
         return owner_of_account(self._plan, owner, owner + 1)
-
-    def _failed(self) -> PeerError:
-        return PeerError(
-            f"a party remembers owners' accounts in files below its own; party {self._party} cannot read or write one; "
-            "mend its <<account>>"
-        )
 
 
 def names_of(tables: object, prepared: Prepared, owner: int) -> list[bytes]:

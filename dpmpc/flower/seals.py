@@ -7,20 +7,15 @@ and refuses the second time: a release that was lost is lost. What was asked is 
 that grows by one short line a release.
 """
 
-import fcntl
-import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dpmpc.aggregation.owner.standing import FOLDER
+from dpmpc.aggregation.owner.standing import FOLDER, OwnFile, content
 from dpmpc.errors import UsageError
 from dpmpc.flower.sealing import Purpose
-from dpmpc.folders import make_folder
 from dpmpc.privacy.account import ENVIRONMENT
-from dpmpc.privacy.ledger import sync_directory
-from dpmpc.processes.durable import write_whole
 
 _RULE = "a client remembers for which releases it has sealed"
 _WAY = f"name another folder with private_mod(account=...), or in {ENVIRONMENT}"
@@ -31,7 +26,7 @@ class Seals:
 
     def __init__(self, folder: Path, digest: bytes) -> None:
         """`digest`: of the plan and the parties' keys. Touches nothing."""
-        self._path = folder / FOLDER / f"{digest.hex()[:32]}.txt"
+        self._file = OwnFile(folder / FOLDER / f"{digest.hex()[:32]}.txt", _RULE, _WAY)
 
     def check(self, purpose: Purpose) -> None:
         """Errors: UsageError for a release that this owner has sealed for, and where nothing can be remembered."""
@@ -47,36 +42,9 @@ class Seals:
     def turn(self, purpose: Purpose) -> Iterator[Callable[[], None]]:
         """For one client at a time while inside: what is given remembers this release, on disk when it returns. Errors:
         as `check`."""
-        with self._open() as descriptor:
+        with self._file.alone() as descriptor:
             _refuse_second(descriptor, purpose)
-
-            def remember() -> None:
-                try:
-                    write_whole(descriptor, b"\n" + _line(purpose) + b"\n")  # after what may be half a line
-                except OSError as error:
-                    raise self._unwritable(error) from None
-
-            yield remember
-
-    @contextmanager
-    def _open(self) -> Iterator[int]:
-        """The file, for this process alone."""
-        make_folder(self._path.parent, _RULE, _WAY, private=True)
-        try:
-            created = not self._path.exists()
-            descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise self._unwritable(error) from None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if created:
-                sync_directory(self._path.parent)
-            yield descriptor
-        finally:
-            os.close(descriptor)
-
-    def _unwritable(self, error: OSError) -> UsageError:
-        return UsageError(f"{_RULE}; {self._path}: {error.strerror}; {_WAY}")
+            yield lambda: self._file.append(descriptor, _line(purpose))
 
 
 def _line(purpose: Purpose) -> bytes:
@@ -85,7 +53,7 @@ def _line(purpose: Purpose) -> bytes:
 
 def _refuse_second(descriptor: int, purpose: Purpose) -> None:
     mine = re.compile(rb"^%d %d " % (purpose.owner, purpose.release), re.M)
-    if mine.search(os.pread(descriptor, os.fstat(descriptor).st_size, 0)):
+    if mine.search(content(descriptor)):
         raise UsageError(
             f"a client seals once for each release of a run; owner {purpose.owner} has for release {purpose.release}; "
             "skip that release, or prepare a new run"

@@ -139,7 +139,7 @@ class PrivateStrategy(Strategy):
             return self._again(server_round)
         if courier.session.next >= plan.releases:
             return None, None
-        found = read_replies(self._prepared, replies, courier.session.next)
+        found = read_replies(self._prepared, replies, courier.session.next, self._numbers)
         self._numbers |= found.numbers
         sealed, answer = found.sealed, found.answer
         for problem in found.problems:

@@ -17,4 +17,4 @@ REFUSED = "this client takes no part in what was asked; its own log says why"  #
 
 def needs_flower(error: ImportError) -> UsageError:
     """What to raise where Flower cannot be imported."""
-    return UsageError(f"dpmpc.flower needs Flower; {error}; install it with pip install 'dpmpc[flower]'")
+    return UsageError(f"dpmpc.flower needs Flower; {error}; pip install 'flwr[simulation]'")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpmpc.intake.once import bound, worked_out
+from dpmpc.intake.reading import count_where
 from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
 
@@ -17,6 +18,7 @@ COLUMN = '"(column)"'  # no column of records has such a name
 SMALL = 20_000  # records: of more, what is worked out costs more than what is planned
 _FIELDS = 400_000  # that one query asks about
 _AT_ONCE = 2000  # columns of one query
+_FIRST = 1 << 14  # records that refute most of what is said of all
 _VALUE, _READ = '"(v)"', '"(r)"'
 
 
@@ -107,3 +109,17 @@ def asked_of(
     relation = f"(SELECT * FROM {table.relation} {tail})" if tail else None
     answers = iter(table.one(*flat, relation=relation) if flat else ())
     return {name: tuple(next(answers) for _ in each) for name, each in parts.items()}
+
+
+def none_of(table: Table, tests: Sequence[str]) -> list[bool]:
+    """Of each SQL condition, whether it holds for no record. Most are refuted by the first records, which is all that
+    is read of a large table then. Cost: a query for the first records, one for all where some are left."""
+    found = [True] * len(tests)
+    for some in (_FIRST, None) if table.n > _FIRST else (None,):
+        left = [k for k, none in enumerate(found) if none]
+        if left:
+            relation = f"(SELECT * FROM {table.relation} LIMIT {some})" if some else None
+            counts = table.one(*(count_where(tests[k]) for k in left), relation=relation)
+            for k, count in zip(left, counts, strict=True):
+                found[k] = not count
+    return found

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmpc.intake.batched import asked_of
+from dpmpc.intake.numbers import EXACT, numbers_of, streamed_of
 from dpmpc.intake.reading import count_where, only_where
 from dpmpc.intake.table import Table
 from dpmpc.intake.text_facts import counts_of, facts_of_texts, listed_words, odd_texts, units_of
 
 MOSTLY = 0.6  # of the fields that are there
 TOP = 1000  # values of a column that are counted
-EXACT = 100_000  # records: of more, different numbers are counted approximately
 _AT_ONCE = 16  # columns a query, so that its plan stays small
 _FIELDS = 400_000  # of texts that one query asks about together, or of _AT_ONCE columns
 Fact = dict[str, Any]
@@ -21,13 +21,17 @@ def facts_of(table: Table, names: Sequence[str]) -> dict[str, Fact]:
     """What one scan says of some columns, each in words of its kind; of texts, one scan each of its different ones."""
     facts = dict[str, Fact]()
     rest, texts = (list(filter(lambda name: (table[name].kind == "text") is text, names)) for text in (False, True))
+    for name, held in numbers_of(table, streamed_of(table, rest)).items():
+        facts[name] = {"present": held.present, "numbers": held.finite, "whole": held.whole, "distinct": held.distinct}
+        facts[name] |= {"least": held.least, "greatest": held.greatest}
+    asked_for = [name for name in rest if name not in facts]
 
     def asked(one: Table, name: str) -> list[str]:
         return [sql for _, sql in _asked(one, name, table.n)]
 
-    for name, found in asked_of(table, rest, asked, table.n).items():
+    for name, found in asked_of(table, asked_for, asked, table.n).items():
         facts[name] = dict(zip((key for key, _ in _asked(table, name, table.n)), found, strict=True))
-    _add_finite(table, [name for name in rest if table[name].kind == "number"], facts)
+    _add_finite(table, [name for name in asked_for if table[name].kind == "number"], facts)
     at_once = max(_AT_ONCE, _FIELDS // max(1, table.n))
     for begin in range(0, len(texts), at_once):
         facts |= facts_of_texts(table, texts[begin : begin + at_once])

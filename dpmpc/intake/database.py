@@ -94,7 +94,7 @@ def open_database(
     size = path.stat().st_size
     table = Table(f"the {scheme} query", columns, relation, connection, parsed=True, spelling=spelling, size=size)
     if not empty and not table.rows("1", "LIMIT 1"):
-        raise UsageError("a table needs records; the query has no rows; change <<sql>>")
+        raise UsageError("a table needs records; the query has no rows; change <<sql>>", code="enough")
     return table
 
 
@@ -114,7 +114,7 @@ def _file(name: str) -> Path:
     for path in (Path("/" + plain),) if name.startswith("//") else (Path(plain), Path(name)):
         if path.is_file():
             return path
-    raise UsageError("a database must be there; <<database>> names no SQLite file; check the path")
+    raise UsageError("a database must be there; <<database>> names no SQLite file; check the path", code="path")
 
 
 def _sqlite(
@@ -147,7 +147,7 @@ def _sqlite(
         rule = "<<sql>> must be a query that the database can answer"
         raise RecordError(f"{rule}; {error}; correct it", f"{rule}; this one is not; correct it") from None
     except (sqlite3.Error, UnicodeDecodeError):
-        raise UsageError("a database must be whole; SQLite cannot read this one; check the file") from None
+        raise UsageError("a database must be whole; SQLite cannot read this one; check the file", code="file") from None
     finally:
         database.close()
     return tuple(Column(name, f"c{k}", "VARCHAR") for k, name in enumerate(names)), longest
@@ -162,7 +162,7 @@ def _postgresql(
         from psycopg.conninfo import make_conninfo
     except ImportError:
         raise UsageError(
-            "PostgreSQL is read by psycopg, which is not installed; pip install 'dpmpc[postgresql]'"
+            "PostgreSQL is read by psycopg, which is not installed; pip install 'psycopg[binary]'"
         ) from None
     parts, options = _options(url)
     if (parts.hostname or options.get("host", "")) not in _LOOPBACK and "sslmode" not in options:
@@ -183,7 +183,8 @@ def _options(url: str) -> tuple[SplitResult, dict[str, str]]:
     if parts.password or "password" in options:
         raise UsageError(
             "a password does not belong into a command line, where others see it; <<database>> has one; put it into"
-            " PGPASSWORD or a password file (PGPASSFILE) and change it"
+            " PGPASSWORD or a password file (PGPASSFILE) and change it",
+            code="together",
         )
     return parts, options
 

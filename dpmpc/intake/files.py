@@ -157,7 +157,8 @@ def _opened(
             raise UsageError(
                 f"workers read partitions that are Parquet files; {sayable(name)} is none; write it as Parquet, or "
                 "leave "
-                "<<executor>> out"
+                "<<executor>> out",
+                code="together",
             )
         return replace(_parquet(path, connection), spelling=spelling)
     if suffix in _PARQUET or suffix in _ARROW:
@@ -210,7 +211,8 @@ def check_unchanged(path: Path, digest: str) -> None:
         same = False
     if not same:
         raise UsageError(
-            f"a data file must stay as it is while it is read; {path.name} changed; run again when nobody writes to it"
+            f"a data file must stay as it is while it is read; {path.name} changed; run again when nobody writes to it",
+            code="file",
         )
 
 
@@ -249,7 +251,8 @@ def paths_of(source: str) -> list[Path]:
     if "://" in source:
         raise UsageError(
             "<<records>> names files on this machine; got a URL; copy the file here, or read a database with "
-            "<<database>>"
+            "<<database>>",
+            code="path",
         )
     path = Path(source)
     if path.is_dir():
@@ -259,7 +262,7 @@ def paths_of(source: str) -> list[Path]:
     else:
         return [path]
     if not found:
-        raise UsageError(f"<<records>> needs files; {sayable(source)} has none of {KINDS}; check the path")
+        raise UsageError(f"<<records>> needs files; {sayable(source)} has none of {KINDS}; check the path", code="path")
     return sorted(found)
 
 
@@ -279,7 +282,9 @@ def _suffix(path: Path) -> str:
     if head == b"ARROW1":
         return ".arrow"
     way = other_kind(path) or "rename it, or use <<csv>>"
-    raise UsageError(f"a file's suffix says its kind ({KINDS}); {path.name} has none of them; {sayable(way)}")
+    raise UsageError(
+        f"a file's suffix says its kind ({KINDS}); {path.name} has none of them; {sayable(way)}", code="file"
+    )
 
 
 def _unpacked(path: Path, folder: Path) -> Path:
@@ -323,11 +328,12 @@ def described(relation: str, source: str, named: list[str] | None, connection: d
         double = sorted({name for name in named if lowered[name.lower()] > 1})
         raise UsageError(
             f"column names differ in more than case; {sayable(source)} has "
-            f"{sayable(', '.join(double[:6]) or 'others')}; rename them"
+            f"{sayable(', '.join(double[:6]) or 'others')}; rename them",
+            code="unique",
         )
     table = Table(source, tuple(Column(str(n), quoted(str(n)), str(t)) for n, t, *_ in found), relation, connection)
     if table.n == 0:
-        raise UsageError(f"a table needs records; {sayable(source)} has none; add rows")
+        raise UsageError(f"a table needs records; {sayable(source)} has none; add rows", code="enough")
     return table
 
 
@@ -344,7 +350,7 @@ def _json(
         raise RecordError(explained(error, source), f"{source} cannot be read") from None
     counts = Counter({key: int(count) for key, count in found})
     if not (n := counts.pop(None, 0)):
-        raise UsageError(f"a table needs records; {sayable(source)} has none; add rows")
+        raise UsageError(f"a table needs records; {sayable(source)} has none; add rows", code="enough")
     return _Objects(place, source, connection, counts, n, finished, path.stat().st_size)
 
 
@@ -361,7 +367,7 @@ def _arrow(path: Path, connection: duckdb.DuckDBPyConnection) -> Table:
         return described(view, path.name, list(opened.schema.names), connection)
     except (pa.ArrowException, OSError):
         raise UsageError(
-            f"an Arrow file must be whole; {path.name} is damaged or no Arrow file; copy it again"
+            f"an Arrow file must be whole; {path.name} is damaged or no Arrow file; copy it again", code="file"
         ) from None
     except duckdb.Error as error:
         raise RecordError(explained(error, path.name), f"{path.name} cannot be read") from None
@@ -375,8 +381,7 @@ def pyarrow_module(name: str, source: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise UsageError(
-            f"Arrow data are read by pyarrow, which is not installed; {sayable(source)} is one; pip install "
-            "'dpmpc[arrow]'"
+            f"Arrow data are read by pyarrow, which is not installed; {sayable(source)} is one; pip install pyarrow"
         ) from None
 
 

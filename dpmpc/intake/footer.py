@@ -95,7 +95,9 @@ def without_last(path: Path, name: str, lines: int, folder: Path) -> Path:
     most some kilobytes; the disk is full."""
     texts, _ = _last_lines(path)
     if len(texts) < lines:
-        raise UsageError(f"<<footer>> is a number of last lines; {sayable(name)} has not {sayable(lines)}; correct it")
+        raise UsageError(
+            f"<<footer>> is a number of last lines; {sayable(name)} has not {sayable(lines)}; correct it", code="range"
+        )
     copy = folder / f"{len(list(folder.iterdir()))}.cut"
     try:
         with path.open("rb") as file, copy.open("wb") as out:

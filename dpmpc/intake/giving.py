@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.intake.column_profile import dropping
+from dpmpc.intake.once import selected
 from dpmpc.intake.spelling import canonical
 from dpmpc.intake.table import Table
 
@@ -18,6 +19,7 @@ _LEAST = 50  # records: of fewer a column may tell the target by chance
 _OTHERS = 10  # records without the commonest class, at least
 _WRONG = 0.05  # of the guesses that the commonest class gets wrong: so few are wrong by the column
 _SQUARED = 0.999  # the squared correlation of two numbers from which on they are nearly the same
+_PLACE = '"(place)"'  # no column of records has such a name
 _FEW = 20  # different numbers: more are told by ranges, of so many records each
 
 
@@ -32,10 +34,11 @@ def giving(table: Table, target: str, features: Mapping[str, str], number: bool)
     asked = ", ".join(f"{_field(table, name)} AS f{k}" for k, name in enumerate(names))
     most, fields = looked_at(len(features)), ", ".join(f"f{k}" for k in range(len(names)))
     if table.parsed:
-        rows = table.rows(fields, "WHERE f0 IS NOT NULL", f"(SELECT {asked} FROM {table.relation} LIMIT {most})")
-    else:
-        numbered = f"(SELECT {asked}, row_number() OVER () AS place FROM {table.relation})"
-        rows = table.rows(fields, f"WHERE f0 IS NOT NULL AND place % {-(-table.n // most) or 1} = 0", numbered)
+        looked = f"(SELECT * FROM {table.relation} LIMIT {most})"
+    else:  # chosen as they stand: what is made of a field is made of few
+        numbered = f"(SELECT *, row_number() OVER () AS {_PLACE} FROM {table.relation})"
+        looked = f"(SELECT * FROM {numbered} WHERE {_PLACE} % {-(-table.n // most) or 1} = 0)"
+    rows = table.rows(fields, "WHERE f0 IS NOT NULL", selected(asked, looked))
     truth, *columns = zip(*rows, strict=True) if rows else ((), *([()] * len(features)))
     read = {
         name: _read(table, name, kind, values) for (name, kind), values in zip(features.items(), columns, strict=True)
@@ -117,7 +120,16 @@ def _told(values: Sequence[Any], truth: Sequence[Any]) -> str:
 def _alike(values: NDArray[np.float64], truth: NDArray[np.float64]) -> str:
     """What a column of numbers says of a quantity, by a straight line."""
     both = np.isfinite(values) & np.isfinite(truth)
-    if both.sum() < max(_LEAST, len(truth) / 2) or not (np.ptp(values[both]) and np.ptp(truth[both])):
+    if both.sum() < max(_LEAST, len(truth) / 2):
         return ""
-    found = float(np.corrcoef(values[both], truth[both])[0, 1] ** 2)
+    x, y = _of_one(values[both]), _of_one(truth[both])
+    if not (np.ptp(x) and np.ptp(y)):
+        return ""
+    found = float(np.corrcoef(x, y)[0, 1] ** 2)
     return f"gives the target by a straight line (R2 {found:.4f})" if found >= _SQUARED else ""
+
+
+def _of_one(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Finite numbers as parts of the largest, whose squares are no larger than a number may be: no record's value is
+    a warning of its own."""
+    return np.asarray(values / (np.abs(values).max() or 1.0))

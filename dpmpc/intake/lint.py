@@ -12,13 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from dpmpc.errors import number_of, some
-from dpmpc.intake.batched import asked_of
+from dpmpc.intake.batched import asked_of, none_of
 from dpmpc.intake.calendars import Calendar
 from dpmpc.intake.column_profile import ColumnProfile, dropping, quoted
 from dpmpc.intake.dictionary import listed
 from dpmpc.intake.footer import TOTAL
 from dpmpc.intake.giving import giving
 from dpmpc.intake.head import is_none
+from dpmpc.intake.numbers import BELOW, BESIDE, Numbers, numbers_of, streamed_of
 from dpmpc.intake.once import selected
 from dpmpc.intake.reading import count_where, literal, only_where
 from dpmpc.intake.scripts import small, western
@@ -31,10 +32,6 @@ _LEAST = 20  # records: among fewer nothing is odd
 _VALUES = 5  # different ones: of fewer none is far from the others
 _MANY_VALUES = 20  # of a column: fewer are categories
 _SHARED = 0.01  # of the records: so many share a code
-# Of surveys and registers, with either sign: 7, 88, 999; 97 and 98, which stand beside 99.
-CODES = frozenset(float(str(digit) * times) for digit in (7, 8, 9) for times in range(1, 7))
-_BESIDE = CODES | {float(f"{'9' * times}{digit}") for digit in (6, 7, 8) for times in range(1, 6)}
-_BELOW = _BESIDE | set(map(float, range(1, 10)))  # of numbers none of which is below zero otherwise
 _MOST_CODES = 6
 _AT_ONCE = 128  # columns whose ends one query asks about
 _GAP = 5  # times the widest gap between other values: so far are codes from these
@@ -178,16 +175,14 @@ class _Ends:
         return f"min({only_where(rest, self.value)})", f"max({only_where(rest, self.value)})"
 
     def shares(self, held: Mapping[float, int]) -> bool:
-        """Whether so many records have an end or a code that one may be said, or may be the end of another column's
-        too (`codes`, `_lone`): of others no next value is asked for."""
-        ends = max(held[self.low], held[self.high])
-        return sum(held.values()) >= _many(self.column.present) or ends >= _many(sum(held.values()))
+        """As `_shares`."""
+        return _shares(held, (self.low, self.high), self.column.present)
 
     @property
     def _is_code(self) -> str:
         """SQL for whether a value is a code between the ends: most are not even whole, or have no code of their number
         of digits below them, which takes less to see than that they are none of a hundred numbers."""
-        of = (sign * code for code in sorted(_BELOW) for sign in (1, -1)) if self.column.kind == "number" else ()
+        of = (sign * code for code in sorted(BELOW) for sign in (1, -1)) if self.column.kind == "number" else ()
         widths: dict[int, list[float]] = defaultdict(list)
         for code in of:
             if self.low <= code <= self.high:
@@ -202,6 +197,12 @@ class _Ends:
         return f"(CASE WHEN {whole} THEN CASE {' '.join(parts)} ELSE false END ELSE false END)"
 
 
+def _shares(held: Mapping[float, int], ends: tuple[float, float], present: int) -> bool:
+    """Whether so many records have an end or a code that one may be said, or may be the end of another column's too
+    (`codes`, `_lone`): of others no next value is asked for."""
+    return sum(held.values()) >= _many(present) or max(map(held.__getitem__, ends)) >= _many(sum(held.values()))
+
+
 def _double(value: float) -> str:
     return f"CAST('{value!r}' AS DOUBLE)"
 
@@ -213,10 +214,14 @@ def _many(records: int) -> float:
 
 def _ends(table: Table, columns: Sequence[ColumnProfile], value: Callable[[str], str]) -> dict[str, dict[float, int]]:
     """What is known of columns of many values: how often each end is there, and each code; of those in which enough
-    share one, the next values too. Cost: a query for every `_AT_ONCE` columns, and one for those among them."""
+    share one, the next values too. Cost: a query for every `_AT_ONCE` columns, and one for those among them; none for
+    numbers that were streamed."""
     ends = ((c, c.least, c.greatest) for c in columns if c.least is not None and c.greatest is not None)
+    known = numbers_of(table, streamed_of(table, [c.name for c in columns]))
     seen = [_Ends(c, f"v{k}", value(c.name), low, high) for k, (c, low, high) in enumerate(ends) if low != high]
-    found = dict[str, dict[float, int]]()
+    seen = [each for each in seen if each.column.name not in known]
+    found = {c.name: _streamed(known[c.name], c.present) for c in columns if c.name in known}
+    found = {name: held for name, held in found.items() if held}
     for begin in range(0, len(seen), _AT_ONCE):
         some = seen[begin : begin + _AT_ONCE]
         for each, (most, least, codes) in _asked(table, some, _Ends.counts):
@@ -226,6 +231,15 @@ def _ends(table: Table, columns: Sequence[ColumnProfile], value: Callable[[str],
         for each, beside in _asked(table, shared, _Ends.beside):
             found[each.column.name] = {float(v): 0 for v in beside if v is not None} | found[each.column.name]
     return found
+
+
+def _streamed(numbers: Numbers, present: int) -> dict[float, int]:
+    """What `_ends` knows of a column of numbers that were streamed; nothing where all are the same."""
+    low, high = numbers.least, numbers.greatest
+    if low is None or high is None or low == high:
+        return {}
+    held = numbers.codes | {low: numbers.at_least, high: numbers.at_most}
+    return (dict.fromkeys(numbers.beside, 0) if _shares(held, (low, high), present) else {}) | held
 
 
 def _asked(
@@ -265,13 +279,13 @@ def _apart(counts: Mapping[float, int], *, listed: bool) -> list[float]:
     ends of the others are known alone."""
     values = sorted(counts)
     below = [v for v in values if v < 0]
-    if 0 < len(below) <= _MOST_CODES and all(-v in _BELOW for v in below) and len(values) - len(below) >= 2:
+    if 0 < len(below) <= _MOST_CODES and all(-v in BELOW for v in below) and len(values) - len(below) >= 2:
         run, few = [-float(k) for k in range(len(below), 0, -1)], listed and len(values) < _VALUES
         even = below == run or (few and -below[0] <= values[-1] + 1)  # -1, 0, 1 are no codes
         if not even or (below == [-1.0] and len(values) > _MANY_VALUES) or values[len(below)] > -below[0]:
             return below
     top = len(values)
-    while top > 1 and values[top - 1] in _BESIDE and len(values) - top < _MOST_CODES:
+    while top > 1 and values[top - 1] in BESIDE and len(values) - top < _MOST_CODES:
         top -= 1
         rest = values[:top]
         widest = max((b - a for a, b in itertools.pairwise(rest)), default=0.0)
@@ -359,8 +373,8 @@ def measured(c: ColumnProfile) -> bool:
 
 
 def days(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
-    """Dates and times of day that are written as one whole number, in any order. Cost: one query for columns of such
-    numbers."""
+    """Dates and times of day that are written as one whole number, in any order. Cost: a query for the first records
+    of columns of such numbers, and one for all records of those of which it refutes nothing."""
     asked = list[tuple[ColumnProfile, str, str]]()
     for c in columns:
         if c.kind not in ("number", "identifier") or c.least is None or c.greatest is None:
@@ -369,20 +383,19 @@ def days(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
             if c.least >= 0 and c.greatest < 24 and c.distinct >= _TIMES:
                 value = table.number(c.name)
                 text = f"printf('%.4f', {value} - floor({value}))"
-                asked.append((c, "hh.mm", count_where(f"regexp_full_match({text}, '0\\.[0-5]\\d00')")))
+                asked.append((c, "hh.mm", f"isfinite({value}) AND NOT regexp_full_match({text}, '0\\.[0-5]\\d00')"))
             continue
         ends = {8: (_VALUES, 101, 99999999), 7: (_LEAST, 101, 1999999), 6: (_LEAST, 101, 999999), 4: (_TIMES, 0, 9999)}
         width = 8 if c.greatest > 1999999 else 7 if c.greatest > 999999 else 6 if c.greatest > 9999 else 4
         least, low, high = ends[width]
         if low <= c.least and c.greatest <= high and c.distinct >= least:
-            text = f"lpad(CAST(CAST({table.number(c.name)} AS BIGINT) AS VARCHAR), {width}, '0')"
+            value = table.number(c.name)
+            text = f"lpad(CAST(CAST({only_where(f'isfinite({value})', value)} AS BIGINT) AS VARCHAR), {width}, '0')"
             for order, pattern in _DAYS[width].items():
-                test = f"regexp_full_match({text}, {literal(pattern)})"
-                asked.append((c, order, count_where(test)))
-    counts = table.one(*(count for _, _, count in asked)) if asked else ()
+                asked.append((c, order, f"isfinite({value}) AND NOT regexp_full_match({text}, {literal(pattern)})"))
     said = set[str]()
-    for (c, order, _), count in zip(asked, counts, strict=True):
-        if count == c.present - c.unread and c.name not in said:
+    for (c, order, _), odd in zip(asked, none_of(table, [test for _, _, test in asked]), strict=True):
+        if odd and c.name not in said:
             said.add(c.name)
             what, form = ("times of day", "hh:mm") if order[:2] == "hh" else ("dates", "yyyy-mm-dd")
             whole = "whole numbers" if "." not in order else "numbers"
@@ -551,9 +564,9 @@ def _contents(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
     pairs = [(one[0], each) for one in alike.values() for each in one[1:]][:_PAIRS]
     if not pairs:
         return
-    differ = [count_where(f"{table[a.name].sql} IS DISTINCT FROM {table[b.name].sql}") for a, b in pairs]
-    for (a, b), count in zip(pairs, table.one(*differ), strict=True):
-        if not count:
+    differ = [f"{table[a.name].sql} IS DISTINCT FROM {table[b.name].sql}" for a, b in pairs]
+    for (a, b), same in zip(pairs, none_of(table, differ), strict=True):
+        if same:
             kept, other = (b, a) if b.role == "target" else (a, b)
             what = "the target" if kept.role == "target" else "column"
             yield (

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmpc.intake.reading import literal
 from dpmpc.intake.scripts import both_small
-from dpmpc.intake.spelling import MISSING, Spelling, bare, composed, is_number
+from dpmpc.intake.spelling import MISSING, Spelling, bare, composed, ended, is_number
 from dpmpc.intake.table import Column, Table, quoted
 
 _TIMES = r"\s*(\d+)\s*[xX×]\s*(\d+[^\d/]*)"  # 120x80, as in Brazil
@@ -34,12 +34,14 @@ def keeping(table: Table, lists: Mapping[str, Iterable[str]]) -> Table:
 
 
 def as_listed(table: Table, lists: Mapping[str, Iterable[str]]) -> Table:
-    """The table, whose texts stay texts in columns for which words are listed that its spelling reads as numbers. Held
-    as numbers they would be lost, and whether all fields are numbers is for no record to decide."""
+    """The table, whose texts stay texts in columns for which words are listed that its spelling reads as numbers, or
+    codes that zeros tell apart. Held as numbers they would be lost, and whether all fields are numbers is for no record
+    to decide."""
 
     def reads(name: str, words: Iterable[str]) -> bool:
         spelling = table.spelling.of(name)
-        return any(not is_number(word) and spelling.number(word) is not None for word in words)
+        words = tuple(words)
+        return bool(ended(words)) or any(not is_number(word) and spelling.number(word) is not None for word in words)
 
     found = {composed(name) for name, words in lists.items() if reads(name, words)}
     if not found:

@@ -61,7 +61,7 @@ def open_object(value: Any, connection: duckdb.DuckDBPyConnection, folder: Path,
         check_width(given.num_columns, source)
         table = _plain_arrow(given)
         return _registered(table, connection, source, list(table.schema.names))
-    raise UsageError(f"records are a path or {KINDS}; got {type(value).__name__}; convert it")
+    raise UsageError(f"records are a path or {KINDS}; got {type(value).__name__}; convert it", code="type")
 
 
 def plain_pandas(frame: Any) -> Any:
@@ -144,11 +144,14 @@ def _arrays(value: Mapping[Any, Any]) -> dict[str, Any]:
     shapes = {array.shape for array in arrays.values()}
     if len(shapes) != 1 or len(next(iter(shapes))) != 1:
         raise UsageError(
-            f"columns are equally long and have one dimension; got {sayable(str(sorted(shapes)[:4]))}; make them so"
+            f"columns are equally long and have one dimension; got {sayable(str(sorted(shapes)[:4]))}; make them so",
+            code="shape",
         )
     for name, array in arrays.items():
         if array.dtype.kind not in "OUSbiufMm":
-            raise UsageError(f"columns hold numbers or texts; '{sayable(name)}' has {array.dtype}; convert it")
+            raise UsageError(
+                f"columns hold numbers or texts; '{sayable(name)}' has {array.dtype}; convert it", code="column"
+            )
         if array.dtype.kind in "Mm" and np.datetime_data(array.dtype)[0] not in ("s", "ms", "us", "ns"):
             arrays[name] = array.astype(f"{array.dtype.kind}8[s]")  # others DuckDB does not know
         if array.dtype.kind == "S":

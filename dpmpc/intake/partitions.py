@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.errors import UsageError, sayable, some
+from dpmpc.errors import UsageError
 from dpmpc.intake.engine import duckdb
 from dpmpc.intake.files import open_file, paths_of
 from dpmpc.intake.missing import as_stated
 from dpmpc.intake.reading import path_literal
 from dpmpc.intake.scratch import scratch_folder
 from dpmpc.intake.spelling import PLAIN, Spelling
-from dpmpc.intake.table import Column, Table, connect, quoted
+from dpmpc.intake.table import Column, Table, connect, no_column, quoted
 from dpmpc.intake.union import cast, joint
 from dpmpc.lazy import dataclass
 
@@ -137,14 +137,10 @@ def _seen(path: Path, table: Table, columns: tuple[Column, ...]) -> FilePart:
 
 def check_names_of(source: str, columns: Sequence[tuple[str, str]], names: Sequence[str]) -> None:
     """Errors: a column is not among these."""
-    there = {name for name, _ in columns}
+    there = [name for name, _ in columns]
     for name in names:
         if name not in there:
-            known = some([name for name, _ in columns])
-            raise UsageError(
-                f"a column must exist to be used; {sayable(source)} has no '{sayable(name)}'; its columns are "
-                f"{sayable(known)}"
-            )
+            raise no_column(source, name, there)
 
 
 def places_of(mine: NDArray[np.bool_], kept: list[int]) -> list[int]:

@@ -10,14 +10,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dpmpc.errors import UsageError, sayable, some
+from dpmpc.errors import some
 from dpmpc.intake.calendars import Calendar
-from dpmpc.intake.column_facts import EXACT, MOSTLY, TOP, Fact, facts_of
+from dpmpc.intake.column_facts import MOSTLY, TOP, Fact, facts_of
 from dpmpc.intake.column_profile import ALIKE, ColumnProfile, Kind, Role, dropping
 from dpmpc.intake.dictionary import few
 from dpmpc.intake.forms import BOTH, FORMS, NAMED, NEGATIVE, SOME, Forms, months_in, proposed
 from dpmpc.intake.lint import CODE, LIKELY_YEARS, LIMIT_WORDS, fewer, identifies, oddities, of_sexes, percents, years_of
 from dpmpc.intake.missing import as_stated
+from dpmpc.intake.numbers import EXACT
 from dpmpc.intake.spelling import (
     PLAIN,
     Decimal,
@@ -31,7 +32,7 @@ from dpmpc.intake.spelling import (
     stating,
 )
 from dpmpc.intake.staging import held
-from dpmpc.intake.table import NUMBERED, Table
+from dpmpc.intake.table import NUMBERED, Table, no_column
 from dpmpc.intake.text_facts import plain_forms
 from dpmpc.lazy import dataclass
 
@@ -71,7 +72,7 @@ class TableProfile:
         for column in self.columns:
             if column.name == name:
                 return column
-        raise UsageError(f"a column must exist to be used; there is no {sayable(name)!r}; check <<target>>")
+        raise no_column(self.source, name, [column.name for column in self.columns])
 
     @property
     def findings(self) -> list[str]:

@@ -71,47 +71,57 @@ ENGLISH = (
 ENGLISH_LIST = ", ".join(word for word in ENGLISH if len(word) == 3)
 # English, German, French, Spanish, Catalan, Galician, Italian, Portuguese, Romanian, Dutch, Scandinavian and Icelandic,
 # Finnish, Estonian, Latvian, Lithuanian, Hungarian, Turkish, Albanian, Indonesian, Greek, Russian, Ukrainian,
-# Belarusian, Bulgarian, Macedonian, Serbian, Croatian, Slovenian, Czech, Slovak, Polish, Thai, Arabic and Hindi words.
+# Belarusian, Bulgarian, Macedonian, Serbian, Croatian, Slovenian, Czech, Slovak, Polish, Thai, Arabic and Hindi words,
+# in the forms that stand in dates and those that stand alone; tests hold them against the locales of CLDR.
 # Of words that name different months in two languages, IN_TWO, none is read without a word on it (`Spelling.months`).
 _MONTHS = (
     "jan january januar jänner janvier janv enero ene gennaio gen janeiro januari ocak oca января ianuarie január "
     "tammikuuta janúar jaanuar ιανουαρίου січня януари ledna januára januarja stycznia styczeń sty siječnja siječanj "
     "leden led januara јануар јануара јануари студзеня янв январь ιανουάριος ιαν sausio janvāris janvārī gener janar "
-    "xaneiro ian",
+    "xaneiro ian jaan saus sausis sij tammi tammikuu xan сту студзень січ січень яну јан",
     "feb february februar febr février févr fév fevrier febrero febbraio fevereiro fev februari şubat şub февраля "
     "februarie február helmikuuta febrúar veebruar φεβρουαρίου лютого февруари února februára februarja lutego luty "
     "lut veljače veljača únor úno februara фебруар фебруара фебруари лютага фев февраль φεβρουάριος φεβ vasario "
-    "februāris februārī febrer shkurt febreiro",
+    "februāris februārī febrer shkurt febreiro helmi helmikuu shk vas vasaris veebr velj лют лютий люты феб февр "
+    "फ़रवरी",
     "mar march märz maerz mär mrz mars marzo março marco maart mrt marts mart марта martie maret március márc "
     "maaliskuuta märts μαρτίου березня март března marca marzec ožujka ožujak březen bře marta сакавіка мар μάρτιος "
-    "μαρ kovo martā març",
+    "μαρ kovo martā març kov kovas maalis maaliskuu marec ožu μάρ бер березень сак сакавік",
     "apr april avril avr abril abr aprile nisan nis апреля aprilie április ápr huhtikuuta apríl aprill απριλίου "
     "квітня април dubna apríla aprila kwietnia kwiecień kwi travnja travanj duben dub априла красавіка апр апрель "
-    "απρίλιος απρ balandžio aprīlis aprīlī prill",
+    "απρίλιος απρ balandžio aprīlis aprīlī prill bal balandis d’abr d’abril huhti huhtikuu pri tra квіт квітень кра "
+    "красавік",
     "may mai mayo maggio mag maio mei maj mayıs mayis мая május máj toukokuuta maí μαΐου травня май května mája maja "
-    "svibnja svibanj květen kvě мај маја μάιος gegužės maijs maijā maig",
+    "svibnja svibanj květen kvě мај маја μάιος gegužės maijs maijā maig geg gegužė svi touko toukokuu μάι μαΐ трав "
+    "травень",
     "jun june juni juin junio giugno giu junho haziran haz июня iunie június jún kesäkuuta júní juuni ιουνίου червня "
     "юни června júna junija czerwca czerwiec cze lipnja lipanj červen čvn juna јун јуна јуни чэрвеня июн июнь ιούνιος "
-    "ιουν birželio jūnijs jūnijā juny qershor xuño iun",
+    "ιουν birželio jūnijs jūnijā juny qershor xuño iun birž birželis junij jūn kesä kesäkuu qer ιούν черв червень чэр "
+    "чэрвень",
     "jul july juli juillet juil julio luglio lug julho temmuz tem июля iulie július júl heinäkuuta júlí juuli ιουλίου "
     "липня юли července júla julija lipca lipiec srpnja srpanj červenec čvc jula јул јула јули ліпеня июл июль "
-    "ιούλιος ιουλ liepos jūlijs jūlijā juliol korrik xullo iul",
+    "ιούλιος ιουλ liepos jūlijs jūlijā juliol korrik xullo iul heinä heinäkuu julij jūl korr liep liepa xul ιούλ лип "
+    "липень ліп ліпень",
     "aug august août aout agosto ago augustus augusti ağustos ağu августа agustus augusztus elokuuta ágúst αυγούστου "
     "серпня август srpna augusta avgusta sierpnia sierpień sie kolovoza kolovoz srpen avg avgust жніўня авг αύγουστος "
-    "αυγ rugpjūčio augusts augustā agost gusht",
+    "αυγ rugpjūčio augusts augustā agost gusht ag agu d’ag d’agost elo elokuu gush kol rugp rugpjūtis ágú αύγ жні "
+    "жнівень серп серпень",
     "sep sept september septembre septiembre setiembre settembre set setembro eylül eyl сентября septembrie "
     "szeptember szept syyskuuta σεπτεμβρίου вересня септември září septembra września wrzesień wrz rujna rujan zář "
-    "septembar септембар септембра верасня сен сентябрь σεπτέμβριος σεπ rugsėjo septembris septembrī shtator",
+    "septembar септембар септембра верасня сен сентябрь σεπτέμβριος σεπ rugsėjo septembris septembrī shtator rugs "
+    "rugsėjis ruj setembre sht syys syyskuu вер верасень вересень сент сеп",
     "oct october okt oktober octobre octubre ottobre ott outubro out ekim eki октября octombrie október lokakuuta "
     "oktoober οκτωβρίου жовтня октомври října októbra oktobra października październik paź paz říjen říj oktobar "
-    "октобар октобра кастрычніка окт октябрь οκτώβριος οκτ spalio oktobris oktobrī tetor",
+    "октобар октобра кастрычніка окт октябрь οκτώβριος οκτ spalio oktobris oktobrī tetor d’oct d’octubre loka lokakuu "
+    "spal spalis tet жовт жовтень кас кастрычнік",
     "nov november novembre noviembre novembro kasım kasim kas ноября noiembrie marraskuuta nóvember νοεμβρίου "
     "листопада ноември listopadu novembra studenoga studenog studeni novembar новембар новембра лістапада ноя ноябрь "
-    "νοέμβριος νοε lapkričio novembris novembrī nëntor",
+    "νοέμβριος νοε lapkričio novembris novembrī nëntor lapkr lapkritis marras marraskuu nën nóv stu νοέ лист листопад "
+    "ліс лістапад нов ное нояб",
     "dec december dez dezember décembre déc decembre diciembre dic dicembre dezembro desember des aralık aralik ara "
-    "декабря decembrie joulukuuta detsember δεκεμβρίου грудня декември prosince prosinca decembra grudnia grudzień gru "
-    "prosinac decembar децембар децембра снежня дек декабрь δεκέμβριος δεκ gruodžio decembris decembrī desembre "
-    "dhjetor decembro",
+    "декабря decembrie joulukuuta detsember δεκεμβρίου грудня декември prosince prosinca decembra grudnia grudzień "
+    "gru prosinac decembar децембар децембра снежня дек декабрь δεκέμβριος δεκ gruodžio decembris decembrī desembre "
+    "dhjetor decembro dets dhj gruod gruodis joulu joulukuu pro prosinec груд грудень дец сне снежань",
 )
 IN_TWO = {
     "listopada": "11 in Polish, 10 in Croatian",

@@ -10,7 +10,8 @@ import datetime
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -142,27 +143,33 @@ class Spelling:
                 known = ", ".join(repr(value) for value in get_args(kind))
                 raise UsageError(
                     f"<<{sayable(name)}>> is one of {sayable(known)}; got {sayable(getattr(self, name))!r}; choose "
-                    "one of them"
+                    "one of them",
+                    code="choice",
                 )
         if self.decimal == self.thousands:
             raise UsageError(
-                f"<<decimal>> and <<thousands>> are two characters; both are {sayable(self.decimal)!r}; change one"
+                f"<<decimal>> and <<thousands>> are two characters; both are {sayable(self.decimal)!r}; change one",
+                code="unique",
             )
         if self.century is not None and not 1000 <= self.century <= 9899:
             raise UsageError(
-                f"<<century>> is the first of a hundred years, such as 1930; got {sayable(self.century)}; correct it"
+                f"<<century>> is the first of a hundred years, such as 1930; got {sayable(self.century)}; correct it",
+                code="range",
             )
         for unit in self.units:
             if not is_unit(unit):
                 rule = "a unit is a word or sign without digits but for powers, such as kg or m2"
-                raise UsageError(f"{sayable(rule)}; got {sayable(unit)!r}; correct <<units>>")
+                raise UsageError(f"{sayable(rule)}; got {sayable(unit)!r}; correct <<units>>", code="type")
         for name in ("header", "below", "footer"):
             if (lines := getattr(self, name)) < 0:
-                raise UsageError(f"<<{sayable(name)}>> counts lines, none or more; got {sayable(lines)}; correct it")
+                raise UsageError(
+                    f"<<{sayable(name)}>> counts lines, none or more; got {sayable(lines)}; correct it", code="range"
+                )
         if self.header and (self.names or self.no_header):
             raise UsageError(
                 f"a line names the columns, or <<names>> or <<no_header>> say that none does; got <<header>> "
-                f"{sayable(self.header)} too; leave one out"
+                f"{sayable(self.header)} too; leave one out",
+                code="together",
             )
         for name in ("missing", "kept"):
             words = (composed(word if "=" in word else bare(word)) for word in getattr(self, name))
@@ -173,14 +180,16 @@ class Spelling:
         ):
             raise UsageError(
                 f"<<kept>> has words that mean that there is no value where nothing else is stated: "
-                f"{sayable(', '.join(MISSING[1:]))}; got {sayable(odd)!r}; leave it out"
+                f"{sayable(', '.join(MISSING[1:]))}; got {sayable(odd)!r}; leave it out",
+                code="unknown",
             )
         object.__setattr__(self, "units", tuple(dict.fromkeys(composed(unit.strip()) for unit in self.units)))
         months = (small(composed(bare(each))) for each in self.months)
         object.__setattr__(self, "months", tuple(dict.fromkeys(months)))
         if odd := next((each for each in self.months if not re.fullmatch(rf"{WORD}=(0?[1-9]|1[0-2])", each)), None):
             raise UsageError(
-                f"<<months>> has words with numbers of months, such as listopada=11; got {sayable(odd)!r}; mend it"
+                f"<<months>> has words with numbers of months, such as listopada=11; got {sayable(odd)!r}; mend it",
+                code="type",
             )
         for name in COLUMNS:
             object.__setattr__(self, name, tuple(dict.fromkeys(map(composed, getattr(self, name)))))
@@ -190,7 +199,8 @@ class Spelling:
             except LookupError:
                 raise UsageError(
                     f"<<encoding>> is a name such as utf-8, cp1252 or latin-1; got {sayable(self.encoding)!r}; "
-                    "correct it"
+                    "correct it",
+                    code="unknown",
                 ) from None
 
     @property
@@ -392,7 +402,8 @@ def is_missing(text: str | None) -> bool:
 
 
 _LINE_END = re.compile("\r\n|\n|\r")
-_CODE = re.compile(r"0\d+(\.\d+)?|\d+\.\d*[1-9]0+", re.ASCII)  # a number whose zeros are part of how it is written
+_ENDED = r"\d+\.\d*[1-9]0+"  # a number with zeros after its decimals
+_CODE = re.compile(rf"0\d+(\.\d+)?|{_ENDED}", re.ASCII)  # a number whose zeros are part of how it is written
 
 
 def canonical(text: str, spelling: Spelling = PLAIN) -> str:
@@ -407,13 +418,28 @@ def canonical(text: str, spelling: Spelling = PLAIN) -> str:
 
 
 def listed(text: str) -> str:
-    """How a value of a public list is called: as it is compared, but a code keeps its zeros (007, 250.10). Values of
-    one `canonical` spelling are one value, whatever they are called."""
+    """How a value of a public list is called: as it is compared, but a code keeps its zeros (007, 250.10)."""
     plain = bare(text)
     return plain if _CODE.fullmatch(plain) else canonical(text)
 
 
+def ended(values: Iterable[str]) -> frozenset[str]:
+    """The values of a public list that only zeros after their decimals tell from others of it: 250.10 beside 250.1, two
+    diagnoses of ICD-9. A field is such a value where it is written so; all else is compared by `canonical`."""
+    names = {listed(value) for value in values}
+    times = Counter(map(canonical, names))
+    return frozenset(name for name in names if times[canonical(name)] > 1 and re.fullmatch(_ENDED, name, re.ASCII))
+
+
+def comparing(values: Iterable[str]) -> Callable[[str], str]:
+    """The spelling under which a text is held against the values of a public list: equal ones are one value."""
+    codes = ended(values)
+    return lambda text: plain if (plain := bare(text)) in codes else canonical(text)
+
+
 def named(text: str, values: Iterable[str]) -> str | None:
-    """Which of some listed values a text is: the one of its `canonical` spelling; None for none."""
-    spelled = canonical(text)
-    return next((value for value in values if canonical(value) == spelled), None)
+    """Which of some listed values a text is; None for none."""
+    values = tuple(values)
+    key = comparing(values)
+    spelled = key(text)
+    return next((value for value in values if key(value) == spelled), None)

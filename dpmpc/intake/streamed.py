@@ -33,3 +33,20 @@ def _values(child: Any) -> NDArray[Any]:
     """An Arrow array of numbers without nulls as NumPy's."""
     values = np.asarray(child.buffer(1))
     return values[child.offset : child.offset + len(child)]
+
+
+def with_nulls(
+    connection: "duckdb.DuckDBPyConnection", query: str, width: int
+) -> Iterator[list[tuple[NDArray[np.float64], NDArray[np.uint8] | None, int]]]:
+    """The columns of a query (DOUBLE, NULL for none; `width` of them), some rows at a time: numbers, of which a null's
+    may be anything, and from which bit on which bits say that there is one (None: all are)."""
+    importlib.import_module("duckdb")
+    with nanoarrow.ArrayStream(connection.sql(query)) as stream:
+        for part in stream:
+            yield [_with_nulls(part.child(k)) for k in range(width)]
+
+
+def _with_nulls(child: Any) -> tuple[NDArray[np.float64], NDArray[np.uint8] | None, int]:
+    """An Arrow array of numbers: values, bits of validity, the first one's."""
+    bits = np.asarray(child.buffer(0))  # as bytes; none where nothing is missing
+    return _values(child), bits if len(bits) else None, child.offset

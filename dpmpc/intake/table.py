@@ -28,9 +28,9 @@ from dpmpc.intake.engine import duckdb, explained, interrupted
 from dpmpc.intake.once import asked, once
 from dpmpc.intake.reading import clock_sql, days_sql, literal, number_sql
 from dpmpc.intake.scripts import BLANKS, MARKS
-from dpmpc.intake.spelling import PLAIN, Spelling, composed, is_number
+from dpmpc.intake.spelling import PLAIN, Spelling, bare, composed, ended, is_number
 from dpmpc.intake.streamed import streamed
-from dpmpc.lazy import cached_property, dataclass
+from dpmpc.lazy import cached_property, dataclass, regex
 
 Kind = Literal["text", "number", "date", "other"]
 Reads = Literal["number", "date", "time", "either"]
@@ -50,6 +50,7 @@ _DATE_TYPES = ("DATE", "TIMESTAMP")
 MOST_COLUMNS = 50_000  # to look at more takes hours; such a table lies on its side, or has to be cut
 MOST_LETTERS = 1_000  # of a column's name: plans and models have it, and a text of these has up to 4,000
 NUMBERED = r"column \d+"  # what columns without a name of their own are called
+_EXACT_DIGITS = 15  # of a whole number: with as many it is a double, as a power of ten up to 10^22 is
 _AT_ONCE = 256  # aggregates of one query: of a thousand each costs twice as much, and at ten thousand DuckDB dies
 
 
@@ -132,10 +133,7 @@ class Table:
                 "state all columns with <<names>>",
                 "a column must exist to be used; an owner's records have not all that were named",
             )
-        raise UsageError(
-            f"a column must exist to be used; {sayable(self.source)} has no '{sayable(name)}'; its columns are "
-            f"{sayable(some(self.names))}"
-        )
+        raise no_column(self.source, name, self.names)
 
     @cached_property
     def _called(self) -> dict[str, Column]:
@@ -146,7 +144,7 @@ class Table:
         """SQL for a column's value as DOUBLE, NULL where it is none. A column of numbers may hold NaN or infinity."""
         column = self[name]
         if column.kind == "number":
-            if column.type.upper().startswith("DECIMAL"):  # dividing by 10^scale would round twice
+            if column.type.upper().startswith("DECIMAL") and not _divides(column.type):
                 return f"CAST(CAST({column.sql} AS VARCHAR) AS DOUBLE)"
             if column.type.upper() == _LENGTH_TYPE:
                 return f"(epoch({column.sql}) / 86400.0)"
@@ -234,17 +232,34 @@ class Table:
         with self.reading():
             return self.connection.execute(query).fetchall()
 
-    def blocks(self, expressions: Sequence[str], tail: str = "") -> Iterator[Block]:
-        """The values of expressions (DOUBLE or INTEGER, never NULL) for every row in order, some at a time. Errors:
-        the source cannot be read, or has changed when all was read."""
+    def blocks(self, expressions: Sequence[str], tail: str = "", quick: bool = False) -> Iterator[Block]:
+        """The values of expressions (DOUBLE or INTEGER, never NULL) for every row in order, some at a time. `quick`:
+        whether to read them takes less than what becomes of them, as of numbers. Errors: the source cannot be read, or
+        has changed when all was read."""
         select = ", ".join(f"{expression} AS e{k}" for k, expression in enumerate(expressions))
         query = asked(select, self.relation, tail)
         if self.repair is not None:
             self.n  # noqa: B018  reads everything once, so that what needs repair is repaired before the first block
         known = self.n if "n" in vars(self) or not self.parsed else None
-        with self.reading():
+        with self.reading(), self.by_one_thread() if quick else contextlib.nullcontext():
             yield from streamed(self.connection, query, len(expressions), known)
         self.unchanged()
+
+    @contextlib.contextmanager
+    def by_one_thread(self) -> Iterator[None]:
+        """What is read within is read by one thread, unless reading parses text: each thread has a group of rows of all
+        columns in memory, some 50 MB of 20 numbers, which is worth it where reading is what takes time. Others make of
+        one part what they make of it while it reads the next."""
+        if self.parsed:
+            yield
+            return
+        ((before,),) = self.connection.execute("SELECT current_setting('threads')").fetchall()
+        self.connection.execute("SET threads = 1")
+        try:
+            yield
+        finally:
+            with contextlib.suppress(duckdb.Error):  # who reads no further may have closed the connection
+                self.connection.execute(f"SET threads = {before}")
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -258,6 +273,24 @@ class Table:
     def n(self) -> int:
         """The number of rows; reads the source once."""
         return int(self.one("count(*)")[0])
+
+
+def no_column(source: str, name: str, names: Sequence[str]) -> UsageError:
+    """What to raise where records have no column of this name: with the nearest one, or those that there are."""
+    import difflib
+
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f"did you mean '{near[0]}'?" if near else f"its columns are {some(names)}"
+    return UsageError(
+        f"a column must exist to be used; {sayable(source)} has no '{sayable(name)}'; {sayable(hint)}", code="column"
+    )
+
+
+def _divides(decimal: str) -> bool:
+    """Whether a DECIMAL becomes the nearest double by dividing it by a power of ten, as DuckDB does: of so few digits
+    both are doubles themselves, and only the quotient is rounded. With more it would be rounded twice."""
+    digits = regex(r"DECIMAL\((\d+)").match(decimal.upper())
+    return digits is not None and int(digits[1]) <= _EXACT_DIGITS
 
 
 def _as_text(column: Column) -> str:
@@ -321,7 +354,9 @@ def check_names(names: Sequence[str], source: str) -> None:
     double = sorted(name for name, count in Counter(map(composed, names)).items() if count > 1)
     if double or "" in names:
         shown = some([repr(name) for name in double or [""]])
-        raise UsageError(f"column names are unique and not empty; {sayable(source)} has {sayable(shown)}; rename them")
+        raise UsageError(
+            f"column names are unique and not empty; {sayable(source)} has {sayable(shown)}; rename them", code="unique"
+        )
 
 
 def check_width(columns: int, source: str) -> None:
@@ -330,7 +365,8 @@ def check_width(columns: int, source: str) -> None:
         raise UsageError(
             f"a table has at most {MOST_COLUMNS:,} columns; {sayable(source)} has {sayable(columns):,}; write the "
             "columns that may "
-            "matter to a file of their own"
+            "matter to a file of their own",
+            code="range",
         )
 
 
@@ -346,10 +382,11 @@ def code_sql(table: Table, name: str, values: Mapping[str, int]) -> str:
     The one rule by which fields are held against a public list, whatever the list is for. A listed value is spelled
     plainly, a field as its owner stated, and both are compared under their `canonical` spellings: numbers as numbers,
     all else as text; true and false in any case. So a field that is no number as its owner writes them (401.9, a code,
-    beside decimal commas) is the listed value whose text it has, zeros at its ends aside, as of a number. Each is one
-    look-up in a hash table.
+    beside decimal commas) is the listed value whose text it has, zeros at its ends aside, as of a number, unless they
+    tell two values of the list apart (`ended`). Each is one look-up in a hash table.
     """
-    numbers = {text: k for text, k in values.items() if is_number(text)}
+    codes = ended(values)
+    numbers = {text: k for text, k in values.items() if is_number(text) and bare(text) not in codes}
     words = {text: k for text, k in values.items() if text not in numbers}
     text = text_of_field = table.text(name)
     parts = list[str]()

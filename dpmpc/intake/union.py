@@ -24,7 +24,8 @@ def joint(sources: Sequence[str], columns: Sequence[tuple[Column, ...]]) -> tupl
             odd = sorted(set(names) ^ set(by_name[0]))
             raise UsageError(
                 f"files of one folder have the same columns; {sayable(sources[0])} and {sayable(source)} differ in"
-                f" {sayable(', '.join(odd[:6]))}; make them alike"
+                f" {sayable(', '.join(odd[:6]))}; make them alike",
+                code="column",
             )
     return tuple(_joint(name, sources, [names[name] for names in by_name]) for name in by_name[0])
 
@@ -39,7 +40,8 @@ def _joint(name: str, sources: Sequence[str], columns: Sequence[Column]) -> Colu
             raise UsageError(
                 f"a column has one type in all files; '{sayable(name)}' is {sayable(first.type.lower())} in "
                 f"{sayable(first_source)}"
-                f" and {sayable(other.type.lower())} in {sayable(source)}; make them alike"
+                f" and {sayable(other.type.lower())} in {sayable(source)}; make them alike",
+                code="column",
             )
     types = {each.type for _, each in there}
     word = types.pop() if len(types) == 1 else "DOUBLE" if first.kind == "number" else "VARCHAR"

@@ -36,10 +36,13 @@ def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
     suffix = Path(path.stem).suffix if packed else path.suffix
     if suffix not in _FORMATS and (packed or suffix not in _ARROW):
         kinds = ", ".join((*_FORMATS, *_ARROW))
-        raise UsageError(f"<<out>> says its kind by its suffix ({sayable(kinds)}); got '{path.name}'; rename it")
+        raise UsageError(
+            f"<<out>> says its kind by its suffix ({sayable(kinds)}); got '{path.name}'; rename it", code="path"
+        )
     if not path.parent.is_dir():
         raise UsageError(
-            f"<<out>> must be a file that can be written; {sayable(path)}: No such file or directory; name another"
+            f"<<out>> must be a file that can be written; {sayable(path)}: No such file or directory; name another",
+            code="path",
         )
     try:
         with replaced(path) as part:

@@ -49,7 +49,9 @@ class ClippingBound:
         check_positive("the clipping bound", self.value)
         check_positive("the rate", self.rate)
         if not 0 < self.quantile < 1:
-            raise UsageError(f"the quantile lies between 0 and 1; got {self.quantile:g}; the median is 0.5")
+            raise UsageError(
+                f"the quantile lies between 0 and 1; got {self.quantile:g}; the median is 0.5", code="range"
+            )
         if self.start == 0.0:
             object.__setattr__(self, "start", self.value)
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpmpc.errors import UsageError
 from dpmpc.folders import write_file
 from dpmpc.intake.hashing import bucket
-from dpmpc.intake.spelling import canonical
+from dpmpc.intake.spelling import comparing
 from dpmpc.intake.written import checked
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import corrected
@@ -75,8 +75,9 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     def of_names(self, names: Sequence[str | None], width: int) -> Floats:
         """(n, K) what these categories or numbers of buckets add; None is missing."""
         other = np.zeros(width)
-        rows = {canonical(name): _row(score) for name, score in self.table.items()}
-        return np.stack([_row(self.missing) + other if n is None else rows.get(n, other) for n in names])
+        key = comparing(self.table)
+        rows = {key(name): _row(score) for name, score in self.table.items()}
+        return np.stack([_row(self.missing) + other if n is None else rows.get(key(n), other) for n in names])
 
 
 def _row(score: Score) -> Floats:
@@ -107,7 +108,8 @@ class Additive(Shown):
         if schema.basis != "additive":
             raise UsageError(
                 "curves are those of an additive model; the rows of this one are scaled one by one; train with "
-                "<<basis=additive>>"
+                "<<basis=additive>>",
+                code="together",
             )
         table = np.asarray(theta, dtype=np.float64).reshape(len(schema.feature_names), -1) / schema.norm
         curves, at = list[Curve](), 0
@@ -142,12 +144,12 @@ class Additive(Shown):
     def contribution(self, curve: Curve, columns: Mapping[str, Any]) -> Floats:
         """(n, K) what one of its curves adds to the scores of these columns."""
         if curve.column not in columns:
-            raise UsageError(f"a model needs its columns; '{curve.column}' is not in the data; add it")
+            raise UsageError(f"a model needs its columns; '{curve.column}' is not in the data; add it", code="column")
         values = [_cleaned(v) for v in np.asarray(columns[curve.column], dtype=object)]
         if curve.part:
             values = [None if v is None else _of_date(float(v), curve.part) for v in values]
         if curve.part in ("month", "weekday") or (not curve.points and not curve.buckets):
-            names = [None if v is None else canonical(str(v)) for v in values]
+            names = [None if v is None else str(v) for v in values]
             return curve.of_names(names, self.width)
         numbers = np.array([_number(v) for v in values])
         found = curve.of_numbers(numbers) if curve.points else np.zeros((len(values), self.width))
@@ -234,7 +236,8 @@ class Additive(Shown):
         """The model that `to_json` wrote. Errors: UsageError for anything else."""
         if value.get("format") != FORMAT:
             raise UsageError(
-                f"an additive model has the format {FORMAT}; this has {value.get('format')}; write it again"
+                f"an additive model has the format {FORMAT}; this has {value.get('format')}; write it again",
+                code="file",
             )
         rest = {name: part for name, part in value.items() if name != "format"}
         made = checked(rest, _Written, "an additive model", "it")

@@ -347,7 +347,8 @@ class Away(Records):
         if self._digests.setdefault(parts[k][0].begin, digest) != digest:
             raise UsageError(
                 "records must stay as they are while a run reads them; workers read others in a later pass; "
-                "run again when nobody writes to them"
+                "run again when nobody writes to them",
+                code="file",
             )
 
 
@@ -369,18 +370,22 @@ def check_sums(shapes: Sequence[Sequence[tuple[int, ...]]], sums: Sequence[Any])
                 not_sums()
             if not np.isfinite(part).all():
                 raise UsageError(
-                    "sums of records are finite; a worker's hold NaN or infinity; look at its memory and its libraries"
+                    "sums of records are finite; a worker's hold NaN or infinity; look at its memory and its libraries",
+                    code="worker",
                 )
 
 
 def not_sums() -> NoReturn:
-    raise UsageError("a worker answers with the sums that it was asked for; one gave others; mend the executor")
+    raise UsageError(
+        "a worker answers with the sums that it was asked for; one gave others; mend the executor", code="worker"
+    )
 
 
 def _held_elsewhere() -> NoReturn:
     raise UsageError(
         "workers of an executor bring sums of records and no record; what is asked for needs an owner's records "
-        "themselves; use the method gradient, or leave <<executor>> out"
+        "themselves; use the method gradient, or leave <<executor>> out",
+        code="missing",
     )
 
 

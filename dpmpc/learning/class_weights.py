@@ -34,7 +34,7 @@ def names_of(target: Target) -> tuple[str, ...]:
         return target.negative_name, target.positive_name
     if isinstance(target, Classes):
         return target.names
-    raise UsageError(f"<<class_weight>> is for classes; '{target.name}' is a quantity; leave it out")
+    raise UsageError(f"<<class_weight>> is for classes; '{target.name}' is a quantity; leave it out", code="together")
 
 
 def parsed(text: str, target: Target) -> tuple[float, ...]:
@@ -53,7 +53,8 @@ def parsed(text: str, target: Target) -> tuple[float, ...]:
         if not equals or known is None or not (0 < weight < math.inf):
             raise UsageError(
                 f"weights of classes are {BALANCED}, or each class with a number above 0; got {part.strip()[:40]!r}; "
-                f"write for example <<class_weight={names[0]}=0.2,{names[1]}=1>>"
+                f"write for example <<class_weight={names[0]}=0.2,{names[1]}=1>>",
+                code="range",
             )
         given[known] = weight
     return scaled(tuple(given.values()))
@@ -84,7 +85,8 @@ def check_weights(weights: Sequence[float], classes: int) -> None:
     if weights and (not good or len(weights) != classes or max(weights) != 1):
         raise UsageError(
             f"a plan's weights of classes lie in (0, 1], one for each of {classes}, the largest 1; got "
-            f"{list(weights)[:4]}; plan again"
+            f"{list(weights)[:4]}; plan again",
+            code="plan",
         )
 
 

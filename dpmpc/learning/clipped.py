@@ -33,17 +33,24 @@ def clipped_mean(vectors: Any, clip: float, records: int) -> Floats:
         if total is None:
             total = np.zeros(block.shape[1])
         if block.shape[1] != len(total):
-            raise UsageError(f"records' vectors have one dimension; got {len(total)} and {block.shape[1]}; mend them")
+            raise UsageError(
+                f"records' vectors have one dimension; got {len(total)} and {block.shape[1]}; mend them", code="shape"
+            )
         if not np.isfinite(block).all():
-            raise UsageError("a record's vector must hold finite numbers; one holds NaN or infinity; lower the step")
+            raise UsageError(
+                "a record's vector must hold finite numbers; one holds NaN or infinity; lower the step", code="range"
+            )
         total += project(block, clip).sum(axis=0)
         n += len(block)
     if total is None or not n:
-        raise UsageError("an owner's mean needs records; there are none; leave the owner out of the plan")
+        raise UsageError(
+            "an owner's mean needs records; there are none; leave the owner out of the plan", code="enough"
+        )
     if n > records:
         raise UsageError(
             f"an owner has as many records' vectors as the plan says at most; the plan says {records}, and there are "
-            "more; give each record's once"
+            "more; give each record's once",
+            code="plan",
         )
     return total / records
 
@@ -53,5 +60,7 @@ def _blocks(vectors: Any) -> Iterator[Floats]:
     for block in given:
         array = np.asarray(block, dtype=np.float64)
         if array.ndim != 2:
-            raise UsageError(f"records' vectors are arrays (records, dimension); got shape {array.shape}; mend them")
+            raise UsageError(
+                f"records' vectors are arrays (records, dimension); got shape {array.shape}; mend them", code="shape"
+            )
         yield array

@@ -107,13 +107,15 @@ def solve_owners(
     offsets = np.asarray(offsets, dtype=np.int64)
     sizes = np.diff(offsets)
     if not (np.isfinite(lam) and lam > 0):
-        raise UsageError(f"the regulariser lam must be positive for the optimum to be unique; got {lam}; try 0.001")
+        raise UsageError(
+            f"the regulariser lam must be positive for the optimum to be unique; got {lam}; try 0.001", code="range"
+        )
     if len(sizes) == 0 or sizes.min() < 1:
-        raise UsageError("every owner needs at least one record; an owner has none; use fewer owners")
+        raise UsageError("every owner needs at least one record; an owner has none; use fewer owners", code="enough")
     with np.errstate(invalid="ignore"):  # infinities of both signs: their sum is the NaN looked for
         finite = np.isfinite(y_sorted).all() and np.isfinite(np.sum(X_sorted))
     if not finite:
-        raise UsageError("records must be finite; the data hold NaN or infinity; clean them first")
+        raise UsageError("records must be finite; the data hold NaN or infinity; clean them first", code="range")
     d = X_sorted.shape[1]
     theta = np.empty((len(sizes), d))
     by_size = np.argsort(sizes, kind="stable")
@@ -194,4 +196,6 @@ def _solve_batch(
 
 def _need_rows(y: Floats) -> None:
     if len(y) == 0:
-        raise UsageError("a score needs at least one row; there are no test rows; use a test fraction above 0")
+        raise UsageError(
+            "a score needs at least one row; there are no test rows; use a test fraction above 0", code="enough"
+        )

@@ -167,10 +167,12 @@ def optima(
     """
     offsets = np.asarray(offsets, dtype=np.int64)
     if not (np.isfinite(lam) and lam > 0):
-        raise UsageError(f"the regulariser lam must be positive for the optimum to be unique; got {lam}; try 0.001")
+        raise UsageError(
+            f"the regulariser lam must be positive for the optimum to be unique; got {lam}; try 0.001", code="range"
+        )
     sizes, d = np.diff(offsets), records.d
     if len(sizes) == 0 or sizes.min() < 1:
-        raise UsageError("every owner needs at least one record; an owner has none; use fewer owners")
+        raise UsageError("every owner needs at least one record; an owner has none; use fewer owners", code="enough")
     if loss.name == "softmax":
         each = np.asarray(loss.weights) if isinstance(loss, Weighted) else None
         return softmax_optima(records, offsets, classes, lam, tolerance, each)
@@ -346,4 +348,6 @@ def _whole(records: Records) -> Ints:
 
 def _need_rows(records: Records) -> None:
     if records.n == 0:
-        raise UsageError("a score needs at least one row; there are no test rows; use a test fraction above 0")
+        raise UsageError(
+            "a score needs at least one row; there are no test rows; use a test fraction above 0", code="enough"
+        )

@@ -96,7 +96,7 @@ def coefficients(X: Floats, y: Floats) -> Floats:
     Cost: n d^2 multiplications; no temporary larger than X.
     """
     if len(y) == 0:
-        raise UsageError("an owner needs at least one record; it has none; leave it out")
+        raise UsageError("an owner needs at least one record; it has none; leave it out", code="enough")
     return pack(y @ X / len(y), X.T @ X / len(y))
 
 
@@ -111,7 +111,8 @@ def decode(vector: Floats, dimension: int) -> tuple[Floats, Floats]:
     if len(vector) != coordinates(dimension):
         raise UsageError(
             f"the coefficients of {dimension} features are {coordinates(dimension)} numbers; got {len(vector)}; give "
-            "the dimension of the release"
+            "the dimension of the release",
+            code="shape",
         )
     A = np.zeros((dimension, dimension))
     A[np.triu_indices(dimension)] = vector[dimension:]

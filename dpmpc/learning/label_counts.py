@@ -25,7 +25,8 @@ def counted(target: Target | str) -> str:
     if len(set(places)) < len(places):
         raise UsageError(
             f"a survey counts classes that fall into different cells; two of '{target.name}' share one; state "
-            "<<class_weight>> with a number for each class"
+            "<<class_weight>> with a number for each class",
+            code="unique",
         )
     return target.name
 

@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+from dpmpc.errors import UsageError
 from dpmpc.learning.losses import Loss
 
 # of 1/(L + lam): below 2 every descent is stable, whatever the records. Longer steps would overshoot where records
@@ -15,6 +16,7 @@ LENGTH = 1.0  # of all others
 CURVED = {"logistic": 3.0, "ridge": 5.0}  # times that at most, where records are many
 GROWS = {"logistic": 7000.0 / 3, "ridge": 1500.0}  # the reach from which it grows so, in proportion
 LONGEST = 10_000.0  # L times the length, at most
+FARTHEST = 1e6  # L times a step that somebody says, at most
 LEARNT = 2.6  # over lam: a length by which e^-5 is left of the slowest direction
 ENOUGH = 0.1  # lam times length: what a descent stopped there does not feel
 LAMS = (1e-6, 1e-3)  # of a descent, least and most
@@ -38,6 +40,19 @@ class DescentRule(NamedTuple):
     step: float
     lam: float
     momentum: float
+
+
+def check_step(step: float, L: float, lam: float, momentum: float) -> None:
+    """Errors: UsageError for a step with which an iterate runs off whatever the records are: lam alone makes it larger
+    from release to release (Polyak 1964), or one noisy gradient takes it beyond what numbers can say."""
+    most = min(2 * (1 + momentum) / lam, FARTHEST / L)
+    if not step <= most:
+        raise UsageError(
+            f"a <<step>> is at most {most:.3g} with lam {lam:g}, or a model runs off whatever the records are; got "
+            f"{step:g}; leave it out",
+            code="range",
+            setting="step",
+        )
 
 
 def descent(
@@ -99,4 +114,5 @@ def of_length(
         iterations = max(FEWEST, math.ceil(plain * (1 - momentum)))
     if step is None:
         step = min(length * (1 - momentum) / iterations, STEP_SHARE / (loss.L + lam))
+    check_step(step, loss.L, lam, momentum)
     return DescentRule(iterations, step, lam, momentum)

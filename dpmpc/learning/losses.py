@@ -99,7 +99,9 @@ LOGISTIC: Loss = Logistic()
 def ridge(clip: float) -> Loss:
     """The squared loss with its residual clipped at +-clip (see Ridge), so that G = clip. Errors: clip not positive."""
     if not (np.isfinite(clip) and clip > 0):
-        raise UsageError(f"the residual clip must be positive and finite; got {clip}; give for instance 1")
+        raise UsageError(
+            f"the residual clip must be positive and finite; got {clip}; give for instance 1", code="range"
+        )
     return Ridge(float(clip))
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import Weighted, check_weights
+from dpmpc.learning.lengths import check_step
 from dpmpc.learning.losses import Loss
 from dpmpc.learning.of_schema import described, invented_of, surveyed_away
 from dpmpc.learning.settings import Average, Descent
@@ -85,16 +86,20 @@ class Learning(Descent, Source):
                 f"method {self.method} is not for {self.task} regression; use another, such as {DEFAULT_METHOD}"
             )
         if check_count("the number of classes", self.classes) < 2:
-            raise UsageError(f"a model tells at least 2 classes apart; got {self.classes}; check the target")
+            raise UsageError(
+                f"a model tells at least 2 classes apart; got {self.classes}; check the target", code="enough"
+            )
         check_positive("lam", self.lam)
         check_weights(self.weights, self.classes)
         weighed = self.weights or (self.survey is not None and self.survey.balanced)
         if weighed and (task.kind == "number" or not METHODS[self.method].weighs):
             raise UsageError(
                 f"<<class_weight>> is for classes and the method {DEFAULT_METHOD}; got {self.task} regression by "
-                f"{self.method}; leave it out"
+                f"{self.method}; leave it out",
+                code="together",
             )
-
+        if METHODS[self.method].repeats:
+            check_step(self.step_length, self.loss.L, self.lam, self.momentum or 0.0)
         if self.survey is not None and (self.survey.schema.task, self.survey.schema.classes) != (
             self.task,
             self.classes,
@@ -176,6 +181,7 @@ class Learning(Descent, Source):
         super().check(neighbours, dimension)
         if self.survey is not None and neighbours == "owner":
             raise UsageError("a survey of columns is for neighbours by record; the plan's are owners; plan again")
+        METHODS[self.method].check(self)
 
     def promised(self, neighbours: str) -> Self:
         return replace(self, presence=neighbours == "presence")
@@ -248,6 +254,20 @@ def learning_of(source: Source) -> Learning:
     return source
 
 
+FAR = 1e100  # of a number of an iterate: so far every score, gradient and sum of them in doubles is finite
+
+
+def check_near(theta: Floats) -> Floats:
+    """The public iterate, or model. Guarantees: with it no record's vector overflows, so no record decides whether an
+    owner's process goes on: whoever plans a long step, or brings a model, would else read from who stops, exactly and
+    unpaid, what no noise covers. Errors: UsageError for one that is farther than `FAR`, of public numbers alone."""
+    if not (np.abs(theta) <= FAR).all():  # nor what is no number
+        raise UsageError(
+            f"an iterate, or a model, lies within {FAR:g} in every coordinate; this one does not; lower the <<step>>"
+        )
+    return theta
+
+
 class Method(ABC):
     """One method; it holds no state."""
 
@@ -258,6 +278,10 @@ class Method(ABC):
     help: ClassVar[str]  # what an owner sends, for the command line
     tasks: ClassVar[tuple[str, ...]] = ("logistic", "ridge")  # that it is for, unless `suits` says so otherwise
     weighs: ClassVar[bool] = False  # whether it is for records that count by their class
+
+    def check(self, learning: Learning) -> None:  # noqa: B027
+        """Errors: UsageError for public numbers with which some records' vectors could not be had; by default none."""
+
     lam_moves: ClassVar[bool] = False  # whether its sensitivity depends on lam
 
     def suits(self, task: Task) -> bool:
@@ -414,7 +438,7 @@ class Learner:
         """Take in one opened mean (d,): the next iterate, or the model. Post-processing."""
         factor = self._method.factor(self.learning, self.theta)
         taken = self._method.take(self.learning, self.theta, mean / factor, self.noise / factor)
-        after = carried(self.learning, taken, self._moved)
+        after = check_near(carried(self.learning, taken, self._moved))
         self._moved, self.theta = after - self.theta, after
         self.iteration += 1
         average = self.learning.average

@@ -59,7 +59,6 @@ class Model(Shown):
         """The model as one curve a column. Errors: UsageError for a basis that is not additive."""
         return Additive.of(self.schema, self.theta, self.weights)
 
-
     @property
     def coefficients(self) -> dict[str, Any]:
         """`feature`, and `coefficient` (d,), of more than two classes one a class: of the features as the schema scales
@@ -72,9 +71,7 @@ class Model(Shown):
         """The coefficients, the largest first."""
         schema, found = self.schema, self.coefficients
         names = [name for name in found if name != "feature"]
-        order = sorted(
-            range(len(self.feature_names)), key=lambda k: -max(abs(float(found[name][k])) for name in names)
-        )
+        order = sorted(range(len(self.feature_names)), key=lambda k: -max(abs(float(found[name][k])) for name in names))
         rows = tuple((self.feature_names[k], *(f"{found[name][k]:+.4g}" for name in names)) for k in order)
         facts = [("target", schema.target.name), ("task", self.task), ("basis", schema.basis)]
         if self.left_out:

@@ -3,6 +3,7 @@
 Source: Pathak, Rane, Raj 2010; Jayaraman et al. 2018, section 3.1 (noise after aggregation).
 """
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,15 @@ class OutputMethod(Method):
             farthest=farthest(learning.loss, learning.lam),
         )
 
+    def check(self, learning: Learning) -> None:
+        """Errors: UsageError for a tolerance that rounding keeps some records' optimum from (`reached`)."""
+        if not learning.solver_tolerance >= (least := reached(learning)):
+            raise UsageError(
+                f"a local optimum reaches a gradient norm of <<solver_tolerance>> whatever the records are; "
+                f"{learning.solver_tolerance:g} is below {least:.2g}, which doubles reach with lam {learning.lam:g}; "
+                "raise either"
+            )
+
     def vectors(self, learning: Learning, theta: Floats, records: Records, offsets: Ints) -> Floats:
         from dpmpc.learning.erm_blocks import optima  # and SciPy, which a party does without
 
@@ -85,6 +95,15 @@ class OutputMethod(Method):
 
     def rehearse(self, stage: "RehearsalRecords", deviation: float, owners: int, records: int, lam: float) -> float:
         return stage.output(deviation, owners, records, lam)
+
+
+def reached(learning: Learning) -> float:
+    """A gradient norm that the solver reaches for any records in doubles. A coordinate of theta, of norm G / lam at
+    most, is rounded by half a unit, which moves the gradient by L + lam times that; its sums over records are rounded
+    by some units of G. Sixteen times as much is room to spare. So who plans cannot have an owner's process stop, or go
+    on, by what its records are. `tests/learning/test_no_record_stops.py` tries records of every kind there."""
+    loss = learning.loss
+    return 16 * sys.float_info.epsilon * loss.G * ((loss.L + learning.lam) / learning.lam + 100)
 
 
 OUTPUT = OutputMethod()

@@ -160,7 +160,8 @@ def predict(
     if both := [name for name in ids if name in found.columns]:
         raise UsageError(
             f"<<keep>> names columns that have not the name of a prediction; got {some(both)}; leave it out, or name "
-            "the column otherwise in the records"
+            "the column otherwise in the records",
+            code="unique",
         )
     return replace(found, unused=unused, left_out=model.left_out, unfit=unfit, ids=ids)
 

@@ -123,7 +123,7 @@ class Opening:
     divided by. `reach`: how many `Sum.noise` a coordinate's noise stays within with at least this probability, by the
     exact law. `schema`: of the records, as JSON values; `draft`: what was known of it before a survey.
     `names`: what `everybody` is called, by number; () where owners have no names. `promised`: the (epsilon, delta) of
-    all releases together.
+    all releases together, for these `neighbours`, under what is in `holds_if`.
     """
 
     run: str
@@ -141,6 +141,8 @@ class Opening:
     draft: "Schema | None" = None
     names: tuple[str, ...] = ()
     promised: tuple[float, float] = (math.inf, 1.0)
+    neighbours: str = ""
+    holds_if: tuple[str, ...] = ()
 
     @property
     def last(self) -> Sum:
@@ -405,12 +407,14 @@ class Source(ABC):
         """Errors: UsageError for neighbours that it is not proved for, and for another length than its own."""
         if neighbours not in self.UNITS:
             raise UsageError(
-                f"<<neighbours>> of {self.KIND} are {' or '.join(self.UNITS)}; got {neighbours!r}; choose one of them"
+                f"<<neighbours>> of {self.KIND} are {' or '.join(self.UNITS)}; got {neighbours!r}; choose one of them",
+                code="choice",
             )
         if self.coordinates is not None and self.coordinates != dimension:
             raise UsageError(
                 f"a plan's dimension is its source's; the plan has {dimension}, its {self.KIND} {self.coordinates}; "
-                "plan again"
+                "plan again",
+                code="plan",
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -464,6 +468,7 @@ SOURCES: Registry[type[Source]] = Registry(
         "meeting": "dpmpc.meeting.source:MeetingSource",
         "naming": "dpmpc.meeting.naming:NamingSource",
         "tables": "dpmpc.statistics.tables:Tables",
+        "surveyed_tables": "dpmpc.synthesis.surveyed_tables:SurveyedTables",
         "synthesis": "dpmpc.synthesis.source:Synthesis",
     },
     lambda thing: isinstance(thing, type) and issubclass(thing, Source),

@@ -95,19 +95,25 @@ class Survey(Source):
     def __post_init__(self) -> None:
         check_count("the number of buckets", self.buckets)
         if not self.names:
-            raise UsageError("a survey asks about columns; none were named; name at least one")
+            raise UsageError("a survey asks about columns; none were named; name at least one", code="missing")
         if len(set(self.names)) < len(self.names):
-            raise UsageError(f"a survey asks once about each column; got {', '.join(self.names[:8])}; name each once")
+            raise UsageError(
+                f"a survey asks once about each column; got {', '.join(self.names[:8])}; name each once", code="over"
+            )
         ranges = tuple((str(name), float(low), float(high)) for name, low, high in self.ranges)
         if not all(name in self.numbers and -WIDEST <= low < high <= WIDEST for name, low, high in ranges):
             raise UsageError(f"ranges of a survey are low < high of its numbers; got {ranges[:4]}; mend them")
         object.__setattr__(self, "ranges", ranges)
         object.__setattr__(self, "twice", tuple(map(str, self.twice)))
         if len(set(self.twice)) < len(self.twice) or not set(self.twice) <= set(self.names):
-            raise UsageError(f"a survey asks for columns twice that it asks for; got {self.twice[:4]}; mend them")
+            raise UsageError(
+                f"a survey asks for columns twice that it asks for; got {self.twice[:4]}; mend them", code="unique"
+            )
         object.__setattr__(self, "words", tuple(map(str, self.words)))
         if len(set(self.words)) < len(self.words) or not set(self.words) <= set(self.texts):
-            raise UsageError(f"words are named of columns of texts, each once; got {self.words[:4]}; mend them")
+            raise UsageError(
+                f"words are named of columns of texts, each once; got {self.words[:4]}; mend them", code="type"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -220,7 +226,9 @@ class Survey(Source):
         that is missing."""
         for name in self.names:
             if name not in columns:
-                raise UsageError(f"a survey needs its columns; '{name}' is not in the data; add it or leave it out")
+                raise UsageError(
+                    f"a survey needs its columns; '{name}' is not in the data; add it or leave it out", code="column"
+                )
         pairs = [(columns[name][:, 0], columns[name][:, 1]) for name in self.names]
         total: Floats = self._sums(pairs, np.zeros(len(pairs[0][0]), dtype=np.int64), 1)[0]
         return total
@@ -314,8 +322,8 @@ class Survey(Source):
             return len(mine), present, self._sums(columns, group, len(present))
 
         def pieces() -> Iterator[tuple[list[list[Floats]], Ints]]:
-            begin = 0
-            for found in read_columns(table, each, _BLOCK):
+            begin, quick = 0, all(table[name].kind == "number" for name in self.names)
+            for found in read_columns(table, each, _BLOCK, quick):
                 yield found, owner[begin : begin + len(found[0][0])]
                 begin += len(found[0][0])
 
@@ -343,7 +351,9 @@ class Survey(Source):
         that noise keeps doubles the scale of a target and with it all errors, and that of a feature costs little,
         while a feature whose rare large values are cut off says less."""
         if len(total) != self.coordinates:
-            raise UsageError(f"this survey has {self.coordinates} coordinates; got {len(total)}; use the same survey")
+            raise UsageError(
+                f"this survey has {self.coordinates} coordinates; got {len(total)}; use the same survey", code="shape"
+            )
         check_nonnegative("noise", noise)
         found: dict[str, FoundColumn] = {}
         at = 0

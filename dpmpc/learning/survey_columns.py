@@ -158,7 +158,9 @@ def surveyed_columns(
         if (names is None or name in names) and _stands_out(found)
     ]
     if not made:
-        raise UsageError("no column stood out of the survey's noise; the budget is too small; give <<bounds>>")
+        raise UsageError(
+            "no column stood out of the survey's noise; the budget is too small; give <<bounds>>", code="column"
+        )
     return tuple(made)
 
 
@@ -184,7 +186,9 @@ def surveyed_schema(findings: SurveyFindings, draft: Schema) -> Schema:
     unknown = {name: findings.columns[name] for name in draft.unknown}
     columns += [_surveyed(name, found, draft.basis) for name, found in unknown.items() if _stands_out(found)]
     if not columns:
-        raise UsageError("no column stood out of the survey's noise; the budget is too small; give <<bounds>>")
+        raise UsageError(
+            "no column stood out of the survey's noise; the budget is too small; give <<bounds>>", code="column"
+        )
     target = draft.target
     if isinstance(target, Range):
         target = TASKS[draft.task].taken(_range(findings, draft, target))

@@ -122,9 +122,11 @@ def read_words(path: Path) -> tuple[str, ...]:
         check_words(found)
         return found
     except OSError as error:
-        raise UsageError(f"words are in a file, one a line; {path}: {error.strerror}; check the path") from None
+        raise UsageError(
+            f"words are in a file, one a line; {path}: {error.strerror}; check the path", code="path"
+        ) from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"words are UTF-8 text; {path}: {error.reason}; save it so") from None
+        raise UsageError(f"words are UTF-8 text; {path}: {error.reason}; save it so", code="type") from None
 
 
 _SAID = """

@@ -27,7 +27,6 @@ Ints = NDArray[np.int64]
 Result = TypeVar("Result")
 
 
-
 def tile_rows(width: int) -> int:
     """How many rows of so many numbers a tile has at most: a power of two, 64 to 8,192, so that it has about 2^18."""
     return at_once(width)

@@ -47,7 +47,8 @@ class Vectors(Source):
             if self.norm != NORM or self.sensitivity is not None:
                 raise UsageError(
                     f"with a clipping bound that adapts rows have norm {NORM:g} and the unit is an owner's vector; the "
-                    "plan has other ones; plan again"
+                    "plan has other ones; plan again",
+                    code="plan",
                 )
         if self.sensitivity is not None:
             check_positive("the stated sensitivity", self.sensitivity)

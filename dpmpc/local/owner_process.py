@@ -39,7 +39,7 @@ from dpmpc.processes.logs import log_to
 from dpmpc.processes.status import Status, status_path
 from dpmpc.processes.worker import Log
 from dpmpc.records import Dataset
-from dpmpc.run.engine import Ended, Made, run
+from dpmpc.run.engine import Ended, Made, releases
 from dpmpc.run.forecast import check_possible
 from dpmpc.run.reserve import Reserve
 from dpmpc.run.resume import Since, begun_as, left, note_attempt
@@ -212,7 +212,7 @@ def _run(
             stack.callback(party.end)
             seat = replace(seat, parties=party)
         by = None if opens is None else lambda attempt, ledger: opens(training, since, seat, attempt)
-        run(plan, training, seat, since, emit=emit, opens=by)
+        releases(plan, training, seat, since, emit=emit, opens=by)
     log(f"{learner.iteration} iterations; report and model written")
 
 

@@ -32,7 +32,7 @@ from dpmpc.processes.closing import Closing
 from dpmpc.processes.supervisor import Event, Process
 from dpmpc.processes.worker import Emit, Log
 from dpmpc.records.blocks import Records, in_memory
-from dpmpc.run.engine import Ended, Made, nobody, run
+from dpmpc.run.engine import Ended, Made, nobody, releases
 from dpmpc.run.resume import Since
 from dpmpc.run.seat import Seat
 
@@ -69,7 +69,7 @@ def serve(
         stack.callback(party.end)
         try:
             owner = _Owner(mine, in_memory(X, y), tell)
-            ended = run(mine.plan, owner, seat, Since(mine.attempt, opened), emit=heard)
+            ended = releases(mine.plan, owner, seat, Since(mine.attempt, opened), emit=heard)
         except DpmpcError as error:
             raise named(f"owner {mine.index}", error) from None
     return [cost.pack() for cost in ended.costs] if mine.index == _TELLS else None

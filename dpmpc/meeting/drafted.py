@@ -53,7 +53,8 @@ def drafted(
         return None, f"No schema was drafted: {spelt(error.message, python_spelling)}"
     epsilon, delta = opened.promised
     if math.isfinite(epsilon):
-        made = made.found_by(FoundBy(opened.run, epsilon, delta))
+        of = opened.neighbours, not opened.counted, opened.holds_if
+        made = made.found_by(FoundBy(opened.run, epsilon, delta, *of))
     left = [name for name in features if name not in {column.name for column in made.columns}]
     more = f"; nothing stood out of {', '.join(left[:8])}" if left else ""
     return toml_of(made, head=_HEAD), f"schema.toml: a first schema of all sites' records as they are{more}."
@@ -84,5 +85,7 @@ def _target(meeting: "MeetingSource", counts: Floats, noise: float, named: Mappi
         first, second = (name.word for name in named.values())
         return label_of(name, [first, second], None)
     if not kept or any(cell >= CELLS for cell in kept):
-        raise UsageError(f"a target's numbers stand out, or classes are stated; those of '{name}' do not; give them")
+        raise UsageError(
+            f"a target's numbers stand out, or classes are stated; those of '{name}' do not; name them by <<classes>>"
+        )
     return Range(name, *ANY)

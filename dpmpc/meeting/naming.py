@@ -62,12 +62,14 @@ class NamingSource(Source):
         check_count("the number of cells", self.cells)
         if not self.columns or len(set(self.columns)) < len(self.columns):
             raise UsageError(
-                f"words are opened of columns, each named once; got {', '.join(self.columns[:8]) or 'none'}; name them"
+                f"words are opened of columns, each named once; got {', '.join(self.columns[:8]) or 'none'}; name them",
+                code="unique",
             )
         if self.coordinates > MOST:
             raise UsageError(
                 f"a release has at most {MOST} votes, {VOTES} a cell; {number_of(len(self.columns), 'column')} of "
-                f"{self.cells} cells have {self.coordinates}; name fewer columns, or fewer cells"
+                f"{self.cells} cells have {self.coordinates}; name fewer columns, or fewer cells",
+                code="range",
             )
 
     @property

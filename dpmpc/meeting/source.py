@@ -69,13 +69,17 @@ class MeetingSource(Source):
             object.__setattr__(self, name, tuple(map(str, getattr(self, name))))
         check_count("the number of owners", self.owners)
         if self.owners < 2:
-            raise UsageError("sites meet where there are several; got one owner; look at its records with describe")
+            raise UsageError(
+                "sites meet where there are several; got one owner; look at its records with describe", code="enough"
+            )
         if self.target and self.target not in self.columns:
-            raise UsageError(f"the target is one of the columns; '{self.target}' is not; name it among them")
+            raise UsageError(
+                f"the target is one of the columns; '{self.target}' is not; name it among them", code="column"
+            )
         if self.coordinates > MOST:
             raise UsageError(
                 f"a meeting has at most {MOST} cells; {number_of(len(self.columns), 'column')} of {self.owners} owners "
-                f"have {self.coordinates}; name fewer columns"
+                f"have {self.coordinates}; name fewer columns", code="range"
             )
 
     @cached_property
@@ -127,7 +131,7 @@ class MeetingSource(Source):
         if len(sizes) != self.owners or weights != "size":
             raise UsageError(
                 f"a meeting is of its {self.owners} owners, weighted by their records; got {len(sizes)}, and weights "
-                f"{weights!r}; plan again"
+                f"{weights!r}; plan again", code="plan"
             )
         return of_means(self.spread, self.clip, sizes, weights, dimension)
 
@@ -150,7 +154,7 @@ class MeetingSource(Source):
         if places:
             raise UsageError(
                 "a meeting compares shares of public numbers of records; owners here have capacities; give their "
-                "numbers of records"
+                "numbers of records", code="missing"
             )
         return super().levels(neighbours, sizes, weights, dimension, persons, places)
 
@@ -240,7 +244,9 @@ class MeetingSource(Source):
     def check(self, neighbours: str, dimension: int) -> None:
         super().check(neighbours, dimension)
         if self.number:
-            raise UsageError("a plan is the same at every owner; its meeting has the number of one; plan again")
+            raise UsageError(
+                "a plan is the same at every owner; its meeting has the number of one; plan again", code="plan"
+            )
 
     def to_json(self) -> dict[str, Any]:
         value = super().to_json()
@@ -250,7 +256,9 @@ class MeetingSource(Source):
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "MeetingSource":
         if "number" in value:
-            raise UsageError("a meeting in a plan has no number; it is the same at every owner; leave it out")
+            raise UsageError(
+                "a meeting in a plan has no number; it is the same at every owner; leave it out", code="together"
+            )
         return super().from_json(dict(value))
 
 

@@ -101,7 +101,8 @@ def refuse_hopeless(
     if all_of_it > free:
         raise UsageError(
             f"noise must fit into the memory that is free; {what}, where {_size(free)} are free"
-            f"{' for all' if here else ''}; {way_out}"
+            f"{' for all' if here else ''}; {way_out}",
+            code="memory",
         )
     if most_seconds is not None and seconds > most_seconds:
         raise UsageError(f"noise must be made within {_time(most_seconds)}; {what}; {way_out}")

@@ -77,13 +77,15 @@ class Circumstances:
         if self.records < self.owners:
             raise UsageError(
                 f"every owner holds at least one record; got {self.records} records of {self.owners} owners; mend "
-                "<<total>> or <<owners>>"
+                "<<total>> or <<owners>>",
+                code="enough",
             )
         check_count("smallest", self.smallest)
         if self.records < self.owners * self.smallest:
             raise UsageError(
                 f"{self.owners} owners with at least {self.smallest} records hold at least "
-                f"{self.owners * self.smallest}; got {self.records}; mend the total or the smallest size"
+                f"{self.owners * self.smallest}; got {self.records}; mend the total or the smallest size",
+                code="enough",
             )
         _check_names(self)
 
@@ -158,7 +160,8 @@ def advise(c: Circumstances) -> Advice:
     advice = rehearsed(c)
     if advice is None:
         raise UsageError(
-            f"<<method={c.method}>> is for at most {WIDEST} features; there are {c.dimension}; use {DEFAULT_METHOD}"
+            f"<<method={c.method}>> is for at most {WIDEST} features; there are {c.dimension}; use {DEFAULT_METHOD}",
+            code="range",
         )
     return advice
 
@@ -204,7 +207,8 @@ def survey_noise(c: Circumstances, share: float) -> float:
     """The noise of one count, as a part of the records, when the survey has this share of mu^2."""
     if c.delta is None:
         raise UsageError(
-            "a survey of columns without bounds needs a delta; none was given; add <<delta>> or <<bounds>>"
+            "a survey of columns without bounds needs a delta; none was given; add <<delta>> or <<bounds>>",
+            code="missing",
         )
     names = tuple(map(str, range(c.columns)))
     survey = Survey(names, twice=names[:1] if c.task == "ridge" and c.columns >= MANY else ())
@@ -231,7 +235,9 @@ def _check_names(c: Circumstances) -> None:
     unkept = [law.name.capitalize() for law in wished if not law.pure]
     if c.delta is None and unkept:
         pure = " or ".join(name for name, method in METHODS.items() if method.may_be_pure)
-        raise UsageError(f"{unkept[0]} noise needs a delta; none was given; add <<delta>>, or <<method={pure}>>")
+        raise UsageError(
+            f"{unkept[0]} noise needs a delta; none was given; add <<delta>>, or <<method={pure}>>", code="missing"
+        )
 
 
 def _methods(c: Circumstances) -> tuple[str, ...]:

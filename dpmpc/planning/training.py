@@ -192,7 +192,9 @@ def _stated(request: Request, facts: Facts, *, advised: bool = True) -> "tuple[P
     """The plan, from which nothing has been derived, and the advice that was taken. `advised`: whether how it learns
     matters. Errors: as `Plan`, and one record."""
     if sum(facts.sizes) < 2:
-        raise UsageError(f"a model is of several records; {facts.name or 'the plan'} has one; add records")
+        raise UsageError(
+            f"a model is of several records; {facts.name or 'the plan'} has one; add records", code="enough"
+        )
     request, advice = settled(request, facts) if advised else (_plain(request, facts), None)
     assert request.method is not None and request.average is not None and request.weights is not None
     learning = Learning(
@@ -390,7 +392,8 @@ def _weights(request: Request, facts: Facts) -> tuple[float, ...]:
             return ()
         raise UsageError(
             "balanced weights follow from the noisy label counts of a survey, and this run has none; state them, as in "
-            "<<class_weight=no=0.1,yes=1>>, or leave <<schema>> and <<bounds>> out"
+            "<<class_weight=no=0.1,yes=1>>, or leave <<schema>> and <<bounds>> out",
+            code="together",
         )
     if facts.schema is None:
         return ()

@@ -238,7 +238,9 @@ class Writer:
         try:
             yield
         except OSError as error:
-            raise UsageError(f"{_RULE}; {self._account.folder}: {error.strerror}; make room, or {_WAY}") from None
+            raise UsageError(
+                f"{_RULE}; {self._account.folder}: {error.strerror}; make room, or {_WAY}", code="path"
+            ) from None
 
     def assignment(
         self, name: str, parts: Mapping[str, int], by: By = "record", made: Assignment | None = None
@@ -252,7 +254,8 @@ class Writer:
             raise UsageError(
                 f"a data set keeps its parts, for rows that move would be in both; stored are {dict(stored.parts)} "
                 f"by {stored.by} of {name!r}, asked for {dict(parts)} by {by}; use the stored ones, or another "
-                "name (what is spent then adds up)"
+                "name (what is spent then adds up)",
+                code="over",
             )
         return stored
 

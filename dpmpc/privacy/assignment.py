@@ -97,7 +97,8 @@ class Assignment:
         if self.by == "record" and isinstance(texts, list) and len(set(texts)) < len(texts):
             raise UsageError(
                 "parts by record need an id that each row has alone; two rows have the same; name another column, or "
-                "assign by person"
+                "assign by person",
+                code="unique",
             )
         # a row is in the first part whose end, of so many in all, lies above hash * all / 2^64: above a bound that is
         # a whole number, so that no product is too long for a word
@@ -202,5 +203,6 @@ def id_text(value: Any) -> str:
         return str(int(float(value)))
     raise UsageError(
         "a row's id is a text or a whole number, the same in every run; a row has none; name a column that has one in "
-        "every row"
+        "every row",
+        code="missing",
     )

@@ -172,7 +172,8 @@ def require_budget(
             raise UsageError(
                 f"the budget for data {name} is epsilon {epsilon:g}, delta {delta:g}; {before.releases} "
                 f"releases are spent or reserved and {releases} more would make epsilon {after.filtered(delta):.4g}; "
-                f"plan at most {left} at this scale, add noise, or raise <<budget>>"
+                f"plan at most {left} at this scale, add noise, or raise <<budget>>",
+                code="budget",
             )
 
 
@@ -188,8 +189,9 @@ def require_stages(
             name = dict(zip(planned.data, planned.names, strict=False)).get(digest, digest[:16])
             raise UsageError(
                 f"all stages of a run must fit into the budget for data {name}, epsilon {budget[0]:g}, delta "
-                f"{budget[1]:g}; {sums[0].releases} releases are spent or reserved and all of this run would "
-                f"make epsilon {whole.filtered(budget[1]):.4g}; wait for runs beside it, add noise, or raise <<budget>>"
+                f"{budget[1]:g}; {sums[0].releases} releases are spent or reserved and all of this run would make "
+                f"epsilon {whole.filtered(budget[1]):.4g}; wait for runs beside it, add noise, or raise <<budget>>",
+                code="budget",
             )
 
 
@@ -205,7 +207,7 @@ def parse_budget(text: str) -> tuple[float, float]:
         epsilon, delta = (float(part) for part in text.split(","))
     except (TypeError, ValueError, AttributeError):
         raise UsageError(
-            f'<<budget>> is two numbers in one text, EPS,DELTA; got {text!r}; write for example "1,1e-5"'
+            f'<<budget>> is two numbers in one text, EPS,DELTA; got {text!r}; write for example "1,1e-5"', code="type"
         ) from None
     if delta != 0:
         check_delta(delta)

@@ -29,7 +29,8 @@ def smoothing_error(s: float) -> float:
     """
     if not s >= 0.5:
         raise UsageError(
-            f"the width of a discrete Gaussian must be at least 0.5 grid steps here; got {s:g}; refine the grid"
+            f"the width of a discrete Gaussian must be at least 0.5 grid steps here; got {s:g}; refine the grid",
+            code="range",
         )
     return 2.02 * math.exp(-2 * math.pi**2 * s * s)
 
@@ -64,7 +65,8 @@ def discrete_gaussian_guarantee(
     check_positive("sensitivity in grid steps", sensitivity_steps)
     if (epsilon is None) == (delta is None):
         raise UsageError(
-            f"give exactly one of epsilon and delta; got epsilon={epsilon}, delta={delta}; the other follows"
+            f"give exactly one of epsilon and delta; got epsilon={epsilon}, delta={delta}; the other follows",
+            code="together",
         )
     coordinates = check_count("releases", releases) * check_count("dimension", dimension)
     sampler = coordinates * check_nonnegative("log ratio of the sampler", log_ratio_per_coordinate)
@@ -89,7 +91,9 @@ def discrete_gaussian_guarantee(
             )
         )
     if not candidates:
-        raise UsageError(f"epsilon must exceed twice the sampler's log ratio; got {epsilon:g}; use a better sampler")
+        raise UsageError(
+            f"epsilon must exceed twice the sampler's log ratio; got {epsilon:g}; use a better sampler", code="range"
+        )
     return min(candidates, key=lambda g: (g.epsilon, g.delta))
 
 
@@ -124,7 +128,9 @@ def discrete_gaussian_scale(
             )
             scales.append(math.hypot(ideal, s) * (1 + 1e-12))
     if not scales:
-        raise UsageError(f"epsilon must exceed twice the sampler's log ratio; got {epsilon:g}; use a better sampler")
+        raise UsageError(
+            f"epsilon must exceed twice the sampler's log ratio; got {epsilon:g}; use a better sampler", code="range"
+        )
     return min(scales)
 
 

@@ -222,4 +222,4 @@ def gaussian_mu(sigma: float, sensitivity: float, releases: int = 1) -> float:
 
 def _check_calibration(calibration: str) -> None:
     if calibration != "tight":
-        raise UsageError(f"calibration must be tight, zcdp or paper; got {calibration!r}; use tight")
+        raise UsageError(f"calibration must be tight, zcdp or paper; got {calibration!r}; use tight", code="choice")

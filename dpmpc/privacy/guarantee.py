@@ -66,7 +66,8 @@ def paid(epsilon: float, delta: float, failures: float) -> float:
     way = f"ask for epsilon at most {most:.4g}, or " if most > 0.01 else ""
     raise UsageError(
         f"failures of sampler and MPC must leave some of delta; theirs, {failures:.3g}, count 1 + e^epsilon times and "
-        f"come to {spent:.3g} at epsilon {epsilon:g} and delta {delta:g}; {way}raise delta or the security in bits"
+        f"come to {spent:.3g} at epsilon {epsilon:g} and delta {delta:g}; {way}raise delta or the security in bits",
+        code="range",
     )
 
 

@@ -133,7 +133,8 @@ class Memory:
             return Head()
         except (OSError, ValueError, KeyError, TypeError):
             raise UsageError(
-                f"what an owner has shown of its account is remembered in a file; {path} cannot be read; restore it"
+                f"what an owner has shown of its account is remembered in a file; {path} cannot be read; restore it",
+                code="file",
             ) from None
 
     def keep(self, who: str, head: Head) -> None:

@@ -116,7 +116,8 @@ class Law(ABC):
         if name not in self.samplers:
             raise UsageError(
                 f"{self.name} noise is drawn by {' or '.join(self.samplers)}; got {name!r}; choose the sampler or the "
-                "law to fit"
+                "law to fit",
+                code="choice",
             )
         try:
             return self.samplers[name](scale)

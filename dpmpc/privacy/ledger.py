@@ -60,7 +60,8 @@ class Ledger(Closing):
         try:
             if not lock(self._fd):
                 raise UsageError(
-                    f"a ledger has one writer; {self.path} is in use by another process; wait or name another run"
+                    f"a ledger has one writer; {self.path} is in use by another process; wait or name another run",
+                    code="over",
                 )
             if created:
                 sync_directory(self.path.parent)
@@ -132,7 +133,9 @@ class Ledger(Closing):
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise UsageError(f"a ledger must be readable; {path}: {error.strerror}; check the path") from None
+            raise UsageError(
+                f"a ledger must be readable; {path}: {error.strerror}; check the path", code="path"
+            ) from None
         book = (_book if len(content) <= _REMEMBERED else _book.__wrapped__)(path, content)
         if head is not None and head not in {GENESIS, *map(digest_of, content.split(b"\n"))}:
             raise LedgerError(f"ledger {path} lost its end: the line with digest {head[:12]} is gone; restore the file")

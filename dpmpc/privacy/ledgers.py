@@ -96,7 +96,8 @@ def read_reservations(ledger: Path) -> tuple[Reservation, ...]:
         return ()
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(
-            f"a reservation is what a party wrote beside its ledger; {path}: {error}; end its run and remove the file"
+            f"a reservation is what a party wrote beside its ledger; {path}: {error}; end its run and remove the file",
+            code="file",
         ) from None
 
 

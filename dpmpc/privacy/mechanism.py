@@ -31,11 +31,14 @@ class Mechanism:
     def __post_init__(self) -> None:
         if not isinstance(self.law, str) or not isinstance(self.discrete, bool):
             raise UsageError(
-                f"a release names its law, and whether that is discrete; got {self.law!r}, {self.discrete!r}; mend"
+                f"a release names its law, and whether that is discrete; got {self.law!r}, {self.discrete!r}; mend",
+                code="type",
             )
         check_nonnegative("noise scale", self.scale)
         if not isinstance(self.sensitivity, Sensitivity):
-            raise UsageError(f"a release's sensitivity has norms; got {self.sensitivity!r}; give a Sensitivity")
+            raise UsageError(
+                f"a release's sensitivity has norms; got {self.sensitivity!r}; give a Sensitivity", code="type"
+            )
         check_positive("sensitivity", self.sensitivity.linf)
         moved = self.sensitivity.within(self.dimension).bare
         for name, size in (

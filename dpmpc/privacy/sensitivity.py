@@ -38,10 +38,14 @@ class Sensitivity:
     def __post_init__(self) -> None:
         for norm in ("l1", "l2", "linf"):
             if not getattr(self, norm) >= 0:
-                raise UsageError(f"a sensitivity is at least 0 in every norm; {norm} is {getattr(self, norm)}; mend it")
+                raise UsageError(
+                    f"a sensitivity is at least 0 in every norm; {norm} is {getattr(self, norm)}; mend it", code="range"
+                )
         linf = min(self.linf, self.l2, self.l1)
         if math.isinf(linf):
-            raise UsageError("a sensitivity is known in one norm at least; none is finite; state l1, l2 or linf")
+            raise UsageError(
+                "a sensitivity is known in one norm at least; none is finite; state l1, l2 or linf", code="missing"
+            )
         between = math.sqrt(self.l1 * linf) if linf and math.isfinite(self.l1) else self.l1 if not linf else math.inf
         object.__setattr__(self, "linf", linf)
         object.__setattr__(self, "l2", min(self.l2, between))
@@ -100,7 +104,9 @@ class Sensitivity:
             raise UsageError(f"noise is calibrated by norm 1 or 2; got {norm!r}; mend the law's norm")
         value = self.l1 if norm == 1 else self.l2
         if math.isinf(value):
-            raise UsageError(f"the sensitivity in norm {norm} follows from the dimension; none was given; give it")
+            raise UsageError(
+                f"the sensitivity in norm {norm} follows from the dimension; none was given; give it", code="missing"
+            )
         return value
 
 
@@ -131,18 +137,22 @@ def owner_weights(sizes: Sequence[int] | NDArray[np.int64], weights: Weights) ->
     counts = np.asarray(sizes, dtype=np.float64)
     if counts.ndim != 1 or counts.size == 0:
         raise UsageError(
-            f"there must be at least one owner; got sizes of shape {counts.shape}; give one size per owner"
+            f"there must be at least one owner; got sizes of shape {counts.shape}; give one size per owner",
+            code="enough",
         )
     if not np.all(counts >= 1):
         raise UsageError(
-            f"every owner must hold at least one record; the smallest holds {counts.min():g}; leave empty owners out"
+            f"every owner must hold at least one record; the smallest holds {counts.min():g}; leave empty owners out",
+            code="enough",
         )
     if weights == "equal":
         return np.full(counts.size, 1.0 / counts.size)
     if weights == "size":
         w: NDArray[np.float64] = counts / counts.sum()
         return w
-    raise UsageError(f"weights must be 'equal' or 'size'; got {weights!r}; use 'size' to weight owners by n_j/n")
+    raise UsageError(
+        f"weights must be 'equal' or 'size'; got {weights!r}; use 'size' to weight owners by n_j/n", code="choice"
+    )
 
 
 def rounding_bound(dimension: int, step: float, divisor: float) -> Sensitivity:

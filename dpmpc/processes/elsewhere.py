@@ -104,7 +104,8 @@ class Workers:
             return events.get(timeout=self._patience)
         except queue.Empty:
             raise UsageError(
-                f"workers bring sums; for {self._patience:g} s none did; look at the executor, then start again"
+                f"workers bring sums; for {self._patience:g} s none did; look at the executor, then start again",
+                code="worker",
             ) from None
 
     def _send(self, k: int, task: _Marked, events: "queue.SimpleQueue[Any]", over: threading.Event) -> None:
@@ -176,7 +177,8 @@ def _check_lost(failed: BaseException, times: int) -> None:
     if times >= TRIES:
         raise UsageError(
             f"a lost worker's part is done again; one was lost {TRIES} times, at last by {type(failed).__name__}; see "
-            "that workers have dpmpc, memory and the records"
+            "that workers have dpmpc, memory and the records",
+            code="worker",
         ) from None
 
 
@@ -193,4 +195,4 @@ def _opened(answer: Any, mark: bytes) -> Any:
             return value
         case ("refused", str(text), bytes()):
             raise UsageError(text)
-    raise UsageError(f"a worker answers with sums; one gave {type(answer).__name__}; mend the executor")
+    raise UsageError(f"a worker answers with sums; one gave {type(answer).__name__}; mend the executor", code="worker")

@@ -78,7 +78,8 @@ def _dask(address: str) -> Any:
     except TypeError:  # Dask's word for a tls:// without a context
         raise UsageError(
             f"<<executor>> dask:tls://HOST:PORT needs certificates; {address}: Dask is configured with none; set "
-            "distributed.comm.tls in its configuration, or DASK_DISTRIBUTED__COMM__TLS__CA_FILE and its like"
+            "distributed.comm.tls in its configuration, or DASK_DISTRIBUTED__COMM__TLS__CA_FILE and its like",
+            code="keys",
         ) from None
     try:
         _check_listening(found)
@@ -134,7 +135,8 @@ class _Ray(Executor):
         except (OSError, RuntimeError, ValueError) as error:
             raise UsageError(
                 f"<<executor>> ray:HOST:PORT needs the head of a Ray cluster; {address}: {type(error).__name__}; start "
-                "it first, with the same RAY_AUTH_TOKEN"
+                "it first, with the same RAY_AUTH_TOKEN",
+                code="missing",
             ) from None
         except UsageError:
             self.shutdown()
@@ -170,7 +172,8 @@ def _check_ray(addresses: list[str]) -> None:
         if not _is_here(address):
             raise UsageError(
                 f"Ray's messages are pickles, which whoever can write them runs as code; {address} is not of this "
-                "machine, and RAY_USE_TLS is not 1; give Ray certificates, or use ray:127.0.0.1:6379"
+                "machine, and RAY_USE_TLS is not 1; give Ray certificates, or use ray:127.0.0.1:6379",
+                code="addresses",
             )
 
 
@@ -191,7 +194,8 @@ def _check_way(address: str, what: str = "") -> None:
         way = start if what else "use dask:tls://HOST:PORT, or tcp://127.0.0.1:PORT"
         raise UsageError(
             f"Dask's messages are pickles, which whoever can write them runs as code; {what or address} is neither "
-            f"tls:// nor of this machine{' alone' if what else ''}; {way}"
+            f"tls:// nor of this machine{' alone' if what else ''}; {way}",
+            code="addresses",
         )
 
 

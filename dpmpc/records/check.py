@@ -197,7 +197,9 @@ def schema_in(path: Path) -> Schema:
     for place in (value, *surveys):
         if isinstance(place, dict) and isinstance(place.get("schema"), dict):
             return Schema.from_json(place["schema"])
-    raise UsageError(f"a plan carries the schema of the records; {path.name} has none; give the schema with <<schema>>")
+    raise UsageError(
+        f"a plan carries the schema of the records; {path.name} has none; give the schema with <<schema>>", code="plan"
+    )
 
 
 def _numbers(table: Table, columns: Sequence[Column], rows: int) -> dict[str, tuple[int, int, int]]:

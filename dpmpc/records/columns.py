@@ -40,13 +40,16 @@ class Numeric(
             raise SchemaError(
                 f"knots lie in the range, {sayable(self.low):g} to {sayable(self.high):g}; '{self.name}' has "
                 f"{sayable(self.knots[0]):g} to "
-                f"{sayable(self.knots[-1]):g}; mend them"
+                f"{sayable(self.knots[-1]):g}; mend them",
+                code="range",
             )
         if self.scale == "log" and self.low < 0:
             raise SchemaError(
                 f"a logarithmic range has no negative values; '{self.name}' begins at {sayable(self.low):g}; leave "
-                "scale out"
+                "scale out",
+                code="range",
             )
+        _check_told_apart(self)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -105,7 +108,8 @@ class Categorical(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
         if not spelled or repeated(spelled):
             what = "repeats one" if spelled else "has none"
             raise SchemaError(
-                f"a category list has each value once, numbers compared as numbers; '{self.name}' {sayable(what)}"
+                f"a category list has each value once, numbers compared as numbers; '{self.name}' {sayable(what)}",
+                code="unique",
             )
         msgspec.structs.force_setattr(self, "categories", spelled)
 
@@ -146,7 +150,8 @@ class Date(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
             raise SchemaError(
                 f"a date runs from `first` to a later `last`, and has parts, each once; '{self.name}' has "
                 f"{sayable(self.first)}"
-                f" to {sayable(self.last)}, {sayable(list(self.parts))}; correct it"
+                f" to {sayable(self.last)}, {sayable(list(self.parts))}; correct it",
+                code="range",
             )
 
     @property
@@ -220,7 +225,7 @@ class Surveyed(
         set_range(self, strict=False)
         _set_knots(self)
         if self.knots and not self.number:
-            raise SchemaError(f"knots are of numbers; '{self.name}' has none; leave knots out")
+            raise SchemaError(f"knots are of numbers; '{self.name}' has none; leave knots out", code="together")
         if len(set(self.kept)) < len(self.kept) or not all(0 <= k < self.buckets for k in self.kept):
             raise SchemaError(
                 f"kept buckets are different numbers from 0 on; '{self.name}' has {sayable(list(self.kept)[:8])}"
@@ -300,6 +305,21 @@ def _longest(column: Numeric | Surveyed, points: Floats) -> float:
     return math.sqrt(float(np.einsum("nd,nd->n", X, X).max()))
 
 
+def _check_told_apart(column: Numeric) -> None:
+    """Errors: the ends of a range or two knots are not told apart on its scale: a logarithm of 600 orders of magnitude
+    is no number, those of two knots that are a rounding apart are one. Features would be no numbers for some records,
+    and whether a run ends would tell that it has them."""
+    if not column.low < column.high:
+        return
+    with np.errstate(all="ignore"):
+        at = column.position(np.array(sorted({column.low, *column.knots, column.high})))
+    if not (np.isfinite(at).all() and (np.diff(at) > 0).all()):
+        raise SchemaError(
+            f"the ends of a range and its knots lie apart on its scale; '{column.name}' has {sayable(column.low):g} to "
+            f"{sayable(column.high):g} on a logarithmic one; leave scale out, or mend them"
+        )
+
+
 def _bent(column: Numeric | Surveyed) -> tuple[str, ...]:
     return tuple(f"{column.name}~{k}" for k in range(1, len(column.knots)))
 
@@ -309,6 +329,7 @@ def _set_knots(column: Numeric | Surveyed) -> None:
     if knots and (len(knots) < 2 or not all(map(math.isfinite, knots)) or sorted(set(knots)) != list(knots)):
         shown = list(knots)[:8]
         raise SchemaError(
-            f"knots are two or more numbers in rising order; '{column.name}' has {sayable(shown)}; mend them"
+            f"knots are two or more numbers in rising order; '{column.name}' has {sayable(shown)}; mend them",
+            code="range",
         )
     msgspec.structs.force_setattr(column, "knots", knots)

@@ -135,9 +135,13 @@ def split(
     Errors: a fraction outside [0, 1), no training rows left.
     """
     if not 0 <= test_fraction < 1:
-        raise UsageError(f"the test fraction lies in [0, 1); got {sayable(test_fraction)}; use for instance 0.2")
+        raise UsageError(
+            f"the test fraction lies in [0, 1); got {sayable(test_fraction)}; use for instance 0.2", code="range"
+        )
     if max_rows is not None and max_rows < 1:
-        raise UsageError(f"the number of rows to use is at least 1; got {sayable(max_rows)}; leave it out to use all")
+        raise UsageError(
+            f"the number of rows to use is at least 1; got {sayable(max_rows)}; leave it out to use all", code="range"
+        )
     kind = numbers_up_to(n)
     if test_fraction == 0 and (max_rows is None or max_rows >= n):
         return np.arange(n, dtype=kind), np.zeros(0, dtype=kind)
@@ -146,7 +150,8 @@ def split(
         held_out = round(test_fraction * len(drawn))
         if held_out == len(drawn):
             raise UsageError(
-                f"training needs records; all {sayable(n)} went to the test set; use a smaller test fraction"
+                f"training needs records; all {sayable(n)} went to the test set; use a smaller test fraction",
+                code="enough",
             )
         return drawn[held_out:], drawn[:held_out]
     test = np.zeros(len(drawn), dtype=bool)
@@ -158,7 +163,8 @@ def split(
     if counts.min() < 1:
         raise UsageError(
             f"every owner needs at least one record; a sample of {len(drawn)} rows leaves owner"
-            f" {sayable(int(np.argmin(counts)))} none; use more rows"
+            f" {sayable(int(np.argmin(counts)))} none; use more rows",
+            code="enough",
         )
     rank = np.arange(len(drawn)) - np.repeat(np.cumsum(counts) - counts, counts)
     test[order] = rank < np.floor(test_fraction * counts)[member[order]]

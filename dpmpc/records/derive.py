@@ -52,7 +52,8 @@ class TableSettings:
         if repeated(self.classes) or len(self.classes) < 2:
             raise UsageError(
                 f"a target has two classes or more, each stated once; got {sayable(some(self.classes, 8))}; mend "
-                "<<classes>>"
+                "<<classes>>",
+                code="unique",
             )
         return _given_target(self, list(self.classes))
 
@@ -78,7 +79,8 @@ def features_of(table: Table, asked: TableSettings) -> list[str]:
         raise UsageError(
             f"columns hold numbers or texts; {sayable(number_of(len(odd), 'column'))} of {sayable(table.source)} are "
             "of types "
-            f"{sayable(some(types, 6))}; give numbers or texts, or leave them out: {sayable(dropping(odd))}"
+            f"{sayable(some(types, 6))}; give numbers or texts, or leave them out: {sayable(dropping(odd))}",
+            code="column",
         )
     if odd or table[asked.target].kind in ("other", "date"):
         raise UsageError(table.refusal(table[(*odd, asked.target)[0]]))
@@ -97,7 +99,8 @@ def _check_asked(asked: TableSettings) -> None:
         )
     if asked.owners_column == asked.target:
         raise UsageError(
-            f"the target and the owners' column are two columns; both are '{sayable(asked.target)}'; change one"
+            f"the target and the owners' column are two columns; both are '{sayable(asked.target)}'; change one",
+            code="unique",
         )
 
 
@@ -112,7 +115,8 @@ def schema_of_bounds(table: Table, asked: TableSettings, public: PublicBounds) -
         raise UsageError(
             "public bounds must cover every feature and the target; what was given lacks "
             f"{sayable(some(absent, 8))}; add them,"
-            " or leave such columns out with <<drop>>"
+            " or leave such columns out with <<drop>>",
+            code="column",
         )
     # in the order of the bounds, which owners share; the order of a file's columns is each owner's own
     columns = tuple(column_of_bounds(name, public[name]) for name in public if name in set(features))
@@ -144,7 +148,7 @@ def looked(table: Table, asked: TableSettings) -> tuple[TableProfile, Table]:
     table = as_listed(table, {asked.target: asked.classes})
     intake, plain = look(table, target=asked.target, owners=asked.owners_column, drop=tuple(asked.drop))
     if intake.rows < 2:
-        raise UsageError(f"a model is of several records; {sayable(table.source)} has one; add records")
+        raise UsageError(f"a model is of several records; {sayable(table.source)} has one; add records", code="enough")
     check_spelled(intake, "" if asked.kind is not None or asked.classes else asked.target)
     if not asked.classes and asked.kind != "number":
         _check_classes(intake[asked.target])
@@ -243,6 +247,7 @@ def _given_target(asked: TableSettings, entry: list[float] | list[str]) -> Targe
     elif len(entry) != 2 or asked.kind == "number":
         raise UsageError(
             f"bounds of a label are its two values, of a numeric target [low, high]; '{sayable(name)}' has"
-            f" {sayable(str(entry)[:60])} for {sayable(asked.task or 'logistic')}; correct the bounds"
+            f" {sayable(str(entry)[:60])} for {sayable(asked.task or 'logistic')}; correct the bounds",
+            code="type",
         )
     return label_of(name, [listed(str(value)) for value in entry], asked.positive)

@@ -15,7 +15,7 @@ from dpmpc.errors import RecordError, number_of
 from dpmpc.intake.column_profile import ColumnProfile, quoted
 from dpmpc.intake.hashing import BUCKETS, bucket
 from dpmpc.intake.profile import TableProfile
-from dpmpc.intake.spelling import canonical, is_number, listed, named
+from dpmpc.intake.spelling import comparing, is_number, listed, named
 from dpmpc.records.schema import (
     Categorical,
     Classes,
@@ -76,7 +76,8 @@ def column_of(found: ColumnProfile, *, hashed: bool) -> Column:
     text is published; else each text that they share is listed."""
     if found.kind == "category":
         if not hashed:
-            once = {canonical(value): listed(value) for value in reversed(found.shared)}  # of one value the first
+            key = comparing(found.shared)
+            once = {key(value): listed(value) for value in reversed(found.shared)}  # of one value the first
             return Categorical(found.name, tuple(once.values())[::-1])
         held: dict[int, int] = {}
         for value, count in found.values:

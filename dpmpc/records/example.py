@@ -30,7 +30,9 @@ def hospitals(folder: Path, records: int = 3000, seed: int = 1) -> list[Path]:
     """Writes the table of three hospitals, and returns the files: all records with their site, a file a site, twenty
     new patients, public bounds. Errors: UsageError for too few records, or a file that is there already."""
     if records < _LEAST:
-        raise UsageError(f"an example has {_LEAST} records or more; got {sayable(records)}; ask for more")
+        raise UsageError(
+            f"an example has {_LEAST} records or more; got {sayable(records)}; ask for more", code="enough"
+        )
     rows = _patients(np.random.default_rng(seed), records + _NEW)
     new, rows = rows[:_NEW], rows[_NEW:]
     ends = [round(records * share) for share in np.cumsum(list(SITES.values()))]
@@ -44,7 +46,8 @@ def hospitals(folder: Path, records: int = 3000, seed: int = 1) -> list[Path]:
     for path in paths:
         if path.exists():
             raise UsageError(
-                f"an example is written into a folder that has none; {sayable(path)} is there; name another <<out>>"
+                f"an example is written into a folder that has none; {sayable(path)} is there; name another <<out>>",
+                code="over",
             )
     make_folder(folder, OUT)
     for name, (head, lines) in tables.items():

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.intake.table import Block, Floats, Ints, numbers_up_to
+from dpmpc.lazy import dataclass
 from dpmpc.records.blocks import Precision, Records, allocate, held_in_memory
 from dpmpc.records.mapping import Mapping, Unfit
 from dpmpc.records.ordered_pool import cores, in_order
@@ -21,22 +22,35 @@ _AT_ONCE = 1 << 20  # records whose places are worked out at once
 Step = tuple[int, Block, Floats]  # the number of the first record, what was read, one array an expression, labels
 
 
+@dataclass(frozen=True, eq=False)
+class RowPlaces:
+    """Where n records go among `rows` rows. `of` (n,): each one's row, below 0 for nowhere; None: in order. `empty`:
+    the rows of none."""
+
+    n: int
+    rows: int
+    of: Ints | None
+    empty: Ints
+
+
+def placed(order: Ints, n: int) -> RowPlaces:
+    """Where each of n records goes: row k is record order[k], or of none if that is EMPTY."""
+    return RowPlaces(n, len(order), _places(order, n), np.flatnonzero(order == EMPTY))
+
+
 def filled(
-    mapping: Mapping, n: int, order: Ints, training: int, private: Path, memory: int, precision: Precision
+    mapping: Mapping, places: RowPlaces, training: int, private: Path, memory: int, precision: Precision
 ) -> Records:
-    """The records in this order: row k is record order[k], or a zero vector if that is EMPTY. Those that need more than
-    half of `memory` lie in a file in `private`. The first `training` lie in the unit ball; those after them are held
-    out, and scaled as for predictions (`Schema.rows`). The mapping has what did not fit. Errors: as
-    `Mapping.blocks`."""
+    """The records in these places; a row of none is a zero vector. Those that need more than half of `memory` lie in a
+    file in `private`. The first `training` lie in the unit ball; those after them are held out, and scaled as for
+    predictions (`Schema.rows`). The mapping has what did not fit. Errors: as `Mapping.blocks`."""
     design = mapping.schema.design
-    size = len(order) * design.width * (8 if precision == "double" else 4)
+    size = places.rows * design.width * (8 if precision == "double" else 4)
     where = None if held_in_memory(size, memory) else private
-    records = allocate(len(order), design.width, precision, where, design)
-    records.y[order == EMPTY] = 0.0  # factors are zeros when they are made
-    place = _places(order, n)
-    del order  # a number a record, as long as they are read
+    records = allocate(places.rows, design.width, precision, where, design)
+    records.y[places.empty] = 0.0  # factors are zeros when they are made
     made = [Rows(mapping, held_from=training) for _ in range(cores())]
-    for _ in in_order(partial(_put, deque(made), records, place), _steps(mapping, made[0].at_once), _AHEAD):
+    for _ in in_order(partial(_put, deque(made), records, places.of), _steps(mapping, made[0].at_once), _AHEAD):
         pass
     records.forget()
     mapping.counts = {column.name: Unfit(column.name) for column in mapping.schema.columns}

@@ -26,7 +26,7 @@ from dpmpc.records.blocks import Precision
 from dpmpc.records.check import given
 from dpmpc.records.dataset import Dataset, Rows, Split, split
 from dpmpc.records.derive import PublicBounds, TableSettings, looked, schema_of_bounds, schema_of_records, task_of
-from dpmpc.records.filling import filled
+from dpmpc.records.filling import filled, placed
 from dpmpc.records.keys import Keys
 from dpmpc.records.mapping import Mapping, complete, owners_in
 from dpmpc.records.memory import parse_memory, usual_memory
@@ -307,13 +307,14 @@ def build(
     own = None if groups is None else groups[train]
     order, training = train, len(train)
     if arranging is not None:
-        places = arranging(len(train), None if persons is None else persons[train], own)
-        order, training = np.where(places < 0, EMPTY, train[places]), len(places)
-        del places
+        chosen = arranging(len(train), None if persons is None else persons[train], own)
+        order, training = np.where(chosen < 0, EMPTY, train[chosen]), len(chosen)
+        del chosen
     if held_out:
         order = np.concatenate([order, test])
-    records = filled(mapping, n, order, training, private, memory, precision)
-    del order
+    places = placed(order, n)
+    del order  # a number a record, as long as they are read
+    records = filled(mapping, places, training, private, memory, precision)
     return Dataset(
         name or table.source,
         schema,
@@ -329,5 +330,5 @@ def build(
         whole.beyond,
         mapping.misfits,
         mapping.ends,
-        tuple(each.text for each in given(schema, table)),
+        () if decided else tuple(each.text for each in given(schema, table)),  # else it was said before
     )

@@ -16,7 +16,7 @@ from dpmpc.intake.dictionary import different, lacks
 from dpmpc.intake.hashing import bucket_sql
 from dpmpc.intake.reading import count_where, literal
 from dpmpc.intake.spelling import canonical, stating
-from dpmpc.intake.table import Block, Floats, Ints, Table, code_sql, value_sql
+from dpmpc.intake.table import Block, Floats, Ints, Table, code_sql, numbers_up_to, value_sql
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.records.schema import Categorical, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed, Target
 from dpmpc.records.spelled import ColumnReader
@@ -114,11 +114,13 @@ class Mapping:
             hint = f" (is '{plain[near[0]]}' '{absent[0]}'?)" if near else ""
             raise UsageError(
                 f"a model needs all its columns; {sayable(', '.join(absent[:8]))} not in the data{sayable(hint)}; "
-                "add them"
+                "add them",
+                code="column",
             )
         if self.labels and self.schema.target.name not in self.table:
             raise UsageError(
-                f"labels come from the target column; '{self.schema.target.name}' is not in the data; name another"
+                f"labels come from the target column; '{self.schema.target.name}' is not in the data; name another",
+                code="column",
             )
 
     @cached_property
@@ -135,7 +137,8 @@ class Mapping:
         if self.labels:
             expressions.append(self._target_sql())
         self.misfits, self.ends = 0, NO_ENDS
-        stream = self.table.blocks([*expressions, *extra])
+        quick = all(self.table[column.name].kind == "number" for column in self.schema.columns)
+        stream = self.table.blocks([*expressions, *extra], quick=quick and not extra)
         for block in stream:
             y = self._fitting(block.pop(d)) if self.labels else np.zeros(len(block[0]))
             if y is None:
@@ -389,7 +392,7 @@ def owners_in(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
     key = f"owners {name}"
     if key not in table.found:
         sql, names = owner_numbers(table, name)
-        numbers = owners_of(table, sql)
+        numbers = owners_of(table, sql).astype(numbers_up_to(table.n))  # as long as all records are held
         numbers.setflags(write=False)
         table.found[key] = numbers, names
     found: tuple[Ints, tuple[str, ...]] = table.found[key]

@@ -20,7 +20,9 @@ def parse_memory(text: str) -> int:
         size = float(digits) * _UNITS[unit] if unit in _UNITS else -1.0
         if math.isfinite(size) and size >= _LEAST:
             return int(size)
-    raise UsageError(f"<<memory>> is a size from 512MB on, such as 2GB; got '{sayable(text[:20])}'; correct it")
+    raise UsageError(
+        f"<<memory>> is a size from 512MB on, such as 2GB; got '{sayable(text[:20])}'; correct it", code="range"
+    )
 
 
 def usual_memory() -> int:

@@ -70,23 +70,30 @@ def partition(
     Errors: sizes that are not positive or exceed n, more owners than rows, skew below 1, an owner without rows.
     """
     if n < 1:
-        raise UsageError("owners need records; there are no training rows; use a smaller test fraction")
+        raise UsageError("owners need records; there are no training rows; use a smaller test fraction", code="enough")
     if sum(given is not None for given in (sizes, skew, groups)) > 1:
-        raise UsageError("owners are set in one way; several were given; choose one of sizes, skew and owners column")
+        raise UsageError(
+            "owners are set in one way; several were given; choose one of sizes, skew and owners column",
+            code="together",
+        )
     if groups is not None:
         return _by_groups(n, owners, groups)
     if sizes is not None:
         counts = np.array(list(sizes), dtype=np.int64)
         if owners is not None and owners != len(counts):
             raise UsageError(
-                f"one size for each owner; {len(counts)} sizes for {sayable(owners)} owners; give <<owners>> or sizes"
+                f"one size for each owner; {len(counts)} sizes for {sayable(owners)} owners; give <<owners>> or sizes",
+                code="shape",
             )
     elif owners is None:
-        raise UsageError("the owners must be known; none were given; give a number of owners, sizes or a column")
+        raise UsageError(
+            "the owners must be known; none were given; give a number of owners, sizes or a column", code="missing"
+        )
     elif owners < 1 or owners > n:
         raise UsageError(
             f"the number of owners lies between 1 and the {sayable(n)} training rows; got {sayable(owners)}; change "
-            "<<owners>>"
+            "<<owners>>",
+            code="range",
         )
     elif skew is not None:
         counts = _skewed(n, owners, skew)
@@ -95,13 +102,15 @@ def partition(
         counts[: n % owners] += 1
     if len(counts) == 0 or counts.min() < 1:
         raise UsageError(
-            f"every owner needs at least one record; sizes are {sayable(_shown(counts))}; leave empty owners out"
+            f"every owner needs at least one record; sizes are {sayable(_shown(counts))}; leave empty owners out",
+            code="enough",
         )
     if counts.sum() > n:
         raise UsageError(
             f"owners' sizes may sum to at most the {sayable(n)} training rows; they sum to "
             f"{sayable(int(counts.sum()))}; "
-            "lower them"
+            "lower them",
+            code="range",
         )
     order = generator(Stream.OWNERS, seed).permutation(np.arange(n, dtype=numbers_up_to(n)))[: counts.sum()]
     return Partition(order, _offsets(counts))
@@ -167,7 +176,8 @@ def fitting(found: Sequence[int], capacity: Sequence[int]) -> tuple[int, ...]:
 def _by_groups(n: int, owners: int | None, groups: NDArray[np.int64]) -> Partition:
     if len(groups) != n:
         raise UsageError(
-            f"the owners column names an owner for each of {sayable(n)} rows; it has {len(groups)}; fix the column"
+            f"the owners column names an owner for each of {sayable(n)} rows; it has {len(groups)}; fix the column",
+            code="shape",
         )
     if groups.min() < 0:
         raise RecordError(
@@ -177,10 +187,13 @@ def _by_groups(n: int, owners: int | None, groups: NDArray[np.int64]) -> Partiti
     counts = np.bincount(groups).astype(np.int64)
     if counts.min() < 1:
         empty = int(np.argmin(counts))
-        raise UsageError(f"every owner needs at least one record; owner {sayable(int(empty))} has none; leave it out")
+        raise UsageError(
+            f"every owner needs at least one record; owner {sayable(int(empty))} has none; leave it out", code="enough"
+        )
     if owners is not None and owners != len(counts):
         raise UsageError(
-            f"the owners column decides their number; it has {len(counts)}, not {sayable(owners)}; drop <<owners>>"
+            f"the owners column decides their number; it has {len(counts)}, not {sayable(owners)}; drop <<owners>>",
+            code="together",
         )
     short = groups.astype(np.uint16) if len(counts) <= 1 << 16 else groups  # NumPy sorts these by digits
     return Partition(np.argsort(short, kind="stable").astype(numbers_up_to(n)), _offsets(counts))
@@ -188,16 +201,21 @@ def _by_groups(n: int, owners: int | None, groups: NDArray[np.int64]) -> Partiti
 
 def _skewed(n: int, owners: int, skew: float) -> Ints:
     if not (np.isfinite(skew) and skew >= 1):
-        raise UsageError(f"the skew largest/smallest is at least 1; got {sayable(skew)}; use 1 for an even split")
+        raise UsageError(
+            f"the skew largest/smallest is at least 1; got {sayable(skew)}; use 1 for an even split", code="range"
+        )
     if owners < 2:
-        raise UsageError(f"a skew needs two groups of owners; there is {sayable(owners)} owner; use at least 2 owners")
+        raise UsageError(
+            f"a skew needs two groups of owners; there is {sayable(owners)} owner; use at least 2 owners", code="enough"
+        )
     small = owners // 2
     size = int(n / (small + skew * (owners - small)))
     if size < 1:
         raise UsageError(
             f"every owner needs at least one record; skew {sayable(skew)} over {sayable(owners)} owners leaves the "
             "smaller ones"
-            f" none of {sayable(n)} rows; use fewer owners or a smaller skew"
+            f" none of {sayable(n)} rows; use fewer owners or a smaller skew",
+            code="enough",
         )
     return np.array([size] * small + [int(skew * size)] * (owners - small), dtype=np.int64)
 

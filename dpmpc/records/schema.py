@@ -69,12 +69,19 @@ class UsualGoal(msgspec.Struct, frozen=True):
 USUAL_GOALS = {USUAL[kind]: UsualGoal(kind) for kind in USUAL}
 
 
-class FoundBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The release that found a schema, and what it promised alone: (epsilon, delta) of the same records. Public."""
+class FoundBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The release that found a schema, and what it promised alone: (epsilon, delta) of the same records. Public.
+
+    `neighbours`: what that compares, as a plan says it; "" where a file does not say. `places`: whether the numbers of
+    records are private there. `holds_if`: what it holds under.
+    """
 
     run: str
     epsilon: float
     delta: float
+    neighbours: str = ""
+    places: bool = False
+    holds_if: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not (0 < self.epsilon < math.inf and 0 <= self.delta < 1 and self.run):
@@ -82,6 +89,15 @@ class FoundBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise SchemaError(
                 f"what found a schema has a run, an epsilon and a delta of its own; got {sayable(got)}; copy it again"
             )
+        if not all(text.isprintable() for text in (self.neighbours, *self.holds_if)):
+            raise SchemaError("what found a schema says so in lines of text; got one with other signs; copy it again")
+
+    def covers(self, neighbours: str, places: bool) -> bool:
+        """Whether what it promised is a promise for these neighbours too: the same, or parts of what one owner gives,
+        where it is of whole owners. A record's is none of a person or an owner, however often it is added up."""
+        if places and not self.places:
+            return False
+        return self.neighbours == neighbours or (self.neighbours == "owner" and neighbours in ("record", "presence"))
 
 
 class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,7 +139,8 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if double or not names:
             raise SchemaError(
                 f"a schema names each column once, the target apart; it has {sayable(double or 'no columns')}; "
-                "correct it"
+                "correct it",
+                code="unique",
             )
         if self.version != VERSION:
             raise SchemaError(f"a schema has version {VERSION}; this has {sayable(self.version)}; make it again")
@@ -220,7 +237,9 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def from_json(value: Mapping[str, Any]) -> "Schema":
         """The schema that `to_json` wrote. Errors: another version, or not such a value."""
         if value.get("version") != VERSION:
-            raise UsageError(f"a schema has version {VERSION}; this has {sayable(value.get('version'))}; make it again")
+            raise UsageError(
+                f"a schema has version {VERSION}; this has {sayable(value.get('version'))}; make it again", code="file"
+            )
         return checked(dict(value), Schema, "a schema", "it")
 
     @staticmethod
@@ -279,7 +298,9 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
     rule = "a bounds file maps each column to [low, high] or to a list of texts"
     result: dict[str, list[float] | list[str]] = {}
     if not isinstance(value, dict):
-        raise UsageError(f"{sayable(rule)}; {sayable(name)} holds a {type(value).__name__}; write an object")
+        raise UsageError(
+            f"{sayable(rule)}; {sayable(name)} holds a {type(value).__name__}; write an object", code="type"
+        )
     for column, written in value.items():
         entry = (
             [str(part) if isinstance(part, date) else part for part in written]
@@ -291,7 +312,9 @@ def checked_bounds(value: Any, name: str) -> dict[str, list[float] | list[str]]:
             raise UsageError(f"{sayable(rule)}; '{sayable(column)}' has {sayable(shown)}; correct it")
         if all(isinstance(part, str) for part in entry):
             if repeated(entry):
-                raise UsageError(f"{sayable(rule)}, each once; '{sayable(column)}' repeats one; remove it")
+                raise UsageError(
+                    f"{sayable(rule)}, each once; '{sayable(column)}' repeats one; remove it", code="unique"
+                )
             result[column] = entry
         elif len(entry) == 2 and all(type(part) in (int, float) and abs(part) <= sys.float_info.max for part in entry):
             if not entry[0] < entry[1]:

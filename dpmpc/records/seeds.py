@@ -18,5 +18,5 @@ class Stream(IntEnum):
 def generator(stream: Stream, seed: int) -> np.random.Generator:
     """A generator that is the same for the same stream and seed. Errors: a negative seed."""
     if seed < 0:
-        raise UsageError(f"a seed is a whole number from 0 on; got {sayable(seed)}; use for instance 1")
+        raise UsageError(f"a seed is a whole number from 0 on; got {sayable(seed)}; use for instance 1", code="range")
     return np.random.default_rng([int(stream), seed])

@@ -57,12 +57,14 @@ def load_dataset(
     if name not in NAMES:
         raise UsageError(
             f"a data set has one of the names {sayable(', '.join(NAMES))}; got '{sayable(name)}'; for a file of "
-            "yours use <<csv>>"
+            "yours use <<csv>>",
+            code="choice",
         )
     fraction = (0.5 if name == "synthetic" else 0.2) if test_fraction is None else test_fraction
     if official_test and not (name in FILE_SETS and FILE_SETS[name].official_test):
         raise UsageError(
-            f"an official test set exists for adult and kddcup99; '{sayable(name)}' has none; use a test fraction"
+            f"an official test set exists for adult and kddcup99; '{sayable(name)}' has none; use a test fraction",
+            code="choice",
         )
     if name in FILE_SETS:
         data_dir = None if data_dir is None else said_path(data_dir, "data_dir")
@@ -100,7 +102,8 @@ def find_file(name: str, data_dir: Path | None) -> Path:
         if not given:
             raise UsageError(
                 f"this data set is read from files; no data folder is known; give <<data_dir>> or set "
-                f"{DATA_DIR_VARIABLE}"
+                f"{DATA_DIR_VARIABLE}",
+                code="path",
             )
         data_dir = Path(given)
     folder, _, files = name.partition("/")
@@ -111,7 +114,8 @@ def find_file(name: str, data_dir: Path | None) -> Path:
     raise UsageError(
         f"this data set needs {sayable(folder)}/{sayable(files.split('|')[0])}; it is not in {sayable(data_dir)}; "
         "give its folder with "
-        f"<<data_dir>>"
+        f"<<data_dir>>",
+        code="path",
     )
 
 
@@ -216,7 +220,8 @@ def _synthetic(rows: int, dimension: int, seed: int, intercept: bool) -> tuple[M
     if rows < 1 or dimension < 1:
         raise UsageError(
             f"synthetic data have at least 1 row and 1 dimension; got {sayable(rows)} and {sayable(dimension)}; give "
-            "more"
+            "more",
+            code="enough",
         )
     rng = generator(Stream.SYNTHETIC, seed)
     X = rng.standard_normal((rows, dimension))

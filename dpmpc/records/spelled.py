@@ -95,10 +95,13 @@ def _others(table: Table, names: Collection[str], asked: Mapping[str, Asked]) ->
     return {name: ColumnReader(own[name]) for name in names}
 
 
-def read_columns(table: Table, readers: Sequence[ColumnReader], rows: int) -> Iterator[list[list[NDArray[Any]]]]:
-    """What each reader reads, for so many rows of a table at a time, in order; the last are fewer."""
+def read_columns(
+    table: Table, readers: Sequence[ColumnReader], rows: int, quick: bool = False
+) -> Iterator[list[list[NDArray[Any]]]]:
+    """What each reader reads, for so many rows of a table at a time, in order; the last are fewer. `quick`: as of
+    `Table.blocks`."""
     expressions = [expression for each in readers for expression in each.expressions]
-    for block in _in_blocks(table.blocks(expressions), rows):
+    for block in _in_blocks(table.blocks(expressions, quick=quick), rows):
         each = iter(block)
         yield [reader.read([next(each) for _ in reader.expressions]) for reader in readers]
 

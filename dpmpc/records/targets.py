@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError, sayable
-from dpmpc.intake.spelling import canonical, listed
+from dpmpc.intake.spelling import comparing, listed
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -32,7 +32,9 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
         positive, negative = as_compared(self.positive), None if self.negative is None else as_compared(self.negative)
         both = (*positive, *(negative or ()))
         if not positive or negative == () or repeated(both):
-            raise SchemaError(f"a label has two classes that share no value; '{self.name}' has {sayable(list(both))}")
+            raise SchemaError(
+                f"a label has two classes that share no value; '{self.name}' has {sayable(list(both))}", code="unique"
+            )
         msgspec.structs.force_setattr(self, "positive", positive)
         msgspec.structs.force_setattr(self, "negative", negative)
         msgspec.structs.force_setattr(self, "positive_name", self.positive_name or positive[0])
@@ -96,7 +98,7 @@ class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
         """(n,) the same, of which those that lie beyond the range stay beyond: what is predicted is held against
         these."""
         values = np.where(np.isfinite(values), values, np.nan)
-        return np.asarray(2 * (values - self.low) / (self.high - self.low) - 1)
+        return np.asarray(2 * ((values - self.low) / (self.high - self.low)) - 1)
 
     def original(self, y: Floats) -> Floats:
         """(n,) predictions in the target's own units, from predictions on the scale of [-1, 1]."""
@@ -113,7 +115,7 @@ def as_compared(values: tuple[Scalar, ...]) -> tuple[str, ...]:
 
 def repeated(values: Sequence[str]) -> bool:
     """Whether two of some values are compared as one."""
-    return len(set(map(canonical, values))) < len(values)
+    return len(set(map(comparing(values), values))) < len(values)
 
 
 def set_range(part: Any, *, strict: bool) -> None:
@@ -122,7 +124,8 @@ def set_range(part: Any, *, strict: bool) -> None:
     if not (np.isfinite(high - low) and (low < high or (low == high and not strict))):
         raise SchemaError(
             f"a range runs from low to high; '{part.name}' has [{sayable(low)}, {sayable(high)}]; correct it or "
-            "leave it out"
+            "leave it out",
+            code="range",
         )
     msgspec.structs.force_setattr(part, "low", low)
     msgspec.structs.force_setattr(part, "high", high)

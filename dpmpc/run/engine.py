@@ -77,7 +77,7 @@ def nobody(event: str, **fields: Any) -> None:
     """Hears an event and does nothing."""
 
 
-def run(
+def releases(
     plan: Plan,
     records: Sends,
     seat: Seat,

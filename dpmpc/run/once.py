@@ -20,7 +20,8 @@ from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, is_half, make_folder, replaced, sweep_halves
 from dpmpc.privacy.ledgers import WHOLE
-from dpmpc.run.engine import Ended, Made, nobody, run
+from dpmpc.run.engine import Ended, Made, nobody, releases
+from dpmpc.run.files import WHOLE as STAGE_OF
 from dpmpc.run.resume import Since, begun_as, left, note_attempt, opened_anywhere, presence_anywhere
 from dpmpc.run.seat import Seat
 
@@ -43,7 +44,8 @@ def unfinished(folder: Path, last: str, *stages: str) -> None:
     wrote its `last` file. `stages`: the folders of its stages, of which one has the plan; () where the folder has it.
     Errors: UsageError for another folder."""
     parts = [folder / stage for stage in stages] or [folder]
-    begun = any(plan_path(part).is_file() for part in parts) and not (folder / last).exists()
+    begun = any(path.is_file() for part in parts for path in (plan_path(part), part / STAGE_OF))
+    begun = begun and not (folder / last).exists()
     held = [path for path in folder.iterdir() if not is_half(path, stages)] if folder.is_dir() else []
     strange = any(not path.name.startswith(WHOLE) for path in held)  # what was reserved alone is taken over
     if (folder.exists() and not folder.is_dir()) or (strange and not begun):
@@ -67,14 +69,16 @@ class Once:
 def once(
     plan: Plan, vectors: Callable[[], Any], seat: Seat, doing: str = "making the release", *,
     emit: Callable[..., None] = nobody, ends: contextlib.ExitStack | None = None,
+    keeps: Callable[[Ended], None] | None = None,
 ) -> Ended:  # fmt: skip
     """What the one release of a plan opened: as the folder of `seat` has it, or made now of `vectors`, which is called
-    only then. `ends`: as of `engine.run`.
+    only then. `ends`: as of `engine.releases`. `keeps`: keeps what was
+    opened, by default the sum in the folder.
 
     Errors: UsageError where the folder has another plan; SpentError where the release is spent and was not opened; as
     of releases."""
     if seat.out is None:
-        return run(plan, Once(vectors, doing), seat, emit=emit, ends=ends)
+        return releases(plan, Once(vectors, doing), seat, emit=emit, ends=ends)
     out = seat.out
     if is_over(plan, out):
         known, present = opened_anywhere(out, plan), presence_anywhere(out, plan) if plan.names_owners else {}
@@ -82,8 +86,8 @@ def once(
             return Ended(FIRST_ATTEMPT, Release(0, known[0], 0, present.get(0)), (), 1, (), ())
     make_folder(out, OUT, private=True)
     since = begun(plan, out)
-    keeps = lambda outcome: keep_sum(out, sum_of(plan, outcome.last.total, outcome.last.present).total)  # noqa: E731
-    return run(plan, Once(vectors, doing, keeps), seat, since, emit=emit, ends=ends)
+    kept = lambda ended: keep_sum(out, sum_of(plan, ended.last.total, ended.last.present).total)  # noqa: E731
+    return releases(plan, Once(vectors, doing, keeps or kept), seat, since, emit=emit, ends=ends)
 
 
 def begun(plan: Plan, out: Path) -> Since:

@@ -15,6 +15,7 @@ from dpmpc.errors import UsageError
 from dpmpc.folders import write_file
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.ledger import Ledger
+from dpmpc.run.files import WHOLE
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,11 @@ def resume(out: Path, fresh: Plan) -> tuple[Plan, Attempt, dict[int, Ints]]:
 def begun_as(fresh: Plan, out: Path) -> Plan:
     """The plan under the name of the run that was begun in `out`; as it is, where none was. Errors: UsageError where
     the request or the records lead to another plan than the one there."""
-    if not plan_path(out).is_file():
+    stages = [out / stage.name / WHOLE for stage in fresh.source.schedule.before[:1]]
+    begun = [path for path in (*stages, plan_path(out)) if path.is_file()]
+    if not begun:
         return fresh
-    plan = Plan.read(plan_path(out))
+    plan = Plan.read(begun[0])
     if replace(fresh, run_id=plan.run_id) != plan:
         raise UsageError(
             f"a resumed run must have the records and options it began with; {out} has another plan; start a new run"
@@ -53,11 +56,17 @@ def left(plan: Plan, out: Path) -> Since:
 
     A release that any ledger there has a line for is spent, opened or not; the next attempt goes on after it, so the
     run never makes more releases than were planned."""
-    if not plan_path(out).is_file():
+    if not plan_path(out).is_file() or not _attempted(out):
         return Since()
     known, spent = opened_anywhere(out, plan), spent_anywhere(out, plan)
     attempt = Attempt(last_attempt(out).number + 1, max(spent, max(known, default=-1) + 1))
     return Since(attempt, known, presence_anywhere(out, plan) if plan.names_owners else {})
+
+
+def _attempted(out: Path) -> bool:
+    """Whether a process in `out` has begun an attempt: else there is a plan alone."""
+    kept = ("ledger_*.jsonl", "party_*.transcript.jsonl", "*.opened.bin")
+    return attempt_path(out).exists() or any(path.stat().st_size for each in kept for path in out.glob(each))
 
 
 def spent_anywhere(out: Path, plan: Plan) -> int:

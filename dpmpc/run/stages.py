@@ -34,7 +34,7 @@ from dpmpc.run.files import OWN_LEDGER, PRESENT, WHOLE
 from dpmpc.run.folder import make_private, opened_nothing
 from dpmpc.run.once import OPENED, is_over, keep_sum
 from dpmpc.run.reserve import Reserve
-from dpmpc.run.resume import opened_anywhere, presence_anywhere
+from dpmpc.run.resume import opened_anywhere, presence_anywhere, spent_anywhere
 
 H = TypeVar("H", bound=Here)
 Keeps = Callable[[Plan, Ints, Path], None]
@@ -123,6 +123,8 @@ class RunStages(Generic[H]):
 
         def spent(each: Plan) -> int:
             folder = self._out / each.run_id.removeprefix(self.plan.run_id).removeprefix("+")
+            if where.index is None:  # all processes are here
+                return spent_anywhere(folder, each)
             ledger = folder / OWN_LEDGER if where.party is None else ledger_path(folder, where.party)
             return spent_releases(ledger, each.run_id)
 

@@ -200,7 +200,7 @@ def _compared(report: dict[str, Any]) -> tuple[tuple[str, ...], tuple[tuple[str,
 def _numbers(report: dict[str, Any]) -> str:
     figures = report["figures"]
     rule = f"<p>{escape(figures['rule'])}; fixed before the evaluation.</p>" if figures["rule"] else ""
-    return table(f"How good the model is at '{figures['target']}'", *_compared(report)) + rule
+    return table(f"How good the model is at '{figures['target']}'", *_compared(report), words=True) + rule
 
 
 def _confusion(figures: dict[str, Any]) -> str:

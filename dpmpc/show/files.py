@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from dpmpc.errors import UsageError
-from dpmpc.folders import write_file
+from dpmpc.folders import OUT, make_folder, write_file
 from dpmpc.outcome import Outcome
 from dpmpc.show.answers_page import as_html
 from dpmpc.show.forms import as_csv, as_json, as_markdown, as_text
@@ -32,14 +32,16 @@ def check_names(outcome: Outcome) -> None:
         plain = name == Path(name).name and not name.startswith(".")
         if not plain or any(fnmatchcase(name.lower(), pattern) for pattern in _TAKEN):
             raise UsageError(
-                f"a file of an outcome has a name of its own, in the run's folder; got {name!r}; give it another"
+                f"a file of an outcome has a name of its own, in the run's folder; got {name!r}; give it another",
+                code="path",
             )
 
 
 def write_outcome(outcome: Outcome, folder: Path) -> None:
     """Writes its files, and its numbers in every form if it has any, each whole or not at all and for this user alone;
-    the page comes last. Errors: as `check_names`, before anything is written."""
+    the page comes last. Errors: as `check_names` and `make_folder`, before anything is written."""
     check_names(outcome)
+    make_folder(folder, OUT, private=True)
     for name, content in outcome.files.items():
         write_file(folder / name, content)
     for name, form in FORMS.items() if outcome.told else ():

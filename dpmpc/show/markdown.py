@@ -1,16 +1,16 @@
 """Tables as Markdown."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table with a head; its last line ends too."""
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], inner: Collection[int] = ()) -> str:
+    """A table with a head; its last line ends too. `inner`: the rows that are moved in."""
     rule = "|".join(["", *(" --- " for _ in head), ""])
-    return "\n".join([_pipes(head), rule, *map(_pipes, rows), ""])
+    return "\n".join([_pipes(head), rule, *(_pipes(row, k in inner) for k, row in enumerate(rows)), ""])
 
 
-def _pipes(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(_plain, cells)) + " |"
+def _pipes(cells: Sequence[str], moved_in: bool = False) -> str:
+    return f"| {'&emsp;' * moved_in}{' | '.join(map(_plain, cells))} |"
 
 
 def _plain(cell: str) -> str:

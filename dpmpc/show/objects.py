@@ -87,7 +87,7 @@ class Shown:
         sheet = self.sheet()
         shapes = [shape for shape in sheet.shapes() if shape.lines]
         if not shapes:
-            raise UsageError(f"a picture needs numbers; {sheet.title} has none to draw; use its table")
+            raise UsageError(f"a picture needs numbers; {sheet.title} has none to draw; use its table", code="missing")
         return shapes
 
     def _page(self, path: Path) -> Path:

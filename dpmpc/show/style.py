@@ -98,6 +98,7 @@ svg.square {{ max-width: 24rem; }}
 .sign div {{ border-top: 1px solid var(--ink); padding-top: .2rem; font-size: .9rem; }}
 @media (max-width: 46rem) {{ nav ol {{ columns: 1; }} svg.broad {{ min-width: 38rem; }}
   .pair, .sign {{ grid-template-columns: 1fr; }} tbody th {{ width: 9rem; }}
+  .wide:not(.numbers) tbody th, .wide:not(.numbers) td, .wide:not(.numbers) td:last-child {{ min-width: 0; }}
   .words thead {{ display: none; }} .words tr, .words th, .words td {{ display: block; border: 0; padding: .1rem 0; }}
   .words tr {{ border-bottom: 1px solid var(--line); padding: .5rem 0; }}
   .words td[data-name]::before {{ content: attr(data-name) ": "; color: var(--dim); }} }}

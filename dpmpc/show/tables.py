@@ -63,9 +63,9 @@ class ShownTable:
 
     def markdown(self) -> str:
         """A table, its caption before and its notes after."""
-        rows = [(f"&emsp;{row[0]}", *row[1:]) if k in self.inner else row for k, row in enumerate(self.rows)]
+        rows = ([_one_line(cell) for cell in row] for row in self.rows)
         parts = [self.caption] if self.caption else []
-        parts.append(markdown.table(self.head, ([_one_line(cell) for cell in row] for row in rows)).rstrip("\n"))
+        parts.append(markdown.table(self.head, rows, self.inner).rstrip("\n"))
         return "\n\n".join([*parts, *self.notes]) + "\n"
 
     def html(self) -> str:

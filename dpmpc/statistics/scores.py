@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
+from dpmpc.learning.method import check_near
 from dpmpc.learning.task import TASKS
 from dpmpc.outcome import spelled
 from dpmpc.records.ordered_pool import in_order
@@ -89,6 +90,7 @@ class ScoreModel:
         outputs = TASKS[self.schema.task].scores(self.schema.classes)
         if len(self.theta) != d * outputs or not np.isfinite(self.theta).all():
             raise UsageError(f"a model has {d * outputs} finite numbers; got {len(self.theta)}; give the right schema")
+        check_near(np.array(self.theta))
 
     @staticmethod
     def of(schema: Schema, theta: Any, weights: Sequence[float] | None = None) -> "ScoreModel":
@@ -310,7 +312,7 @@ class Target:
     def of(self, records: RecordFields) -> Values:
         """(n,) numbers, NaN where the target is missing."""
         low, high = self.column.low, self.column.high
-        y = 2 * (np.clip(records[self.column], low, high) - low) / (high - low) - 1
+        y = 2 * ((np.clip(records[self.column], low, high) - low) / (high - low)) - 1
         if self.model is None:
             return np.asarray(np.clip(y, -1.0, 1.0))
         return np.asarray(np.clip((y - np.clip(self.model.scores(records), -1.0, 1.0)) / 2, -1.0, 1.0))

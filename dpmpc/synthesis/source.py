@@ -25,6 +25,7 @@ from dpmpc.synthesis.constraints import Constraints
 from dpmpc.synthesis.cuts import at_most, surveyed, without_cuts
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.table import structure
+from dpmpc.synthesis.to_find import ToFind
 from dpmpc.synthesis.values import check_digits, numbers_of
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class Synthesis(Source):
     """Columns, the column that rows are to tell about, impossible combinations, and what the first release comes to
     alone; all public. `survey`: what the survey comes to alone, where it is still to find the cells of numbers that
     have none; else None. `places`: whether owners' sizes are of places, so that the number of records is private.
-    `digits`: decimals of columns of numbers, as everybody knows them; (name, count) each."""
+    `digits`: decimals of columns of numbers, as everybody knows them; (name, count) each. `to_find`: what the survey is
+    to find of columns of which nothing else is public; `columns` are none then."""
 
     KIND: ClassVar[str] = "synthesis"
     RESULT: ClassVar[str] = "synthetic.json"
@@ -57,33 +59,46 @@ class Synthesis(Source):
     STRICT: ClassVar[bool] = True
     DRAWS: ClassVar[bool] = True
 
-    columns: Columns
+    columns: Columns | None
     target: str | None = None
     constraints: tuple[str, ...] = ()
     epsilon: float = 0.5
     survey: float | None = None
     places: bool = False
     digits: tuple[tuple[str, int], ...] = ()
+    to_find: ToFind | None = None
 
     def __post_init__(self) -> None:
+        if (self.columns is None) != (self.to_find is not None):
+            raise UsageError("columns of a synthetic table are public, or a survey is to find them; plan again")
         asking.check_columns(self.cells, self.target)
-        check_digits(dict(self.digits), numbers_of(self.columns))
-        Constraints.of(self.constraints, self.columns)
-        if bool(without_cuts(self.columns)) != (self.survey is not None):
+        check_digits(dict(self.digits), () if self.columns is None else numbers_of(self.columns))
+        if self.columns is not None:
+            Constraints.of(self.constraints, self.columns)
+        elif self.constraints:
+            raise UsageError("<<constraints>> name public values; a survey is to find these columns; give <<bounds>>")
+        if (self.columns is None or bool(without_cuts(self.columns))) != (self.survey is not None):
             raise UsageError(
                 "a survey finds the cells of numbers that have none; this plan has such numbers or a survey, not both; "
                 "plan again"
             )
 
+    @property
+    def known(self) -> Columns:
+        """The public columns. Errors: UsageError where a survey is to find them."""
+        if self.columns is None:
+            raise UsageError("the columns of a synthetic table are known after its survey; this plan is of before it")
+        return self.columns
+
     @cached_property
     def cells(self) -> Columns:
         """The columns with their cells; with as many as a survey can lead to, where it comes first."""
-        return at_most(self.columns)
+        return self.to_find.at_most if self.to_find is not None else at_most(self.known)
 
     @property
     def questions(self) -> Survey:
         """What the survey asks."""
-        return Survey(without_cuts(self.columns))
+        return self.to_find.survey if self.to_find is not None else Survey(without_cuts(self.known))
 
     @property
     def schedule(self) -> Schedule:
@@ -95,18 +110,26 @@ class Synthesis(Source):
         differ in the last bits between processors, so two could choose differently where two trees are equally good to
         1e-12; their plans' digests then differ, and the run ends before the second release."""
         if self.survey is not None:
-            columns = surveyed(self.columns, self.questions, opened.total, opened.noise, dict(self.digits))
-            found = replace(self, columns=columns, survey=None)
+            found = self._surveyed(opened)
             return Following(found, found.coordinates)
-        tables = asking.first(self.columns)
+        tables = asking.first(self.known)
         first = tables.opened(opened.total / STEP, opened.noise / STEP, (opened.count,), not self.places)
         shape = structure(self.noisy(first), self.target)
-        second = asking.second(self.columns, shape.edges, self.target)
+        second = asking.second(self.known, shape.edges, self.target)
         return Following(second, second.coordinates)
+
+    def _surveyed(self, opened: Sum) -> "Synthesis":
+        """The same with what a survey has found, which opened this."""
+        if self.to_find is None:
+            columns = surveyed(self.known, self.questions, opened.total, opened.noise, dict(self.digits))
+            return replace(self, columns=columns, survey=None)
+        columns = self.to_find.found(opened.total, opened.noise)
+        digits = tuple(each for each in self.to_find.digits if each[0] in numbers_of(columns))
+        return replace(self, columns=columns, survey=None, digits=digits, to_find=None)
 
     def noisy(self, opened: Opened) -> Noisy:
         """What was opened, with what is impossible."""
-        return Noisy(self.columns, opened, Constraints.of(self.constraints, self.columns))
+        return Noisy(self.known, opened, Constraints.of(self.constraints, self.known))
 
     @cached_property
     def widest(self) -> Tables:
@@ -130,13 +153,15 @@ class Synthesis(Source):
 
     @property
     def listed(self) -> Mapping[str, Sequence[str]]:
-        return self.columns.listed
+        return {} if self.columns is None else self.columns.listed
 
     def held_against(self, table: "Table", schema: "Schema | None", sizes: Sequence[int] = ()) -> "Findings":
-        return of_columns(self.columns, self.reads, table, sizes)
+        if self.columns is None:
+            return super().held_against(table, schema, sizes)
+        return of_columns(self.columns, self.columns.names, table, sizes)
 
     def invented(self, schema: "Schema | None") -> Iterator[tuple[str, Invented]]:
-        yield from self.columns.invented
+        yield from super().invented(schema) if self.columns is None else self.columns.invented
 
     @property
     def about(self) -> list[str]:
@@ -144,13 +169,13 @@ class Synthesis(Source):
         survey = f"surveys {', '.join(self.questions.names)}: where their numbers lie" if self.survey else None
         return [
             *([survey] if survey else []),
-            f"asks for a synthetic table: all tables of one and two of the columns {', '.join(self.columns.names)}",
+            f"asks for a synthetic table: all tables of one and two of the columns {', '.join(self.reads)}",
             f"then the tables of a tree of them{whose}, which the first ones lead to",
         ]
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return self.columns.names
+        return self.known.names if self.to_find is None else self.to_find.names
 
     def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
         return self.widest.by_record(sizes, weights, dimension)
@@ -163,22 +188,24 @@ class Synthesis(Source):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "columns": columns_to_json(self.columns),
+            "columns": None if self.columns is None else columns_to_json(self.columns),
             "target": self.target,
             "constraints": list(self.constraints),
             "epsilon": self.epsilon,
             "survey": self.survey,
             "places": self.places,
             "digits": dict(self.digits),
+            **({} if self.to_find is None else {"to_find": self.to_find.to_json()}),
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Synthesis":
-        known = ("columns", "target", "constraints", "epsilon", "survey", "places", "digits")
+        known = ("columns", "target", "constraints", "epsilon", "survey", "places", "digits", "to_find")
         only_known(value, known, "a plan's synthesis")
-        columns, survey = columns_from_json(value["columns"]), value["survey"]
+        survey, open_ones = value["survey"], value.get("to_find")
+        columns = None if value["columns"] is None else columns_from_json(value["columns"])
         return cls(
             columns, value["target"], tuple(value["constraints"]), float(value["epsilon"]),
             None if survey is None else float(survey), bool(value["places"]),
-            tuple(value["digits"].items()),
+            tuple(value["digits"].items()), None if open_ones is None else ToFind.from_json(open_ones),
         )  # fmt: skip

@@ -4,4 +4,3 @@ from dpmpc.statistics.study import QUESTIONS
 
 ANSWERS = "answers.html"
 ASKED_FIRST = f"{QUESTIONS}/{ANSWERS}"  # of a run that trained after them
-RELEASES = ("first", "second")  # of a synthetic table, in its folder

@@ -2,13 +2,10 @@
 where nothing is stated of the columns."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from dpmpc.aggregation.owner.accounts import Books
-from dpmpc.aggregation.owner.encoding import decode
-from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.aggregation.plan.plan import Plan
@@ -21,11 +18,10 @@ from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.outcome import Level
 from dpmpc.records.loading import Source, opened
 from dpmpc.records.schema import Schema
-from dpmpc.run.once import once, unfinished
-from dpmpc.run.resume import begun_as
+from dpmpc.run.once import unfinished
+from dpmpc.run.run import run
 from dpmpc.run.seat import Seat
 from dpmpc.settings import keywords
-from dpmpc.show import notebook
 from dpmpc.show.objects import Sheet, Shown
 from dpmpc.show.tables import ShownTable as Printed
 from dpmpc.statistics.expected import lines, refuse_hopeless
@@ -33,6 +29,7 @@ from dpmpc.statistics.foresight import Expected
 from dpmpc.statistics.scores import ScoreModel
 from dpmpc.tables.answer_files import ANSWERS
 from dpmpc.tables.found_first import found_first
+from dpmpc.tables.of_table import OfTable
 from dpmpc.tables.questions import asked_of, check_read, tell_of, warn_of
 from dpmpc.tables.stats import (
     OfTables,
@@ -40,6 +37,7 @@ from dpmpc.tables.stats import (
     called,
     foreseen,
     kept_of,
+    opened_tables,
     origin_of_questions,
     owned,
     plan_of_tables,
@@ -135,13 +133,9 @@ def stats(
         warn_of(models, plan.data_id)
         if hopeless == "refuse":
             refuse_hopeless(foreseen(plan, level), plan.epsilon, plan.delta)
-        plan = plan if folder is None else begun_as(plan, folder)
         here = Here(out=folder, wait=wait, budget=budget, account=None if account is None else str(account))
-        seat = Seat(here, Books.of(here))
-        with notebook.releases("stats", plan.releases) as emit:
-            last = once(plan, partial(tables.means, own, number, sizes), seat, plan.source.DOES, emit=emit).last
-    guarantee = str(promise_of(plan))
-    found = Statistics(plan, decode(plan, last.total) * sum(sizes), level, guarantee)
+        done = run(plan, OfTable("stats", own, number), Seat(here, Books.of(here)))
+    found = opened_tables(done.own, level)
     if folder is not None:
         found.write(folder)
     return found

@@ -1,6 +1,6 @@
 """Questions about columns of which nothing is stated: a private survey finds them first, under one promise.
 
-Of the mu^2 of the promise the survey takes the part that a synthetic table's does (`synth_releases.SURVEY`), and the
+Of the mu^2 of the promise the survey takes the part that a synthetic table's does (`synth_plan.SURVEY`), and the
 answers what is left. Only the columns that questions name are surveyed. What a question may be about follows from the
 kinds of columns in their file, before anything is spent; one that cannot be asked of what the survey found is left out,
 and said so.
@@ -8,24 +8,33 @@ and said so.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError, spelt
 from dpmpc.intake.spelling import Spelling
 from dpmpc.outcome import Level
+from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.records.loading import Source, opened
+from dpmpc.records.mapping import owner_numbers
+from dpmpc.records.origins import Origin
 from dpmpc.records.persons import touched_at_most
 from dpmpc.run.once import unfinished
+from dpmpc.run.run import run
 from dpmpc.run.seat import Seat
-from dpmpc.statistics.mentioned import Asked, askable, check_may_be_asked, mentioned
-from dpmpc.statistics.tables import Tables
+from dpmpc.statistics.columns import OWNER
+from dpmpc.statistics.mentioned import Asked, check_may_be_asked, mentioned
+from dpmpc.statistics.tables import asked_by
 from dpmpc.synthesis.source import SURVEY
+from dpmpc.synthesis.surveyed_tables import SurveyedTables, surveyed_tables_of
+from dpmpc.synthesis.to_find import ToFind
 from dpmpc.tables.answer_files import ANSWERS
+from dpmpc.tables.of_table import OfTable
 from dpmpc.tables.questions import check_spelled, tell_of
-from dpmpc.tables.stats import Statistics, called, kept_of
-from dpmpc.tables.synth_columns import Public, surveyed_columns, surveyed_first
-from dpmpc.tables.synth_releases import Releases
+from dpmpc.tables.stats import Statistics, kept_of, opened_tables, owned, plan_of_survey
+from dpmpc.tables.synth_columns import to_find
+from dpmpc.tables.synth_plan import SURVEY as SHARE
+from dpmpc.tables.synth_plan import refuse_faint
 
 _LEFT = "ask nothing about them, or state their values in <<bounds>>"
 
@@ -37,32 +46,50 @@ def found_first(
 ) -> Statistics:  # fmt: skip
     """As `stats`, whose other arguments these are. Errors: as of `stats`; a question that can be asked of nothing that
     a survey may find; a survey that finds nothing."""
-    folder = None if seat.out is None else Path(seat.out)
-    if folder is not None:
-        unfinished(folder, ANSWERS, SURVEY)
+    if seat.out is not None:
+        unfinished(seat.out, ANSWERS, SURVEY, "")
     of = kept_of(settings, owners)
     with opened(records, memory=memory, spelling=spelling, person=of) as (table, _):
-        public = _asked_first(table, queries, owners, named, words, touched_at_most(table, of), settings)
-        assert public.survey is not None
-        check_spelled(table, public.survey.numbers, _LEFT)
-        with Releases.of(table, public, owners, data_id, seat, settings, capacity, stages=("",)) as run:
-            total, noise = run.survey(public.survey, refuse)
-            columns = surveyed_columns(public, total, noise, least=1)
-            kept, left = askable(queries, columns)
-            for line in left:
+        columns = _asked_first(table, queries, owners, named, words, touched_at_most(table, of), settings)
+        check_spelled(table, columns.names, _LEFT)
+        own, number, sizes = owned(table, columns.names, owners, settings, capacity)
+        names = owner_numbers(own, str(owners))[1] if mentioned(queries, (OWNER,)) else ()
+        plan = planned(queries, columns, names, sizes, table.source, data_id, settings, capacity is not None)
+        asked = surveyed_tables_of(plan.source)
+
+        def ready(next_one: Plan) -> None:
+            if next_one.run_id.endswith(f"+{SURVEY}"):
+                if refuse:
+                    refuse_faint(asked.questions, next_one)
+                return
+            tables = asked_by(next_one.source)
+            for line in asked.left_out(tables):
                 (tell or _warn)(line)
-            if not kept:
-                raise UsageError(f"a question is about what a survey found; none can be asked: {left[0]}; ask others")
-            tables = called(Tables.of(columns, kept, None, {}), run.table, owners)
-            tell_of(run.table, tables, tell)
-            found = run.release(tables, "", 1.0, False)
-    return replace(found, level=level)
+            tell_of(own, tables, tell)
+
+        done = run(plan, OfTable("stats", own, number, ready), seat)
+    return opened_tables(done.own, level)
+
+
+def planned(
+    queries: Sequence[Asked], to_find: ToFind, owners: Sequence[str], sizes: Sequence[int], data: str,
+    data_id: str | None, settings: Mapping[str, Any], capacity: bool,
+) -> Plan:  # fmt: skip
+    """The plan: a survey at its part of mu^2, and what the whole promise leaves for the answers. Errors: as of
+    `stats.plan_of_survey`."""
+    epsilon, delta = float(settings.get("epsilon") or 1.0), float(settings.get("delta") or 0.0)
+    plain = plan_of_survey(
+        to_find.survey, sizes, data, data_id, settings, capacity=capacity, origin=Origin("survey")
+    )
+    price = epsilon_of_mu(mu_of_budget(epsilon, delta) * SHARE**0.5, delta)
+    source = SurveyedTables(tuple(queries), to_find, price, tuple(owners))
+    return replace(plain, source=source, dimension=source.longest(0, 0.0))
 
 
 def _asked_first(
     table: Any, queries: Sequence[Asked], owners: str | None, named: Sequence[str], words: Sequence[str],
     touched: int, settings: Mapping[str, Any],
-) -> Public:  # fmt: skip
+) -> ToFind:  # fmt: skip
     """What is surveyed: the columns that questions name."""
     left = {owners, settings.get("person")}
     names = mentioned(queries, [name for name in table.names if name not in left])
@@ -71,10 +98,9 @@ def _asked_first(
             "what may be asked follows from <<schema>> or <<bounds>>, or from a survey of the columns that questions "
             "name; they name none that is here; give public bounds, or ask about columns"
         )
-    public = surveyed_first(table, names, {}, touched, named, words)
-    assert public.survey is not None
-    check_may_be_asked(queries, public.survey.numbers, public.survey.texts)
-    return public
+    found = to_find(table, names, {}, touched, named, words)
+    check_may_be_asked(queries, found.survey.numbers, found.survey.texts)
+    return found
 
 
 def _warn(line: str) -> None:

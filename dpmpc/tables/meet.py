@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.aggregation.owner.accounts import Books
-from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.guarantee import promise_of, warnings_of
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.keywords import SourceKeywords
@@ -32,8 +31,8 @@ from dpmpc.outcome import Outcome
 from dpmpc.privacy.law import DEFAULT_LAW
 from dpmpc.records.loading import Source, opened
 from dpmpc.records.mapping import owners_in
-from dpmpc.run.once import once, unfinished
-from dpmpc.run.resume import begun_as
+from dpmpc.run.once import unfinished
+from dpmpc.run.run import run
 from dpmpc.run.seat import Seat
 from dpmpc.settings import keywords, said
 from dpmpc.show import papers
@@ -43,6 +42,7 @@ from dpmpc.show.forms import as_text, frame
 from dpmpc.show.objects import Sheet, Shown
 from dpmpc.tables.answer_files import ANSWERS
 from dpmpc.tables.meet_words import FOLDER, OpenedWords, foreseen_words, open_words, plan_of_words
+from dpmpc.tables.of_table import OfTable
 from dpmpc.tables.stats import OfTables
 
 EPSILON, DELTA = 0.1, 1e-5
@@ -69,7 +69,8 @@ class Met(Shown):
         mine, before = self.opened.promise, promise_of(self.plan)
         both = before.epsilon + mine.epsilon, before.delta + mine.delta  # what is drafted rests on both
         lines = self.opened.lines(before)
-        found = told(meeting, replace(opening, promised=both), self.words, self.opened.found, lines)
+        under = tuple(dict.fromkeys((*before.assumptions, *mine.assumptions)))
+        found = told(meeting, replace(opening, promised=both, holds_if=under), self.words, self.opened.found, lines)
         return replace(found, files={**found.files, WORDS: self.opened.listed})
 
     @property
@@ -161,11 +162,10 @@ def meet(
             tell(line)
         for line in (*meeting.expects(plan.sizes, noise_of(plan)), *(f"warning: {w}" for w in warnings_of(plan))):
             tell(line)
-        plan = plan if folder is None else begun_as(plan, folder)
         here = Here(out=folder, wait=wait, budget=budget, account=None if account is None else str(account))
         seat = Seat(here, Books.of(here))
-        last = once(plan, lambda: meeting.means(table, number, plan.sizes), seat, meeting.DOES).last
-        found = Met(plan, decode(plan, last.total) * plan.divisor, names, tuple(words))
+        own = run(plan, OfTable("meet", table, number), seat).own
+        found = Met(own.plan, own.mean * plan.divisor, names, tuple(words))
         if second is not None:
             if folder is not None:
                 write_outcome(found.outcome, folder)  # it is there whatever becomes of the second release
@@ -271,6 +271,7 @@ def _planned(
     if owners in compared:
         raise UsageError(f"owners are compared, not their names; '{owners}' says whose records are; leave it out")
     number, names = owners_in(table, owners)
+    number = number.astype(np.int64)
     sizes = tuple(int(size) for size in np.bincount(number, minlength=len(names)))
     meeting = meeting_of(compared, len(names), target, twice, classes, tuple(dict.fromkeys(named)))
     plan = plan_of(meeting, sizes, data_id=data_id or table.source, **asked)

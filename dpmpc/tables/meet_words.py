@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.decided import count_decisions
 from dpmpc.aggregation.plan.guarantee import Promise, promise_of
 from dpmpc.aggregation.plan.of_source import plan_of
@@ -18,15 +17,14 @@ from dpmpc.aggregation.plan.stages import noise_of
 from dpmpc.errors import UsageError, number_of
 from dpmpc.intake.table import Table
 from dpmpc.lazy import cached_property, dataclass
-from dpmpc.learning.source import Sum
 from dpmpc.meeting.naming import LONGEST, NamingSource, naming_in, said
 from dpmpc.mpc.contract.backend import BACKENDS, Counts
 from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.noise.draw import count_draw
 from dpmpc.privacy.checks import check_epsilon
-from dpmpc.run.once import once
-from dpmpc.run.resume import begun_as
+from dpmpc.run.run import run
 from dpmpc.run.seat import Seat
+from dpmpc.tables.of_table import OfTable
 
 FOLDER = "words"  # of the release, in the meeting's
 NAMED = 0.95
@@ -95,9 +93,7 @@ def foreseen_words(plan: Plan) -> list[str]:
 
 def open_words(plan: Plan, table: Table, number: NDArray[np.int64], seat: Seat) -> OpenedWords:
     """Makes the release, in the folder of `seat`. Errors: as of releases."""
-    source = naming_in(plan.source)
-    plan = plan if seat.out is None else begun_as(plan, seat.out)
-    last = once(plan, lambda: source.means(table, number, plan.sizes), seat, source.DOES).last
-    total = Sum(decode(plan, last.total) * plan.divisor, plan.divisor, noise_of(plan)).total
-    return OpenedWords(plan, {name: tuple(each.values()) for name, each in source.words(total).items()})
+    source, own = naming_in(plan.source), run(plan, OfTable("meet", table, number), seat).own
+    total = own.mean * plan.divisor
+    return OpenedWords(own.plan, {name: tuple(each.values()) for name, each in source.words(total).items()})
 

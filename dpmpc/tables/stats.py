@@ -30,7 +30,9 @@ from dpmpc.records.origins import PUBLIC, Origin
 from dpmpc.records.ownership import KeptOwners, fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.schema import Schema
+from dpmpc.run.files import WHOLE
 from dpmpc.run.once import OPENED
+from dpmpc.run.run import OpenedRelease
 from dpmpc.settings import declared, said
 from dpmpc.show import papers
 from dpmpc.show.answers_page import as_html
@@ -45,7 +47,7 @@ from dpmpc.statistics.pooled import pooled
 from dpmpc.statistics.study import QUESTIONS
 from dpmpc.statistics.tables import STEP, Tables, asked_by, told, whose
 from dpmpc.synthesis.asking import single
-from dpmpc.tables.answer_files import RELEASES
+from dpmpc.synthesis.source import FIRST
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +151,12 @@ class Statistics(Shown):
         write_outcome(self.outcome, Path(out))
 
 
+def opened_tables(opened: OpenedRelease, level: Level | None = None) -> Statistics:
+    """What a release of tables opened."""
+    plan = opened.plan
+    return Statistics(plan, opened.mean * sum(plan.sizes), level or Level(), str(promise_of(plan)))
+
+
 def noise_of(plan: Plan) -> float:
     """The deviation of the noise in the sum over all records, in records."""
     return plan.derived.mechanism.scale * plan.grid.step
@@ -162,9 +170,6 @@ def reopened(out: Path | str, level: Level | None = None) -> Statistics:
     folder = Path(out)
     if plan_path(folder / QUESTIONS).exists():  # of a run that asked before it trained
         folder = folder / QUESTIONS
-    if not plan_path(folder).exists() and all((folder / part / OPENED).exists() for part in RELEASES):
-        *earlier, last = (reopened(folder / part, level) for part in RELEASES)
-        return replace(last, earlier=tuple(earlier)).asked(single(last.tables.columns))
     plan = Plan.read(plan_path(folder))
     asked_by(plan.source)
     try:
@@ -174,8 +179,13 @@ def reopened(out: Path | str, level: Level | None = None) -> Statistics:
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"a finished release has {OPENED}; {folder}: {error}; ask again") from None
     found = Statistics(plan, total, level or Level(), said_then, present=None if present is None else tuple(present))
-    stage = folder / RELEASES[0]
-    return replace(found, earlier=(stage_of(stage),)) if plan_path(stage).exists() else found
+    stage = folder / FIRST
+    if not plan_path(stage).exists():
+        return found
+    both = replace(found, earlier=(stage_of(stage),))
+    whole = stage / WHOLE
+    drawn = whole.is_file() and Plan.read(whole).source.DRAWS  # whose own questions no person asked
+    return both.asked(single(found.tables.columns)) if drawn else both
 
 
 def stage_of(folder: Path) -> Statistics:

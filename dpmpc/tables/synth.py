@@ -27,18 +27,19 @@ from dpmpc.records.loading import Source, opened
 from dpmpc.records.persons import touched_at_most
 from dpmpc.records.schema import Schema
 from dpmpc.run.once import unfinished
+from dpmpc.run.run import run
 from dpmpc.run.seat import Seat
 from dpmpc.settings import keywords
 from dpmpc.show.objects import Sheet, Shown
 from dpmpc.show.tables import of_columns, pandas
 from dpmpc.statistics.columns import Bucketed
-from dpmpc.synthesis import asking, pgm
+from dpmpc.synthesis import pgm
 from dpmpc.synthesis.caveats import first_lines
 from dpmpc.synthesis.constraints import Constraints, from_file
 from dpmpc.synthesis.files import write_csv, write_parquet
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.report import as_json, as_markdown
-from dpmpc.synthesis.source import SURVEY
+from dpmpc.synthesis.source import FIRST, SURVEY
 from dpmpc.synthesis.table import (
     Drawn,
     Fit,
@@ -50,11 +51,11 @@ from dpmpc.synthesis.table import (
     structure,
 )
 from dpmpc.synthesis.values import written
-from dpmpc.tables.answer_files import RELEASES
+from dpmpc.tables.of_table import OfTable
 from dpmpc.tables.questions import check_spelled
-from dpmpc.tables.stats import OfTables, Statistics, kept_of
-from dpmpc.tables.synth_columns import names_read, public_columns, surveyed_columns
-from dpmpc.tables.synth_releases import Releases
+from dpmpc.tables.stats import OfTables, Statistics, kept_of, opened_tables, owned
+from dpmpc.tables.synth_columns import digits_of_columns, names_read, public_columns
+from dpmpc.tables.synth_plan import planned, refusing
 
 LAST = "synthetic.json"  # of the files of a run that is over
 _LEFT_OUT = "name their levels in <<bounds>>, or leave them out with <<drop>>"
@@ -125,9 +126,8 @@ class Synthetic(Shown):
     def write(self, out: Path | str) -> None:
         """Writes rows, columns, noisy tables and the report into a folder."""
         out = Path(out)
-        for name, release in zip(RELEASES, self.releases, strict=True):
-            make_folder(out / name, OUT, private=True)
-            release.write(out / name)
+        for folder, release in zip((out / FIRST, out), self.releases, strict=True):
+            release.write(folder)
         self.write_rows(out)
 
     def write_rows(self, out: Path | str) -> None:
@@ -204,7 +204,7 @@ def synth(
     """
     folder = None if out is None else said_path(out, "out")
     if folder is not None:
-        unfinished(folder, LAST, SURVEY, *RELEASES)
+        unfinished(folder, LAST, SURVEY, FIRST, "")
     check_drawing(rows, model, seed, digits)
     if hopeless not in ("refuse", "allow"):
         raise UsageError(f"<<hopeless>> is refuse or allow; got {hopeless!r}; choose one")
@@ -221,23 +221,16 @@ def synth(
         check_spelled(table, public.of_numbers, _LEFT_OUT)
         table = table if public.columns is None else keeping(table, public.columns.listed)
         here = Here(out=folder, wait=wait, budget=budget, account=None if account is None else str(account))
-        seat = Seat(here, Books.of(here))
-        with Releases.of(table, public, owners, data_id, seat, settings, capacity) as run:
-            if public.survey is not None:
-                total, noise = run.survey(public.survey, hopeless == "refuse")
-                columns = surveyed_columns(public, total, noise)
-            else:
-                assert public.columns is not None
-                columns = public.columns
-            asking.check_columns(columns, target)
-            zeros = Constraints.of(lines, columns)
-            first = run.release(asking.first(columns), RELEASES[0], asking.FIRST, hopeless == "refuse")
-            shape = structure(Noisy(columns, first.opened, zeros), target)
-            second = run.release(asking.second(columns, shape.edges, target), RELEASES[1], 1.0, False)
-    places = public.digits(columns, digits or {})
-    found = made_of((first, second), target, lines, rows=rows, model=model, places=places, seed=seed)
+        own, number, sizes = owned(table, public.names, owners, settings, capacity)
+        plan = planned(public, target, lines, sizes, table.source, data_id, settings, capacity, digits)
+        mine = OfTable("synth", own, number, *([refusing(plan)] if hopeless == "refuse" else []))
+        done = run(plan, mine, Seat(here, Books.of(here)))
+    both = opened_tables(done.stages[-1]), opened_tables(done.own)
+    columns = both[0].tables.columns
+    places = digits_of_columns(columns, {**public.places, **(digits or {})})
+    found = made_of(both, target, lines, rows=rows, model=model, places=places, seed=seed)
     left_out = tuple(name for name in public.names if name not in columns.names)
-    found = replace(found, bytes_of_parties=run.bytes, left_out=left_out)
+    found = replace(found, bytes_of_parties=done.bytes_sent, left_out=left_out)
     if folder is not None:
         found.write(folder)
     return found

@@ -1,29 +1,23 @@
 """The columns of a synthetic table: from a public schema or bounds, or from a private survey."""
 
 import datetime
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from dpmpc.errors import RecordError, UsageError, some
-from dpmpc.intake.hashing import BUCKETS
 from dpmpc.intake.reading import count_where
 from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
-from dpmpc.learning.survey import Survey
-from dpmpc.learning.survey_numbers import CELLS, NUMBER
-from dpmpc.learning.survey_words import check_words, known_words, stated_names
 from dpmpc.records.margins import decided
 from dpmpc.records.origins import Origin
 from dpmpc.records.schema import Schema, checked_bounds, read_bounds
-from dpmpc.statistics.cells import MOST_CELLS
-from dpmpc.statistics.columns import Bucketed, Column, Columns, Quantity
-from dpmpc.statistics.intervals import Floats
+from dpmpc.statistics.columns import Column, Columns, Quantity
 from dpmpc.synthesis import cuts as cells_of
 from dpmpc.synthesis.asking import check_columns
 from dpmpc.synthesis.constraints import Constraints
+from dpmpc.synthesis.to_find import ToFind
 from dpmpc.synthesis.values import check_digits, digits_of, numbers_of
 
 _MOST_FOUND = 6  # decimals; numbers with more are written as their cells say
@@ -33,18 +27,25 @@ _EPOCH = datetime.date(1970, 1, 1)
 
 @dataclass(frozen=True)
 class Public:
-    """What is known before any release. `columns`: those that are public, without cuts where a survey is to find them;
-    `survey`: what it asks, None where nothing is to be found; `names`: of all columns; `dates`: of those that a survey
-    is to find, the ones that hold dates; `places`: decimals of the numbers whose cells a survey is to find; `words`:
-    public ones that are tried as names of buckets, beside those that everybody knows."""
+    """What is known before any release: `columns` that are public, without cuts where a survey is to find them, or what
+    a survey is `to_find` of all; `places`: decimals of the numbers whose cells a survey is
+    to find."""
 
     columns: Columns | None
-    survey: Survey | None
-    names: tuple[str, ...]
+    to_find: ToFind | None = None
     origin: Origin = Origin()
-    dates: tuple[str, ...] = ()
     places: Mapping[str, int] = field(default_factory=dict)
-    words: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all columns."""
+        found = self.to_find if self.columns is None else self.columns
+        return () if found is None else found.names
+
+    @property
+    def surveyed(self) -> tuple[str, ...]:
+        """The columns of which a survey is to find something."""
+        return self.names if self.columns is None else cells_of.without_cuts(self.columns)
 
     @property
     def of_numbers(self) -> tuple[str, ...]:
@@ -57,7 +58,7 @@ class Public:
             raise UsageError(f"<<target>> is a column's name; got {target!r}; give one of {some(self.names)}")
         if self.columns is not None:
             Constraints.of(constraints, self.columns)
-            if self.survey is None:
+            if not self.surveyed:
                 check_columns(self.columns, target)
         elif constraints:
             raise UsageError("<<constraints>> name public values; a survey is to find these columns; give <<bounds>>")
@@ -65,13 +66,9 @@ class Public:
             raise UsageError(f"<<target>> is a column; there is no {target!r}; the columns are {some(self.names)}")
         check_digits(stated, self.of_numbers)
 
-    def digits(self, columns: Columns, stated: Mapping[str, int]) -> dict[str, int]:
-        """The decimals of every column of numbers, as stated, as its numbers have them, or by its cells."""
-        return digits_of_columns(columns, {**self.places, **stated})
-
 
 def digits_of_columns(columns: Columns, stated: Mapping[str, int]) -> dict[str, int]:
-    """As `Public.digits`, of columns with cells."""
+    """The decimals of every column of numbers, as stated, or by its cells."""
     found = {name: digits_of(column) for name, column in numbers_of(columns).items()}
     return found | {name: count for name, count in stated.items() if name in found}
 
@@ -94,7 +91,8 @@ def public_columns(
         names = [name for name in table.names if name not in {*drop, owners}]
         if len(names) < 2:
             raise UsageError(f"a synthetic table has at least two columns; got {some(names)}; name another file")
-        return surveyed_first(table, names, stated or {}, touched, named, words)
+        found = to_find(table, names, stated or {}, touched, named, words)
+        return Public(None, found, places=dict(found.digits))
     if named or words:
         raise UsageError(
             "words are named of columns whose values a survey finds; <<schema>> or <<bounds>> state them; leave "
@@ -113,7 +111,7 @@ def public_columns(
     open_ones = cells_of.without_cuts(columns)
     numbers = [name for name in open_ones if name in table.names]
     places = decimals_of(table, numbers, stated or {}, touched)
-    return Public(columns, Survey(open_ones) if open_ones else None, columns.names, origin, places=places)
+    return Public(columns, None, origin, places)
 
 
 def names_read(
@@ -141,52 +139,10 @@ def columns_of_bounds(given: Mapping[str, Any]) -> Columns:
     return Columns(tuple(others[name] if name in others else _days(name, entry) for name, entry in given.items()))
 
 
-def surveyed_columns(public: Public, total: Floats, noise: float, least: int = 2) -> Columns:
-    """The columns after a survey. total: its opened sum; noise: its deviation a coordinate, in records. Errors: fewer
-    than `least` stand out."""
-    survey = public.survey
-    assert survey is not None
-    if public.columns is not None:
-        return cells_of.surveyed(public.columns, survey, total, noise, public.places)
-    records = 0  # of no use where only what stands out is asked
-    found = survey.findings(total, records, noise, narrow=survey.names)
-    named = survey.named(total, noise, (*known_words(), *public.words)) if survey.words else {}
-    made: list[Column] = []
-    at, most = 0, most_levels(len(survey.names))
-    for name in survey.names:
-        counts, at = total[at : at + NUMBER], at + NUMBER
-        filled = total[at : at + survey.buckets] if name in survey.texts else total[:0]
-        at += len(filled)
-        this = found.columns[name]
-        numbers = this.numbers is not None and math.fsum(counts[1:CELLS]) > math.fsum(filled)
-        if this.kept and not numbers:
-            fullest = sorted(this.kept, key=lambda k: -filled[k])[:most]
-            words = tuple(each for each in stated_names(named.get(name, {})) if each[0] in fullest)
-            made.append(Bucketed(name, this.buckets, tuple(sorted(fullest)), names=words))
-        elif this.numbers is not None:
-            places = 0 if name in public.dates else public.places.get(name)
-            low, high = cells_of.bounds_of(counts, noise, this.numbers, places)
-            column = Quantity(name, low, high, dates=name in public.dates)
-            made.append(replace(column, cuts=cells_of.edges_of(counts, noise, low, high, places=places)))
-    if len(made) < least:
-        raise UsageError(
-            f"{'two columns' if least == 2 else 'a column'} at least must stand out of the survey's noise; {len(made)} "
-            "did; give <<bounds>>, or raise <<epsilon>>"
-        )
-    return Columns(tuple(sorted(made, key=lambda column: public.names.index(column.name))))
-
-
-def most_levels(columns: int) -> int:
-    """The most buckets of one column with which all tables of two such columns still fit into a release, with a cell
-    for others and one for missing values."""
-    pairs = columns * (columns + 1) // 2
-    return min(BUCKETS, max(1, math.isqrt(MOST_CELLS // pairs) - 2))
-
-
-def surveyed_first(
+def to_find(
     table: Table, names: Sequence[str], stated: Mapping[str, int], touched: int, named: Sequence[str],
     words: Sequence[str],
-) -> Public:  # fmt: skip
+) -> ToFind:  # fmt: skip
     """Columns of which all is to be found, but for their kinds in the file. Errors: one that cannot be read; words of
     a column that is none, or holds no texts."""
     for name in names:
@@ -198,13 +154,9 @@ def surveyed_first(
             f"words are named of columns of texts that a survey is to find; '{odd[0]}' is none; name one of "
             f"{some(texts)}, or leave <<named>> out"
         )
-    if words and not named:
-        raise UsageError("words are tried as names of columns; none is named; say <<named>>, or give no words")
-    check_words(words)
-    survey = Survey(tuple(name for name in names if name not in texts), texts, words=tuple(named))
     dates = _with_dates(table, names, texts, touched)
-    places = decimals_of(table, survey.names, stated, touched)
-    return Public(None, survey, tuple(names), dates=dates, places=places, words=tuple(words))
+    found = ToFind(tuple(names), texts, tuple(named), tuple(words), dates)
+    return replace(found, digits=tuple(decimals_of(table, found.survey.names, stated, touched).items()))
 
 
 def _with_dates(table: Table, names: Sequence[str], texts: Sequence[str], touched: int) -> tuple[str, ...]:

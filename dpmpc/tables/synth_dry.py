@@ -1,6 +1,7 @@
 """What a synthetic table will be like and what it costs, from public numbers, before anything is spent."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -13,15 +14,14 @@ from dpmpc.noise.forecast import forecast
 from dpmpc.processes.room import free_memory
 from dpmpc.records.loading import Source, opened
 from dpmpc.records.schema import Schema
-from dpmpc.run.seat import Seat
 from dpmpc.settings import keywords
 from dpmpc.statistics.tables import asked_by
 from dpmpc.synthesis import asking
-from dpmpc.synthesis.cuts import at_most
-from dpmpc.tables.stats import OfTables, kept_of
+from dpmpc.synthesis.source import synthesis_of
+from dpmpc.tables.stats import OfTables, kept_of, owned
 from dpmpc.tables.synth import cuts_of, lines_of, named_columns
 from dpmpc.tables.synth_columns import names_read, public_columns
-from dpmpc.tables.synth_releases import SURVEY, Releases, moved
+from dpmpc.tables.synth_plan import moved, planned
 
 
 @keywords(OfTables)
@@ -41,19 +41,17 @@ def dry(
         public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, 1, named, words)
         public.check(target, lines_of(constraints), digits or {})
         table = table if public.columns is None else keeping(table, public.columns.listed)
-        run = Releases.of(table, public, owners, None, Seat(), settings, capacity)
-        what = "records" if capacity is None else "places for records"
-        said = [f"{sum(run.sizes):,} {what} of {len(run.sizes)} owners, {len(public.names)} columns"]
-        if public.survey is not None:
-            promise = run.settings_of(SURVEY)["epsilon"]
-            said.append(f"A private survey with epsilon {promise:.3g} finds cells first; what follows is about that.")
-        if public.columns is None:
-            return "\n".join([*said, "Columns are not public: give bounds to see what noise does to them."]) + "\n"
-        columns = at_most(public.columns)
-        asking.check_columns(columns, target)
-        first = run.plan(asking.first(columns), asking.FIRST)
-        run.before = (*run.before, first.derived.mechanism)
-        second = run.plan(asking.second(columns, asking.widest(columns, target), target), 1.0)
+        sizes = owned(table, public.names, owners, settings, capacity)[2]
+    what = "records" if capacity is None else "places for records"
+    said = [f"{sum(sizes):,} {what} of {len(sizes)} owners, {len(public.names)} columns"]
+    second = planned(public, target, lines_of(constraints), sizes, table.source, None, settings, capacity, digits)
+    if public.surveyed:
+        promise = second.ahead[0].epsilon
+        said.append(f"A private survey with epsilon {promise:.3g} finds cells first; what follows is about that.")
+    if public.to_find is not None:
+        return "\n".join([*said, "Columns are not public: give bounds to see what noise does to them."]) + "\n"
+    first = second.ahead[-1]
+    second = replace(second, source=synthesis_of(second.source).widest, released=second.before)
     return "\n".join([*said, *_noise(first, second), *_costs(first, second)]) + "\n"
 
 

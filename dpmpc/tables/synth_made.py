@@ -1,5 +1,4 @@
-"""Rows from the noisy tables of a run over several machines, at any of its processes: public post-processing, at no
-cost."""
+"""Rows from the noisy tables of a run, at any of its processes: public post-processing, at no cost."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,13 +22,12 @@ def made_from(
     whole = out / FIRST / WHOLE
     if not whole.is_file():
         raise UsageError(
-            f"other rows are drawn of a run over several machines that planned a synthetic table; {out} has none; name "
-            "such a run's folder, or ask for <<rows>> and <<seed>> when a table is made on one machine"
+            f"other rows are drawn of a run that made a synthetic table; {out} has none; name the folder of one"
         )
     source = synthesis_of(Plan.read(whole).source)
     check_drawing(rows, model, seed, digits)
-    check_room(rows, len(source.columns.names))
-    check_digits(digits or {}, numbers_of(source.columns))
+    check_room(rows, len(source.known.names))
+    check_digits(digits or {}, numbers_of(source.known))
     second = reopened(out)
     (first,) = second.earlier
     releases = (first, replace(second, earlier=()))

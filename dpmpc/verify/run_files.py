@@ -126,7 +126,8 @@ def read_records(out: Path) -> RunFiles:
     if not plan.parties:
         raise UsageError(
             f"a structure check needs the transcripts of parties; {out} was computed in the clear, without any; "
-            "train with <<engine=mpc>>"
+            "train with <<engine=mpc>>",
+            code="missing",
         )
     attempts: list[tuple[AttemptEvents, ...]] = []
     strays: list[str] = []
@@ -163,7 +164,8 @@ def read_records(out: Path) -> RunFiles:
             )
         raise UsageError(
             f"parties keep transcripts, owners do not; {out} has none; name a party's folder, or one that has the "
-            "folders of all sites"
+            "folders of all sites",
+            code="path",
         )
     owners = [place / "owners.opened.bin" for place in folders if (place / "owners.opened.bin").exists()]
     for path in owners:
@@ -215,7 +217,8 @@ def _check_fields(party: int, event: Event) -> None:
     if not right:
         raise UsageError(
             f"an event of a transcript names its kind and has that kind's fields; party {party} has {str(event)[:80]}; "
-            "restore the file"
+            "restore the file",
+            code="file",
         )
 
 

@@ -103,7 +103,7 @@ class Verification:
             write_file(path, json.dumps(self.to_json(), indent=2) + "\n")
         except OSError as error:
             raise UsageError(
-                f"the verdict must be written; {path}: {error.strerror}; name another with <<json>>"
+                f"the verdict must be written; {path}: {error.strerror}; name another with <<json>>", code="path"
             ) from None
 
 

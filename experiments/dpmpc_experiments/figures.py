@@ -110,7 +110,7 @@ def _figure(rows: int, columns: int, width: float, height: float) -> tuple[Any, 
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise UsageError("figures need matplotlib; it is not installed; pip install 'dpmpc[plot]'") from error
+        raise UsageError("figures need matplotlib; it is not installed; pip install matplotlib") from error
     dpi = 90 if width * height < 80 else 78  # eight panels stay below 150 kB
     figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
     FigureCanvasAgg(figure)

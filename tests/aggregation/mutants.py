@@ -20,6 +20,8 @@ from dpmpc.settings import said
 from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.cuts import stated
+from dpmpc.synthesis.to_find import ToFind
+from dpmpc.tables import found_first
 from dpmpc.tables.stats import plan_of_tables
 from dpmpc.tables.synth_plan import plan_of_synthesis
 
@@ -77,6 +79,24 @@ def synthesis(cut: bool = True, target: str | None = "c", never: str = "", **set
     )
 
 
+TO_FIND = ToFind(("x", "c", "y"), ("c",), digits=(("x", 2),))  # of which nothing is public
+
+
+def found_and_drawn(**settings: Any) -> Plan:
+    """A synthetic table of columns that a survey is to find."""
+    given = {"epsilon": EPSILON, "delta": DELTA, "parties": 3, **settings}
+    return plan_of_synthesis(
+        None, "c", [], SIZES, "ward", None, given, PUBLIC, hopeless=True, by_person=True, to_find=TO_FIND
+    )
+
+
+def found_and_asked(**settings: Any) -> Plan:
+    """Questions after a survey."""
+    given = {"epsilon": EPSILON, "delta": DELTA, "parties": 3, **settings}
+    asked = ("count", "mean(x)", "table(c)", "median(y) by c")
+    return found_first.planned(asked, TO_FIND, (), SIZES, "ward", None, given, False)
+
+
 def honest() -> dict[str, list[Plan]]:
     """Plans that an organisation would take part in, by source: with each method, unit and law that they have."""
     one_release = {"iterations": None}
@@ -117,7 +137,9 @@ def honest() -> dict[str, list[Plan]]:
             synthesis(cut=False),
             synthesis(target=None, capacity=True),
             *(synthesis(**unit) for unit in units),
+            found_and_drawn(),
         ],
+        "surveyed_tables": [found_and_asked(), *(found_and_asked(**unit) for unit in units)],
     }
 
 

@@ -230,11 +230,19 @@ def lost_by(plan: Plan, neighbours: str, delta: float, rng: np.random.Generator)
     while plan.source.schedule.before:
         mu2 += square(plan.first, moves(plan.first, neighbours, rng))
         far = rng.choice([0.0, 1.0, 50.0]) * plan.first.derived.sampler.scale
-        plan = after_first(plan, np.rint(rng.normal(size=plan.first.dimension) * far).astype(np.int64))
+        try:
+            plan = after_first(plan, _opened(plan, far, rng))
+        except UsageError:  # nothing stands out of it, and nothing follows
+            plan = after_first(plan, _opened(plan, 50.0 * plan.first.derived.sampler.scale, rng))
     moved = moves(plan, neighbours, rng)
     if not mu2 or plan.law != "gaussian":
         return by_laplace(plan, moved, delta, mu2**0.5) if mu2 else loses(plan, moved, delta)
     return least_epsilon(min(mu2 + square(plan, moved), 400.0), {}, delta)
+
+
+def _opened(plan: Plan, far: float, rng: np.random.Generator) -> Any:
+    """A sum that a plan's first stage might open, whose coordinates are so far from 0."""
+    return np.rint(rng.normal(size=plan.first.dimension) * far).astype(np.int64)
 
 
 def square(plan: Plan, moved: Floats) -> float:

@@ -18,6 +18,7 @@ from dpmpc.privacy.account import Account
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.heads import Head
 from dpmpc.privacy.ledger import Ledger
+from tests.refusals import refuses
 from tests.runs import HANG, own_addresses
 
 DATA = "wards"
@@ -126,11 +127,11 @@ def test_an_account_that_was_put_back_sends_nothing_until_the_newest_is_there(
     shutil.copytree(tmp_path / "owner0", tmp_path / "newest")
     run = world.begin()
     put_back(world, "owner0", tmp_path / "backup")
-    with pytest.raises(UsageError, match=r"party \d last saw it; it.*; restore the newest copy") as said:
+    with refuses("ledger", 3, 4, setting="account") as said:
         run.owner(0)
     assert "\n" not in owner_text(said.value)
     run = run.after_refusal(world)
-    with pytest.raises(UsageError, match="it has 1 lines, and had 4, so it was put back, or this is a second machine"):
+    with refuses("ledger", 1, 4, setting="account"):
         run.owner(0, "another machine")
     run = run.after_refusal(world)
     put_back(world, "owner0", tmp_path / "newest")
@@ -146,7 +147,7 @@ def test_a_fork_is_refused_however_long_it_is(tmp_path: Path) -> None:
     for k in range(8):  # the clone goes on elsewhere, with peers that know nothing
         Account(tmp_path / "clone").assignment(data_digest(DATA), f"parts {k}", {"a": 1, "b": 1})
     run = world.begin()
-    with pytest.raises(UsageError, match="its first 4 lines are others than they were"):
+    with refuses("ledger", 4, setting="account"):
         run.owner(0, "clone")
     run = run.after_refusal(world)
     run.both()

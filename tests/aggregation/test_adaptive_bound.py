@@ -8,8 +8,8 @@ import pytest
 
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import UsageError
 from dpmpc.learning.adaptive_clipping import SPREAD, ClippingBound
+from tests.refusals import refuses
 
 
 def vectors(m: int = 30, d: int = 4) -> np.ndarray:
@@ -60,7 +60,7 @@ def test_weights_and_sums() -> None:
 def test_a_plan_carries_it_and_refuses_a_unit_that_scaling_would_change() -> None:
     plan = Plan.create(owners=3, dimension=4, clip=2.0, quantile=0.5, epsilon=1.0, delta=1e-5)
     assert plan.dimension == 5 and Plan.from_text(plan.to_text()) == plan and plan.adaptive == ClippingBound(2.0, 0.5)
-    with pytest.raises(UsageError, match="the unit is an owner's vector"):
+    with refuses("plan"):
         Plan.create(owners=3, dimension=4, clip=2.0, quantile=0.5, sensitivity=0.1, epsilon=1.0, delta=1e-5)
-    with pytest.raises(UsageError, match="between 0 and 1"):
+    with refuses("range", 0, 1):
         Plan.create(owners=3, dimension=4, clip=2.0, quantile=1.5, epsilon=1.0, delta=1e-5)

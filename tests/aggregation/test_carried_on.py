@@ -20,7 +20,6 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of, reservation_of
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
 from dpmpc.aggregation.wire.transcript import read_opened, read_transcript
-from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of
 from dpmpc.mpc.transport.dial import Call
@@ -30,6 +29,7 @@ from dpmpc.mpc.transport.wire import Peer
 from dpmpc.privacy.budget import reserved
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge, read_ledgers
+from tests.refusals import refuses
 from tests.runs import HANG as LONG
 
 OWNERS, PARTIES, RELEASES = 2, 3, 8
@@ -223,7 +223,7 @@ def test_an_owner_s_ledger_counts_too(tmp_path: Path) -> None:
 
 
 def test_an_owner_that_has_spent_more_than_was_planned_is_of_another_run(tmp_path: Path) -> None:
-    with pytest.raises(PeerError, match="an owner says that 9 of 8 releases are spent"):
+    with refuses("peer", 9, 8):
         run(plan_of(), tmp_path, [{} for _ in range(OWNERS)], spent=9)
 
 
@@ -234,7 +234,7 @@ def test_parties_that_have_opened_different_vectors_do_not_go_on(tmp_path: Path)
     raw = bytearray(path.read_bytes())
     raw[-1] ^= 1
     path.write_bytes(raw)
-    with pytest.raises(PeerError, match="must hold the same opened vectors; release 2 differs"):
+    with refuses("peer", 2):
         run(plan, tmp_path, [{} for _ in range(OWNERS)])
 
 
@@ -243,7 +243,7 @@ def test_a_run_that_is_replaced_needs_another_name(tmp_path: Path) -> None:
     run(plan, tmp_path, [{} for _ in range(OWNERS)], stop=3)
     ledger = ledger_path(tmp_path / "party0", 0)
     assert 3 <= spent_releases(ledger, plan.run_id) <= 4 and spent_releases(ledger, "another") == 0
-    with pytest.raises(UsageError, match="overwrite needs a new run_id"):
+    with refuses("over", "run_id", setting="overwrite"):
         check_new([ledger], plan.run_id)
     check_new([ledger, tmp_path / "none"], "another")
     assert standing(plan, tmp_path / "party0", 0).attempts == 1
@@ -431,9 +431,9 @@ def test_an_owner_that_comes_again_when_the_parties_have_ended_learns_it(monkeyp
             finally:
                 client.abandon()
 
-        with pytest.raises(PeerError, match=r"has listened for 0\.1 s, stall: they have ended; take what the run"):
+        with refuses("peer", "0.1", setting="stall"):
             asyncio.run(call(all_made=True))
-        with pytest.raises(PeerError, match=r"must answer its owners within 0\.3 s"):
+        with refuses("peer", "0.3", setting="addresses"):
             asyncio.run(call(all_made=False))
 
 

@@ -37,6 +37,7 @@ from dpmpc.planning.training import Facts, plan_of
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.verify.structure import check_structure
 from tests.commands import parsed
+from tests.refusals import named, refuses
 from tests.runs import run, small
 from tests.tables import write
 
@@ -151,7 +152,7 @@ def test_a_number_that_is_no_share_is_a_wrong_share() -> None:
     with dpmpc.Aggregator(**ASKED, check_owners="zero") as aggregator:
         aggregator.session.dealer = Cheats(aggregator.session.dealer, None, huge_word(1, 6))
         assert aggregator.open(honest()).present == (0, 1, 2, 3, 4, 5)
-    with dpmpc.Aggregator(**ASKED) as aggregator, pytest.raises(PeerError, match="shares must be below p"):
+    with dpmpc.Aggregator(**ASKED) as aggregator, refuses("peer", "2^61 - 1"):
         aggregator.session.dealer = Cheats(aggregator.session.dealer, None, huge_word(1, 6))
         aggregator.open(honest())
 
@@ -163,9 +164,11 @@ def test_stop_ends_the_run_before_anything_is_spent(kind: str, tmp_path: Path) -
         change = vector(3, on_the_bound(D, bound + 1)) if kind == "norm" else None
         wrong = wrong_word(1, 3) if kind == "shares" else None
         aggregator.session.dealer = Cheats(aggregator.session.dealer, change, wrong)
-        with pytest.raises(PeerError, match=r"owner 3: .*check_owners=zero") as caught:
+        # the parties told the cause, or each other
+        with pytest.raises(PeerError) as caught:
             aggregator.open(honest())
-        assert "\n" not in owner_text(caught.value)
+        assert isinstance(caught.value, PeerError) and caught.value.setting == "check_owners"
+        assert named("owner 3", owner_text(caught.value)) and "\n" not in owner_text(caught.value)
     found: list[list[int]] = []
     for party in range(3):
         assert Ledger.read(tmp_path / "run" / f"ledger_{party}.jsonl").entries == ()
@@ -241,7 +244,7 @@ def test_active_parties_end_the_run_and_name_pairs(tmp_path: Path) -> None:
     """Of three shares on no line nobody can say whether owner or party changed one."""
     with dpmpc.Aggregator(**ASKED, security="active", check_owners="zero", out=tmp_path / "run") as aggregator:
         aggregator.session.dealer = Cheats(aggregator.session.dealer, None, wrong_word(2, 5))
-        with pytest.raises(PeerError, match=r"the shares of owner 5 at party \d or \d are of no one vector; "):
+        with refuses("cheat", 5):
             aggregator.open(honest())
     for party in range(3):
         assert Ledger.read(tmp_path / "run" / f"ledger_{party}.jsonl").entries == ()
@@ -280,14 +283,14 @@ def test_a_grid_that_nobody_fixed_is_coarse_enough_for_the_checks() -> None:
         assert plain.grid.bits - checked.grid.bits == coarser
         assert checked.derived.sensitivity.parts["rounding"] <= 0.05 * checked.derived.sensitivity.l2
         assert checked.derived.owner_test is not None
-    with pytest.raises(UsageError, match="fewer grid_bits"):
+    with refuses("range", "grid_bits", setting="check_owners"):
         _ = Plan.create(**asked, records=[1_000_000] * 4, check_owners="zero").derived
-    with pytest.raises(UsageError, match="1 fewer grid_bits"):
+    with refuses("range", 1, "grid_bits", setting="check_owners"):
         _ = Plan.create(**asked, records=[30_000] * 4, check_owners="zero", grid_bits=plain.grid.bits).derived
 
 
 def test_another_word_is_refused() -> None:
-    with pytest.raises(UsageError, match="check_owners must be one of no, zero, stop; got 'yes'"):
+    with refuses("choice", "yes", setting="check_owners"):
         Plan.create(**ASKED, check_owners="yes")
 
 
@@ -308,7 +311,7 @@ def test_limits_may_ask_for_it(tmp_path: Path) -> None:
     path = write(tmp_path, 'check_owners = "zero"\n', "limits.toml")
     asked = Limits.read(path)
     asked.check(plan(check_owners="stop"))
-    with pytest.raises(UsageError, match="check_owners must be at least zero; the plan's is no"):
+    with refuses("limits", setting="check_owners"):
         asked.check(plan())
     assert Limits().also(asked).check_owners == asked.also(Limits()).check_owners == "zero"
     assert [line for line in taking_part(plan(check_owners="zero")) if line.startswith("owners are checked: their")]

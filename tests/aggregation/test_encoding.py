@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, random_array
 
 import dpmpc
 from dpmpc.aggregation.owner.encoding import as_blocks
-from dpmpc.errors import UsageError
+from tests.refusals import refuses
 
 M, D = 11, 6
 DENSE = np.random.default_rng(1).normal(size=(M, D)).astype(np.float32)
@@ -54,11 +54,11 @@ def test_nothing_is_copied_whole(make: Any) -> None:
 def test_an_array_is_refused_before_a_block_is_given_out(kind: Any) -> None:
     wrong = DENSE.copy()
     wrong[-1, 2] = np.nan
-    with pytest.raises(UsageError, match="finite numbers"):
+    with refuses("range"):
         next(as_blocks(kind(wrong), M, D, 1))
-    with pytest.raises(UsageError, match=rf"has dimension {D + 1}; got an array of shape"):
+    with refuses("shape", D + 1):
         next(as_blocks(kind(DENSE), M, D + 1, 1))
-    with pytest.raises(UsageError, match=f"each of the {M + 1} owners; got {M};"):
+    with refuses("shape", M + 1, M):
         list(as_blocks(kind(DENSE), M + 1, D, 3))
 
 

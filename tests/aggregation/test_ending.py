@@ -7,7 +7,8 @@ import pytest
 
 from dpmpc import Aggregator
 from dpmpc.aggregation.owner.ending import Ending
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError
+from tests.refusals import refuses
 
 
 def made(engine: str) -> Aggregator:
@@ -24,7 +25,7 @@ def test_parties_part_in_another_thread_and_are_gone_at_the_end(monkeypatch: pyt
         assert len(where) == 1 and where[0] != threading.get_ident()
         processes = aggregator.session._company._parties.parties._supervisor.processes  # type: ignore[attr-defined]
         assert [process.code for process in processes] == [0, 0, 0]
-        with pytest.raises(UsageError, match="closed"):
+        with refuses("over"):
             aggregator.mean(np.zeros((3, 2)))
 
 
@@ -39,7 +40,7 @@ def test_what_fails_meanwhile_is_raised_at_the_end_and_ends_all(monkeypatch: pyt
 
     monkeypatch.setattr(aggregator.session, "finish", fails)
     reached = False
-    with pytest.raises(PeerError, match="party 1 has left"), Ending(aggregator):
+    with refuses("peer", 1), Ending(aggregator):
         reached = True
     assert reached and [str(each) for each in told] == ["party 1 has left"]
 

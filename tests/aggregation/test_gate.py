@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import numpy as np
-import pytest
 
 from dpmpc.aggregation.owner.client import OwnerClient
 from dpmpc.aggregation.party.owner_gate import OwnerGate
@@ -18,6 +17,7 @@ from dpmpc.mpc.transport.abort_reason import Told
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from dpmpc.mpc.transport.dial import START
 from dpmpc.mpc.transport.in_memory import InMemory
+from tests.refusals import refuses
 from tests.runs import HANG
 
 PLAN = Plan.create(owners=3, dimension=4, clip=1.0, epsilon=1.0, delta=1e-5, releases=2, parties=1)
@@ -48,7 +48,7 @@ def test_only_who_knows_the_secret_of_a_run_takes_part() -> None:
     async def body() -> None:
         async with gate_of(secret="known to few") as (gate, where, log):
             stranger = owner(0)
-            with pytest.raises(PeerError, match="refuses this process: owners and parties must have the same plan"):
+            with refuses("plan", 0, kind=PeerError):
                 await stranger.connect(where, HANG)  # type: ignore[arg-type]
             owners = [owner(j, secret="known to few") for j in range(3)]
             await asyncio.gather(gate.admit(HANG), *(o.connect(where, HANG) for o in owners))  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def test_the_second_of_two_owners_of_one_name_counts_and_the_first_is_told() -> 
             first, second = owner(0), owner(0)
             await first.connect(where, HANG)  # type: ignore[arg-type]
             await second.connect(where, HANG)  # type: ignore[arg-type]
-            with pytest.raises(PeerError, match="every owner must come once; owner 0 came again; mend index"):
+            with refuses("peer", 0, setting="index"):
                 await first.ready()
             assert [first for first, _, _ in gate._admission.guests] == [0]
             second.abandon()
@@ -106,13 +106,13 @@ def test_the_owner_of_this_process_is_not_replaced_by_another() -> None:
             mine = OwnerClient(PLAN, FIRST_ATTEMPT, 1, 2, {0: to_party})
             gate.join(to_owner)
             await mine.connect(where, HANG)  # type: ignore[arg-type]
-            with pytest.raises(PeerError, match="owner 1 is in one process with this party; mend index"):
+            with refuses("plan", 1, setting="index", kind=PeerError):
                 await owner(1).connect(where, HANG)  # type: ignore[arg-type]
             others = [owner(j) for j in (0, 2)]
             await asyncio.gather(gate.admit(HANG), *(o.connect(where, HANG) for o in others))  # type: ignore[arg-type]
             assert len(log) == 1 and gate.connections()[1] is to_owner and len(gate._heartbeat._peers) == 2
             await mine.leave("owner 1 left before the last release")
-            with pytest.raises(Told, match=r"owner 1 left before the last release \(told by owner 1\)"):
+            with refuses("peer", 1, kind=Told):
                 gate.lost.result()
             for each in others:
                 each.abandon()
@@ -125,7 +125,7 @@ def test_owners_that_never_come_are_named() -> None:
         async with gate_of() as (gate, where, _):
             here = owner(1)
             await here.connect(where, HANG)  # type: ignore[arg-type]
-            with pytest.raises(PeerError, match=r"2 of 3 did not: owner 0, owner 2; start their processes"):
+            with refuses("peer", 2, 3, 0):
                 await gate.admit(0.0)
             here.abandon()
 
@@ -170,7 +170,7 @@ def test_the_wait_for_parties_ends_with_the_owners_that_are_missing_too() -> Non
             assert gate.beside(other) is other
             gate.turn_away()
             late = owner(0)
-            with pytest.raises(PeerError, match="nobody listens there; nobody of this run is there: it has not begun"):
+            with refuses("peer", 0, setting="addresses"):
                 await late.connect(where, 0.3)  # type: ignore[arg-type]
             here.abandon()
 

@@ -20,6 +20,7 @@ from dpmpc.codec import of_json, to_json
 from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.settings import declared, keywords, setting, within
+from tests.refusals import refuses
 
 KEYWORDS = [kind for kind in vars(module).values() if isinstance(kind, type(TypedDict("T", {})))]  # type: ignore[operator]
 CALLED = ("127.0.0.1:11301", "127.0.0.2:11301", "127.0.0.3:11301")
@@ -73,7 +74,7 @@ def test_a_new_setting_of_a_process_is_declared_once() -> None:
     assert "<<grace>> must lie in 0..60; got 61.0" in refused.value.to_owner
     assert any(line.startswith("| `grace` | `--grace` |") and "`5.0`" in line for line in table(Longer))
     assert str(inspect.signature(started).parameters["grace"]) == "grace: float = 5.0"
-    with pytest.raises(TypeError, match="did you mean 'grace'"):
+    with refuses("unknown", "grace", kind=TypeError):
         started("p", grave=1.0)  # type: ignore[call-arg]
     made = Longer(out=Path("x"), grace=7.0, index="1", limits=Limits(epsilon=1.0, delta=1e-5, law=("gaussian",)))
     assert of_json(Longer, json.loads(json.dumps(to_json(made)))) == made

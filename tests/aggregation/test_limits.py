@@ -30,6 +30,7 @@ from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.entry import Entry, bare
 from dpmpc.records.schema import Labels, Numeric, Schema
 from tests.aggregation.histories import check_schema, drawn_history, drawn_schema, least_epsilon
+from tests.refusals import breaks, refuses
 
 COLUMNS = tuple(Numeric(name, 0.0, 1.0) for name in "abcd")
 
@@ -111,7 +112,7 @@ def test_two_limits_together_are_the_stricter_of_both() -> None:
     b = Limits(epsilon=2.0, delta=1e-6, threshold=1, neighbours="record", budget="2,1e-4", data_id="x")
     both = Limits(epsilon=1.0, delta=1e-6, threshold=1, neighbours="owner", budget="2.0,1e-05", data_id="x")
     assert a.also(b) == b.also(a) == both
-    with pytest.raises(UsageError, match="name the same"):
+    with refuses("together", "x", "y"):
         b.also(Limits(data_id="y"))
 
 
@@ -121,21 +122,21 @@ def test_limits_in_a_file(tmp_path: Path) -> None:
     assert Limits.read(file) == Limits(epsilon=1.0, delta=1e-5, threshold=1, neighbours="record", data_id="ward 7")
     file.write_text('budget = "1,1e-5"\nassumptions = true\n')
     assert Limits.read(file) == Limits(budget="1,1e-5", assumptions=True)
-    for text, named in (
-        ("epsilom = 1.0", "epsilon"),
-        ('epsilon = "1"', "epsilon"),
-        ("epsilon = -1.0", "epsilon"),
-        ("epsilon = nan", "epsilon"),
-        ("delta = 2.0", "delta"),
-        ('neighbours = "ward"', "neighbours"),
-        ('budget = "1.0"', "EPS,DELTA"),
-        ("epsilon = ", "accept"),
+    for text, broken in (
+        ("epsilom = 1.0", breaks("file", "epsilom", "epsilon")),
+        ('epsilon = "1"', breaks("file", "epsilon", "accept.toml")),
+        ("epsilon = -1.0", breaks("file", -1, setting="epsilon")),
+        ("epsilon = nan", breaks("file", "nan", setting="epsilon")),
+        ("delta = 2.0", breaks("file", 2, setting="delta")),
+        ('neighbours = "ward"', breaks("file", "ward", setting="neighbours")),
+        ('budget = "1.0"', breaks("file", "1.0", setting="budget")),
+        ("epsilon = ", breaks("file", "accept.toml")),
     ):
         file.write_text(text)
-        with pytest.raises(UsageError, match=named) as caught:
+        with refuses(broken) as caught:
             Limits.read(file)
         assert "\n" not in owner_text(caught.value)
-    with pytest.raises(UsageError, match="check the path"):
+    with refuses("path"):
         Limits.read(tmp_path / "none.toml")
 
 
@@ -158,11 +159,11 @@ def test_what_is_taken_part_in_is_said_whole() -> None:
 def test_the_public_interface_holds_plans_against_limits(tmp_path: Path) -> None:
     made = dpmpc.Plan.create(owners=4, dimension=3, clip=1.0, epsilon=2.0, delta=1e-5, releases=5)
     nowhere = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]
-    with pytest.raises(dpmpc.UsageError, match="the limit is 1"):
+    with refuses("limits", 1):
         dpmpc.Owner(made, 0, nowhere, limits=dpmpc.Limits(epsilon=1.0, delta=1e-5))
-    with pytest.raises(dpmpc.UsageError, match="the limit is 1"):
+    with refuses("limits", 1):
         dpmpc.Party(made, 0, nowhere, out=tmp_path / "run", limits=dpmpc.Limits(epsilon=1.0, delta=1e-5))
-    with pytest.raises(dpmpc.UsageError, match="threshold=0"):
+    with refuses("limits", "threshold=0", setting="threshold"):
         dpmpc.Party(
             dpmpc.Plan.create(owners=4, dimension=3, clip=1.0, delta=1e-5, threshold=0), 0, nowhere, out=tmp_path
         )
@@ -174,12 +175,12 @@ def test_a_budget_among_the_limits_binds_or_is_refused(tmp_path: Path) -> None:
     made = dpmpc.Plan.create(owners=4, dimension=3, clip=1.0, epsilon=2.0, delta=1e-5, data_id="ward 7")
     within = dpmpc.Limits(budget="1.9,1e-5", data_id="ward 7")
     party = dpmpc.Party(made, 0, nowhere, out=tmp_path / "run", limits=within)
-    with pytest.raises(dpmpc.UsageError, match="the budget for data ward 7"):  # 2 does not fit into 1.9
+    with refuses("budget", 7, setting="budget"):  # 2 does not fit into 1.9
         party.run()
     assert not any(path.stat().st_size for path in tmp_path.rglob("ledger_0.jsonl"))
-    with pytest.raises(dpmpc.UsageError, match="add data_id"):
+    with refuses("missing", "data_id"):
         dpmpc.Party(made, 0, nowhere, out=tmp_path / "run", limits=dpmpc.Limits(budget="3,1e-5"))
-    with pytest.raises(dpmpc.UsageError, match="the budget for data ward 7"):  # an owner keeps a ledger of its own
+    with refuses("budget", 7, setting="budget"):  # an owner keeps a ledger of its own
         dpmpc.Owner(made, 0, nowhere, limits=within)
 
 
@@ -188,7 +189,7 @@ def test_an_organisation_can_insist_on_checked_parties(tmp_path: Path) -> None:
     limits.write_text('security = "active"\n')
     insists = Limits.read(limits)
     assert Limits(security="semi-honest").also(insists).security == "active"
-    with pytest.raises(UsageError, match="security must be at least active; the plan's is semi-honest"):
+    with refuses("limits", setting="security"):
         insists.check(plan(parties=3, threshold=1))
     checked = plan(parties=3, threshold=1, security="active")
     insists.check(checked)
@@ -259,12 +260,12 @@ def test_an_owner_that_says_what_its_vectors_are_takes_part() -> None:
     Limits(neighbours="record", records=100).check_owner(vectors_plan(records=(100, 7, 9)), 0, vectors=True)
     Limits(neighbours="presence", records=7).check_owner(vectors_plan(records=(100, 7, 9)), 1, vectors=True)
     Limits(neighbours="stated", sensitivity=0.5).check_owner(vectors_plan(sensitivity=0.5), 2, vectors=True)
-    with pytest.raises(UsageError, match="this one is of learning, whose promise rests on how dpmpc makes them"):
+    with refuses("limits"):
         NO_LIMITS.check_owner(plan(), 0, vectors=True)
     NO_LIMITS.check_owner(plan(), 0)
-    with pytest.raises(UsageError, match="this owner has 41 records; the plan says 40"):
+    with refuses("limits", 41, 40, setting="records"):
         Limits(records=41).check_owner(plan(), 0)
-    with pytest.raises(UsageError, match="a limit on epsilon says something only at a delta"):
+    with refuses("together", 1, setting="delta"):
         Limits(epsilon=1.0)
 
 
@@ -516,7 +517,7 @@ def test_no_text_of_a_plan_says_anything_but_itself_on_a_screen(tmp_path: Path, 
         value = json.loads((tmp_path / "plan.json").read_text())
         value[name] = text
         (tmp_path / "plan.json").write_text(json.dumps(value))
-        with pytest.raises(UsageError, match="a plan's texts are a line each") as refused:
+        with refuses("plan") as refused:
             Plan.read(tmp_path / "plan.json")
         assert is_one_line(owner_text(refused.value))
     schema = Schema((Numeric(f"dose{text}", 0.0, 1.0),), Labels("y", ("1",), ("0",)), bounds="public")

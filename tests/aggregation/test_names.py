@@ -10,6 +10,7 @@ from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.mpc.transport.abort_reason import Told
 from dpmpc.processes.status import Status
+from tests.refusals import refuses
 
 NAMES = Names(("akh", "charite", "insel"), ("north", "south"))
 TEXTS = {
@@ -65,7 +66,7 @@ def test_names_that_are_none_are_refused(names: str) -> None:
 
 
 def test_errors_keep_their_kind_and_their_public_half() -> None:
-    with pytest.raises(Told, match=r"^south \(owner 1\) stopped \(told by akh \(party 0\)\)$") as told:
+    with refuses("peer", 1, 0, kind=Told) as told:
         with named_errors(NAMES.beside):
             raise Told("owner 1 stopped", "party 0")
     assert told.value.cause == "owner 1 stopped"

@@ -10,10 +10,10 @@ from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.party.resume import spent_releases
 from dpmpc.aggregation.plan.asked import AGREED, Attempt
 from dpmpc.aggregation.plan.spending import entry_of
-from dpmpc.errors import UsageError
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge, read_ledgers
+from tests.refusals import refuses
 
 TOKENS = ("1" * 32, "2" * 32)
 
@@ -54,7 +54,7 @@ def test_what_was_sent_counts_and_may_be_sent_again_where_no_party_has_a_line(tm
         party.begin(entry_of(plan, Attempt(1, 0), 0, token=TOKENS[1]))
         party.append(entry_of(plan, Attempt(1, 0), 0))
     assert counted(tmp_path) == [0]
-    with pytest.raises(UsageError, match="budget"), owner(tmp_path, replace(plan, run_id="another"), budget):
+    with refuses("budget", 1, setting="budget"), owner(tmp_path, replace(plan, run_id="another"), budget):
         raise AssertionError("another run fits beside it")
 
 
@@ -62,7 +62,7 @@ def test_what_was_sent_binds_another_run_before_anybody_knows_of_it(tmp_path: Pa
     plan = plan_of()
     begun(tmp_path, plan)
     budget = Budget(1.01, 1e-5, tmp_path)
-    with pytest.raises(UsageError, match="budget"), owner(tmp_path, replace(plan, run_id="another"), budget):
+    with refuses("budget", 1, setting="budget"), owner(tmp_path, replace(plan, run_id="another"), budget):
         raise AssertionError("another run fits beside it")
 
 
@@ -82,7 +82,7 @@ def test_parties_that_were_set_back_get_nothing_again(tmp_path: Path) -> None:
     """They begin an attempt of a number that the owner has seen: they know less than it does."""
     plan = plan_of()
     begun(tmp_path, plan)
-    with owner(tmp_path, plan) as ledger, pytest.raises(UsageError, match="an attempt is made once"):
+    with owner(tmp_path, plan) as ledger, refuses("over", 0):
         ledger.sends(Attempt(0, 0), 0, TOKENS[1])
     assert counted(tmp_path) == [0]
 

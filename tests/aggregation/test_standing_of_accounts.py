@@ -17,6 +17,7 @@ from dpmpc.mpc.transport.addresses import parse_endpoints
 from dpmpc.mpc.transport.credentials import make_credentials
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.unnamed import process_folder
+from tests.refusals import refuses
 
 AWAY = ["192.0.2.1:11365", "192.0.2.2:11365", "192.0.2.3:11365"]
 HERE = ["127.0.0.1:11365", "127.0.0.2:11365", "[::1]:11365"]
@@ -49,7 +50,7 @@ def test_an_owner_that_is_told_another_number_takes_no_part(
         )  # fmt: skip
 
     for index, account in ((1, "mine"), (1, "mine"), (2, "another's")):
-        with pytest.raises(PeerError, match="nobody is there"):
+        with refuses("peer", "nobody is there"):
             owner(index, account)
     with pytest.raises(UsageError if mend else PeerError) as caught:
         owner(2, "mine")
@@ -64,7 +65,7 @@ def test_who_stands_for_whom(tmp_path: Path) -> None:
     meets(plan, (2, 3), parse_endpoints(HERE), account)  # a trial: nobody elsewhere has a sum of it, but by a tunnel
     assert not list(tmp_path.iterdir())
     meets(plan, (2, 3), parse_endpoints([*HERE[:2], AWAY[2]]), account)
-    with pytest.raises(UsageError, match="is owner 2, and would be owner 0"):
+    with refuses("unique", 2, 0, setting="account"):
         meets(plan, (0, 1), parse_endpoints(AWAY), account)
     meets(planned(epsilon=0.5), (0, 1), parse_endpoints(AWAY), account)  # another plan
     assert Standing(tmp_path, plan.digest(FIRST_ATTEMPT)).known() == {2}

@@ -4,10 +4,9 @@ import contextlib
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from dpmpc.aggregation.wire.transcript import OpenedVectors, Transcript, digest, read_opened, read_transcript
-from dpmpc.errors import UsageError
+from tests.refusals import refuses
 
 VECTORS = [np.array([k, -k, 1 << 60], dtype=np.int64) for k in range(3)]
 
@@ -43,13 +42,13 @@ def test_a_torn_record_is_left_out_and_the_next_attempt_writes_over_it(tmp_path:
 def test_another_kind_of_file_is_neither_read_nor_shortened(tmp_path: Path) -> None:
     path = tmp_path / "o.bin"
     whole = opened(path, 0, 1)
-    with pytest.raises(UsageError, match=r"dimension 4; .* at byte 0"):
+    with refuses("file", 4, 0):
         read_opened(path, 4)
     for other in (b"abc", b"x" * 1001):
         path.write_bytes(other)
         assert opened(path, 2).startswith(other)
     path.write_bytes(b"x" * len(whole))
-    with pytest.raises(UsageError, match="another kind of record at byte 0"):
+    with refuses("file", 0):
         read_opened(path, 3)
 
 
@@ -73,7 +72,7 @@ def test_events_are_written_in_one_piece_and_a_torn_line_goes(tmp_path: Path) ->
 
 def test_what_is_no_transcript_is_named(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(b'{"event":"a"}\n{"event"\n')
-    with pytest.raises(UsageError, match="JSON lines"):
+    with refuses("file", "JSON"):
         read_transcript(tmp_path / "t")
-    with pytest.raises(UsageError, match="transcript of each party"):
+    with refuses("path"):
         read_transcript(tmp_path / "none")

@@ -8,6 +8,7 @@ import pytest
 
 from dpmpc.aggregation.owner.company import watched
 from dpmpc.errors import DpmpcError, PeerError
+from tests.refusals import refuses
 
 
 class Watched:
@@ -52,7 +53,7 @@ def test_a_failure_ends_what_waits_with_its_cause() -> None:
             finally:
                 ended.append("in order")
 
-        with pytest.raises(PeerError, match="party 1 was killed"):
+        with refuses("peer", 1):
             await watched(parties, body)
         await asyncio.sleep(0)  # nothing is left of the cancellation
 
@@ -66,7 +67,7 @@ def test_an_echo_gives_way_to_the_cause(cause: str | None) -> None:
         raise PeerError("party 0 left")
 
     async def main() -> None:
-        with pytest.raises(PeerError, match=cause or "party 0 left"):
+        with refuses("peer", cause or "party 0 left"):
             await watched(Watched(PeerError(cause) if cause else None), echo)
         for _ in range(3):
             await asyncio.sleep(0)

@@ -4,14 +4,12 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from dpmpc.benchmarks import result_file as records
 from dpmpc.benchmarks import suite
 from dpmpc.benchmarks.cell import BenchCell
 from dpmpc.benchmarks.grid import Answer, known_records, run_grid
 from dpmpc.benchmarks.result_file import Record
-from dpmpc.errors import UsageError
+from tests.refusals import refuses
 from tests.runs import dpmpc
 
 CELLS = suite.cross([10, 122, 31], [3], [3])
@@ -54,13 +52,13 @@ def test_what_a_file_has_is_not_measured_again(tmp_path: Path) -> None:
 
     found = run(known=known_records(path, True), work=work)
     assert sorted(asked) == [10, 31] and [record.counts["rounds"] for record in found] == [10, 7]
-    with pytest.raises(UsageError, match="a file of the same profile, full"):
+    with refuses("file"):
         known_records(path, False)
     assert known_records(tmp_path / "none.json", True) == ()
 
 
 def test_a_grid_of_which_every_cell_is_refused_says_why() -> None:
-    with pytest.raises(UsageError, match="this cell is refused"):
+    with refuses("usage", "this cell is refused"):
         run_grid(CELLS[2:], True, lambda text: None, f"{__name__}:threads", 1, work=measured)
 
 

@@ -18,6 +18,7 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.noise.draw import count_draw
+from tests.refusals import refuses
 
 PUBLISHED = "m = 100, d = 200, the sum alone: 1.06 s (Tian et al. 2016"
 TIMES = Figure(0.1, 0.1, 0.1, 1)
@@ -63,9 +64,9 @@ def test_noise_of_two_servers_is_measured_beside_three_parties(backend: str, dra
 def test_the_link_names_the_backend_and_parties_that_are_named_stay_alone(drawn: list[tuple[str, ...]]) -> None:
     said("noise", "--link", "wan", "--no-plain", "--law", "gaussian", "-M", "2")
     assert set(drawn) == {("gaussian", "ot-k8", 2, "loopback")}
-    with pytest.raises(UsageError, match="got link wan with backend=garbled"):
+    with refuses("together", "backend=garbled", setting="link"):
         said("noise", "--link", "wan", "--backend", "garbled")
-    with pytest.raises(UsageError, match="over lan and wan the exact samplers are measured; got --sampler box-muller"):
+    with refuses("usage", "--sampler"):
         said("noise", "--sampler", "box-muller", "--network", "lan")
     refused = CliRunner().invoke(command, ["noise", "--network", "lan,moon"])
     assert refused.exit_code == 2 and "takes loopback, lan, wan, separated by commas; got 'moon'" in refused.output
@@ -82,7 +83,7 @@ def test_releases_of_two_servers_are_measured_beside_three_parties(
         raise UsageError("enough")
 
     monkeypatch.setattr(suite, "run_cells", run_cells)
-    with pytest.raises(UsageError, match="enough"):
+    with refuses("usage", "enough"):
         said("iteration", "-d", "122,200", "--backend", backend, "--network", "loopback,wan")
     assert asked == [
         BenchCell(dimension=d, parties=n, backend=each, network=network)

@@ -14,6 +14,7 @@ from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateRidge
 from dpmpc.planning.request import Request
 from dpmpc.privacy.budget import Budget
+from tests.refusals import refuses
 from tests.runs import dpmpc as command
 
 X, Y = np.eye(30, 3), np.arange(30.0)
@@ -40,14 +41,15 @@ def _nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> obje
 
 @pytest.mark.parametrize("call", CALLS)
 def test_an_empty_path_is_refused(call: str) -> None:
-    with pytest.raises(UsageError, match=f"{call.split()[0]} names a file or a folder; it is empty; name one"):
+    with pytest.raises(UsageError) as error:
         CALLS[call]()
+    assert error.value.code in ("path", "type") and error.value.setting == call.split()[0]
 
 
 def test_a_frame_in_the_place_of_a_folder_is_refused() -> None:
     frame: Any = {"a": [1, 2]}
     for call in (lambda: dpmpc.train(frame, target="a"), lambda: dpmpc.stats("r.csv", ["count"], out=frame, owners=3)):
-        with pytest.raises(UsageError, match="out names a file or a folder; it is of type dict; name one"):
+        with refuses("path", setting="out"):
             call()
 
 

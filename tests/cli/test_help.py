@@ -21,6 +21,15 @@ def test_the_help_of_a_command_is_one_screen(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_a_line_goes_on_below_in_examples_alone(name: str) -> None:
+    command = group.get_command(click.Context(group), name)
+    of_group = isinstance(command, click.Group)
+    for words in [(name, each) for each in command.commands] if of_group else [(name,)]:
+        for line in said(*words, "--help-all").splitlines():
+            assert "\\" not in line.rstrip().removesuffix(" \\"), line
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_in_the_whole_help_and_every_section_in_the_short_one(name: str) -> None:
     command = group.get_command(click.Context(group), name)
     assert command is not None

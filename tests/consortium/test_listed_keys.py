@@ -116,6 +116,27 @@ def test_a_renewed_key_is_a_new_list_that_every_site_accepts(tmp_path: Path) -> 
     assert codes == [0] * 5, lines
 
 
+def test_a_kit_that_does_without_keys_takes_no_list_away(tmp_path: Path) -> None:
+    """Whoever writes kits sends one that says tls = false: a site that accepted a list meets nobody by it, for a run or
+    a trial. One without a list hears what that means."""
+    made = kits(tmp_path)
+    agreed(tmp_path, made, listed=True)
+    for kit in made:
+        written = (kit / "site.toml").read_text()
+        assert written.count("tls = true") == 1
+        (kit / "site.toml").write_text(written.replace("tls = true", "tls = false"))
+    codes, lines = joined(tmp_path, made, wait=20)
+    assert codes == [2] * 5, lines
+    for kit, text in zip(made, lines, strict=True):
+        assert "meets nobody without keys" in text and not list((kit / "run").glob("*"))
+    tried = dpmpc("join", made[0], "--dry-run")
+    assert tried.returncode == 2 and "meets nobody without keys" in tried.stderr
+    for kit in made:
+        (kit / "keys" / LIST).unlink()
+    codes, lines = joined(tmp_path, made)
+    assert codes == [0] * 5 and all("keys: none are in use: every user" in text for text in lines), lines
+
+
 def test_a_list_of_another_plan_is_refused(tmp_path: Path) -> None:
     made = kits(tmp_path)
     said("keys", "sign", *made, "--authority", tmp_path / "authority")

@@ -31,7 +31,7 @@ from dpmpc.privacy.seen import ELSEWHERE
 from dpmpc.show.svg import Trace, bars, chart, duration
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.tables import Tables
-from tests.runs import HANG, dpmpc, run, small
+from tests.runs import dpmpc, run, small
 
 EMPTY = {"meta", "rect", "line", "polyline", "br"}
 
@@ -340,34 +340,6 @@ def test_the_picture_of_a_run_is_well_formed_and_has_its_curves_and_costs(finish
         assert f"{report['owners']} owners" in said[0] and f"ε = {report['privacy']['epsilon']:.4g}" in said[0]
         assert {"noise ahead", "owners compute", "shares, sum, open"} <= set(said)
         assert said[-1].startswith("Beside that, start, load, evaluate: ")
-
-
-# -- a browser ---------------------------------------------------------------------------------------------------------
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
-@pytest.mark.parametrize("width", [500, 1200])
-def test_a_browser_shows_it_at_two_widths(finished: Path, tmp_path: Path, width: int) -> None:
-    """The sheet is filled, and nothing sticks out at its right edge."""
-    from matplotlib.image import imread
-
-    assert BROWSER is not None
-    (tmp_path / "page.html").write_text(page(facts_of(finished / "second")))
-    flags = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --hide-scrollbars"
-    flags += " --disable-component-update --disable-sync"
-    subprocess.run(
-        [BROWSER, *flags.split(), f"--user-data-dir={tmp_path / 'data'}",
-         f"--window-size={width},3000", f"--screenshot={tmp_path / 'shot.png'}", f"file://{tmp_path / 'page.html'}"],
-        capture_output=True, timeout=HANG, check=True,
-    )  # fmt: skip
-    picture = np.asarray(imread(tmp_path / "shot.png"))[..., :3]
-    assert picture.shape[:2] == (3000, width)
-    edge = picture[:, -12:]
-    assert (edge == edge[0, 0]).all() and (picture[2900:] != edge[0, 0]).any()
-    inked = (picture != edge[0, 0]).any(axis=2)
-    assert 0.01 < inked.mean() < 0.6 and inked[:, : width // 2].any() and inked[:, width // 2 :].any()
 
 
 # -- vectors of a caller ---------------------------------------------------------------------------------------------

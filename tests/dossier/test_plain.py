@@ -223,7 +223,7 @@ def test_a_synthetic_table_is_one_run_with_all_its_releases(asked: Path, tmp_pat
     assert "a synthetic table ('x.csv')" in said and "before it those that found cells" in said
     checks = facts.evidence["structure"]["checks"]
     assert len(checks) == 2 * len(facts_of(asked / "answers").evidence["structure"]["checks"])
-    assert {"first/ledger_0.jsonl", "second/ledger_0.jsonl", "second/plan.json"} <= {name for name, _ in facts.digests}
+    assert {"first/ledger_0.jsonl", "ledger_0.jsonl", "plan.json"} <= {name for name, _ in facts.digests}
     budget = facts.budget
     assert budget is not None and (budget.before.runs, budget.this.runs, budget.after.runs) == (1, 1, 2)
     assert budget.this.releases == 2 and budget.this.epsilon == pytest.approx(1.0, rel=1e-2)

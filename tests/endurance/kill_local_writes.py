@@ -101,7 +101,7 @@ Command = Callable[[Path, Path, Engine], None]
 SOURCES: dict[str, Command] = {"train": train, "stats": stats, "synth": synth, "meet": meet}
 LAST = {"train": "report.json", "stats": "answers.html", "synth": "synthetic.json", "meet": "answers.html"}
 STAGES = {
-    "train": ("survey", "", "evaluation"), "stats": ("",), "synth": ("survey", "first", "second"), "meet": ("",),
+    "train": ("survey", "", "evaluation"), "stats": ("",), "synth": ("survey", "first", ""), "meet": ("",),
 }  # fmt: skip
 
 

@@ -348,6 +348,9 @@ def test_what_is_ignored_is_said_later_and_other_data_have_a_warning_of_their_ow
 def test_a_typo_gets_the_nearest_name() -> None:
     for call, words in (
         (lambda: PrivateRidge(epsilom=1.0), "PrivateRidge has no setting 'epsilom'; did you mean 'epsilon'?"),
+        (lambda: PrivateRidge(alpha=1.0), "PrivateRidge has no setting 'alpha'; it is called lam, as alpha / n of n"),
+        (lambda: PrivateRidge(max_iter=9), "PrivateRidge has no setting 'max_iter'; it is called iterations here"),
+        (lambda: dpmpc.account(max_iter=9), "account has no setting 'max_iter'; it is called iterations here"),
         (lambda: dpmpc.train("x", iteration=3), "train has no setting 'iteration'; did you mean 'iterations'?"),
         (lambda: dpmpc.account(metod="gradient"), "account has no setting 'metod'; did you mean 'method'?"),
         (lambda: dpmpc.train("x", zzz=3), "train has no setting 'zzz'; leave it out"),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("flwr", reason="Flower is an extra: pip install 'dpmpc[flower]'")
+pytest.importorskip("flwr", reason="Flower is an extra: pip install 'flwr[simulation]'")
 
 from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp

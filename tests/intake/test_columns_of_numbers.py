@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpmpc.intake import lint
+from dpmpc.intake import lint, numbers
 from dpmpc.intake.column_profile import ColumnProfile
 from dpmpc.intake.profile import look
 from dpmpc.intake.reading import count_where
@@ -66,7 +66,7 @@ def test_a_code_is_one_of_the_list_between_the_ends(low: float, high: float) -> 
     odd = "SELECT CAST(unnest(['nan', 'inf', '-inf', NULL]) AS DOUBLE)"
     asked = f"SELECT DISTINCT v FROM ({values} UNION ALL {odd}) WHERE {ends._is_code}"
     found = {v for (v,) in duckdb.connect().execute(asked).fetchall()}
-    codes = {sign * code for code in lint._BELOW for sign in (1, -1)}
+    codes = {sign * code for code in numbers.BELOW for sign in (1, -1)}
     assert {v for v in found if low <= v <= high} == {code for code in codes if low <= code <= high}
 
 

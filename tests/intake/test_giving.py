@@ -1,7 +1,9 @@
 """A column that nearly gives the target by itself is said before anything is spent, wherever models are trained; one
 that only goes with it is not."""
 
+import itertools
 import json
+import math
 import warnings
 from pathlib import Path
 
@@ -53,6 +55,22 @@ def test_what_gives_a_target_and_what_does_not() -> None:
     half[15:30], most[29:30] = 0, 0
     said = dict(giving_of({"half": list(map(str, half)), "most": list(map(str, most))}, list(map(str, rare)), False))
     assert list(said) == ["most"] and f"{N - 1} of {N}" in said["most"]
+
+
+def test_no_value_is_a_warning_of_its_own() -> None:
+    """Each odd number among those of a column, and of the target: NumPy finds nothing to say of any."""
+    g = np.random.default_rng(3)
+    odd = (1.7e308, -1e300, -0.0, 5e-324, math.inf, -math.inf, math.nan, 2.0**53 + 1)
+    for which, value, place in itertools.product(range(2), odd, (0, N - 1)):
+        size = g.normal(size=N)
+        columns = [3 * size, size]
+        columns[which][place] = value
+        with np.errstate(all="raise", under="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            list(giving_of({"x": columns[0]}, columns[1], True))
+            list(giving_of({"x": columns[0]}, list(map(str, size > 0)), False))
+    alike = np.where(np.arange(N) % 2, 1e300, -1e300)  # what are nearly the same are so at any size
+    assert [name for name, _ in giving_of({"x": alike}, alike / 3, True)] == ["x"]
 
 
 def test_every_surface_that_trains_says_it(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dpmpc.intake.head import HeaderError
 from dpmpc.intake.spelling import Spelling
 from dpmpc.records import CsvFile
 from dpmpc.records.loading import opened
+from tests.refusals import refuses
 from tests.tables import write
 
 N = 60
@@ -75,5 +76,5 @@ def test_one_separator_too_many_in_single_rows_is_refused_and_in_all_is_a_habit(
 
 
 def test_a_line_of_names_and_names_are_not_stated_together() -> None:
-    with pytest.raises(Exception, match="leave one out"):
+    with refuses("together", 2, setting="names"):
         Spelling(header=2, no_header=True)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpmpc.cli.describe import command as describe_command
-from dpmpc.errors import RecordError, UsageError, owner_text
+from dpmpc.errors import RecordError, owner_text
 from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.intake.footer import FooterError
 from dpmpc.intake.head import HeaderError
@@ -21,6 +21,7 @@ from dpmpc.records.classes import target_read
 from dpmpc.records.derive import TableSettings
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Date, Labels, Numeric, Range, Schema
+from tests.refusals import refuses
 from tests.tables import write
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -85,7 +86,7 @@ def test_two_numbers_in_a_field_are_two_columns_where_it_is_stated(tmp_path: Pat
     assert rows[:2] == [(110, 60), (111, 61)] and rows[9] == (120, 80) and rows[10] == (None, 7)
     assert rows[12:14] == [(125, 81), (90, 65)]
     assert not noted(path, "two numbers", pairs=("bp",))
-    with pytest.raises(UsageError, match="no 'pb'"), opened(CsvFile(path), spelling=Spelling(pairs=("pb",))):
+    with refuses("column", "pb"), opened(CsvFile(path), spelling=Spelling(pairs=("pb",))):
         pass
     halves = Spelling(pairs=("bp",), missing=("bp (2)=60",), words=("bp (1)",))
     with opened(CsvFile(path), spelling=halves) as (found, _):

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpmpc
-from dpmpc.intake import table
+from dpmpc.intake import numbers, table
 from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import Spelling
 from dpmpc.records import loading
@@ -127,11 +127,24 @@ def test_a_look_reads_a_column_of_numbers_twice(odd: bool, logs: Path, tmp_path:
 
 
 @pytest.mark.parametrize("iterations", [2, 5])
-def test_training_reads_a_column_of_numbers_six_times(iterations: int, logs: Path, tmp_path: Path) -> None:
-    """Twice for the look, for the survey and for the records; and before each of these whether it gives the target."""
+def test_training_reads_a_column_of_numbers_five_times(iterations: int, logs: Path, tmp_path: Path) -> None:
+    """Twice for the look, for the survey and for the records; and once whether it gives the target."""
     write_parquet(tmp_path / "records.parquet")
     dpmpc.train(
         tmp_path / "run", records=str(tmp_path / "records.parquet"), target="y", owners=3, epsilon=2.0, delta=1e-6,
         engine="clear", evaluate=False, method="gradient", iterations=iterations,
     )  # fmt: skip
-    assert of_column(logs, "x1") == 6
+    assert of_column(logs, "x1") == 5
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_a_look_at_many_records_reads_a_column_of_numbers_once(
+    odd: bool, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counts, ends, codes and what is finite; what would have to hold of all records the first ones refute."""
+    monkeypatch.setattr(numbers, "EXACT", N - 1)
+    path = tmp_path / "records.parquet"
+    write_parquet(path, odd)
+    with loading.opened(str(path), folder=tmp_path) as (found, _):
+        look(found)
+    assert (of_column(logs, "x0"), of_column(logs, "x1")) == (1, 1)

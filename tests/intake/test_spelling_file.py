@@ -8,9 +8,9 @@ from click.testing import CliRunner
 
 from dpmpc.cli.describe import command as describe_command
 from dpmpc.cli.main import program  # noqa: F401  the commands' options are as users have them
-from dpmpc.errors import UsageError
 from dpmpc.intake.spelling import Spelling
 from dpmpc.intake.spelling_file import read_spelling, write_spelling
+from tests.refusals import refuses
 from tests.runs import dpmpc
 from tests.tables import write
 
@@ -30,7 +30,7 @@ def test_what_is_written_is_read(name: str, spelling: Spelling, tmp_path: Path) 
 
 def test_a_key_that_is_none_is_named_with_its_line(tmp_path: Path) -> None:
     path = write(tmp_path, 'decimal = ","\nthousand = "."\n', "s.toml")
-    with pytest.raises(UsageError, match="thousand"):
+    with refuses("file", "s.toml"):
         read_spelling(path)
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.intake.objects import stored
 from dpmpc.intake.partitions import partitions_of
 from dpmpc.records import load
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 
@@ -111,7 +111,7 @@ def test_its_records_are_those_of_one_table(spread: Callable[[pd.DataFrame], Any
     assert (found.n, found.pieces) == (N, PARTS)  # what workers read
     if spread is by_ray:
         return  # it has no columns of one name
-    with pytest.raises(UsageError, match="column names are unique"):
+    with refuses("unique", "a"):
         load(spread(frame.rename(columns={"i": "a"})), target="y")
 
 
@@ -130,7 +130,7 @@ def test_an_estimator_fits_it_as_one_table(spread: Callable[[pd.DataFrame], Any]
 
 def test_a_column_of_one_is_no_frame() -> None:
     kind = type("Series", (), {"__module__": "dask.dataframe", "to_parquet": None})
-    with pytest.raises(UsageError, match="a frame of Dask or Ray"):
+    with refuses("type", "Series"):
         load(kind(), target="y")
 
 

@@ -12,14 +12,16 @@ import duckdb
 import numpy as np
 import pytest
 
-from dpmpc.errors import RecordError, UsageError, owner_text, public_text
+from dpmpc.errors import owner_text, public_text
 from dpmpc.intake import packed
 from dpmpc.intake import table as table_module
 from dpmpc.intake.engine import explained
+from dpmpc.intake.partitions import check_names_of
 from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import canonical, is_missing, is_number
 from dpmpc.intake.table import Table, code_sql, value_sql
 from dpmpc.records.loading import CsvFile, opened
+from tests.refusals import Rule, breaks, refuses
 from tests.tables import csv_cells, write
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -69,7 +71,7 @@ def test_zstandard_of_several_frames(tmp_path: Path) -> None:
 
     both = zstandard.ZstdCompressor().compress(b"a,b\n1,2\n") + zstandard.ZstdCompressor().compress(b"3,4\n")
     assert csv_cells(write(tmp_path, both, "t.csv.zst"))[1] == [["1", "2"], ["3", "4"]]
-    with pytest.raises(UsageError, match=r"a \.zst file must be whole"):
+    with refuses("usage", "t.csv.zst"):
         csv_cells(write(tmp_path, both[:-3], "t.csv.zst"))
 
 
@@ -95,7 +97,7 @@ def test_a_packed_file_unpacks_within_measure(
         check(name, whole, size, written, folder)
 
     monkeypatch.setattr(packed, "check_room", counting)
-    with pytest.raises(RecordError, match=r"at most 100 times its size; t\.csv.* unpack it yourself$") as refused:
+    with refuses("records", 100, "t.csv") as refused:
         packed.unpack(Path(path), folder / "0.text")
     assert "t.csv" not in public_text(refused.value)
     assert not list(folder.iterdir())
@@ -117,7 +119,7 @@ def test_a_packed_file_leaves_room_on_the_disk(tmp_path: Path, monkeypatch: pyte
             packed.unpack(Path(path), folder / "0.text")
             assert (folder / "0.text").stat().st_size == 4008
         else:
-            with pytest.raises(RecordError, match=f"room on the disk.* {free:,} are free in .*unpack it yourself"):
+            with refuses("records", f"{free:,}"):
                 packed.unpack(Path(path), folder / "0.text")
             assert not list(folder.iterdir())
 
@@ -203,22 +205,22 @@ def test_values_are_compared_as_what_they_are(tmp_path: Path, text: str, same: s
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "empty"),
-        (b"a,b\n", "column names only"),
-        (b"a,b\n1,2\n3\n", "the last line of t.csv is none"),
-        (b"a,b\n1,2\n3\n4,5\n", "line 3 has 1"),
-        (b"a,b\n1,2\n\n3,4,5\n", "line 4 has 3"),
-        (b"a,a,a (1)\n1,2,3\n", "unique"),
-        (b"a,b\n\x001,2\n", "binary"),
-        (b"a,b\n\xff,2\n", "UTF-8"),
-        (b"a,b\n1,\xc3", "UTF-8; t.csv is not at byte 6"),
-        (b'a,b\n"1,2\n', "quotes must pair up"),
-        (b"\x1f\x8b\x08 broken", "damaged"),
-        (b"\xff\xfea\x00,\x00b\x00\n\x00", "column names only"),  # UTF-16, as its mark says
+        (b"", breaks("file")),
+        (b"a,b\n", breaks("enough")),
+        (b"a,b\n1,2\n3\n", breaks("records", "t.csv")),
+        (b"a,b\n1,2\n3\n4,5\n", breaks("records", 3, 1)),
+        (b"a,b\n1,2\n\n3,4,5\n", breaks("records", 4, 3)),
+        (b"a,a,a (1)\n1,2,3\n", breaks("unique", "a (1)")),
+        (b"a,b\n\x001,2\n", breaks("file")),
+        (b"a,b\n\xff,2\n", breaks("records", "UTF", -8)),
+        (b"a,b\n1,\xc3", breaks("records", "UTF", -8, "t.csv", 6)),
+        (b'a,b\n"1,2\n', breaks("records", 2)),
+        (b"\x1f\x8b\x08 broken", breaks("usage", "t.csv")),
+        (b"\xff\xfea\x00,\x00b\x00\n\x00", breaks("enough")),  # UTF-16, as its mark says
     ],
 )
-def test_unreadable_files_are_usage_errors(tmp_path: Path, content: bytes, words: str) -> None:
-    with pytest.raises(UsageError, match=words) as error:
+def test_unreadable_files_are_usage_errors(tmp_path: Path, content: bytes, words: Rule) -> None:
+    with refuses(words) as error:
         csv_cells(write(tmp_path, content))
     assert "\n" not in owner_text(error.value)
 
@@ -243,15 +245,32 @@ def test_headers_as_offices_send_them(tmp_path: Path, content: str, names: tuple
 
 
 def test_missing_file_and_column(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="No such file"):
+    with refuses("path"):
         csv_cells(tmp_path / "none.csv")
-    with pytest.raises(UsageError, match="Is a directory"):
+    with refuses("path"):
         csv_cells(tmp_path)
     with (
         opened(CsvFile(write(tmp_path, "a,b\n1,2\n"))) as (table, _),
-        pytest.raises(UsageError, match="has no 'c'; its columns are a, b"),
+        refuses("column", "c"),
     ):
         table["c"]
+
+
+MANY = (*(f"x{k}" for k in range(300)), "readmitted")
+
+
+@pytest.mark.parametrize("columns", [("age", "ward", "readmitted"), MANY], ids=len)
+def test_a_mistyped_column_is_answered_with_the_nearest(columns: tuple[str, ...], tmp_path: Path) -> None:
+    """The same words where a table is asked for it, a look, and a part of a file."""
+    rows = [",".join(columns), ",".join("1" for _ in columns), ",".join("2" for _ in columns)]
+    path = write(tmp_path, "\n".join(rows) + "\n")
+    with opened(CsvFile(path)) as (table, _):
+        with refuses("column", "did you mean 'readmitted'?"):
+            table["readmited"]
+        with refuses("column", "did you mean 'readmitted'?"):
+            look(table)[0]["readmited"]
+    with refuses("column", "did you mean 'readmitted'?"):
+        check_names_of("part.csv", [(name, "VARCHAR") for name in columns], ["readmited"])
 
 
 def test_a_query_asks_for_so_many_sums_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """Dates in files that people write: bare in TOML or as texts, they say the same; names of months."""
 
+import datetime
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +12,17 @@ from click.testing import CliRunner
 from dpmpc.cli.main import group
 from dpmpc.cli.settings import spelling as options
 from dpmpc.consortium.toml_keys import RecordsPart
-from dpmpc.errors import UsageError, spelt
+from dpmpc.errors import spelt
 from dpmpc.intake.forms import missing_sql, months_in
 from dpmpc.intake.profile import explore, look
 from dpmpc.intake.reading import days_sql
-from dpmpc.intake.scripts import _MONTHS, IN_TWO, MONTHS
+from dpmpc.intake.scripts import _MONTHS, IN_TWO, MONTHS, small
 from dpmpc.intake.spelling import Spelling
 from dpmpc.intake.written import written
 from dpmpc.records.derive import spelled_otherwise
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Classes, Date, Range, Schema, column_of_bounds, read_bounds
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 
@@ -76,8 +79,30 @@ def test_a_name_of_a_month_means_one_and_is_read_alike_by_rule_and_database() ->
     day = {word: stated.days(f"7 {word} 2024") for word in ("listopada", "listopadu", "wrz", "października")}
     assert day["listopada"] == day["listopadu"] and day["wrz"] == day["października"]
     for wrong in ("listopada", "listopada=13", "5=5", "=5", "a b=3"):
-        with pytest.raises(UsageError, match="words with numbers of months"):
+        with refuses("type", "listopada", setting="months"):
             Spelling(months=(wrong,))
+
+
+LANGUAGES = (
+    "en de fr es ca gl it pt ro nl da sv nb is fi et lv lt hu tr sq id el ru uk be bg mk sr hr sl cs sk pl th ar hi"
+)
+
+
+@pytest.mark.parametrize("language", LANGUAGES.split())
+def test_the_names_of_months_are_those_of_the_locales(language: str) -> None:
+    """Against CLDR, whose tables have forms within a date and alone, whole and short. Words that mean two months in two
+    languages are none; nor are numbers in place of words."""
+    babel = pytest.importorskip("babel")
+    forms = babel.Locale.parse(language).months
+    words = {
+        (str(word).rstrip("."), month)
+        for form in forms.values() for width in ("wide", "abbreviated") for month, word in form[width].items()
+    }  # fmt: skip
+    words = {(word, month) for word, month in words if re.fullmatch(r"(d’)?[^\W\d]{2,}", word)}
+    assert len(words) > 11 or language in ("hi", "th")  # whose marks are no letters
+    for word, month in words:
+        day = (datetime.date(2024, month, 7) - datetime.date(1970, 1, 1)).days
+        assert Spelling().days(f"7 {word} 2024") == (None if small(word) in IN_TWO else day), (word, month)
 
 
 def test_names_of_months_that_are_not_known_are_asked_for_and_stop_a_run() -> None:

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.learning.class_weights import Weighted, balancing, parsed
 from dpmpc.learning.erm_blocks import owner_gradients, solve
@@ -23,6 +22,7 @@ from dpmpc.learning.survey import Survey
 from dpmpc.planning.request import Request
 from dpmpc.records.blocks import Records
 from dpmpc.records.schema import Classes, Labels, Range
+from tests.refusals import refuses
 from tests.runs import run
 
 LABELS = Labels("y", ("yes",), ("no",))
@@ -33,16 +33,16 @@ def test_what_is_stated_is_scaled_to_at_most_1() -> None:
     assert parsed("a=0.5, c=2", Classes("y", ("a", "b", "c"))) == (0.25, 0.5, 1.0)
     assert parsed("no=3,yes=3", LABELS) == ()  # all alike
     for bad in ("maybe=1", "no", "no=0", "no=-1", "no=nan", "no=x", "=1", ""):
-        with pytest.raises(UsageError, match="weights of classes are balanced, or each class with a number"):
+        with refuses("range", "=1", setting="class_weight"):
             parsed(bad, LABELS)
-    with pytest.raises(UsageError, match="is a quantity"):
+    with refuses("together", "y", setting="class_weight"):
         parsed("no=1", Range("y", 0, 1))
     assert balancing([90.0, 10.0], 1.0) == pytest.approx((1 / 9, 1.0))
     assert min(balancing([1000.0, -5.0], 2.0)) == pytest.approx(0.006)  # of a count that noise drowned
     for weights in ((1.0,), (0.5, 0.5), (2.0, 1.0), (0.0, 1.0)):
-        with pytest.raises(UsageError, match="weights of classes lie in"):
+        with refuses("plan"):
             Learning(method="gradient", task="logistic", lam=0.1, weights=weights)
-    with pytest.raises(UsageError, match="for classes and the method gradient"):
+    with refuses("together", "output", "logistic", setting="class_weight"):
         Learning(method="output", task="logistic", lam=0.1, weights=(0.5, 1.0))
 
 
@@ -102,7 +102,7 @@ def test_a_survey_counts_labels(target: Labels, values: list[object]) -> None:
     x = np.stack([np.arange(12.0), np.full(12, -1.0)], axis=1)
     total = questions.encode({"x": x, "y": np.array(y, dtype=np.float64)})
     assert counted(target) == "y" and list(label_counts(questions, total, target, 12)) == [9, 3]
-    with pytest.raises(UsageError, match="share one; state class_weight"):
+    with refuses("unique", "y", setting="class_weight"):
         counted(Labels("y", ("2",), ("3",)))
 
 
@@ -137,7 +137,7 @@ def test_balanced_weights_find_the_rare_class_and_probabilities_are_corrected(
     assert float(np.mean(said["probability_yes"])) == pytest.approx(share, rel=0.4)  # uncorrected: some 0.4
     threshold = model.weights[0] / (1 + model.weights[0])
     assert np.array_equal(said["y"] == "yes", said["probability_yes"] > threshold)
-    with pytest.raises(UsageError, match="this run has none; state them"):
+    with refuses("together", setting="class_weight"):
         run(Request(**vars(asked) | {"bounds": str(bounds(tmp_path)), "preprocessing": "records"}), tmp_path / "public")
 
 

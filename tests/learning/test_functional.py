@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpmpc.errors import UsageError
 from dpmpc.learning import erm
 from dpmpc.learning.functional import (
     NORM,
@@ -21,6 +20,7 @@ from dpmpc.learning.functional import (
     owner_coefficients,
     spread,
 )
+from tests.refusals import refuses
 
 
 def records(n: int = 50, d: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +144,7 @@ def test_eigenvalues_are_raised_to_half_the_edge_of_the_noise() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(UsageError, match="27 numbers; got 26"):
+    with refuses("shape", 27, 26):
         decode(np.zeros(26), 6)
-    with pytest.raises(UsageError, match="at least one record"):
+    with refuses("enough"):
         coefficients(np.zeros((0, 3)), np.zeros(0))

@@ -1,11 +1,14 @@
 """Heavy-ball momentum: what it does to an iterate, that it is as stable as its step, and that it costs no noise."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from dpmpc.learning.method import Learner, Learning
+from dpmpc.errors import UsageError
+from dpmpc.learning.lengths import of_length
+from dpmpc.learning.method import METHODS, Learner, Learning
 from dpmpc.records.blocks import in_memory
 
 
@@ -62,3 +65,19 @@ def test_the_same_length_has_as_much_noise_with_fewer_releases() -> None:
                 p.append((1 + b - h * v) * p[-1] - b * p[-2])
             fast = T * h**2 * sum(each**2 for each in p)
             assert fast < 1.35 * slow, (n, v)
+
+
+@pytest.mark.parametrize("step", [1e308, 3e6, 2.1e3])
+def test_a_step_that_runs_off_whatever_the_records_are_is_refused_before_anything_is_worked_out(step: float) -> None:
+    """By lam .001 an iterate goes to (1 - step lam) of itself, plus a bounded gradient."""
+    learning = Learning(method="gradient", task="logistic", lam=1e-3)
+    with pytest.raises(UsageError) as error:
+        replace(learning, step=step)
+    assert (error.value.code, error.value.setting) == ("range", "step")
+    with pytest.raises(UsageError) as error:
+        of_length(learning.loss, 100.0, lam=1e-3, momentum=0.0, step=step)
+    assert (error.value.code, error.value.setting) == ("range", "step")
+    theta, longest = np.ones(3), replace(learning, step=1999.0)  # as far as one may go an iterate stays finite
+    for _ in range(10_000):
+        theta = METHODS["gradient"].update(longest, theta, np.full(3, -1.0))
+    assert np.isfinite(theta @ theta)

@@ -11,12 +11,12 @@ from sklearn.linear_model import LogisticRegression
 
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import UsageError
 from dpmpc.learning.erm_blocks import accuracy, objective, optima, owner_gradients, scores, solve
 from dpmpc.learning.method import Learning
 from dpmpc.learning.predict import predict
 from dpmpc.learning.softmax import SOFTMAX, predicted, probabilities
 from dpmpc.records.blocks import in_memory
+from tests.refusals import refuses
 from tests.runs import dpmpc, run, small
 
 
@@ -122,7 +122,7 @@ def test_two_classes_are_logistic_regression() -> None:
 
 
 def test_what_softmax_cannot_be_asked() -> None:
-    with pytest.raises(UsageError, match="at least 2 classes"):
+    with refuses("enough", 2):
         Learning(method="gradient", task="softmax", lam=0.1, classes=1)
 
 

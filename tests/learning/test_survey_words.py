@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from dpmpc.errors import UsageError
 from dpmpc.intake.hashing import bucket
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_words import (
@@ -22,6 +21,7 @@ from dpmpc.learning.survey_words import (
     shown,
 )
 from dpmpc.records.loading import opened
+from tests.refusals import refuses
 
 PLAIN = Survey(("dose",), ("ward", "sex"), buckets=16)
 CODED = Survey(("dose",), ("ward", "sex"), buckets=16, words=("sex",))
@@ -72,7 +72,7 @@ def test_a_plan_without_words_is_as_it_was_and_one_with_them_comes_back() -> Non
     assert "words" not in PLAIN.to_json() and Survey.from_json(PLAIN.to_json()) == PLAIN
     assert Survey.from_json(CODED.to_json()) == CODED
     for words in (("dose",), ("sex", "sex"), ("height",)):
-        with pytest.raises(UsageError, match="words are named of columns of texts"):
+        with refuses("type"):
             Survey(("dose",), ("sex",), words=words)
 
 
@@ -136,6 +136,6 @@ def test_a_file_of_words_is_one_a_line(tmp_path) -> None:  # type: ignore[no-unt
     (tmp_path / "w.txt").write_text("stage one\n\n <script> \n", encoding="utf-8")
     assert read_words(tmp_path / "w.txt") == ("stage one", "<script>")
     (tmp_path / "w.txt").write_bytes(b"\xff\xfe\xff")
-    for path in (tmp_path / "w.txt", tmp_path / "none.txt"):
-        with pytest.raises(UsageError, match="words are"):
+    for path, broken in ((tmp_path / "w.txt", "type"), (tmp_path / "none.txt", "path")):
+        with refuses(broken, path):
             read_words(path)

@@ -8,13 +8,13 @@ import pytest
 from click.testing import CliRunner
 
 from dpmpc.cli.main import group
-from dpmpc.errors import RecordError, UsageError
 from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.model import write_model
 from dpmpc.learning.predict import predict
 from dpmpc.records import CsvFile, load
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Labels, Numeric, Schema
+from tests.refusals import refuses
 
 SCHEMA = Schema((Numeric("x", -1.0, 1.0), Numeric("caf\u00e9", 0.0, 1.0)), Labels("y", ("yes",), ("no",)))
 
@@ -56,7 +56,7 @@ def test_records_without_target_are_predicted_and_not_scored(tmp_path: Path) -> 
         new.write_text(f"caf\u00e9,x,y\n1,0.5,{gone}\n", encoding="utf-8")
         found = predict(run, CsvFile(new))
         assert found.score is None and found.line == "no figure: not one of 1 record has a 'y' that the model knows"
-        with pytest.raises(RecordError, match="is yes or no; a record has"):
+        with refuses("records", 1):
             predict(run, CsvFile(new), spelling=Spelling(misfits="ask"))
     frame = {"caf\u00e9": [1, 0], "x": [0.5, -1], "y": [datetime.date(2024, 1, 1)] * 2}
     assert predict(run, frame).line == "no figure: not one of 2 records has a 'y' that the model knows"
@@ -97,7 +97,7 @@ def test_what_is_kept_of_a_frame_has_its_type_and_cannot_hide_a_prediction(tmp_p
     found = predict(run, frame, keep="id")
     assert found.ids["id"].tolist() == [12345678, 9] and found.ids["id"].dtype.kind == "i"
     assert list(found.joined()) == ["id", "y", "probability_yes"] == list(found.frame().columns)
-    with pytest.raises(UsageError, match="not the name of a prediction; got y;"):
+    with refuses("unique", setting="keep"):
         predict(run, frame, keep=["y"])
-    with pytest.raises(UsageError, match="has no 'patient'"):
+    with refuses("column", "patient"):
         predict(run, frame, keep=["patient"])

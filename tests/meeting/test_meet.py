@@ -17,6 +17,7 @@ from dpmpc.learning.model import read_model
 from dpmpc.meeting.differences import EXCHANGED
 from dpmpc.records.schema import Labels, Schema
 from tests.machines import together
+from tests.refusals import Rule, breaks, refuses
 from tests.runs import dpmpc as command
 from tests.runs import own_addresses
 
@@ -156,7 +157,7 @@ def test_sites_meet_from_their_kits_where_each_allows_it(tmp_path: Path) -> None
         for kit in found
     ]
     assert not any("by_owner" in (kit / LIMITS).read_text(encoding="utf-8") for kit in found)
-    with pytest.raises(UsageError, match=r"by_owner = true in limits\.toml"):
+    with refuses("limits", "limits.toml", setting="by_owner"):
         joined[3]()
     assert "by_owner" in (found[3] / "README.md").read_text(encoding="utf-8")
     for kit in found:
@@ -185,12 +186,12 @@ def test_a_meeting_is_rehearsed_without_anybodys_permission(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        ("[limits]\nby_owner = true", "nobody writes for another"),
-        ('[stats]\nqueries = ["count"]', "comes before other runs"),
+        ("[limits]\nby_owner = true", breaks("together", "[limits]")),
+        ('[stats]\nqueries = ["count"]', breaks("usage", "[stats]")),
     ],
 )
-def test_a_coordinator_allows_nothing_for_others(limits: str, words: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=words):
+def test_a_coordinator_allows_nothing_for_others(limits: str, words: Rule, tmp_path: Path) -> None:
+    with refuses(words):
         kits(tmp_path, limits)
 
 

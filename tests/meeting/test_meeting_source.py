@@ -12,12 +12,12 @@ from dpmpc.aggregation.plan.limits import Limits, limits_of
 from dpmpc.aggregation.plan.of_source import plan_of
 from dpmpc.aggregation.plan.opening import opening_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import UsageError
 from dpmpc.learning.survey_numbers import CELLS
 from dpmpc.meeting.source import MeetingSource
 from dpmpc.meeting.told import cell_name
 from dpmpc.records.loading import opened
 from dpmpc.records.mapping import owners_in
+from tests.refusals import Rule, breaks, refuses
 
 TABLE = {
     "site": ["a", "a", "a", "b", "b", "c"],
@@ -95,27 +95,27 @@ def test_a_plan_carries_it_and_the_noise_does_not_grow_with_owners() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: MeetingSource(("age",), 1), "several"),
-        (lambda: MeetingSource(("age",), 3, "sex"), "the target"),
-        (lambda: MeetingSource(("age", "age"), 3), "once"),
-        (lambda: MeetingSource(tuple(f"c{k}" for k in range(3000)), 3), "at most"),
-        (lambda: MeetingSource.from_json({"columns": ["age"], "owners": 3, "number": 1}), "no number"),
+        (lambda: MeetingSource(("age",), 1), breaks("enough")),
+        (lambda: MeetingSource(("age",), 3, "sex"), breaks("column", "sex")),
+        (lambda: MeetingSource(("age", "age"), 3), breaks("over", "age")),
+        (lambda: MeetingSource(tuple(f"c{k}" for k in range(3000)), 3), breaks("range", 3000)),
+        (lambda: MeetingSource.from_json({"columns": ["age"], "owners": 3, "number": 1}), breaks("together")),
         (
             lambda: plan_of(MeetingSource(("age",), 3, number=1), (9, 9, 9), data_id="d", delta=1e-5),
-            "the number of one",
+            breaks("plan"),
         ),
-        (lambda: plan_of(MeetingSource(("age",), 3), (9, 9), data_id="d", delta=1e-5).derived, "owners"),
+        (lambda: plan_of(MeetingSource(("age",), 3), (9, 9), data_id="d", delta=1e-5).derived, breaks("plan")),
     ],
 )
-def test_what_is_no_meeting_is_refused(make: object, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
+def test_what_is_no_meeting_is_refused(make: object, words: Rule) -> None:
+    with refuses(words):
         make()  # type: ignore[operator]
 
 
 def test_an_organisation_takes_part_only_where_its_own_limits_allow_it(tmp_path: Path) -> None:
     plan = plan_of(MeetingSource(("age",), 3), (90, 90, 90), data_id="d", epsilon=0.1, delta=1e-5)
     for limits in (Limits(), Limits(by_owner=False), Limits(epsilon=math.inf)):
-        with pytest.raises(UsageError, match="by themselves") as refused:
+        with refuses("limits", setting="by_owner") as refused:
             limits.check(plan)
         assert refused.value.code == "limits" and "<<by_owner=True>>" in refused.value.message
     Limits(by_owner=True).check(plan)
@@ -128,7 +128,7 @@ def test_an_organisation_takes_part_only_where_its_own_limits_allow_it(tmp_path:
 def test_nothing_is_spent_on_what_could_not_be_told() -> None:
     """Places, whose filling is private, are refused by every derivation; an owner that is missing is left out."""
     plan = plan_of(MeetingSource(("age",), 3), (90, 90, 90), data_id="d", epsilon=0.5, delta=1e-5)
-    with pytest.raises(UsageError, match="capacities"):
+    with refuses("missing"):
         _ = replace(plan, capacity=True).derived
     few = plan_of(MeetingSource(("age",), 3), (90, 90, 90), data_id="d", epsilon=0.5, delta=1e-5, min_owners=1)
     total = np.zeros(few.dimension, dtype=np.int64)

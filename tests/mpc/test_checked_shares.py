@@ -14,7 +14,6 @@ from cheating_shares import honest_run, judge, places_of
 
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits.sampler import discrete_gaussian
-from dpmpc.errors import UsageError
 from dpmpc.mpc.checked.backend import CHECKED, CheckedHolder, counted
 from dpmpc.mpc.checked.counts import CountingChecked
 from dpmpc.mpc.checked.rounds import CheckedRounds
@@ -23,6 +22,7 @@ from dpmpc.mpc.contract.security import Checks, checked_backend
 from dpmpc.mpc.parties.promised_coins import PromisedCoins
 from dpmpc.mpc.replicated.backend import SHARING
 from dpmpc.mpc.replicated.executor import SharingBatch
+from tests.refusals import refuses
 
 SIZES = [(4, 1), (5, 1), (5, 2), (6, 2)]
 FIVE = 5, 2
@@ -175,7 +175,7 @@ def test_few_parts_are_checked_as_they_are_and_many_as_shares_of_numbers() -> No
         assert checked_backend("active", None, n, t) == name
         assert checked_backend("active", "shamir", n, t) == "shamir-checked"
     assert checked_backend(None, None, 5) is None
-    with pytest.raises(UsageError, match=r"comb\(n - 1, t\) <= 10 parts; with parties=12 threshold=1 they have 11"):
+    with refuses("range", 10, "parties=12", "threshold=1", setting="parties"):
         CHECKED.check(12, 1)
 
 

@@ -18,6 +18,7 @@ from dpmpc.mpc.transport.link import Connection, Hello
 from dpmpc.mpc.transport.listener import Listener
 from dpmpc.mpc.transport.reaching import NOBODY_LISTENS
 from dpmpc.mpc.transport.wire import Peer
+from tests.refusals import refuses
 from tests.runs import HANG
 
 CAUSE = PeerError("owner 7 refuses to take part; its own screen says why")
@@ -87,9 +88,9 @@ def who_comes_late(there: list[Endpoint]) -> None:
     assert not_here(silent, alone=False) == text.replace(f"; {NOBODY_AT_ALL}", "")
     assert NOBODY_AT_ALL not in not_here({**silent, 2: (there[2], "it hangs up")}, alone=True)
     assert not_here({}, alone=True) == ""
-    with pytest.raises(PeerError, match=f"{NOBODY_LISTENS}; {NOBODY_AT_ALL}") as said:
+    with refuses("peer", NOBODY_LISTENS, NOBODY_AT_ALL, setting="addresses") as said:
         asyncio.run(OwnerClient(PLAN, FIRST_ATTEMPT).connect(there[:2], 0.3))
     assert str(said.value).count(NOBODY_AT_ALL) == 1 and "\n" not in str(said.value)
     link = TcpLink(0, there[:2])
-    with pytest.raises(PeerError, match=f"{NOBODY_LISTENS}; {NOBODY_AT_ALL}"):
+    with refuses("peer", NOBODY_LISTENS, NOBODY_AT_ALL, setting="addresses"):
         asyncio.run(link.connect(Hello(0, 2, bytes(32)), RUN, 0.3, lambda peer, error: None, None))

@@ -8,6 +8,7 @@ import pytest
 from dpmpc.errors import CheatError, PeerError, UsageError
 from dpmpc.mpc.transport.abort_reason import public_reason, stays_away, was_away, without_a_word
 from dpmpc.mpc.transport.heartbeat import Heartbeat
+from tests.refusals import refuses
 
 
 @dataclass
@@ -163,7 +164,7 @@ def test_a_long_list_is_cut() -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, 2.9, float("nan"), float("inf"), 1e9])
 def test_limits_that_a_few_beats_do_not_fit_are_refused(seconds: float) -> None:
-    with pytest.raises(UsageError, match="stall is a number of seconds, at least 3"):
+    with refuses("range", 3, setting="stall"):
         Heartbeat(seconds)
 
 

@@ -2,9 +2,12 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 import ssl
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +21,7 @@ from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from dpmpc.mpc.transport.channels import HELLO, REASON
 from dpmpc.mpc.transport.credentials import make_credentials
 from dpmpc.mpc.transport.dial import NOBODY_AT_ALL, NOT_ANSWERED, Call, TcpLink, not_here
-from dpmpc.mpc.transport.listener import MOST_PENDING, MOST_SILENT, Listener, Refused
+from dpmpc.mpc.transport.listener import MOST_NAMED, MOST_PENDING, MOST_SILENT, Listener, Refused, origin
 from dpmpc.mpc.transport.reaching import NOBODY_LISTENS
 from dpmpc.mpc.transport.tls import Tls
 from dpmpc.mpc.transport.wire import HEADER, MAGIC, VERSION, Peer, run_tag
@@ -91,10 +94,10 @@ def test_no_stranger_stops_two_parties_from_meeting(tls: bool, tmp_path: Path) -
 
 
 async def at_a_listener(
-    admit: Callable[[Peer, bytearray], None], callers: int
+    admit: Callable[[Peer, bytearray], None], callers: int, host: str = "127.0.0.1"
 ) -> tuple[Listener, list[asyncio.StreamReader]]:
     """A listener and silent callers."""
-    bound = bound_socket()
+    bound = bound_socket(host)
     listener = Listener(lambda: Peer("a caller", RUN), admit, lambda text: None)
     await listener.open(endpoint_of(bound), bound, None, "this test must listen")
     readers = []
@@ -151,7 +154,7 @@ async def one_more(
 ) -> None:
     """One more caller, which says `begin`, is met before the next."""
     met, silent = listener.met, len(listener._silent)
-    reader, writer = await asyncio.open_connection(*listener._sockets[0].getsockname(), local_addr=(from_, 0))
+    reader, writer = await asyncio.open_connection(*listener._sockets[0].getsockname()[:2], local_addr=(from_, 0))
     writer.write(begin)
     readers.append(reader)
     WRITERS.append(writer)
@@ -160,9 +163,11 @@ async def one_more(
             await asyncio.sleep(0)
 
 
-def kept_through_a_flood(begin: bytes, places: int) -> bool:
+def kept_through_a_flood(
+    begin: bytes, places: int, host: str = "127.0.0.1", one: str = "127.0.0.1", others: str = "127.0.0.2"
+) -> bool:
     """Whether a caller that is slow, silent or in its greeting, is admitted after three times as many callers from
-    another address as there are places."""
+    other addresses as there are places."""
     admitted = list[Peer]()
 
     def admit(peer: Peer, greeting: bytearray) -> None:
@@ -170,10 +175,10 @@ def kept_through_a_flood(begin: bytes, places: int) -> bool:
         admitted.append(peer)
 
     async def body() -> None:
-        listener, readers = await at_a_listener(admit, 0)
-        await one_more(listener, readers, begin)
-        for _ in range(3 * places):
-            await one_more(listener, readers, begin, "127.0.0.2")
+        listener, readers = await at_a_listener(admit, 0, host)
+        await one_more(listener, readers, begin, one)
+        for k in range(3 * places):
+            await one_more(listener, readers, begin, others.format(k + 2))
         assert len(listener._silent) <= MOST_SILENT and len(listener._pending) <= MOST_PENDING
         WRITERS[0].write(header(HELLO, 0)[len(begin) :])
         async with asyncio.timeout(HANG):
@@ -195,6 +200,60 @@ def test_a_flood_from_one_address_takes_no_place_from_another(
     assert kept_through_a_flood(begin, places)
     monkeypatch.setattr(door_module, "_longest_of_most", lambda of: next(iter(of)))  # with the mend taken out
     assert not kept_through_a_flood(begin, places)
+
+
+FLOOD = """
+import asyncio, subprocess, sys
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+open("/proc/sys/net/ipv6/ip_nonlocal_bind", "w").write("1")
+for network in ("fd77::/64", "fd78::/64"):
+    subprocess.run(["ip", "-6", "route", "add", "local", network, "dev", "lo"], check=True)
+from tests.mpc import test_listener as here
+print(here.kept_through_a_flood(bytes.fromhex(sys.argv[1]), int(sys.argv[2]), "fd77::1", "fd77::2", "fd78::{:x}"))
+"""
+_TRY = "ip link set lo up && ip -6 route add local fd77::/64 dev lo && echo 1 > /proc/sys/net/ipv6/ip_nonlocal_bind"
+
+
+@pytest.mark.parametrize(("begin", "places"), [(b"", MOST_SILENT), (header(HELLO, 0)[:1], MOST_PENDING)])
+def test_nor_does_one_from_all_addresses_of_an_ipv6_network(begin: bytes, places: int) -> None:
+    """In a network of its own, where this machine has 2^64 addresses. Each caller comes from another one."""
+    own = ["unshare", "-Urn"]
+    tried = subprocess.run([*own, "sh", "-c", _TRY], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"the kernel gives no networks of one's own: {tried.stderr.strip()[:80]}")
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [*own, sys.executable, "-c", FLOOD, begin.hex(), str(places)],
+        cwd=root, env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True, text=True, timeout=HANG, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["True"], done.stderr[-2000:]
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.2", "127.0.0.2"), ("::ffff:10.1.2.3", "10.1.2.3"), ("::1", "::/64"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("2001:db8:1:2:ffff::", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::", "2001:db8:1:3::/64"), ("fe80::1%eth0", "fe80::/64%eth0"),
+    ],
+)  # fmt: skip
+def test_a_caller_is_from_what_it_cannot_choose(address: str, said: str) -> None:
+    assert origin(address) == said
+
+
+def test_the_log_names_so_many_strangers_and_everybody_else() -> None:
+    """A stranger's address and what it does are its own choice, so lines that differ have no end; whoever showed who it
+    is has its line."""
+    log: list[str] = []
+    door = Listener(lambda: Peer("a caller", RUN), lambda peer, greeting: None, log.append)
+    for k in range(10 * MOST_NAMED):
+        door._refuse(door_module._caller(f"10.0.{k % 7}.{k % 256}"), f"magic {k}")
+        door._refuse("party 0", "it has another plan")
+    assert len(log) == MOST_NAMED + 1 + log.count("refused party 0: it has another plan")
+    assert "it has another plan" in log[1] and "without a line" in "".join(log)
+    door._refuse("party 1", "it has another plan")
+    assert log[-1] == "refused party 1: it has another plan" and "magic 319" in door.refusals()
 
 
 def test_no_tls_begins_for_callers_that_speak_none(tmp_path: Path) -> None:

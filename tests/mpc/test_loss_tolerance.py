@@ -19,6 +19,7 @@ from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from dpmpc.mpc.transport.channels import BARRIER, OPENING, exchange_label
 from dpmpc.mpc.transport.dial import TcpLink
 from dpmpc.mpc.transport.wire import HEADER, Peer
+from tests.refusals import refuses
 from tests.runs import HANG
 
 Parties = list[SharingHolder]
@@ -165,7 +166,7 @@ def test_one_party_too_many_ends_the_run_with_the_first_cause() -> None:
         shares = shares_of(5, 3, 1)
         await asyncio.gather(*(p.open(shares[p.party], OPENING) for p in parties[:2]))
         await kill(parties[1])
-        with pytest.raises(PeerError, match="party 2 left the run"):
+        with refuses("peer", 2):
             await parties[0].lost
 
     with_parties(3, 1, body)
@@ -176,7 +177,7 @@ def test_noise_needs_all_and_a_refusal_is_no_loss() -> None:
         await kill(parties[1])
         while not parties[0].gone:
             await asyncio.sleep(0)
-        with pytest.raises(PeerError, match="party 1 left the run"):
+        with refuses("peer", 1):
             await parties[0].noise(None, 1 << 24, 4)  # type: ignore[arg-type]
 
     async def refusal(parties: Parties) -> None:
@@ -184,7 +185,7 @@ def test_noise_needs_all_and_a_refusal_is_no_loss() -> None:
             assert isinstance(peer, Peer)
             peer.farewell("party 1 stopped, for it was not used as it must be; its own log says how")
         for p in (parties[0], parties[2]):
-            with pytest.raises(PeerError, match="party 1 stopped"):
+            with refuses("peer", 1):
                 await p.lost
 
     with_parties(3, 1, body)
@@ -210,7 +211,7 @@ def test_where_all_are_needed_nothing_is_opened_without_one(backend: Any) -> Non
             await asyncio.sleep(0)
         before = parties[0].frames_sent
         for late in (parties[0].stand(None, b"said", OPENING), parties[0].open(shares[0], OPENING)):
-            with pytest.raises(PeerError, match="party 1 left the run"):
+            with refuses("peer", 1):
                 await late
         assert parties[0].frames_sent == before
         for each in early:

@@ -19,7 +19,7 @@ from forged_roots import NoRoots, Pool, forging
 from dpmpc.aggregation.plan.check_figures import security_line
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits.trace import evaluate
-from dpmpc.errors import CheatError, DpmpcError, UsageError
+from dpmpc.errors import DpmpcError
 from dpmpc.mpc.checked.backend import AT_ONCE, MOST_ATTEMPTS
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.owner_checks import FailedOwners, OwnerTest
@@ -38,6 +38,7 @@ from dpmpc.mpc.shamir_checked.counts import count_checked_circuit
 from dpmpc.mpc.shamir_checked.engine import ManyCheckedEngine, weighted
 from dpmpc.mpc.transport.channels import exchange_label
 from tests.clear_arithmetic import ClearArithmetic
+from tests.refusals import refuses
 
 ROOT = Path(__file__).parents[2]
 SUMMANDS, WORDS = exchange_label(BATCH, 3), exchange_label(BATCH, 4)  # of the first layer of products
@@ -361,7 +362,7 @@ def test_a_failed_check_is_the_end_of_the_session() -> None:
                 holder.noise(sampler, 98, 1),
                 holder.inspect([], OwnerTest(1, 1, None), 97),
             ):
-                with pytest.raises(CheatError, match="a check failed"):
+                with refuses("cheat"):
                     await again
         return holder.over is not None
 
@@ -448,7 +449,7 @@ def test_the_error_of_a_run_is_added_up_and_2_to_the_44_for_ten_million_samples(
 
 def test_what_cannot_be_checked_is_said_in_a_line() -> None:
     for n, t in ((2, 0), (2, 1), (4, 2), (7, 0), (33, 16)):
-        with pytest.raises(UsageError, match=r"^security=active is for 3 to 32 parties of whom t may cheat[^\n]*$"):
+        with refuses("range", "security=active", 3, 32, setting="security"):
             SHAMIR_CHECKED.check(n, t)
 
 
@@ -484,7 +485,7 @@ def test_a_plan_of_many_checked_parties_says_who_may_cheat_and_keeps_its_securit
     assert security_line(made).startswith("any 3 of 7 may cheat; a cheat passes with probability 2^-4")
     assert Plan.create(**asked, security="active", parties=3).backend == "checked"
     assert Plan.create(**asked, security="active", backend="shamir", parties=3).backend == "shamir-checked"
-    with pytest.raises(UsageError, match=r"must be 60 bits secure over all attempts of the run; they are 4\d\.\d"):
+    with refuses("range", 60, setting="security_bits"):
         _ = Plan.create(**asked, security="active", parties=7, security_bits=60.0).derived
-    with pytest.raises(UsageError, match="security=active needs all owners in every release"):
+    with refuses("together", "security=active", setting="security"):
         _ = Plan.create(**asked, security="active", parties=7, min_owners=5).derived

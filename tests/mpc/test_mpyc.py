@@ -18,7 +18,6 @@ from dpmpc.aggregation.party.noise_source import about_noise
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits.fixed_sampler import gaussian_by_box_muller, laplace_by_logarithm
 from dpmpc.circuits.sampler import DiscreteSampler, discrete_gaussian, discrete_laplace
-from dpmpc.errors import UsageError
 from dpmpc.mpc.contract.backend import BACKENDS, Holder
 from dpmpc.mpc.mpyc import drawing, fixed
 from dpmpc.mpc.mpyc import runtime as mpyc_runtime
@@ -32,6 +31,7 @@ from dpmpc.mpc.transport.wire import HEADER, Peer
 from dpmpc.noise.goodness import chi_square
 from dpmpc.privacy.law import LAWS
 from dpmpc.verify.structure import check_structure
+from tests.refusals import refuses
 from tests.runs import HANG, alive, children_of, dpmpc, errors_of, own_addresses, run, small, started, wait_until
 
 MPYC = BACKENDS["mpyc"]
@@ -184,7 +184,7 @@ def test_the_exact_sampler_pays_for_its_shared_deep_bits() -> None:
     for sampler in (discrete_gaussian(1e4), discrete_laplace(1e4)):
         exact = drawing.drawn_exactly(sampler)
         assert MPYC.count_noise(sampler, 700, 3, 1).distance == 700 * exact.group > 0
-    with pytest.raises(UsageError, match="arithmetic circuit, as those of tables have; got the sampler other"):
+    with refuses("choice", "other", setting="sampler"):
         drawing.drawn_exactly(dataclasses.make_dataclass("Other", [], namespace={"name": "other"})())
     assert isinstance(MPYC.drawn(discrete_gaussian(1e4), 3, 1, 5, 0.0), DiscreteSampler)
 
@@ -317,9 +317,9 @@ def test_messages_find_their_counters_in_whatever_order_they_are_asked_for() -> 
 def test_numbers_of_parties_whose_messages_cannot_be_counted_are_refused() -> None:
     for n, t in ((1, 0), (2, 0), (3, 1), (5, 2), (3, 0)):
         MPYC.check(n, t)
-    with pytest.raises(UsageError, match="cannot be counted ahead; got n = 4, t = 1; use an odd parties"):
+    with refuses("range", 4, 1, setting="parties"):
         MPYC.check(4, 1)
-    with pytest.raises(UsageError, match="0 <= 2t < n; got t = 2, n = 4"):
+    with refuses("range", 0, 2, 4, setting="threshold"):
         MPYC.check(4, 2)
 
 

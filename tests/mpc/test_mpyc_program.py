@@ -14,11 +14,11 @@ import pytest
 
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import UsageError
 from dpmpc.mpc.mpyc.program import ProgramConnection, ProgramSession
 from dpmpc.mpyc import epsilon
 from dpmpc.noise.goodness import chi_square
 from dpmpc.privacy.law import LAWS
+from tests.refusals import refuses
 from tests.runs import HANG
 
 PROGRAM = Path(__file__).parent / "mpyc_program.py"
@@ -130,7 +130,7 @@ def test_a_program_without_prss_is_refused() -> None:
         options = SimpleNamespace(no_prss=True)
         ProgramSession(SimpleNamespace(pid=0, parties=[0, 1, 2], threshold=1, options=options), bytes(8))
 
-    with pytest.raises(UsageError, match="it runs with --no-prss"):
+    with refuses("together"):
         asyncio.run(make())
 
 

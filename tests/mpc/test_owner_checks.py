@@ -12,7 +12,6 @@ from owners import beyond, inspected, on_the_bound, shares_of, squares_of
 from test_views import BITS, LANES, PLANES, Enumerated, Fixed, _lane_numbers
 
 from dpmpc.circuits.in_range import all_program
-from dpmpc.errors import PeerError, UsageError
 from dpmpc.mpc.contract.owner_checks import FailedOwners, NormTest, OwnerTest
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.field import P
@@ -29,6 +28,7 @@ from dpmpc.mpc.replicated.executor import SharingBatch
 from dpmpc.mpc.replicated.layout import SharingLayout
 from dpmpc.mpc.replicated.owner_counts import count_owner_checks, count_programs
 from dpmpc.mpc.replicated.owner_norms import NormCheck
+from tests.refusals import refuses
 
 SIZES = [(3, 1), (4, 1), (5, 2)]
 BOUND = 123_457
@@ -165,7 +165,7 @@ def test_the_number_of_projections_follows_from_the_bits_and_the_bound() -> None
     assert (near.projections, near.passes, near.error) == (48, 0.5, 2.0**-48)
     wide = NormTest.of((1 << 53,), 4, 41)
     assert wide.width == 29 and 0.6 < wide.passes < 0.7 and wide.error <= 2.0**-41 < wide.error / wide.passes
-    with pytest.raises(UsageError, match="coarser grid, 2 fewer grid_bits"):
+    with refuses("range", 2, "grid_bits", setting="check_owners"):
         NormTest.of((1 << 57,), 4, 41)
 
 
@@ -247,7 +247,7 @@ def test_a_part_that_was_not_promised_is_refused() -> None:
             mine = self.mesh.party == party == 1
             return bytes(32) if mine else super()._promise(party, part)
 
-    with pytest.raises(PeerError, match=r"promised part of a coin .* that of party 1"):
+    with refuses("peer", 1):
         inspected(shares_of(honest(2), 3, 1), None, Lying, 1)
 
 

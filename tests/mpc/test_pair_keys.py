@@ -15,7 +15,7 @@ from fieldnoise import discrete
 from inprocess import Network
 from manyparties import Words
 
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError
 from dpmpc.mpc.numbers import domains, field, prg
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.numbers.residues import recombine
@@ -28,6 +28,7 @@ from dpmpc.mpc.shamir.engine import ManyEngine
 from dpmpc.mpc.shamir.layout import ManyLayout
 from dpmpc.mpc.shamir.pair_keys import PairKeys, agree
 from dpmpc.mpc.transport.channels import CONFIRM, KEYS
+from tests.refusals import Rule, breaks, refuses
 
 DIGEST = bytes(range(32))
 Body = Callable[[Any, PairKeys], Awaitable[Any]]
@@ -134,8 +135,8 @@ class Meddling(Network):
         return self._boxes[sender, receiver, label]
 
 
-def meddle(change: Callable[[int, int, int, bytes], bytes], says: str) -> None:
-    with pytest.raises(PeerError, match=says) as error:
+def meddle(change: Callable[[int, int, int, bytes], bytes], broken: Rule) -> None:
+    with refuses(broken) as error:
         together(3, 1, network=Meddling(change))
     assert "\n" not in str(error.value)
 
@@ -149,16 +150,26 @@ def test_what_is_wrong_with_an_offer_is_said_in_one_line() -> None:
             return seen[0] if sender == 2 and 0 in seen else raw
         return raw
 
-    meddle(copy, "each party must have a key of its own; parties 0 and 2")
-    meddle(lambda s, k, r, raw: raw[:-1] if s == 1 and k == KEYS else raw, "has 72 bytes; party 1 sent 71")
+    meddle(copy, breaks("keys", "parties 0 and 2", kind=PeerError))
+    meddle(
+        lambda s, k, r, raw: raw[:-1] if s == 1 and k == KEYS else raw,
+        breaks("message", 72, "party 1", 71, kind=PeerError),
+    )
     low = bytes(32)  # a point of order 1
-    meddle(lambda s, k, r, raw: raw[:40] + low if s == 1 and k == KEYS else raw, "full order; that of party 1 is not")
-    meddle(lambda s, k, r, raw: bytes(16) if s == 2 and k == CONFIRM else raw, "same key; party 2 has another")
+    meddle(
+        lambda s, k, r, raw: raw[:40] + low if s == 1 and k == KEYS else raw,
+        breaks("keys", "party 1", "full order", kind=PeerError),
+    )
+    meddle(
+        lambda s, k, r, raw: bytes(16) if s == 2 and k == CONFIRM else raw,
+        breaks("keys", "party 2", "same key", kind=PeerError),
+    )
     flip = lambda raw: raw[:-1] + bytes([raw[-1] ^ 1])  # noqa: E731
     meddle(
-        lambda s, k, r, raw: flip(raw) if s == 0 and k == KEYS and r == 1 else raw, "same key; party [01] has another"
+        lambda s, k, r, raw: flip(raw) if s == 0 and k == KEYS and r == 1 else raw,
+        breaks("keys", "same key", kind=PeerError),
     )
-    with pytest.raises(PeerError, match=r"all parties must make the same noise; party \d has the plan"):
+    with refuses("plan", 0, 2, kind=PeerError):
         together(3, 1, digests=[DIGEST, DIGEST, bytes(32)])
 
 
@@ -249,7 +260,7 @@ def test_an_epoch_that_would_be_the_last_is_refused(monkeypatch: pytest.MonkeyPa
             return good(next(offers), *rest)
 
     monkeypatch.setattr(pair_keys, "_OFFER", Packed)
-    with pytest.raises(PeerError, match=r"counted up to 4,294,967,296; party 0 says 4,294,967,297; start it again"):
+    with refuses("peer", "4,294,967,296", 0, "4,294,967,297"):
         together(3, 1)
 
 
@@ -278,7 +289,7 @@ def test_epochs_and_batches_are_on_disk_before_they_are_used(tmp_path: Path) -> 
     assert Burnt(path).next_epoch == 6
     for text in ("epoch one\n", "batch 1\n", "epoch 1 2\n", "sample 1\n", "epoch -1\n"):
         path.write_text(text)
-        with pytest.raises(UsageError, match=r"holds lines 'epoch E'.* start a new run"):
+        with refuses("file", "epoch E"):
             Burnt(path)
 
 

@@ -18,7 +18,7 @@ from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.identities import greeting
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from dpmpc.mpc.transport.credentials import (
@@ -33,6 +33,7 @@ from dpmpc.mpc.transport.credentials import (
 from dpmpc.mpc.transport.site_keys import LIST, SiteKeys, changes, list_in
 from dpmpc.mpc.transport.tls import Tls
 from tests.mpc.test_tls import _pair
+from tests.refusals import refuses
 from tests.runs import HANG
 
 NAMES = ("party0", "party1", "owner0")
@@ -161,7 +162,7 @@ def test_an_organisations_own_authority_stands_beside_the_runs(tmp_path: Path, c
 
     own = folder / f"{mine}.crt"
     assert not any(result == 7 for result in met())
-    with pytest.raises(UsageError, match=f"is not for {mine}"):
+    with refuses("keys", mine):
         check_certificate(own, folder / "ca.crt", mine)
     listed = list_of_certificates([own, tmp_path / other / f"{other}.crt"], PLAN)
     for name in (mine, other):
@@ -174,9 +175,9 @@ def test_an_organisations_own_authority_stands_beside_the_runs(tmp_path: Path, c
 
     lone = tmp_path / "lone.crt"
     lone.write_bytes(own.read_bytes().split(b"-----END CERTIFICATE-----\n")[0] + b"-----END CERTIFICATE-----\n")
-    with pytest.raises(UsageError, match="put the authority's certificate there too"):
+    with refuses("keys"):
         check_certificate(lone, folder / "ca.crt", mine, listed=True)  # what issued it is missing
-    with pytest.raises(UsageError, match="put the authority's certificate there too"):
+    with refuses("keys"):
         check_certificate(own, tmp_path / "authority" / "ca.crt", mine, listed=True)
 
 
@@ -239,7 +240,7 @@ def test_the_number_is_of_all_that_the_list_says(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_is_no_list_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / LIST).write_text(text + "\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="a list of keys"):
+    with refuses("keys"):
         list_in(tmp_path)
 
 
@@ -251,11 +252,11 @@ def test_a_site_accepts_a_list_that_has_its_own_key_and_its_plan(tmp_path: Path)
     signed(tmp_path, "party1", again=" again")
     renewed = SiteKeys.read(tmp_path / "authority" / LIST)
     assert accept_list(keys, "party0", renewed, PLAN) == changes(listed, renewed) != []
-    with pytest.raises(UsageError, match="a list of keys is for one plan"):
+    with refuses("keys"):
         check_listed(keys, "party0", renewed, "f" * 64)
-    with pytest.raises(UsageError, match=r"has this site's own; for party1 it has .*, the key here is "):
+    with refuses("keys", "party1"):
         accept_list(tmp_path / "party1", "party1", renewed, PLAN)
-    with pytest.raises(UsageError, match="has this site's own; for owner5 it has none"):
+    with refuses("keys", "owner5"):
         (tmp_path / "party1" / "party1.key").rename(tmp_path / "party1" / "owner5.key")
         accept_list(tmp_path / "party1", "owner5", renewed, PLAN)
     assert not (tmp_path / "party1" / LIST).exists()
@@ -267,5 +268,5 @@ def test_under_an_authority_of_ones_own_the_list_is_made_of_certificates(tmp_pat
     roles = (*sorted(NAMES), "site7")
     assert made == SiteKeys(PLAN, tuple((name, of(tmp_path / f"{name}.crt")) for name in roles))
     for wrong in (["ca.crt"], ["party0.crt", "party0.crt"]):
-        with pytest.raises(UsageError, match="a list has a key for each process"):
+        with refuses("keys"):
             list_of_certificates([tmp_path / name for name in wrong], PLAN)

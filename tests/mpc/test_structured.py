@@ -2,7 +2,19 @@
 All of them, at full size: `python tests/structured.py`."""
 
 import pytest
-from structured import KINDS, SHARED, Deviation, Outcome, released, shared, structured, two_servers, without
+from structured import (
+    ECHOES,
+    KINDS,
+    SHARED,
+    Deviation,
+    Outcome,
+    decided,
+    released,
+    shared,
+    structured,
+    two_servers,
+    without,
+)  # fmt: skip
 
 from dpmpc.mpc.two_servers.backend import GarbledHolder, OtHolder
 
@@ -94,6 +106,32 @@ def test_no_structure_of_messages_has_a_wrong_vector_released(backend: str) -> N
         for size in (8, 32):
             found = released(Deviation(party % 3, f"messages {size}", kind), backend, (3, 1))
             assert not found.bad and found.how != "released"
+
+
+def test_no_structure_of_messages_has_a_wrong_decision_opened() -> None:
+    """Of words' votes; an honest network decides as the rule has it, and semi-honest parties would believe a cheat."""
+    for k, where in enumerate(("messages 8", "messages 32")):
+        for party, kind in enumerate(KINDS):
+            found = decided(Deviation((party + k) % 3, where, kind), (3, 1))
+            assert not found.bad and found.how == "ended", (where, kind)
+    assert decided(Deviation(-1, "messages 8", "zeros"), (3, 1)) == Outcome("held", {}, 0)  # nobody deviates
+
+
+# -- what others say, in place of one's own ----------------------------------------------------------------------------
+def test_what_another_says_is_nobody_elses_word() -> None:
+    """A party gives each other one its own messages back, or says what another says. Checked parties end the run, or
+    open what is right; servers with transfers end it; no honest party has one output for two instances."""
+    for kind in ECHOES:
+        for party in range(3):
+            for play_one in (lambda d: released(d, "checked", (3, 1)), lambda d: decided(d, (3, 1))):
+                found = play_one(deviation := Deviation(party, "echoes", kind))
+                assert not found.bad and (found.how == "ended" or not deviation.echoed), (kind, party)
+        deviation = Deviation(2, "echoes", kind)  # who speaks last has heard all others
+        assert not shared(deviation, "checked", (3, 1)).bad and deviation.echoed
+    for party in (0, 1):
+        deviation = Deviation(party, "echoes", "mirrored")
+        found = two_servers(deviation, OtHolder, 4)
+        assert not found.bad and found.how == "ended" and deviation.echoed
 
 
 def test_without_the_subset_equal_keys_are_equal_streams() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from dpmpc.aggregation.plan.identities import certificate_name
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError
 from dpmpc.mpc.parties.session import Session
 from dpmpc.mpc.transport import credentials as credentials_module
 from dpmpc.mpc.transport import tls as tls_module
@@ -20,6 +20,7 @@ from dpmpc.mpc.transport.addresses import bound_socket, check_loopback, endpoint
 from dpmpc.mpc.transport.credentials import make_credentials
 from dpmpc.mpc.transport.dial import TcpLink
 from dpmpc.mpc.transport.tls import Tls
+from tests.refusals import refuses
 from tests.runs import HANG
 
 NAMES = ("party0", "party1", "owners")
@@ -170,24 +171,24 @@ def test_the_certificate_of_an_owner_is_for_that_owner_alone() -> None:
 
 def test_keys_are_private_and_never_overwritten(keys: Path) -> None:
     assert stat.S_IMODE((keys / "party0.key").stat().st_mode) == 0o600
-    with pytest.raises(UsageError, match="must be empty"):
+    with refuses("keys"):
         make_credentials(keys, NAMES)
 
 
 def test_missing_and_mismatched_files_are_named(keys: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"party7\.crt is missing"):
+    with refuses("keys", "party7.crt", setting="tls"):
         Tls.load(keys, "party7")
     mixed = tmp_path / "mixed"
     shutil.copytree(keys, mixed)
     shutil.copy(keys / "party1.key", mixed / "party0.key")
-    with pytest.raises(UsageError, match="matching PEM"):
+    with refuses("keys", "PEM", setting="tls"):
         Tls.load(mixed, "party0")
 
 
 def test_only_loopback_may_do_without() -> None:
     check_loopback(["127.0.0.1", "::1", "localhost"])
     for host in ("hospital.example", "192.0.2.7"):
-        with pytest.raises(UsageError, match="tls"):
+        with refuses("addresses", setting="tls"):
             check_loopback([host])
 
 
@@ -197,7 +198,7 @@ def test_expired_certificates_are_called_expired(tmp_path: Path, monkeypatch: py
         patched.setattr(credentials_module, "_DAYS", -1)
         patched.setattr(credentials_module, "_EARLY", datetime.timedelta(days=3))
         make_credentials(tmp_path / "keys", NAMES)
-    with pytest.raises(UsageError, match=r"party0.crt has expired \(valid .* to .* UTC, and here"):
+    with refuses("usage", "party0.crt", "UTC"):
         Tls.load(tmp_path / "keys", "party0")
     monkeypatch.setattr(tls_module, "check_dates", lambda path: None)
     results = asyncio.run(_pair(Tls.load(tmp_path / "keys", "party0"), Tls.load(tmp_path / "keys", "party1")))

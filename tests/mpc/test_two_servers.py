@@ -30,7 +30,7 @@ from dpmpc.circuits.sampler import (
     noise_program,
 )
 from dpmpc.circuits.trace import Tracer
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError
 from dpmpc.mpc.clear import executor as clear
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.default_backend import default_backend
@@ -60,6 +60,7 @@ from dpmpc.mpc.two_servers.lifts import (
 from dpmpc.mpc.two_servers.products import products_of
 from dpmpc.noise.goodness import chi_square
 from dpmpc.privacy.law import LAWS
+from tests.refusals import Rule, breaks, refuses
 
 CIRCUITS: dict[str, tuple[int, Callable[[Any, Any], Awaitable[Any]]]] = {
     "one_hot": (5, lambda e, x: selection.one_hot(e, x)),
@@ -446,16 +447,14 @@ def test_two_parties_compute_by_transfers_unless_told_otherwise() -> None:
     for name in ("ot", "ot-k1", "ot-k2", "ot-k8", "garbled"):
         backend = BACKENDS[name]
         assert backend.threshold(2) == 1 and backend.threshold(3) < 0
-        with pytest.raises(UsageError, match=r"is for 2 parties; got 3; use parties=2, or backend=sharing"):
+        with refuses("range", 3, "parties=2", "backend=sharing", setting="backend"):
             backend.check(3, 1)
-        with pytest.raises(
-            UsageError, match=r"t = 1; got t = 0; leave threshold out, or use backend=sharing threshold=0"
-        ):
+        with refuses("together", 1, "backend=sharing", "threshold=0", setting="backend"):
             backend.check(2, 0)
 
 
 def test_fixed_point_samplers_are_refused() -> None:
-    with pytest.raises(UsageError, match="two servers draw with circuits of bits alone; got sampler=box-muller"):
+    with refuses("choice", "sampler=box-muller", setting="sampler"):
         check_sampler(LAWS["gaussian"].sampler("box-muller", 2.0**20))
 
 
@@ -465,9 +464,9 @@ def test_shares_that_no_share_can_be_are_refused() -> None:
         payload = np.zeros(4, dtype="<u8")
         assert (holder.collect(payload.tobytes(), 2, 2) == 0).all()
         payload[3] = P
-        with pytest.raises(PeerError, match=r"shares must be below p = 2\^61 - 1; larger ones came"):
+        with refuses("message", 2, 61, 1, kind=PeerError):
             holder.collect(payload.tobytes(), 2, 2)
-        with pytest.raises(PeerError, match=r"2 shares of 2 numbers have 32 bytes; 24 came"):
+        with refuses("message", 2, 32, 24, kind=PeerError):
             holder.collect(payload.tobytes()[:24], 2, 2)
 
     together(body, connect=False)
@@ -476,15 +475,15 @@ def test_shares_that_no_share_can_be_are_refused() -> None:
 @pytest.mark.parametrize(
     ("spoiled", "says"),
     [
-        (lambda raw: raw[:-8], "56 bytes of an opening where 64 were due"),
-        (lambda raw: b"\xff" * len(raw), "the promise of the share"),
+        (lambda raw: raw[:-8], breaks("message", 56, 64, kind=PeerError)),
+        (lambda raw: b"\xff" * len(raw), breaks("cheat", "channel 9", "party 1")),
     ],
 )
-def test_openings_of_another_length_or_share_are_refused(spoiled: Any, says: str) -> None:
+def test_openings_of_another_length_or_share_are_refused(spoiled: Any, says: Rule) -> None:
     async def body(two: Two) -> None:
         one, other = two.holders
         opened = asyncio.ensure_future(other.open(other.zero(4), 9))
-        with pytest.raises(PeerError, match=says):
+        with refuses(says):
             await one.open(one.zero(4), 9)
         assert (await opened == 0).all()
 
@@ -498,7 +497,7 @@ def test_a_promised_share_that_is_no_share_is_refused() -> None:
         bad = np.full(4, (1 << 64) - 1, dtype=np.uint64)
         _, show = await read_before(other, bad, 9)
         show(bad)
-        with pytest.raises(PeerError, match="below p = 2"):
+        with refuses("message", 2, kind=PeerError):
             await opening
 
     together(body, connect=False)
@@ -514,7 +513,7 @@ def test_flows_of_another_length_are_refused() -> None:
 
     async def body(two: Two) -> None:
         tasks = [asyncio.ensure_future(h.noise(sampler, 5, 64)) for h in two.holders]
-        with pytest.raises(PeerError, match="are all parties of one version"):
+        with refuses("message", kind=PeerError):
             await tasks[0]
         tasks[1].cancel()
 

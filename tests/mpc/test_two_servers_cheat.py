@@ -19,7 +19,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.transcript import Transcript
 from dpmpc.circuits.program import program_of
 from dpmpc.circuits.sampler import discrete_gaussian, noise_heap
-from dpmpc.errors import CheatError, PeerError, UsageError
+from dpmpc.errors import CheatError, PeerError
 from dpmpc.mpc.native import ot as native
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.transport.channels import TREES as TREES_LABEL
@@ -30,6 +30,7 @@ from dpmpc.mpc.two_servers.consistency import Sums
 from dpmpc.mpc.two_servers.executor import OtBatch
 from dpmpc.mpc.two_servers.extension import LEVELS, OfferedBatch
 from dpmpc.mpc.two_servers.garbled import LABELS, GarbledBatch
+from tests.refusals import refuses
 from tests.runs import HANG
 
 K, LANES, CHANNEL = 4, 64, 5
@@ -134,7 +135,7 @@ def test_the_check_ends_that_attack_before_anything_that_depends_on_a_string_is_
     """Some bits of Delta are guessed once in 2^128."""
     sent = []
     monkeypatch.setattr(OtBatch, "send_rows", lambda self, *_: sent.append(self.party))
-    with pytest.raises(CheatError, match="corrections of oblivious transfers, as party 1 sees it of party 0") as error:
+    with refuses("cheat", 1, 0) as error:
         attack(monkeypatch)
     assert 1 not in sent and error.value.exit_code == 4 and "\n" not in str(error.value)
 
@@ -182,7 +183,7 @@ def test_a_failed_check_is_noted_and_the_run_is_over(tmp_path: Path) -> None:
     together(body)
     plan = Plan.create(owners=2, dimension=3, clip=1.0, epsilon=1.0, delta=1e-5, parties=2)
     assert plan.backend == "ot"
-    with pytest.raises(UsageError, match="a check of the parties failed is over for good"):
+    with refuses("over"):
         check_attempt(plan, Attempt(1, 0), path)
 
 

@@ -19,6 +19,7 @@ from dpmpc.mpc.two_servers import half_gates
 from dpmpc.mpc.two_servers.backend import GarbledHolder, OtHolder
 from dpmpc.mpc.two_servers.counts import CountingOt
 from dpmpc.mpc.two_servers.lifts import OfferedLifts, lifts_of
+from tests.refusals import refuses
 
 CHOSEN = np.array([123456, -654321, 42])
 SCALE, LANES, CHANNEL = 2.0**20, 4096, 5
@@ -73,7 +74,7 @@ def choose_what_is_opened() -> np.ndarray:
 def test_who_shows_its_share_of_an_opening_last_does_not_choose_what_the_other_opens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(CheatError, match="the promise of the share opened on channel 9, as party 1 sees it of party 0"):
+    with refuses("cheat", 9, 1, 0):
         choose_what_is_opened()
     monkeypatch.setattr(OtHolder, "_promise", lambda self, *what: bytes(32))  # the control: nothing is promised
     assert (choose_what_is_opened() == CHOSEN).all()
@@ -210,7 +211,7 @@ def test_bits_of_the_noise_are_read_through_the_sum_and_all_see_that(monkeypatch
 
 
 def test_moves_cannot_be_taken_out_of_a_share_that_was_promised(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CheatError, match="the promise of the share"):
+    with refuses("cheat", "the promise of the share"):
         read_through_the_sum(monkeypatch, taken_out=True)
     monkeypatch.setattr(OtHolder, "_promise", lambda self, *what: bytes(32))
     opened, noise, _ = read_through_the_sum(monkeypatch, taken_out=True)  # the control: unseen

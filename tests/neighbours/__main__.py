@@ -1,7 +1,8 @@
 """python -m tests.neighbours [N [OF [PART]]]: tables of N records (400), all of them or every OF-th from PART on.
 
-First all sources, kinds of columns and odd values as they are read, a pair each; then by every public entry, up to
-twelve odd values in one table: a table that differs by more than its odd records is split until one value is left.
+First all sources, kinds of columns and odd values as they are read, a pair each, files of texts in which a record is
+another line, and odd values of declared types, a pair each; then by every public entry, up to twelve odd values in one
+table: a table that differs by more than its odd records is split until one value is left.
 """
 
 import os
@@ -12,7 +13,9 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.neighbours import test_neighbours_at_entries as entries
+from tests.neighbours import test_neighbours_of_lines as lines
 from tests.neighbours import test_neighbours_of_sources as sources
+from tests.neighbours import test_neighbours_of_types as types
 
 
 def main() -> int:
@@ -29,6 +32,13 @@ def main() -> int:
                 wrong += 1
                 print(f"{source}: {name} among {kind}: {text}", flush=True)
         print(f"| as read | {values['as read']:,} | {values['as read']:,} | | {wrong} |", flush=True)
+        tried, odd = lines.all_held(part, of)
+        print(*odd, f"| other lines | {tried:,} | {tried:,} | | {len(odd)} |", sep="\n", flush=True)
+        typed, beside = types.all_held(part, of, n)
+        many = typed.total()
+        text = f"| declared types | {many:,} | {many:,} | {typed['refused']:,} | {len(beside)} |"
+        print(*beside, text, sep="\n", flush=True)
+        wrong += len(odd) + len(beside)
         found = defaultdict[str, entries.Found](entries.Found)
         for k, case in enumerate(entries.cases(part, of)):
             values[case.entry] += len(case.names)

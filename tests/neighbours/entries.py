@@ -80,6 +80,7 @@ def release_of(call: Callable[[Path], object], folder: Path) -> Seen:
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")
+            warnings.simplefilter("error", RuntimeWarning)  # NumPy's, of one record's value: another line on a screen
             call(out)
     except Told:
         pass

@@ -38,7 +38,11 @@ UGLY: dict[str, Any] = {
     "quote": '"', "quoted": '"a", b', "line": "a\nb", "return": "5\r", "returns": "a\r\nb", "tab": "a\tb",
     "nul": "a\0b", "mark of order": "\ufeff5", "accent": "e\u0301", "unit": "5 kg", "percent": "85%", "slash": "120/80",
     "month": "3 Mar 2024", "clock": "5:06", "long": "x" * 3000, "very long": "x" * MANY, "semicolon": "a;b",
-    "hash": "#5", "formula": "=1+2", "underscore": "1_0", "digits elsewhere": "\u0663", "space between": "1 234",
+    "minus nothing": -0.0, "largest": 1.7e308, "far below": -1e300, "denormal as text": "4.9e-324",
+    "beyond a number as text": "1e400", "first day": datetime.date(1, 1, 1), "last day": datetime.date(9999, 12, 31),
+    "no month as text": "2024-13-45", "year nothing": "0000-01-01", "far year": "292278-01-01",
+    "nested": {"a": [{"b": 1}]}, "hash": "#5", "formula": "=1+2", "underscore": "1_0",
+    "digits elsewhere": "\u0663", "space between": "1 234",
 }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from dpmpc.noise import forecast, sampling
 from dpmpc.processes.room import free_memory
 from dpmpc.processes.together import child_has_ended, signal_child
 from dpmpc.run import forecast as owners
+from tests.refusals import refuses
 
 GB = 10**9
 
@@ -89,7 +90,7 @@ def test_a_run_that_does_not_fit_is_refused_before_it_starts() -> None:
     owners.check_possible(plan(parties=3), 1000)
     owners.check_possible(plan(parties=9, backend="shamir"), 1000)
     owners.check_possible(plan(parties=9, backend="sharing"), 0)  # all is released already
-    with pytest.raises(UsageError, match=r"9 parties, 100,000 samples: about .* of memory a party.*backend=shamir"):
+    with refuses("memory", 9, "100,000", "backend=shamir", setting="backend"):
         owners.check_possible(plan(parties=9, backend="sharing"), 1000)
 
 

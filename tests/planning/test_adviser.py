@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from dpmpc.cli.main import named
-from dpmpc.errors import UsageError
 from dpmpc.learning import erm
 from dpmpc.learning.lengths import CURVED, ENOUGH, GROWS, LAMS, LONGEST, STEP_SHARE
 from dpmpc.learning.losses import RESIDUAL_CLIP
@@ -29,6 +28,7 @@ from dpmpc.privacy.gaussian import gaussian_scale, mu_of_budget
 from dpmpc.privacy.laplace import laplace_scale
 from dpmpc.privacy.spread import logistic_spread
 from dpmpc.records import Dataset, load_dataset
+from tests.refusals import refuses
 
 command = named("advise")
 
@@ -162,7 +162,7 @@ def test_a_surveys_share_keeps_its_counts_above_the_noise() -> None:
 def test_wide_data_are_rehearsed_as_narrower_ones() -> None:
     stage = RehearsalRecords(10_000, "logistic", 1e-3)
     assert stage.width == WIDEST and stage.spread == pytest.approx(math.sqrt(10_000 / WIDEST))
-    with pytest.raises(UsageError, match="at most 200 features"):
+    with refuses("range", 200, setting="method"):
         advise(Circumstances(5, 100, 500, 1000, 1.0, 1e-4, method="functional"))
     assert {c.method for c in advise(Circumstances(5, 1000, 5000, 300, 1.0, 1e-4)).alternatives} == {"output"}
 
@@ -319,13 +319,13 @@ def test_command_prints_advice_and_json() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(UsageError, match="Gaussian noise needs a delta"):
+    with refuses("missing", setting="delta"):
         Circumstances(5, 10, 50, 3, 1.0, method="gradient")
-    with pytest.raises(UsageError, match="hold at least 50; got 49"):
+    with refuses("enough", 50, 49):
         Circumstances(5, 10, 49, 3, 1.0)
-    with pytest.raises(UsageError, match="holds at least one record; got 5 records of 10 owners; mend total"):
+    with refuses("enough", 5, 10, setting="total"):
         CliRunner().invoke(command, "--owners 10 --total 5 --dimension 3 --epsilon 1".split(), catch_exceptions=False)
-    with pytest.raises(UsageError, match="survey of columns without bounds needs a delta"):
+    with refuses("missing", setting="delta"):
         advise(Circumstances(5, 10, 50, 3, 1.0, columns=2))
 
 

@@ -20,7 +20,7 @@ from dpmpc.consortium.plan_alone import plan_only
 from dpmpc.consortium.start import start
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
-from dpmpc.errors import RecordError, SpentError, UsageError, owner_text
+from dpmpc.errors import owner_text
 from dpmpc.intake.spelling import Spelling
 from dpmpc.learning.method import Learning
 from dpmpc.learning.model import read_model
@@ -38,6 +38,7 @@ from dpmpc.privacy.spread import amplification
 from dpmpc.records import Schema
 from dpmpc.records.schema import Labels, Numeric
 from dpmpc.show.summary import summary
+from tests.refusals import Rule, breaks, refuses
 from tests.runs import dpmpc, opened, run, small
 
 DELTA = 1e-4
@@ -181,7 +182,7 @@ def test_the_promise_of_a_surveyed_run_is_of_both_releases(tmp_path: Path) -> No
     assert promise_of(plan).assumptions == (classes,) and report["privacy"]["assumptions"] == [classes]
     assert report["privacy"]["statement"].startswith("guarantee, if the list of classes is public")
     assert not any("classes" in text for text in report["warnings"])  # once is enough
-    with pytest.raises(UsageError, match="was read off records: classes"):
+    with refuses("limits", "classes", setting="limits"):
         Limits().check(plan)
     Limits(assumptions=True).check(plan)
     assert report["privacy"]["epsilon"] == 3.0 and report["privacy"]["epsilon_accounted"] <= 3.0
@@ -218,10 +219,10 @@ def test_processes_started_one_by_one_refuse_a_survey_that_is_asked_for(tmp_path
     """They would read ranges off the records instead, without a word; a plan that they are given begins with one."""
     request = asked(hospitals(tmp_path / "h.csv", 60), preprocessing="survey")
     for index in ("0", "owners"):
-        with pytest.raises(UsageError, match=r"a survey is release 0 of a plan.*make it with plan_only"):
+        with refuses("missing", 0, setting="plan_only"):
             start(request, Placement(out=tmp_path / "run", index=index), lambda event: None)
     assert not (tmp_path / "run").exists()
-    with pytest.raises(UsageError, match="a survey of 3 columns finds nothing among"):
+    with refuses("usage", 3, setting="bounds"):
         plan_only(replace(request, epsilon=0.05), Placement(out=tmp_path / "few"))
     plan_only(replace(request, epsilon=0.05, preprocessing=None), Placement(out=tmp_path / "run"))
     assert Plan.read(plan_path(tmp_path / "run")).bounds == "data"  # and its guarantee says "if"
@@ -236,7 +237,7 @@ def test_processes_started_one_by_one_refuse_a_survey_that_is_asked_for(tmp_path
     assert promise_of(plan).assumptions == ()
     Limits().check(plan)
     for wrong in (("no",), ("no", "no"), ("1", "1.0")):
-        with pytest.raises(UsageError, match="two classes or more, each stated once"):
+        with refuses("unique", setting="classes"):
             plan_only(replace(stated, classes=wrong), Placement(out=tmp_path / "wrong"))
 
 
@@ -263,7 +264,7 @@ def test_classes_are_surveyed_and_follow_the_rule_of_length(tmp_path: Path) -> N
     assert 0 < report["privacy"]["survey_share"] < 0.31
     path.write_text("\n".join([*path.read_text().splitlines(), lines[1] + "alone"]))
     for task in (None, "softmax"):  # the same line at the first try
-        with pytest.raises(UsageError, match="one record alone has"):
+        with refuses("records", "alone"):
             run(asked(path, engine="clear", preprocessing="survey", task=task), tmp_path / "other")
     assert not (tmp_path / "other" / "survey").exists()  # nothing was released
 
@@ -324,7 +325,7 @@ def test_a_cut_short_survey_is_not_paid_twice(tmp_path: Path) -> None:
     (out / "model.npz").unlink()
     lines = (out / "ledger_0.jsonl").read_text().splitlines()
     assert len(lines) >= 3
-    with pytest.raises(UsageError, match=r"goes on within its budget|nothing is left|finished|spent") as error:
+    with refuses("spent", 3) as error:
         (out / "owners.opened.bin").unlink()
         for path in out.glob("party_*.opened.bin"):
             path.unlink()
@@ -335,7 +336,7 @@ def test_a_cut_short_survey_is_not_paid_twice(tmp_path: Path) -> None:
         path.unlink()
     for path in (out / "plan.json", out / "survey" / "opened.npy"):
         path.unlink()
-    with pytest.raises(SpentError, match="is spent and was not opened"):
+    with refuses("spent"):
         run(request, out, resume=True)
     assert (out / "survey" / "ledger_0.jsonl").read_bytes() == before
 
@@ -343,15 +344,15 @@ def test_a_cut_short_survey_is_not_paid_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"preprocessing": "survey", "delta": None, "method": "output"}, "needs a delta"),
-        ({"preprocessing": "survey", "epsilon": 0.01}, "finds nothing"),
-        ({"preprocessing": "survey", "missing": "drop"}, "all records"),
+        ({"preprocessing": "survey", "delta": None, "method": "output"}, breaks("missing", setting="delta")),
+        ({"preprocessing": "survey", "epsilon": 0.01}, breaks("usage", setting="bounds")),
+        ({"preprocessing": "survey", "missing": "drop"}, breaks("missing", setting="delta")),
     ],
 )
 def test_what_a_survey_refuses_it_refuses_before_it_spends(
-    tmp_path: Path, change: dict[str, object], named: str
+    tmp_path: Path, change: dict[str, object], named: Rule
 ) -> None:
-    with pytest.raises(UsageError, match=named):
+    with refuses(named):
         run(asked(hospitals(tmp_path / "h.csv"), **change), tmp_path / "run")
     assert not list(tmp_path.rglob("ledger*"))
 
@@ -374,9 +375,7 @@ def test_what_a_survey_asks_depends_on_no_value_and_an_odd_one_ends_no_run(tmp_p
 def test_a_line_of_totals_is_asked_about_and_may_count_as_a_zero_vector(tmp_path: Path) -> None:
     path = hospitals(tmp_path / "h.csv")
     path.write_text(path.read_text() + "Total,,,A,\n")
-    with pytest.raises(
-        RecordError, match=r"'outcome' is in record 601; .*spelling=Spelling\(misfits='zero'\)"
-    ) as error:
+    with refuses("records", "outcome", 601, "spelling=Spelling", "misfits='zero'") as error:
         run(asked(path), tmp_path / "a")
     assert "601" not in error.value.message and not list(tmp_path.rglob("ledger*"))
     stated = asked(path, iterations=1, engine="clear", spelling=Spelling(misfits="zero"))

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dpmpc.errors import UsageError
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import reserved
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.whole import WholeRun
 from tests.privacy.test_account import DATA, asked, line, spend
+from tests.refusals import refuses
 
 Event = tuple[str, str, bytes]  # what is done, to which file, with what
 
@@ -109,6 +109,6 @@ def test_a_disk_that_fails_ends_it_before_anything_is_spent(tmp_path: Path, monk
         sync(descriptor)
 
     monkeypatch.setattr(os, "fsync", failing)
-    with pytest.raises(UsageError, match=r"written to an account, and before anything is spent; .*; make room, or"):
+    with refuses("path", setting="account"):
         spend(account, path)
     assert not Ledger.read(path).entries

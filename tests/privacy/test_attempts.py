@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from dpmpc.cli.main import named
-from dpmpc.errors import UsageError
 from dpmpc.privacy.budget import Budget, reserved
 from dpmpc.privacy.entry import Entry
 from dpmpc.privacy.gaussian import gaussian_scale
@@ -18,6 +17,7 @@ from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import Reservation, attempts, merge, read_ledgers
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
+from tests.refusals import refuses
 
 budget_command = named("budget")
 
@@ -151,7 +151,7 @@ def test_a_run_that_goes_on_elsewhere_counts_whole_until_more_is_known(tmp_path:
     assert "3 releases have a line here, 50 of 50 planned are counted" in shown
     assert "the ledgers of parties 1, 2 have them" in shown
     limit = Budget(1.0, 1e-5, tmp_path)
-    with pytest.raises(UsageError, match="budget for data hospital"):  # another run
+    with refuses("budget", 50, 1, setting="budget"):  # another run
         with (
             Ledger(tmp_path / "n" / "ledger_0.jsonl") as ledger,
             reserved(ledger, Reservation(line(0, run="n"), 0, 1), limit),
@@ -178,13 +178,13 @@ def test_what_others_made_counts_when_an_attempt_begins(tmp_path: Path) -> None:
             with Ledger(tmp_path / "n" / "ledger_0.jsonl") as other:
                 with reserved(other, Reservation(line(0, run="n"), 0, 5), limit):
                     pass
-                with pytest.raises(UsageError, match="budget for data hospital"):
+                with refuses("budget", 45, setting="budget"):
                     reserved(other, Reservation(line(0, run="n"), 0, 6), limit).__enter__()
                 for release in range(5):  # without a budget
                     other.append(line(release, run="n"))
             for release in range(20, 45):
                 ledger.append(line(release))
-            with pytest.raises(UsageError, match="release 45 does not"):
+            with refuses("budget", 45):
                 ledger.append(line(45))
     assert len(merge(read_ledgers(tmp_path))) == 50
 
@@ -195,9 +195,9 @@ def test_what_is_reserved_for_one_attempt_is_told_from_another_s(tmp_path: Path)
     limit = Budget(1.0, 1e-5, tmp_path)
     with Ledger(tmp_path / "second" / "ledger_0.jsonl") as ledger:
         with reserved(ledger, Reservation(line(0), 0, 50), limit) as held:  # it might be a part of that attempt
-            with pytest.raises(UsageError, match="50 releases are spent or reserved and 50 more"):
+            with refuses("budget", 50, setting="budget"):
                 held.begin(line(0, T2))
-            with pytest.raises(UsageError, match="release 0 does not"):
+            with refuses("budget", 0):
                 ledger.append(line(0, T2))
     assert numbers(tmp_path) == list(range(50))
 

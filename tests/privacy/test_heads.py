@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmpc.errors import UsageError
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.heads import MOST_LINES, MOST_SHOWN, Head, HeadError, Memory, seen, shown
 from tests.at_once import at_once
+from tests.refusals import refuses
 
 DATA = "d" * 64
 
@@ -86,7 +86,7 @@ def test_the_memory_is_a_file_an_owner_and_data_set(tmp_path: Path) -> None:
     said = json.loads(memory.path("owner1").read_text())
     assert said == {"who": "owner1", "data": DATA, "lines": 2, "digest": (b"x" * 32).hex()}
     memory.path("owner1").write_text("{")
-    with pytest.raises(UsageError, match="cannot be read; restore it"):
+    with refuses("file"):
         memory.of("owner1")
     memory.path("owner1").unlink()  # the way out where an account is lost for good
     assert memory.of("owner1") == Head()

@@ -24,6 +24,7 @@ from dpmpc.records.blocks import in_memory
 from dpmpc.statistics.cells import RecordFields
 from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.statistics.tables import STEP, Tables
+from tests.refusals import refuses
 
 K, D = 3, 3
 SIZES = (2 * K, 3 * K, 2 * K)  # places
@@ -141,11 +142,11 @@ def test_what_a_plan_promises_and_what_its_ledger_says() -> None:
     ):
         with pytest.raises(UsageError):
             limits.check(refused)
-    with pytest.raises(UsageError, match="none of them includes the other"):
+    with refuses("together"):
         Limits(neighbours="person").also(Limits(neighbours="owner"))
-    with pytest.raises(UsageError, match="person"):
+    with refuses("missing", setting="person"):
         planned(neighbours="person")
-    with pytest.raises(UsageError, match="person"):
+    with refuses("together", "neighbours=presence", setting="person"):
         planned(person="patient", neighbours="presence")
 
 

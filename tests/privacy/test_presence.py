@@ -14,7 +14,6 @@ from dpmpc.aggregation.plan.guarantee import covers, neighbours_of
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of
-from dpmpc.errors import UsageError
 from dpmpc.learning.functional import coordinates
 from dpmpc.learning.method import METHODS, Learning
 from dpmpc.learning.survey import Survey
@@ -26,6 +25,7 @@ from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.sensitivity import Sensitivity
 from dpmpc.privacy.spread import logistic_reach, logistic_spread
 from dpmpc.records.blocks import in_memory
+from tests.refusals import refuses
 
 N, D = 5, 3
 
@@ -126,7 +126,7 @@ def test_noise_for_a_record_s_presence(method: str, share: float) -> None:
             if kind in also:
                 Limits(neighbours=kind).check(plan)  # type: ignore[arg-type]
             else:
-                with pytest.raises(UsageError, match="neighbours"):
+                with refuses("limits", setting="neighbours"):
                     Limits(neighbours=kind).check(plan)  # type: ignore[arg-type]
     again = replace(absent, neighbours="record")  # what a gradient is scaled by follows, and stands in no plan
     assert again.learning == replaced.learning and again.derived.mechanism == replaced.derived.mechanism

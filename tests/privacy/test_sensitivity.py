@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from dpmpc.errors import UsageError
 from dpmpc.privacy.checks import delta_warning
 from dpmpc.privacy.law import LAWS, Need
 from dpmpc.privacy.sensitivity import (
@@ -18,6 +17,7 @@ from dpmpc.privacy.sensitivity import (
     record_sensitivity,
     rounding_bound,
 )
+from tests.refusals import in_one_line, refuses
 
 SIZES = (40, 7, 7, 100)
 
@@ -98,7 +98,7 @@ def test_weights() -> None:
     ],
 )
 def test_bad_values_are_named_in_one_line(bad: dict[str, object]) -> None:
-    with pytest.raises(UsageError, match=r"^[^\n;]+; [^\n;]+; [^\n]+$"):
+    with in_one_line():
         output_sensitivity(**{"G": 1.0, "lam": 0.1, **bad})  # type: ignore[arg-type]
 
 
@@ -132,11 +132,11 @@ def test_what_is_not_said_of_a_norm_follows_and_holds_for_every_vector() -> None
             best = np.maximum(best, norms(fits))
         assert np.all(best <= np.array([bound.l1, bound.l2, bound.linf]) * (1 + 1e-9))
         assert best[1] >= 0.7 * bound.l2 and best[2] >= 0.7 * bound.linf and best[0] >= 0.6 * bound.l1
-    with pytest.raises(UsageError, match=r"^[^\n;]+; [^\n;]+; [^\n]+$"):
+    with refuses("missing"):
         Sensitivity()
-    with pytest.raises(UsageError, match="at least 0"):
+    with refuses("range", 0):
         Sensitivity(l2=math.nan)
-    with pytest.raises(UsageError, match="dimension"):
+    with refuses("missing"):
         Sensitivity(l2=1.0).in_norm(1)
 
 

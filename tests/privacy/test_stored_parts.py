@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.errors import UsageError
 from dpmpc.local import holdout as parting
 from dpmpc.privacy import stored_parts
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.assignment import Parted
 from tests.at_once import at_once
+from tests.refusals import refuses
 
 DATA = "d" * 64
 PARTED = Parted.of(DATA, "training", {"training": (150,), "test": (150,)})
@@ -44,7 +44,7 @@ def test_of_two_ways_to_tell_rows_at_once_one_is_refused(tmp_path: Path, monkeyp
     """By ids and by places, both as the first run on the data: the parts would be others."""
 
     def by_place() -> str:
-        with pytest.raises(UsageError, match="told apart otherwise"):
+        with refuses("usage", setting="ids"):
             drawn(tmp_path, None, "a file")
         return "refused"
 

@@ -15,6 +15,7 @@ from dpmpc.privacy.ledgers import Reservation, ledgers_below, merge, parts, read
 from dpmpc.privacy.whole import WholeRun, path_of
 from tests.alone import alone
 from tests.privacy.test_account import DATA, crashes, line
+from tests.refusals import refuses
 
 STAGES = (("+survey", 1), ("", 6))  # of ten releases that are (1, 1e-5)-private
 Found = list[tuple[str, int]]
@@ -59,11 +60,11 @@ def test_of_two_runs_beside_each_other_one_is_refused_before_anything_is_spent(t
     with whole(runs / "x") as x, whole(runs / "y") as y:
         x.keep(stages("x"), budget, account)
         assert counted(budget) == all_of("x")
-        with pytest.raises(UsageError, match=r"all stages of a run must fit .* 7 releases are spent or reserved"):
+        with refuses("budget", 7, setting="budget"):
             y.keep(stages("y"), budget, account)
         assert not y.held and not (runs / "y").exists() and counted(budget) == all_of("x")
         make(runs / "x/survey/ledger_0.jsonl", stage("x+survey", 1), budget)
-        with pytest.raises(UsageError, match="all stages of a run must fit"):
+        with refuses("budget", 7, setting="budget"):
             y.keep(stages("y"), budget, account)
         make(runs / "x/ledger_0.jsonl", stage("x", 6), budget)  # asks for nothing twice
         assert counted(budget) == all_of("x")
@@ -80,7 +81,7 @@ def test_what_a_stage_led_to_takes_the_place_of_what_was_planned(tmp_path: Path)
         make(tmp_path / "survey/ledger_0.jsonl", stage("x+survey", 1), budget)
         mine.keep([stage("x", 9)], budget, account)
         assert len(counted(budget)) == 10
-        with pytest.raises(UsageError, match="all stages of a run must fit"):
+        with refuses("budget", 1, setting="budget"):
             mine.keep([stage("x", 10)], budget, account)
         assert len(counted(budget)) == 10
         mine.keep([stage("x", 2)], budget, account)
@@ -99,7 +100,7 @@ def test_processes_of_one_run_reserve_once_and_a_plan_run_twice_twice(tmp_path: 
             second.keep(stages("x"), budget, None)
             assert counted(budget) == all_of("x")
             with WholeRun(tmp_path / "again/ledger.stages_1.jsonl", "1") as twice:
-                with pytest.raises(UsageError, match="all stages of a run must fit"):
+                with refuses("budget", setting="budget"):
                     twice.keep(stages("x"), budget, None)
                 twice.keep([stage("x", 3)], budget, None)  # without a survey: ten in all
                 assert len(counted(budget)) == 10

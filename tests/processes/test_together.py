@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from dpmpc.errors import DpmpcError, PeerError, UsageError
+from dpmpc.errors import PeerError
 from dpmpc.mpc.transport.addresses import bound_socket
 from dpmpc.processes.supervisor import Job, Supervisor, run_jobs
 from dpmpc.processes.together import POSSIBLE
+from tests.refusals import refuses
 from tests.runs import HANG, alive, wait_until
 
 together = pytest.mark.skipif(not POSSIBLE, reason="they are forked on Linux alone")
@@ -38,7 +39,7 @@ def test_each_is_a_process_with_a_session_chance_and_descriptors_of_its_own() ->
 @together
 def test_after_an_import_that_started_a_thread_each_is_started_afresh() -> None:
     jobs = [Job("a", f"{HERE}:described", {}), Job("b", "tests.processes.threaded_at_import:nothing", {})]
-    with pytest.raises(DpmpcError, match="AttributeError"):  # that module has no role; the other is done all the same
+    with refuses("failed", "AttributeError"):  # that module has no role; the other is done all the same
         run_jobs(jobs, HANG)
     fresh, forked = _modules("tests.processes.threaded_at_import"), _modules()
     assert fresh == {"dpmpc.processes.worker"} and forked == {"dpmpc.processes.nursery"}
@@ -73,14 +74,14 @@ def test_an_error_and_a_bug_are_those_of_the_process_they_happened_in(guilty: in
     def jobs(role: str) -> list[Job]:
         return [Job(f"job {k}", f"{HERE}:{role if k == guilty else 'described'}", {}) for k in range(3)]
 
-    with pytest.raises(UsageError, match="nobody may ask"):
+    with refuses("usage", "nobody may ask"):
         run_jobs(jobs("refusing"), HANG)
-    with pytest.raises(DpmpcError, match=f"(?s)job {guilty} ended with exit code 1.*in broken.*ZeroDivisionError"):
+    with refuses("failed", guilty, 1, "ZeroDivisionError"):
         run_jobs(jobs("broken"), HANG)
 
 
 def test_a_module_that_cannot_be_imported_is_a_bug_that_is_told() -> None:
-    with pytest.raises(DpmpcError, match=r"(?s)exit code 1.*No module named 'tests.processes.absent'"):
+    with refuses("failed", 1, "tests.processes.absent"):
         run_jobs([Job(name, "tests.processes.absent:role", {}) for name in "ab"], HANG)
 
 

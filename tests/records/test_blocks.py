@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.errors import UsageError, owner_text
+from dpmpc.errors import owner_text
 from dpmpc.intake.scratch import scratch_folder, sweep
 from dpmpc.learning import erm, erm_blocks
 from dpmpc.learning.erm_blocks import (
@@ -30,6 +30,7 @@ from dpmpc.records import CsvFile, load
 from dpmpc.records.blocks import Precision, Records, allocate, arranged, in_memory
 from dpmpc.records.loading import opened
 from dpmpc.records.memory import parse_memory, usual_memory
+from tests.refusals import refuses
 
 SIZES = (5, 1, 3000, 9000, 40_000, 2, 2)
 
@@ -100,11 +101,11 @@ def test_optima_objectives_and_scores_are_those_of_arrays(tmp_path: Path, monkey
         assert mse(theta, records) == pytest.approx(erm.mse(theta, X, y))
         found.append((own, norms, whole.theta))
     assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))
-    with pytest.raises(UsageError, match="lam must be positive"):
+    with refuses("range", "0.0"):
         optima(LOGISTIC, records, offsets, 0.0)
-    with pytest.raises(UsageError, match="every owner needs"):
+    with refuses("enough"):
         optima(LOGISTIC, records, np.array([0, 0, 5]), 0.1)
-    with pytest.raises(UsageError, match="at least one row"):
+    with refuses("enough"):
         accuracy(theta, records.part(0, 0))
 
 
@@ -255,14 +256,14 @@ def test_a_full_disk_is_found_before_the_first_row(tmp_path: Path) -> None:
     if os.getuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("needs the right to mount a small disk")
     try:
-        with pytest.raises(UsageError, match=f"records need 0.008 GB .*{os.strerror(errno.ENOSPC)}"):
+        with refuses("records", os.strerror(errno.ENOSPC), "0.008"):
             allocate(10_000, 100, "double", disk)
         assert list(disk.iterdir()) == []
         packed = tmp_path / "t.csv.gz"
         import gzip
 
         packed.write_bytes(gzip.compress(b"a,y\n" + b"1234567,1\n1234568,0\n" * 400_000))
-        with pytest.raises(UsageError, match=r"need room on the disk .* t\.csv\.gz") as error:
+        with refuses("records", "t.csv.gz") as error:
             load(packed, target="y", folder=disk)
         assert "\n" not in owner_text(error.value) and list(disk.iterdir()) == []
     finally:
@@ -278,7 +279,7 @@ def test_memory_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "2", "1GX", "100MB", "-2GB", "nan", "infGB", "GB"])
 def test_what_is_no_memory_size(text: str) -> None:
-    with pytest.raises(UsageError, match="memory is a size from 512MB on"):
+    with refuses("range", setting="memory"):
         parse_memory(text)
 
 

@@ -3,11 +3,9 @@
 import csv
 from pathlib import Path
 
-import pytest
-
-from dpmpc.errors import UsageError
 from dpmpc.records.example import COLUMNS, SITES, hospitals
 from dpmpc.records.schema import read_bounds
+from tests.refusals import refuses
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -35,8 +33,8 @@ def test_sites_make_up_the_whole_and_bounds_hold_every_value(tmp_path: Path) -> 
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     hospitals(tmp_path, 100)
-    with pytest.raises(UsageError, match=r"hospitals\.csv is there; name another out"):
+    with refuses("over", "hospitals.csv", setting="out"):
         hospitals(tmp_path, 100)
-    with pytest.raises(UsageError, match="100 records or more; got 99"):
+    with refuses("enough", 100, 99):
         hospitals(tmp_path / "new", 99)
     assert not (tmp_path / "new").exists()

@@ -13,6 +13,7 @@ from dpmpc.records import keys
 from dpmpc.records.keys import Keys
 from dpmpc.records.loading import load, opened
 from dpmpc.records.ownership import KeptOwners
+from tests.refusals import refuses
 
 N = 60
 
@@ -71,13 +72,13 @@ def test_with_the_margin_taken_out_one_record_decides(tmp_path: Path) -> None:
 
 def test_the_way_out_works(tmp_path: Path) -> None:
     source = lines(rows_with(3), tmp_path / "t.jsonl")
-    with pytest.raises(RecordError, match=r"'rare' in 3 of 60") as error:
+    with refuses("records", "rare", 3, 60) as error:
         names_of = opened(source).__enter__  # raised to its owner with the key and the names to state
         names_of()
     assert "Spelling(names=('a', 'b', 'rare', 'y'))" in owner_text(error.value)
     assert names(source, spelling=Spelling(names=("y", "rare"))) == ("rare", "y")
     few = lines(rows_with(1), tmp_path / "u.jsonl")
-    with opened(few) as (table, _), pytest.raises(RecordError, match="where it is stated"):
+    with opened(few) as (table, _), refuses("records", "rare", "u.jsonl"):
         table["rare"]
     assert names(few, names=("rare", "y", None)) == ("rare", "y")
     assert "must exist" in names(few, spelling=Spelling(names=("y", "other")))

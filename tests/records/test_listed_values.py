@@ -62,6 +62,14 @@ CASES = {
     "codes with zeros beside decimal commas": Spelled(
         Spelling(decimal=",", words=("c",)), ("007", "01.5"), {"007": 0, "7": 0, "01.5": 1, "70": -2}
     ),
+    "codes that zeros tell apart": Spelled(
+        Spelling(), ("250.1", "250.10", "401.9"),
+        {"250.1": 0, "250.10": 1, " 250.10 ": 1, "0250.1": 0, "401.9": 2, "401.90": 2, "25.01": -2},
+    ),
+    "such codes beside decimal commas": Spelled(
+        Spelling(decimal=","), ("250.1", "250.10", "V45.8"),
+        {"250.1": 0, "250.10": 1, "250,1": 0, "V45.8": 2, "250,2": -2},
+    ),
     "shares": Spelled(Spelling(percents=("c",)), ("0.85", "1"), {"85%": 0, "0.85": 0, "100 %": 1, "85": -2}),
     "a sign of per cent in a list": Spelled(Spelling(), ("85%", "9%"), {"85%": 0, "9%": 1, "85": -2}),
     "units": Spelled(Spelling(units=("kg",)), ("70", "80"), {"70 kg": 0, "70": 0, "80kg": 1, "7 kg": -2}),
@@ -151,7 +159,7 @@ def test_a_list_calls_its_values_as_it_has_them_and_has_each_once() -> None:
         "007", "250.10", "4", "1000", "true", "-0.5", "0.5",
     ]  # fmt: skip
     assert named("7", ("044", "007")) == "007" and named("7.5", ("044", "007")) is None
-    for twice in (("7", "007"), ("250.1", "250.10"), ("4", "4.0")):
+    for twice in (("7", "007"), ("250.1", "0250.1"), ("4", "4.0")):
         with pytest.raises(UsageError):
             Categorical("c", twice)
         with pytest.raises(UsageError):

@@ -4,6 +4,8 @@ What NumPy allocates is traced; places themselves are mapped, and are counted by
 """
 
 import dataclasses
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,9 +28,9 @@ from dpmpc.records.seeds import Stream, generator
 N, COLUMNS, OWNERS = 400_000, 12, 5
 NAMES = tuple(f"x{k}" for k in range(COLUMNS))
 SCHEMA = Schema(tuple(Numeric(name, 0.0, 1.0) for name in NAMES), Labels("y", ("yes",), ("no",)), True)
-# labels and factors 16; who owns which and whose those for training are, 16; which these are, in which order, and where
+# labels and factors 16; who owns which and whose those for training are, 8; which these are, in which order, and where
 # each belongs, 12; what some of it is made of on its way
-A_RECORD = 64
+A_RECORD = 44
 ONCE = 2 << 20  # bytes, however many records there are: what is read at a time, modules
 
 
@@ -80,7 +82,7 @@ def test_bytes_a_record(parquet: Path, held_out: bool) -> None:
 
 
 def test_numbers_of_eight_bytes_would_be_found(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("dataset", "ownership", "filling"):
+    for module in ("dataset", "ownership", "filling", "mapping"):
         monkeypatch.setattr(f"dpmpc.records.{module}.numbers_up_to", lambda n: np.int64)
     most, _ = peak(parquet, held_out=True)
     assert most > A_RECORD * N + ONCE
@@ -149,3 +151,39 @@ def test_a_large_source_is_held_in_a_file_without_a_name(tmp_path: Path, monkeyp
             assert not list(private.iterdir())
     assert found[0] == found[1]
     assert memory[0] > 30_000 * 16 and memory[1] < memory[0] / 10
+
+
+READING = """
+import resource, sys
+from pathlib import Path
+from dpmpc.intake.table import connect
+from dpmpc.records.loading import open_source
+connection = connect(Path(sys.argv[1]).parent, None, threads=int(sys.argv[2]))
+table = open_source(sys.argv[1], connection, Path(sys.argv[1]).parent)
+table.n
+unit = 1 if sys.platform == "darwin" else 1024
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+threads = lambda: connection.cursor().execute("SELECT current_setting('threads')").fetchall()[0][0]
+seen, rows = set(), 0
+for block in table.blocks([f"coalesce(x{k}, 0)" for k in range(20)], quick=sys.argv[3] == "quick"):
+    seen.add(threads())
+    rows += len(block[0])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit - before, rows, *seen, threads())
+"""
+
+
+def test_numbers_are_read_within_so_many_bytes(tmp_path: Path) -> None:
+    """By one thread, which has one group of rows in memory where each of several has one; then by all again. A group of
+    20 numbers is 20 MB, and another becomes arrays while one is worked on."""
+    path = tmp_path / "wide.parquet"
+    with connected(tmp_path) as connection:
+        numbers = ", ".join(f"random() AS x{k}" for k in range(20))
+        connection.execute(f"COPY (SELECT {numbers} FROM range(1000000)) TO '{path}'")
+    taken = {}
+    for way, at_once in (("quick", 1), ("slow", 4)):
+        words = [sys.executable, "-c", READING, str(path), "4", way]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        most, rows, during, after = map(int, done.stdout.split())
+        assert (rows, during, after) == (1_000_000, at_once, 4)
+        taken[way] = most
+    assert taken["quick"] < 130e6 < taken["slow"], taken

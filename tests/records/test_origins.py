@@ -17,7 +17,6 @@ from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium.toml import read_consortium
 from dpmpc.consortium.toml_text import Founding, text_of
-from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression
 from dpmpc.flower import prepare_questions
 from dpmpc.flower.prepared import read_prepared
@@ -26,6 +25,7 @@ from dpmpc.records.schema import Labels, Numeric, Schema
 from dpmpc.show.files import FORMS
 from dpmpc.statistics.scores import ScoreModel
 from dpmpc.tables.stats import reopened
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 N = 400
@@ -143,7 +143,7 @@ def test_all_that_follows_rests_on_what_its_schema_does(way: str, origin: str, t
         assert Plan.from_text(plan.to_text()).origin == plan.origin
         if read:
             assert str(promise_of(plan)).startswith("if ")
-            with pytest.raises(UsageError, match="must hold without an if"):
+            with refuses("limits", setting="limits"):
                 Limits(epsilon=1000.0, delta=1e-3)._check_promise(plan)
 
 
@@ -184,7 +184,7 @@ def test_a_plan_cannot_leave_out_what_its_schema_rests_on() -> None:
     plan = plan_of(request, facts)
     assert plan.origin.read == ("classes",) and replace(plan, rests_on=()).origin.read == ("classes",)
     assert replace(plan, rests_on=("digits",)).origin.read == ("classes", "digits")
-    with pytest.raises(UsageError, match="rests on"):
+    with refuses("plan", "taste"):
         replace(plan, rests_on=("taste",))
     assert msgspec.structs.replace(schema, rests_on=("lists", "ranges")).rests_on == ("ranges", "lists")
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from dpmpc.errors import UsageError, owner_text
+from dpmpc.errors import owner_text
 from dpmpc.records.ownership import partition
+from tests.refusals import Rule, breaks, refuses
 
 
 def test_even_split_holds_every_row_once() -> None:
@@ -53,31 +54,31 @@ def test_groups_are_the_owners() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"owners": 0}, "between 1 and the 10"),
-        ({"owners": 11}, "between 1 and the 10"),
-        ({"sizes": [5, 0]}, "at least one record"),
-        ({"sizes": [5, -1]}, "at least one record"),
-        ({"sizes": []}, "at least one record"),
-        ({"sizes": [5, 6]}, "they sum to 11"),
-        ({"sizes": [5, 5], "owners": 3}, "2 sizes for 3 owners"),
-        ({"owners": 4, "skew": 0.5}, "at least 1; got 0.5"),
-        ({"owners": 4, "skew": float("nan")}, "at least 1"),
-        ({"owners": 1, "skew": 2.0}, "at least 2 owners"),
-        ({"owners": 8, "skew": 50.0}, "smaller skew"),
-        ({}, "none were given"),
-        ({"sizes": [5, 5], "skew": 2.0, "owners": 2}, "several were given"),
-        ({"groups": np.array([0, 2] * 5)}, "owner 1 has none"),
-        ({"groups": np.array([0, 1])}, "it has 2"),
-        ({"groups": np.array([0, 1] * 5), "owners": 3}, "it has 2, not 3"),
-        ({"groups": np.array([0, -1] * 5)}, "numbered from 0"),
+        ({"owners": 0}, breaks("range", 1, 10, setting="owners")),
+        ({"owners": 11}, breaks("range", 1, 10, setting="owners")),
+        ({"sizes": [5, 0]}, breaks("enough", "sizes")),
+        ({"sizes": [5, -1]}, breaks("enough", "sizes")),
+        ({"sizes": []}, breaks("enough", "sizes")),
+        ({"sizes": [5, 6]}, breaks("range", 11)),
+        ({"sizes": [5, 5], "owners": 3}, breaks("shape", 2, 3, setting="owners")),
+        ({"owners": 4, "skew": 0.5}, breaks("range", 1, "0.5")),
+        ({"owners": 4, "skew": float("nan")}, breaks("range", 1)),
+        ({"owners": 1, "skew": 2.0}, breaks("enough", 2)),
+        ({"owners": 8, "skew": 50.0}, breaks("enough", "owners", "skew")),
+        ({}, breaks("missing")),
+        ({"sizes": [5, 5], "skew": 2.0, "owners": 2}, breaks("together")),
+        ({"groups": np.array([0, 2] * 5)}, breaks("enough", 1)),
+        ({"groups": np.array([0, 1])}, breaks("shape", 2)),
+        ({"groups": np.array([0, 1] * 5), "owners": 3}, breaks("together", 2, 3, setting="owners")),
+        ({"groups": np.array([0, -1] * 5)}, breaks("records", 0)),
     ],
 )
-def test_impossible_partitions_are_usage_errors(arguments: dict[str, object], words: str) -> None:
-    with pytest.raises(UsageError, match=words) as error:
+def test_impossible_partitions_are_usage_errors(arguments: dict[str, object], words: Rule) -> None:
+    with refuses(words) as error:
         partition(10, seed=1, **arguments)  # type: ignore[arg-type]
     assert "\n" not in owner_text(error.value)
 
 
 def test_no_rows() -> None:
-    with pytest.raises(UsageError, match="no training rows"):
+    with refuses("enough"):
         partition(0, owners=1, seed=1)

@@ -15,6 +15,7 @@ from dpmpc.records.dataset import Dataset
 from dpmpc.records.loading import OpenTable, load, opened
 from dpmpc.records.ownership import EMPTY, KeptOwners, shares
 from dpmpc.records.persons import drawn_apart, kept, persons_at, persons_of, said_of
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 LINES = ["who,site,x,y", "b,n,1,0", "a,n,2,1", "b,s,3,0", "b,n,4,1", "a,n,5,0", "b,n,6,1", "007,s,7,0", "7,s,8,1"]
@@ -55,7 +56,7 @@ def test_an_assumption_that_these_records_break_is_not_made(tmp_path: Path) -> N
         with opened(source, person=of) as (table, _):
             assert table.n
     with (
-        pytest.raises(RecordError, match="no person is at more owners than the promise says, 1; some of 'who'") as said,
+        refuses("records", 1, "who") as said,
         opened(source, person=KeptOwners("who", 2, "site", 1)),
     ):
         pass
@@ -64,7 +65,7 @@ def test_an_assumption_that_these_records_break_is_not_made(tmp_path: Path) -> N
         csv=source, target="y", owners_column="site", person="who", person_owners=1, delta=1e-5, evaluate=False,
         test_fraction=0.0,
     )  # fmt: skip
-    with pytest.raises(RecordError, match="no person is at more owners"):
+    with refuses("records", "who", 2):
         load_run(request)
 
 
@@ -152,7 +153,7 @@ def test_capacity_hides_how_many_there_are(tmp_path: Path) -> None:
 
 def test_what_leaves_records_out_does_not_go_with_persons(tmp_path: Path) -> None:
     for more in ({"missing": "drop"}, {"max_rows": 20}):
-        with pytest.raises(UsageError, match="places that do not depend"):
+        with refuses("together", "drop", "max_rows", setting="missing"):
             mapped(tmp_path, hospital([(0.5, 0)]), **more)
 
 

@@ -197,9 +197,9 @@ def test_predictions_are_the_same_by_either(basis: Basis, monkeypatch: pytest.Mo
 
 
 def _with_memory(
-    much: int, mapping: Any, n: int, order: Any, training: int, private: Path, memory: int, precision: Any
+    much: int, mapping: Any, places: Any, training: int, private: Path, memory: int, precision: Any
 ) -> Any:
-    return filling.filled(mapping, n, order, training, private, much, precision)
+    return filling.filled(mapping, places, training, private, much, precision)
 
 
 @pytest.mark.slow

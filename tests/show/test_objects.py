@@ -5,6 +5,7 @@ import json
 import math
 import zipfile
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dpmpc.show.tables import SCREEN, ShownTable
 from dpmpc.tables.asked import Dry, dry
 from dpmpc.tables.stats import Statistics
 from dpmpc.tables.synth import Synthetic
+from tests.refusals import refuses
 
 BOUNDS: dict[str, Any] = {"age": [18, 90], "sex": ["f", "m"], "arm": ["A", "B"], "ill": ["no", "yes"]}
 ASKED = ["table1(age, sex) by arm", "quantiles(age) by arm", "ttest(age) by arm", "chisq(sex, arm)", "or(ill, arm)"]
@@ -115,7 +117,7 @@ def test_axes_have_the_numbers_and_intervals_of_the_answer() -> None:
     ends = [segment[:, 0].tolist() for bars in ax.containers for segment in bars[2][0].get_segments()]
     assert ends == [[k - 1.5, k + 2.0] for k in range(3)]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["g0", "g1", "g2"]
-    with pytest.raises(UsageError, match="picture"):
+    with refuses("missing"):
         promise().plot()
 
 
@@ -139,11 +141,13 @@ def test_every_form_of_a_table_has_every_cell(tmp_path: Path) -> None:
     assert "3 &lt; 4" in table.html() and "<script" not in table.html()
     latex = table.latex()
     assert r"age\_in" in latex and r"A \& B" in latex and r"\quad f & 50 \%" in latex and r"$\geq$" in latex
+    lines = [unescape(line.replace("\\|", "|")) for line in table.markdown().splitlines()]
+    assert lines[2:6] == ["|  | A & B |", "| --- | --- |", "| age_in, mean (SD) | 3 < 4 |", "| \u2003f | 50 % |"]
     assert table.csv().splitlines() == [",A & B", '"age_in, mean (SD)",3 < 4', "f,50 %"]
     assert "<title>Table</title>" in ShownTable(("a",), (("1",),)).write(tmp_path / "n.html").read_text()
     for ending in (".txt", ".md", ".html", ".tex", ".csv"):
         assert "age" in table.write(tmp_path / f"t{ending}").read_text()
-    with pytest.raises(UsageError, match=r"\.docx"):
+    with refuses("choice", ".docx"):
         table.write(tmp_path / "t.xls")
 
 

@@ -72,6 +72,13 @@ def test_two_classes_without_noise_are_as_scikit_learn_has_them() -> None:
     assert by_group == pytest.approx(roc_auc_score(y[of_a], p[of_a]), abs=5e-3)
 
 
+@pytest.mark.parametrize("far", [1.01e100, 1.7e308, float("inf"), float("nan")])
+def test_a_model_whose_scores_could_overflow_is_refused(far: float) -> None:
+    """Of scores that are no numbers for some records: by its numbers alone, before a record is read."""
+    with pytest.raises(UsageError, match=r"finite numbers|lies within"):
+        ScoreModel.of(TWO, [far, *THETA[1:]])
+
+
 def test_several_classes_and_numbers_without_noise() -> None:
     frame = people()
     kinds = Schema(TWO.columns, Classes("kind", ("low", "middle", "high")))

@@ -35,10 +35,11 @@ def test_no_person_decides_whether_a_column_holds_dates(tmp_path: Path) -> None:
     n = 60
     found = {
         dates: told(
-            pd.DataFrame({"c": ["2020-01-02"] * dates + ["Rome"] * (n - dates), "x": range(n)}), ROWS, lambda p: p.dates
+            pd.DataFrame({"c": ["2020-01-02"] * dates + ["Rome"] * (n - dates), "x": range(n)}), ROWS,
+            lambda p: p.to_find.dates,
         )
         for dates in range(n // 2 - 6, n // 2 + 7)
-    }
+    }  # fmt: skip
     assert {(), ("c",), "refused"} == set(found.values())
     assert not apart(found, ROWS)
 

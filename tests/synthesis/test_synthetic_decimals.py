@@ -20,7 +20,8 @@ from dpmpc.records.origins import PUBLIC
 from dpmpc.statistics.columns import Bucketed, Columns
 from dpmpc.synthesis.asking import check_columns
 from dpmpc.synthesis.cuts import stated
-from dpmpc.tables.synth_columns import decimals_of, most_levels, public_columns
+from dpmpc.synthesis.to_find import most_levels
+from dpmpc.tables.synth_columns import decimals_of, public_columns
 from dpmpc.tables.synth_plan import plan_of_synthesis
 from tests.machines import process
 from tests.runs import own_addresses
@@ -81,7 +82,9 @@ def dates_of(tmp_path: Path, dates: int, others: int, numbers: int = 0) -> tuple
     file = tmp_path / "t.csv"
     file.write_text("\n".join(["c,x", *["2020-01-02,1"] * dates, *["Rome,2"] * others, *["7,3"] * numbers, ",4", ""]))
     with opened(str(file)) as (table, _):
-        return public_columns(table, None, None, None, {}, None, ()).dates
+        found = public_columns(table, None, None, None, {}, None, ()).to_find
+        assert found is not None
+        return found.dates
 
 
 def test_no_single_record_decides_whether_a_column_holds_dates(tmp_path: Path) -> None:

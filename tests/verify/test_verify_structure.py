@@ -14,7 +14,6 @@ import pytest
 
 from dpmpc.aggregation.plan.active import batches_due
 from dpmpc.circuits.sampler import Sampler, discrete_gaussian
-from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.noise.draw import batches_of
 from dpmpc.noise.pool import CAPACITY, Pool
@@ -24,6 +23,7 @@ from dpmpc.verify.fresh import by_parties
 from dpmpc.verify.run_files import AttemptEvents, read_records
 from dpmpc.verify.structure import check_structure, structure_of
 from dpmpc.verify.verification import verify_structure
+from tests.refusals import refuses
 
 Event = dict[str, Any]
 Edit = Callable[[list[Event]], None]
@@ -181,7 +181,7 @@ def test_files_are_held_against_transcripts(honest: Path, tmp_path: Path) -> Non
     ledger.write_bytes(b"".join(lines[:-1]))  # the chain holds, but a release that was opened is gone
     assert check_structure(tmp_path / "b").failed == ["ledger line before every opening"]
     ledger.write_bytes(b"".join(lines[1:]))
-    with pytest.raises(LedgerError, match="line 1"):
+    with refuses("ledger", 1, kind=LedgerError):
         check_structure(tmp_path / "b")
 
 
@@ -192,22 +192,22 @@ def test_lines_that_are_no_events_are_refused(honest: Path, tmp_path: Path, line
     shutil.copytree(honest, tmp_path / "run")
     with (tmp_path / "run" / "party_0.transcript.jsonl").open("a") as file:
         file.write(line + "\n")
-    with pytest.raises(UsageError, match=r"restore the file"):
+    with refuses("file"):
         check_structure(tmp_path / "run")
 
 
 def test_missing_files_and_runs_without_parties_are_refused(honest: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"plan\.json"):
+    with refuses("file", "plan.json"):
         check_structure(tmp_path)
     shutil.copytree(honest, tmp_path / "run")
     (tmp_path / "run" / "party_1.transcript.jsonl").unlink()
-    with pytest.raises(DpmpcError, match="transcript of each party"):
+    with refuses("path"):
         check_structure(tmp_path / "run")
     plan = json.loads((honest / "plan.json").read_text())
     (tmp_path / "run" / "plan.json").write_text(
         json.dumps({**plan, "computing": {**plan["computing"], "parties": 0}}, sort_keys=True)
     )
-    with pytest.raises(UsageError, match="in the clear"):
+    with refuses("missing", setting="engine"):
         check_structure(tmp_path / "run")
 
 
@@ -218,7 +218,7 @@ def test_verdict_as_json(honest: Path, tmp_path: Path) -> None:
     assert (tmp_path / "verify.json").stat().st_mode & 0o777 == 0o600
     assert value["holds"] is True and value["structure"]["holds"] is True
     assert {"name", "holds", "detail"} <= set(value["structure"]["checks"][0])
-    with pytest.raises(UsageError, match="with json"):
+    with refuses("path", setting="json"):
         verification.write(tmp_path / "missing" / "verify.json")
 
 

@@ -61,7 +61,7 @@ class ByOneSession:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise UsageError(f"a closed {self.called} makes no releases; this one is closed; make another")
+            raise UsageError(f"a closed {self.called} makes no releases; this one is closed; make another", code="over")
 
     def report(self) -> dict[str, Any]:
         """The promise and everything it rests on, how many releases were made, warnings: JSON values."""
@@ -199,7 +199,8 @@ class Aggregator(ByOneSession):
         if self._at_work == threading.get_ident():
             raise UsageError(
                 "an aggregator makes one release after another; another was asked for while a release's vectors were "
-                "being read; make it before, or after"
+                "being read; make it before, or after",
+                code="over",
             )
         with self._lock:
             self._at_work = threading.get_ident()
@@ -285,7 +286,8 @@ class Aggregator(ByOneSession):
         if self.session.next >= self.plan.releases:
             raise UsageError(
                 f"the plan has {self.plan.releases} releases, and all are made; plan more of them, the noise and the "
-                "promise depend on their number"
+                "promise depend on their number",
+                code="over",
             )
         number = self.session.next
         try:

@@ -68,7 +68,8 @@ def as_blocks(vectors: Any, owners: int, dimension: int, rows: int) -> Iterator[
     if seen != owners:
         raise UsageError(
             f"there must be one vector for each of the {owners} owners; got {'more' if seen > owners else seen}; give "
-            f"an array ({owners}, {dimension}) or as many vectors"
+            f"an array ({owners}, {dimension}) or as many vectors",
+            code="shape",
         )
     if held:
         yield block[:held]
@@ -99,7 +100,8 @@ def _array(item: Any, dimension: int) -> Floats:
         if item.shape[1] != dimension:
             raise UsageError(
                 f"a vector has dimension {dimension}; got an array of shape {item.shape}; mend the vectors or plan "
-                "again"
+                "again",
+                code="shape",
             )
         item = item.toarray()
     try:
@@ -110,14 +112,16 @@ def _array(item: Any, dimension: int) -> Floats:
         array = np.asarray(found, dtype=np.float64)
     except (TypeError, ValueError):
         raise UsageError(
-            f"a vector holds {dimension} numbers; got something else ({_kind(item)}); give NumPy arrays of floats"
+            f"a vector holds {dimension} numbers; got something else ({_kind(item)}); give NumPy arrays of floats",
+            code="type",
         ) from None
     if array.ndim == 1:
         array = array[None, :]
     if array.ndim != 2 or array.shape[1] != dimension:
         raise UsageError(
-            f"a vector has dimension {dimension}; got an array of shape {array.shape}; mend the vectors or plan again"
+            f"a vector has dimension {dimension}; got an array of shape {array.shape}; mend the vectors or plan again",
+            code="shape",
         )
     if not np.isfinite(array).all():
-        raise UsageError("a vector must hold finite numbers; one holds NaN or infinity; clean it first")
+        raise UsageError("a vector must hold finite numbers; one holds NaN or infinity; clean it first", code="range")
     return array

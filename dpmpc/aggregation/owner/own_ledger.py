@@ -67,7 +67,8 @@ class OwnLedger(Closing):
             if attempt.number <= self._before:
                 raise UsageError(
                     f"an attempt is made once; {self._ledger.path} knows of number {self._before} of run "
-                    f"{self._plan.run_id}, and the parties begin number {attempt.number}; restore their folders"
+                    f"{self._plan.run_id}, and the parties begin number {attempt.number}; restore their folders",
+                    code="over",
                 )
             self._begin(attempt, release, token)
             entry = entry_of(self._plan, attempt, release)

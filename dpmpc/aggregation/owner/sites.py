@@ -51,14 +51,17 @@ def check_apart(plan: Plan) -> None:
     if plan.role == "both":
         raise UsageError(
             "in this plan every owner is a party, one process a site; one role was asked for; use Site, or plan with "
-            'role="apart"'
+            'role="apart"',
+            code="plan",
         )
 
 
 def check_named(limits: Limits) -> None:
     """Errors: UsageError for a budget of records that the limits do not name."""
     if limits.budget is not None and limits.data_id is None:  # whoever makes the plan could give them a fresh name
-        raise UsageError("a budget is for the records of one data id; the limits name none; add data_id to them")
+        raise UsageError(
+            "a budget is for the records of one data id; the limits name none; add data_id to them", code="missing"
+        )
 
 
 def _party_job(plan: Plan, index: int, here: Here) -> PartyJob:
@@ -186,7 +189,9 @@ class Site(Owner):
         plan = read_plan(plan)
         if plan.role != "both":
             raise UsageError(
-                'a site needs a plan in which every owner is a party; this one has them apart; make it with role="both"'
+                "a site needs a plan in which every owner is a party; this one has them apart; make it with "
+                'role="both"',
+                code="plan",
             )
         here = Here(addresses=tuple(addresses), index=str(index), role="both", **said(own))
         out = here.folder

@@ -31,23 +31,64 @@ _WAY = f"name another folder with <<account>>, or in {ENVIRONMENT}"
 _LINE = re.compile(rb"^owner (\d{1,9})$", re.M)
 
 
+class OwnFile:
+    """A small file in an account's folder that only grows, for one process at a time. `rule`, `way`: what is said where
+    it cannot be read or written."""
+
+    def __init__(self, path: Path, rule: str, way: str) -> None:
+        """Touches nothing."""
+        self.path, self._rule, self._way = path, rule, way
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[int]:
+        """The file, for this process alone. Errors: UsageError where it cannot be had."""
+        make_folder(self.path.parent, self._rule, self._way, private=True)
+        try:
+            created = not self.path.exists()
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise self.refused(error) from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if created:
+                sync_directory(self.path.parent)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def append(self, descriptor: int, line: bytes) -> None:
+        """On disk when this returns, after what may be half a line. Errors: as `alone`."""
+        try:
+            write_whole(descriptor, b"\n" + line + b"\n")
+        except OSError as error:
+            raise self.refused(error) from None
+
+    def refused(self, error: OSError) -> UsageError:
+        return UsageError(f"{self._rule}; {self.path}: {error.strerror}; {self._way}", code="path")
+
+
+def content(descriptor: int) -> bytes:
+    """All of an open file."""
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+
+
 class Standing:
     """The owners that the account in `folder` is under the plan of this digest. `owners`: those that it may be, where
     they are several by its own word."""
 
     def __init__(self, folder: Path, digest: bytes, owners: Collection[int] = ()) -> None:
         """Touches nothing."""
-        self._path = folder / FOLDER / f"{digest.hex()[:32]}.owner"
+        self._file = OwnFile(folder / FOLDER / f"{digest.hex()[:32]}.owner", _RULE, _WAY)
         self._owners = frozenset(owners)
 
     def known(self) -> frozenset[int]:
         """The owners that it has taken part as. Errors: UsageError where that cannot be read."""
         try:
-            return _read(self._path.read_bytes())
+            return _read(self._file.path.read_bytes())
         except FileNotFoundError:
             return frozenset()
         except OSError as error:
-            raise self._unreadable(error) from None
+            raise self._file.refused(error) from None
 
     def check(self, owner: int) -> None:
         """Errors: UsageError for another owner than it is."""
@@ -56,14 +97,11 @@ class Standing:
     def keep(self, owner: int) -> None:
         """It is this owner from now on; on disk when this returns. Errors: as `check`, and UsageError where nothing can
         be written."""
-        with self._open() as descriptor:
-            known = _read(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
+        with self._file.alone() as descriptor:
+            known = _read(content(descriptor))
             self._refuse_other(known, owner)
             if owner not in known:
-                try:
-                    write_whole(descriptor, f"\nowner {owner}\n".encode())  # after what may be half a line
-                except OSError as error:
-                    raise self._unreadable(error) from None
+                self._file.append(descriptor, b"owner %d" % owner)
 
     def _refuse_other(self, known: frozenset[int], owner: int) -> None:
         others = known - {owner}
@@ -74,32 +112,13 @@ class Standing:
             raise UsageError(
                 f"an account is one owner of a plan, or its records count more than once; this one is owner "
                 f"{min(others)}, and would be owner {owner}; give each owner an <<account>> of its own, or name all "
-                "that share it with <<owners>>"
+                "that share it with <<owners>>",
+                code="unique",
             )
 
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[int]:
-        """The file, for this process alone."""
-        make_folder(self._path.parent, _RULE, _WAY, private=True)
-        try:
-            created = not self._path.exists()
-            descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise self._unreadable(error) from None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if created:
-                sync_directory(self._path.parent)
-            yield descriptor
-        finally:
-            os.close(descriptor)
 
-    def _unreadable(self, error: OSError) -> UsageError:
-        return UsageError(f"{_RULE}; {self._path}: {error.strerror}; {_WAY}")
-
-
-def _read(content: bytes) -> frozenset[int]:
-    return frozenset(int(number) for number in _LINE.findall(content))
+def _read(lines: bytes) -> frozenset[int]:
+    return frozenset(int(number) for number in _LINE.findall(lines))
 
 
 def meets(plan: Plan, owners: tuple[int, int], addresses: Iterable[Endpoint], account: Account) -> None:

@@ -359,5 +359,6 @@ def check_index(plan: Plan, index: int) -> None:
     if not 0 <= index < plan.parties:
         raise UsageError(
             f"<<index>> must be below the number of parties; got {index} for {plan.parties}; mend "
-            f"<<index>> or <<parties>>"
+            f"<<index>> or <<parties>>",
+            code="range",
         )

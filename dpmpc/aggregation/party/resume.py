@@ -52,12 +52,14 @@ def check_attempt(plan: Asked, attempt: Attempt, transcript: Path) -> None:
     if isinstance(backend, Checks) and attempt.number >= backend.most_attempts:
         raise UsageError(
             f"a run with <<security=active>> has at most {backend.most_attempts:,} attempts, for each is a try for a "
-            f"cheat; this is number {attempt.number + 1:,}; start a new run"
+            f"cheat; this is number {attempt.number + 1:,}; start a new run",
+            code="range",
         )
     if transcript.exists() and any(event.get("event") == ABORT for event in read_transcript(transcript)):
         raise UsageError(
             f"a run in which a check of the parties failed is over for good; {transcript} tells which; find out who "
-            "cheated, then start a new run"
+            "cheated, then start a new run",
+            code="over",
         )
 
 
@@ -78,7 +80,8 @@ def check_new(ledgers: Iterable[Path], run_id: str) -> None:
         if spent := spent_releases(ledger, run_id):
             raise UsageError(
                 f"a run spends each release once, so <<overwrite>> needs a new <<run_id>>; {ledger} has {spent} of run "
-                f"{run_id}; give another <<run_id>>, or plan again"
+                f"{run_id}; give another <<run_id>>, or plan again",
+                code="over",
             )
 
 

@@ -42,5 +42,6 @@ def check_active(plan: Asked) -> None:
     if plan.dropouts and plan.parties and security_of(plan.backend) == "active":
         raise UsageError(
             "<<security=active>> needs all owners in every release, for a party could tell the others different ones; "
-            f"got <<min_owners={plan.min_owners}>> of {plan.owners}; leave it out, or use <<security=semi-honest>>"
+            f"got <<min_owners={plan.min_owners}>> of {plan.owners}; leave it out, or use <<security=semi-honest>>",
+            code="together",
         )

@@ -30,7 +30,8 @@ def of_usual_size() -> Iterator[None]:
     except ArithmeticError:
         raise UsageError(
             "noise follows from settings by numbers that a computer can hold; those of this plan are too large or "
-            "too small for that; give bounds, penalties, weights and a promise of usual size"
+            "too small for that; give bounds, penalties, weights and a promise of usual size",
+            code="range",
         ) from None
 
 
@@ -48,7 +49,7 @@ def check_plan(plan: Asked) -> None:
             raise UsageError(f"a plan's {name} must be a whole number; got {getattr(plan, name)!r}; plan again")
     check_count("dimension", plan.dimension)
     if not 1 <= plan.releases <= MOST_RELEASES:
-        raise UsageError(f"a run makes 1 to {MOST_RELEASES} releases; got {plan.releases}; ask for fewer")
+        raise UsageError(f"a run makes 1 to {MOST_RELEASES} releases; got {plan.releases}; ask for fewer", code="range")
     for name, value, allowed in (
         ("weights", plan.weights, get_args(Weights)),
         ("bounds", plan.bounds, get_args(Bounds)),
@@ -57,7 +58,9 @@ def check_plan(plan: Asked) -> None:
             raise UsageError(f"a plan's {name} is one of {', '.join(map(str, allowed))}; got {value!r}; plan again")
     if not set(plan.rests_on) <= set(ELEMENTS) or tuple(plan.rests_on) != in_order(plan.rests_on):
         known = ", ".join(ELEMENTS)
-        raise UsageError(f"what a plan's promise rests on is of {known}; got {plan.rests_on!r}; plan again")
+        raise UsageError(
+            f"what a plan's promise rests on is of {known}; got {plan.rests_on!r}; plan again", code="plan"
+        )
     if not isinstance(plan.part, str) or (plan.part and not _PART.fullmatch(plan.part)):
         raise UsageError(f"a plan's part is one of an assignment's, or empty; got {plan.part!r}; plan again")
     if not isinstance(plan.stage_of, str) or not re.fullmatch("([0-9a-f]{64})?", plan.stage_of):
@@ -81,7 +84,9 @@ def check_plan(plan: Asked) -> None:
         raise UsageError("a plan has no names, or one for every party and owner; these are others; plan again")
     for what, text in (("run_id", plan.run_id), ("data (from data_id)", plan.data), ("data_id", plan.data_id)):
         if not is_one_line(text):
-            raise UsageError(f"a plan's texts are a line each; its {what} is {one_line(text)[:80]}; plan again")
+            raise UsageError(
+                f"a plan's texts are a line each; its {what} is {one_line(text)[:80]}; plan again", code="plan"
+            )
     _check_persons(plan)
     plan.source.check(plan.neighbours, plan.dimension)
     if plan.schema is not None:
@@ -126,7 +131,8 @@ def _check_persons(plan: Asked) -> None:
     if plan.neighbours == "person" and plan.person is None and not own:
         raise UsageError(
             "a promise of persons needs the column that says which person a record is of; there is none; add "
-            "<<person=COLUMN>>"
+            "<<person=COLUMN>>",
+            code="missing",
         )
     if plan.neighbours == "person" and plan.person_owners > plan.owners:
         raise UsageError(
@@ -155,5 +161,7 @@ def _check_schema(plan: Asked, value: object) -> None:
         ("bounds", plan.bounds, schema.bounds),
     ):
         if asked != made:
-            raise UsageError(f"a plan's {name} is its schema's; the plan has {asked}, its schema {made}; plan again")
+            raise UsageError(
+                f"a plan's {name} is its schema's; the plan has {asked}, its schema {made}; plan again", code="plan"
+            )
     check_modelled(schema, plan.learning.task)

@@ -30,18 +30,21 @@ def check_decided(plan: Asked) -> None:
     if plan.law != DEFAULT_LAW or not plan.delta or plan.scale is not None or plan.calibration != "tight":
         raise UsageError(
             f"votes are decided by Gaussian noise for a promise with <<delta>>; got <<law={plan.law}>>, delta "
-            f"{plan.delta:g}, scale {plan.scale}, calibration {plan.calibration}; leave them out, and give <<delta>>"
+            f"{plan.delta:g}, scale {plan.scale}, calibration {plan.calibration}; leave them out, and give <<delta>>",
+            code="together",
         )
     if plan.sampler != "discrete" or plan.releases != 1 or plan.weights != "size" or plan.dimension % votes.each:
         raise UsageError(
             "votes are decided once, by whole numbers of records and exact noise; got "
             f"<<sampler={plan.sampler}>>, {plan.releases} releases, weights {plan.weights}, {plan.dimension} votes; "
-            "plan again"
+            "plan again",
+            code="together",
         )
     if plan.dropouts or plan.checks_owners or plan.capacity or plan.persons is not None:
         raise UsageError(
             "votes are decided of all owners' records, whose numbers are public; got <<min_owners>>, "
-            "<<check_owners>>, places or persons; leave them out"
+            "<<check_owners>>, places or persons; leave them out",
+            code="together",
         )
     if plan.parties:
         deciding(plan).check_decisions(plan.parties, plan.threshold)
@@ -53,7 +56,8 @@ def deciding(plan: Asked) -> CountsDecisions:
     if not isinstance(backend, CountsDecisions):
         raise UsageError(
             f"votes are decided on replicated shares; got <<backend={plan.backend}>>, which cannot; use <<parties=3>> "
-            "or a few more, with <<backend=sharing>>"
+            "or a few more, with <<backend=sharing>>",
+            code="together",
         )
     return backend
 

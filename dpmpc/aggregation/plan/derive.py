@@ -117,7 +117,8 @@ def derive(plan: Asked) -> Derived:
     if cheats is not None and cheats > 2.0**-plan.security_bits:
         raise UsageError(
             f"the checks of the parties must be {plan.security_bits:g} bits secure over all attempts of the run; they "
-            f"are {-math.log2(cheats):.1f}; lower <<security_bits>>, or use <<security=semi-honest>>"
+            f"are {-math.log2(cheats):.1f}; lower <<security_bits>>, or use <<security=semi-honest>>",
+            code="range",
         )
     need = Need(
         plan.epsilon,

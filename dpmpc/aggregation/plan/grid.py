@@ -76,7 +76,8 @@ def check_width(scale_steps: float) -> None:
         raise UsageError(
             f"the noise scale may be at most 2^{math.log2(WIDEST):g} grid steps; it would be "
             f"2^{math.log2(scale_steps):.1f}; choose a larger epsilon, fewer iterations or a coarser grid "
-            "(<<grid_bits>>)"
+            "(<<grid_bits>>)",
+            code="range",
         )
 
 
@@ -89,5 +90,6 @@ def check_range(largest_sum: float, grid: Grid, owners: int, largest_noise: int,
             f"a sum and its noise must stay below {holds:.3g} grid steps, which is what an opened number holds; they "
             f"could reach {largest:.3g}; choose a coarser grid (<<grid_bits>>), a smaller clip or <<radius>>, or "
             f"a larger "
-            "<<lam>>"
+            "<<lam>>",
+            code="range",
         )

@@ -19,6 +19,7 @@ from dpmpc.privacy.guarantee import failure_factor
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records.origins import assumption
+from dpmpc.records.schema import FoundBy
 from dpmpc.show.objects import Report, Sheet, Shown
 
 _ROUNDED = 1 + 1e-9  # what the arithmetic of an accounting may be off by
@@ -34,8 +35,9 @@ class Promise(Shown):
 
     `accounted`: the epsilon that this noise comes to; `epsilon` is the one asked for where that is kept. `parts`: what
     delta is the sum of. `assumptions`: what the promise holds under, beyond the honesty of parties. `joined`: what the
-    run and the earlier release that found its schema come to together, by adding up both: where one is (e, d) and the
-    other (e', d'), both are (e + e', d + d').
+    run and the earlier release `found` of its schema come to together, by adding up both: where one is (e, d) and the
+    other (e', d'), both are (e + e', d + d'). None where there was no such release, or its promise is not for these
+    neighbours: of whole owners, say, a release that promises records promises nothing that could be added.
     """
 
     epsilon: float
@@ -45,6 +47,7 @@ class Promise(Shown):
     parts: dict[str, float] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
     joined: tuple[float, float] | None = None
+    found: FoundBy | None = None
 
     def __str__(self) -> str:
         if math.isinf(self.epsilon):
@@ -52,16 +55,30 @@ class Promise(Shown):
                 "no promise: no noise was added" if self.delta == 1 else "no promise: there is too little noise for any"
             )
         text = f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.3g}; neighbours: {self.neighbours}"
+        text += f"; {self._beside}" if self.found is not None else ""
+        return f"if {' and '.join(self.assumptions)}: {text}" if self.assumptions else text
+
+    @property
+    def _beside(self) -> str:
+        """What is to be said of the release that found the schema; "" where there was none."""
+        if (found := self.found) is None:
+            return ""
+        under = f", if {' and '.join(found.holds_if)}" if found.holds_if else ""
         if self.joined is not None:
             epsilon, delta = self.joined
-            text += f"; with the release that found the schema: epsilon = {epsilon:.6g}, delta = {delta:.3g}"
-        return f"if {' and '.join(self.assumptions)}: {text}" if self.assumptions else text
+            return f"with the release that found the schema: epsilon = {epsilon:.6g}, delta = {delta:.3g}{under}"
+        of = NEIGHBOURS_OF.get(found.neighbours, "which are not said")
+        return (
+            f"the release that found the schema is not in that: it promises epsilon = {found.epsilon:.6g}, delta = "
+            f"{found.delta:.3g} for other neighbours ({of}){under}"
+        )
 
     def sheet(self) -> Sheet:
         """The promise, what it compares and rests on, and what its delta is the sum of."""
         facts = [("epsilon", f"{self.epsilon:.6g}"), ("delta", f"{self.delta:.3g}")]
         facts += [("accounted", f"this noise comes to epsilon {self.accounted:.6g}")]
         facts += [("neighbours", self.neighbours), *(("holds if", text) for text in self.assumptions)]
+        facts += [("before it", self._beside)] if self.found is not None else []
         facts += [(f"delta of {name.replace('_', ' ')}", f"{part:.3g}") for name, part in self.parts.items()]
         return Sheet("Promise", tuple(facts))
 
@@ -135,8 +152,9 @@ def promise_of(plan: Planned, releases: int | None = None) -> Promise:
         parts = {"mechanism": delta - failures, "sampler_and_mpc": failures}
     kept = releases is None and plan.scale is None and plan.calibration != "paper" and true <= plan.epsilon * _ROUNDED
     epsilon, found = plan.epsilon if kept else true, None if plan.mapped_by is None else plan.mapped_by.found
-    joined = None if found is None else (epsilon + found.epsilon, delta + found.delta)
-    return Promise(epsilon, delta, true, neighbours, parts, tuple(assumptions), joined)
+    covered = found is not None and found.covers(plan.neighbours, bool(plan.capacity))
+    joined = (epsilon + found.epsilon, delta + found.delta) if found is not None and covered else None
+    return Promise(epsilon, delta, true, neighbours, parts, tuple(assumptions), joined, found)
 
 
 def privacy_section(plan: Planned) -> dict[str, Any]:

@@ -72,7 +72,10 @@ def chosen(asked: Any, law: str = "") -> dict[str, Any]:
     if asked.security == "active" and not mpc:
         raise UsageError("<<security=active>> is of parties; <<engine=clear>> has none; leave one of them out")
     if asked.link and not mpc:
-        raise UsageError("<<link>> is the line between two servers; <<engine=clear>> has none; leave one of them out")
+        raise UsageError(
+            "<<link>> is the line between two servers; <<engine=clear>> has none; leave one of them out",
+            code="together",
+        )
     threshold = None if asked.threshold == CHOSEN else asked.threshold
     backend = asked.backend or DEFAULT
     if mpc:
@@ -105,20 +108,24 @@ def plan_of_vectors(
     elif isinstance(weights, str):
         if weights != "equal":
             raise UsageError(
-                f"weights of vectors are 'equal' or one whole number an owner; got {weights!r}; give the numbers"
+                f"weights of vectors are 'equal' or one whole number an owner; got {weights!r}; give the numbers",
+                code="type",
             )
         sizes = (1,) * owners
     else:
         sizes = tuple(check_count("an owner's weight", w) for w in weights)
         if len(sizes) != owners:
-            raise UsageError(f"there is one weight an owner; got {len(sizes)} for {owners} owners; mend weights")
+            raise UsageError(
+                f"there is one weight an owner; got {len(sizes)} for {owners} owners; mend weights", code="shape"
+            )
     hidden = "record" if records is not None else "owner" if asked.sensitivity is None else "stated"
     if records is not None and given.get("neighbours") in ("presence", "person"):
         hidden = str(given["neighbours"])
     if given.get("neighbours") not in (None, hidden):
         raise UsageError(
             f"neighbours are 'owner', 'stated' with <<sensitivity>>, 'record', 'presence' or 'person' with "
-            f"<<records>>; got {asked.neighbours!r}, and what is given means {hidden!r}; leave <<neighbours>> out"
+            f"<<records>>; got {asked.neighbours!r}, and what is given means {hidden!r}; leave <<neighbours>> out",
+            code="choice",
         )
     settings = chosen(asked) | {
         "neighbours": hidden,
@@ -143,13 +150,14 @@ def _sizes(
     """The owners' sizes. Errors: what does not go with means of records' vectors."""
     sizes = tuple(check_count("an owner's number of records", n) for n in records)
     if len(sizes) != owners:
-        raise UsageError(f"there is one size for each owner; got {len(sizes)} for {owners}; mend records")
+        raise UsageError(f"there is one size for each owner; got {len(sizes)} for {owners}; mend records", code="shape")
     if not (weights is None or (isinstance(weights, str) and weights in ("equal", "size"))):
-        raise UsageError(f"with records, weights are 'equal' or 'size'; got {weights!r}; choose one")
+        raise UsageError(f"with records, weights are 'equal' or 'size'; got {weights!r}; choose one", code="choice")
     if sensitivity is not None or quantile is not None:
         raise UsageError(
             "the sensitivity of records' means is derived, and their norm is fixed; a sensitivity or a quantile was "
-            "given too; leave it out"
+            "given too; leave it out",
+            code="together",
         )
     return sizes
 

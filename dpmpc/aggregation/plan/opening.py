@@ -55,6 +55,8 @@ def opening_of_sums(
         schema=plan.schema,
         draft=draft,
         promised=(promise.epsilon, promise.delta),
+        neighbours=plan.neighbours,
+        holds_if=promise.assumptions,
         names=() if plan.names is None else plan.names.owners,
     )
 

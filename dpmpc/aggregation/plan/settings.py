@@ -47,7 +47,8 @@ def _stricter_unit(a: str, b: str) -> str:
     if {a, b} == {"person", "owner"}:
         raise UsageError(
             "a promise is of persons or of owners, and none of them includes the other; two limits name both; leave "
-            "one out"
+            "one out",
+            code="together",
         )
     return str(_UNIT.stricter(a, b))
 
@@ -126,7 +127,8 @@ class PromiseSettings(Settings):
         if self.neighbours not in ("record", "person"):
             raise UsageError(
                 f"with <<person>> the promise is of persons; got <<neighbours={self.neighbours}>>; leave one of them "
-                "out"
+                "out",
+                code="together",
             )
         object.__setattr__(self, "neighbours", "person")
 

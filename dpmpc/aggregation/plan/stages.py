@@ -108,7 +108,8 @@ def check_stages(plan: Any) -> None:
         if longest is not None and plan.dimension != longest:
             raise UsageError(
                 f"a release after a {schedule.before[0].name} has at most {longest} coordinates; the plan says "
-                f"{plan.dimension}; plan again"
+                f"{plan.dimension}; plan again",
+                code="plan",
             )
     parted = plan.source.parted(plan.data_id)
     if parted is not None:

@@ -37,7 +37,8 @@ class HeadsShown:
             raise UsageError(
                 f"an account goes on from where party {party} last saw it; {error}, so it was put back, or this is a "
                 "second machine; restore the newest copy of <<account>>, or where that is lost do as docs/privacy.md "
-                "says"
+                "says",
+                code="ledger",
             ) from None
         self._heads[party] = Head().after(digests)
         return payload
@@ -47,6 +48,14 @@ class HeadsShown:
         if self._digests is None or party not in self._heads:
             return b""
         return shown(self._digests(), self._heads[party])
+
+
+def memory_failed(party: int) -> PeerError:
+    """For all to read: it names no path of the party's machine."""
+    return PeerError(
+        f"a party remembers owners' accounts in files below its own; party {party} cannot read or write one; "
+        "mend its <<account>>"
+    )
 
 
 class Remembered:
@@ -62,14 +71,8 @@ class Remembered:
         try:
             self._heads[who] = Head() if self._memory is None else self._memory.of(who)
         except UsageError:  # it names a path of this machine
-            raise self._failed() from None
+            raise memory_failed(self._party) from None
         peer.send(ACCOUNT, self._heads[who].pack())
-
-    def _failed(self) -> PeerError:
-        return PeerError(
-            f"a party remembers owners' accounts in files below its own; party {self._party} cannot read or write one; "
-            "mend its <<account>>"
-        )
 
     def see(self, name: str, first: int, end: int, payload: bytes | bytearray) -> None:
         """Remembers what these owners have shown. Errors: PeerError where it does not go on from what it was."""
@@ -80,7 +83,7 @@ class Remembered:
             self._heads[who] = seen(payload, self._heads[who])
             self._memory.keep(who, self._heads[who])
         except UsageError:
-            raise self._failed() from None
+            raise memory_failed(self._party) from None
         except HeadError as error:
             raise PeerError(
                 f"an owner's account goes on from where it was last seen; party {self._party} saw another of {name}: "

@@ -62,14 +62,15 @@ def read_transcript(path: Path) -> list[dict[str, Any]]:
     except OSError as error:
         raise UsageError(
             f"a run has a transcript of each party; {path}: {error.strerror}; of several machines, copy every party's "
-            "party_* and ledger_* into one run directory"
+            "party_* and ledger_* into one run directory",
+            code="path",
         ) from None
     lines.pop()
     try:
         decode = msgspec.json.Decoder().decode
         return [decode(line) for line in lines]
     except ValueError as error:
-        raise UsageError(f"a transcript is JSON lines; {path}: {error}; restore the file") from None
+        raise UsageError(f"a transcript is JSON lines; {path}: {error}; restore the file", code="file") from None
 
 
 def whole_lines(path: Path) -> int:
@@ -104,7 +105,8 @@ def read_opened(path: Path, dimension: int) -> dict[int, Ints]:
         if magic != _MAGIC or d != dimension:
             raise UsageError(
                 f"opened vectors must have dimension {dimension}; {path} holds another kind of record at byte {at}; "
-                "restore the file"
+                "restore the file",
+                code="file",
             )
         result[release] = np.frombuffer(raw, dtype="<i8", count=dimension, offset=at + _RECORD.size).astype(np.int64)
     return result

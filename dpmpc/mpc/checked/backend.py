@@ -95,7 +95,8 @@ class Checked(Sharing):
             raise UsageError(
                 f"replicated shares are checked where they have comb(n - 1, t) <= {MOST_PARTS} parts; with "
                 f"<<parties={parties}>> <<threshold={threshold}>> they have {parts:,}; use <<backend>> shamir, or "
-                "<<security>> semi-honest"
+                "<<security>> semi-honest",
+                code="range",
             )
 
     def spare(self, parties: int, threshold: int) -> int:

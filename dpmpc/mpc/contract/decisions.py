@@ -43,7 +43,8 @@ class Decision:
         if self.reach + self.least >= HALF:
             raise UsageError(
                 "votes are compared below 2^60 grid steps; with their noise they could reach "
-                f"{self.reach + self.least:,}; use fewer <<grid_bits>>"
+                f"{self.reach + self.least:,}; use fewer <<grid_bits>>",
+                code="range",
             )
 
     @property
@@ -106,5 +107,6 @@ def check_secret(threshold: int) -> None:
     if threshold < 1:
         raise UsageError(
             "names are decided by parties of which none reads a vector; got the threshold "
-            f"{threshold}; use <<parties=3>> or more"
+            f"{threshold}; use <<parties=3>> or more",
+            code="range",
         )

@@ -45,7 +45,8 @@ def by_link(link: str, chosen: str) -> str:
         raise UsageError(
             f"<<link>> chooses how many bytes oblivious transfers take (<<backend={FOR_TWO}>>, two parties); got "
             f"<<link>> "
-            f"{link} with <<backend={chosen}>>; leave one of them out"
+            f"{link} with <<backend={chosen}>>; leave one of them out",
+            code="together",
         )
     return BY_LEVEL[level(speed)]
 
@@ -64,6 +65,7 @@ def _speed(link: str) -> float:
         raise UsageError(
             f"<<link>> is {', '.join(LINKS)}, or a number of Mb/s above 0; got {link!r}; write <<link=wan>>, or "
             f"what was "
-            "measured, such as <<link=50>>"
+            "measured, such as <<link=50>>",
+            code="range",
         )
     return speed

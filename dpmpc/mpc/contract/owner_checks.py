@@ -63,7 +63,8 @@ class NormTest:
             raise UsageError(
                 f"<<check_owners>> squares numbers mod 2^61 - 1: the bound on a vector may be at most {most:,.0f} grid "
                 f"steps with {dimension} coordinates; it is {math.sqrt(largest):,.0f}; give a coarser grid, "
-                f"{math.ceil(math.log2(math.sqrt(largest) / most))} fewer <<grid_bits>>, or leave <<check_owners>> out"
+                f"{math.ceil(math.log2(math.sqrt(largest) / most))} fewer <<grid_bits>>, or leave <<check_owners>> out",
+                code="range",
             )
         test = NormTest(squares, dimension, width, (largest + 1).bit_length(), 0, blocks)
         return replace(test, projections=math.ceil(bits / -math.log2(test.passes)))

@@ -62,7 +62,8 @@ class SeededShares(FieldShares):
         if len(payload) != _SEED.size or _SEED.unpack(payload)[1] != words:
             raise PeerError(
                 f"{owners} shares of {dimension} numbers come as a seed of {_SEED.size} bytes for {words} words; "
-                f"{len(payload)} bytes came; are all processes of one version?"
+                f"{len(payload)} bytes came; are all processes of one version?",
+                code="message",
             )
         seed, _ = _SEED.unpack(payload)
         return expanded(domains.DEALT.stream(seed, self.party), words).reshape(owners, dimension)

@@ -24,7 +24,9 @@ class FieldShares:
     def collect(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
         shares = self._words(payload, owners, dimension)
         if shares.max(initial=0) >= field.P:
-            raise PeerError("shares must be below p = 2^61 - 1; larger ones came; are all processes of one version?")
+            raise PeerError(
+                "shares must be below p = 2^61 - 1; larger ones came; are all processes of one version?", code="message"
+            )
         return field.total(shares)
 
     def rows(self, payload: bytes | bytearray, owners: int, dimension: int) -> Words:
@@ -42,7 +44,8 @@ class FieldShares:
         if len(payload) != WORD * owners * dimension:
             raise PeerError(
                 f"{owners} shares of {dimension} numbers have {WORD * owners * dimension} bytes; {len(payload)} came; "
-                "are all processes of one version?"
+                "are all processes of one version?",
+                code="message",
             )
         return np.frombuffer(payload, dtype="<u8").reshape(owners, dimension)
 

@@ -31,13 +31,15 @@ class Mpyc:
         if not 0 <= 2 * threshold < parties:
             raise UsageError(
                 f"the threshold t must satisfy 0 <= 2t < n; got t = {threshold}, n = {parties}; mend "
-                f"<<threshold>> or <<parties>>"
+                f"<<threshold>> or <<parties>>",
+                code="range",
             )
         if threshold and parties != 2 * threshold + 1:
             raise UsageError(
                 "among n > 2t + 1 parties MPyC lets its program counter choose who reshares, so that what a party sends"
                 f" cannot be counted ahead; got n = {parties}, t = {threshold}; use an odd <<parties>>, or "
-                f"<<backend=sharing>>"
+                f"<<backend=sharing>>",
+                code="range",
             )
 
     def dealer(self, parties: int, threshold: int) -> OwnersDealer:

@@ -24,7 +24,8 @@ def drawn_exactly(sampler: Sampler) -> FieldSampler:
         raise UsageError(
             "the backend mpyc draws box-muller, log-laplace and samplers that have an arithmetic circuit, as those of "
             f"tables have; got the sampler {sampler.name}; choose another <<sampler>> of the law, or "
-            "<<backend=sharing>>"
+            "<<backend=sharing>>",
+            code="choice",
         )
     return FieldSampler(sampler)
 

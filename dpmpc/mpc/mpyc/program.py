@@ -98,7 +98,9 @@ class ProgramSession(SharingHolder):
         Mesh.__init__(self, runtime.pid, parties, b"dpmpc/mpyc\0" + counter)
         check_threshold(parties, runtime.threshold)
         if runtime.options.no_prss:
-            raise UsageError("noise is made from the program's PRSS keys; it runs with --no-prss; leave that out")
+            raise UsageError(
+                "noise is made from the program's PRSS keys; it runs with --no-prss; leave that out", code="together"
+            )
         self.threshold = runtime.threshold
         self.subsets = field.subsets(parties, self.threshold)
         self.mine = [s for s in self.subsets if self.party in s]

@@ -32,7 +32,8 @@ def choose(wanted: str) -> ModuleType | None:
     if not set(names) <= set(features):
         raise UsageError(
             f"{ENVIRONMENT} takes on, portable, off, or some features of this processor, of {','.join(features)}; "
-            f"got {wanted!r}; mend it or unset it"
+            f"got {wanted!r}; mend it or unset it",
+            code="choice",
         )
     if found is not None:
         found.restrict_to(names)

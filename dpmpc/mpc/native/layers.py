@@ -3,7 +3,7 @@
 A wire is a row of words for each of the executor's components (shares, or one in the clear). The slots of a program
 lie in memory in tiles, some words of every slot together, which kernels' threads share out; rows go in and come out
 whole, and no result depends on the tiles. Tiles are as long as can be: a processor fetches ahead along a row, and short
-tiles that stay in a core's cache were slower (docs/cost.md).
+tiles that stay in a core's cache were slower (docs/notes/cost.md).
 """
 
 import math

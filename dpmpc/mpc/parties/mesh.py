@@ -77,7 +77,8 @@ class Channel:
                 if len(payload) != 8 * size:
                     raise PeerError(
                         f"party {party} sent {len(payload)} bytes where {8 * size} were due; are all parties of one "
-                        "version?"
+                        "version?",
+                        code="message",
                     )
             return [np.frombuffer(payload, dtype="<u8") for payload in payloads]
 

@@ -75,7 +75,8 @@ class Session(Mesh):
         for i, words in zip(predecessors, received, strict=True):
             if words.max(initial=0) >= field.P:
                 raise PeerError(
-                    f"shares must be below p = 2^61 - 1; party {i} sent larger ones; are all parties of one version?"
+                    f"shares must be below p = 2^61 - 1; party {i} sent larger ones; are all parties of one version?",
+                    code="message",
                 )
         return recombine([flat, *received], [self.party, *predecessors]).reshape(shares.shape)
 
@@ -85,5 +86,6 @@ def check_threshold(parties: int, threshold: int) -> None:
     if not 0 <= 2 * threshold < parties:
         raise UsageError(
             f"the threshold t must satisfy 0 <= 2t < n; got t = {threshold}, n = {parties}; mend "
-            f"<<threshold>> or <<parties>>"
+            f"<<threshold>> or <<parties>>",
+            code="range",
         )

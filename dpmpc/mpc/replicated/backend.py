@@ -82,7 +82,8 @@ class Sharing:
             raise UsageError(
                 f"a replicated share has comb(n - 1, t) parts, at most {MOST_PARTS}; with n = {parties} and "
                 f"t = {threshold} there are {parts:,}, and {hopeless(parties, threshold)}; use "
-                "<<backend=shamir>>, or a smaller <<threshold>>"
+                "<<backend=shamir>>, or a smaller <<threshold>>",
+                code="range",
             )
 
     def spare(self, parties: int, threshold: int) -> int:

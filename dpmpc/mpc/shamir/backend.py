@@ -40,7 +40,8 @@ def field_sampler(sampler: Sampler) -> FieldSampler:
     if not is_over_field(sampler):
         raise UsageError(
             "the backend shamir draws samplers that have an arithmetic circuit, as those of tables have; got the "
-            f"sampler {sampler.name}; choose another <<sampler>> of the law, or <<backend=sharing>>"
+            f"sampler {sampler.name}; choose another <<sampler>> of the law, or <<backend=sharing>>",
+            code="choice",
         )
     return FieldSampler(sampler)
 

@@ -32,7 +32,8 @@ class Burnt:
         if (kind, len(numbers)) not in {(b"epoch", 1), (b"batch", 2)} or not all(n.isdigit() for n in numbers):
             raise UsageError(
                 f"a record of used keys holds lines 'epoch E' and 'batch E B'; {self._path} has another; "
-                "start a new run in a new folder"
+                "start a new run in a new folder",
+                code="file",
             )
         return int(numbers[0])
 

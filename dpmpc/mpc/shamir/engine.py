@@ -281,9 +281,13 @@ class ManyEngine:
     def _read(self, party: int, payload: bytes | bytearray, size: int) -> Words:
         if len(payload) != 8 * size:
             raise PeerError(
-                f"party {party} sent {len(payload)} bytes where {8 * size} were due; are all parties of one version?"
+                f"party {party} sent {len(payload)} bytes where {8 * size} were due; are all parties of one version?",
+                code="message",
             )
         words = np.frombuffer(payload, dtype="<u8")
         if words.max(initial=0) >= self._arithmetic.p:
-            raise PeerError(f"party {party} must send numbers below {self._arithmetic.p}; it sent others; see its log")
+            raise PeerError(
+                f"party {party} must send numbers below {self._arithmetic.p}; it sent others; see its log",
+                code="message",
+            )
         return words

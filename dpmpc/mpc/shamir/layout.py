@@ -29,12 +29,14 @@ class ManyLayout:
         if not 3 <= self.parties <= MOST_PARTIES:
             raise UsageError(
                 f"Shamir sharing among many parties takes 3 to {MOST_PARTIES} of them; got n = {self.parties}; "
-                f"mend <<parties>>"
+                f"mend <<parties>>",
+                code="range",
             )
         if not 1 <= self.threshold or not 2 * self.threshold < self.parties:
             raise UsageError(
                 f"the threshold t must satisfy 1 <= t and 2t < n, for with t = 0 a share is the secret; got "
-                f"t = {self.threshold}, n = {self.parties}; mend <<threshold>> or <<parties>>"
+                f"t = {self.threshold}, n = {self.parties}; mend <<threshold>> or <<parties>>",
+                code="range",
             )
 
     @staticmethod

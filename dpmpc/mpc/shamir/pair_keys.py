@@ -116,7 +116,8 @@ async def agree(mesh: Mesh, threshold: int, burnt: Burnt, digest: bytes) -> Pair
     for j, tag in (await _exchange(mesh, CONFIRM, {j: tags[j][0] for j in mesh.peers})).items():
         if not hmac.compare_digest(bytes(tag), tags[j][1]):
             raise PeerError(
-                f"each two parties must derive the same key; party {j} has another than party {me}; start all again"
+                f"each two parties must derive the same key; party {j} has another than party {me}; start all again",
+                code="keys",
             )
     return PairKeys(me, mesh.run_id, epoch, keys, burnt)
 
@@ -133,7 +134,8 @@ async def _exchange(mesh: Mesh, label: int, outgoing: dict[int, bytes]) -> dict[
 def _read_offer(party: int, raw: bytes | bytearray) -> _Offer:
     if len(raw) != _OFFER.size:
         raise PeerError(
-            f"an offer of keys has {_OFFER.size} bytes; party {party} sent {len(raw)}; are all parties of one version?"
+            f"an offer of keys has {_OFFER.size} bytes; party {party} sent {len(raw)}; are all parties of one version?",
+            code="message",
         )
     offer = _Offer(*_OFFER.unpack(raw))
     if offer.epoch > MOST_EPOCHS:  # one that everybody had to begin would be the last
@@ -149,13 +151,15 @@ def _check_offers(offers: dict[int, _Offer], me: int) -> None:
         if offer.digest != offers[me].digest:
             raise PeerError(
                 f"all parties must make the same noise; party {j} has the plan {offer.digest.hex()[:8]}, party {me} "
-                f"{offers[me].digest.hex()[:8]}; start all with the same parameters and version"
+                f"{offers[me].digest.hex()[:8]}; start all with the same parameters and version",
+                code="plan",
             )
         same = [i for i, o in offers.items() if i < j and o.public == offer.public]
         if same:
             raise PeerError(
                 f"each party must have a key of its own; parties {same[0]} and {j} show the same; start both again, "
-                "from their own programs"
+                "from their own programs",
+                code="keys",
             )
 
 
@@ -169,7 +173,7 @@ def _derive(
         common = private.exchange(X25519PublicKey.from_public_bytes(offers[other].public))
     except ValueError:  # the common value would be 0, whatever our key
         raise PeerError(
-            f"a party's key must be a point of full order; that of party {other} is not; start it again"
+            f"a party's key must be a point of full order; that of party {other} is not; start it again", code="keys"
         ) from None
     both = offers[low].public + offers[high].public
     info = domains.PAIR_KEY.digest(epoch, mesh.parties, threshold, low, high, both, offers[me].digest)

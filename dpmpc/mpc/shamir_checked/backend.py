@@ -105,7 +105,8 @@ class ShamirChecked(Shamir):
             raise UsageError(
                 f"<<security=active>> is for 3 to {MOST_PARTIES} parties of whom t may cheat, 1 <= t and 2t < n; got "
                 f"<<parties={parties}>>{f' <<threshold={threshold}>>' if threshold >= 0 else ''}; mend them, or "
-                f"use <<security=semi-honest>>"
+                f"use <<security=semi-honest>>",
+                code="range",
             )
 
     def spare(self, parties: int, threshold: int) -> int:

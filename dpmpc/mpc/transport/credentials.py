@@ -40,7 +40,9 @@ def make_credentials(directory: Path, names: Sequence[str]) -> None:
     _make_folder(directory)
     taken = [p.name for p in directory.iterdir()]
     if taken:
-        raise UsageError(f"the folder for new keys must be empty; {directory} holds {taken[0]}; name another")
+        raise UsageError(
+            f"the folder for new keys must be empty; {directory} holds {taken[0]}; name another", code="keys"
+        )
     authority = _new_key()
     _write(directory / "ca.crt", _pem(_certificate(_AUTHORITY, authority.public_key(), authority, ca=True)))
     for name in names:
@@ -86,10 +88,12 @@ def sign_request(authority: Path, request: Path, name: str, out: Path, plan: str
         asked = x509.load_pem_x509_csr(request.read_bytes())
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"a request is what `dpmpc keys request` wrote; {request}: {error}; have it sent again"
+            f"a request is what `dpmpc keys request` wrote; {request}: {error}; have it sent again", code="keys"
         ) from None
     if not asked.is_signature_valid:
-        raise UsageError(f"a request must be signed by the key it is for; {request} is not; have it sent again")
+        raise UsageError(
+            f"a request must be signed by the key it is for; {request} is not; have it sent again", code="keys"
+        )
     public = asked.public_key()
     _make_folder(out)
     there = (out / "ca.crt").read_bytes() if (out / "ca.crt").is_file() else ca
@@ -117,11 +121,14 @@ def _remember(signed: Path, certificate: "x509.Certificate", name: str, request:
                 file.write("" if mine in before else f"{mine} {name}\n")
             return
     except (OSError, ValueError) as error:
-        raise UsageError(f"an authority notes whose keys it signed; {signed}: {error}; restore the file") from None
+        raise UsageError(
+            f"an authority notes whose keys it signed; {signed}: {error}; restore the file", code="keys"
+        ) from None
     raise UsageError(
         f"each process has a key of its own; that of {request} was signed for {before[mine]}, and whoever has it could "
         f"be {name} too; have {name}'s own request sent, or strike that line out of {signed} if its certificate went "
-        "nowhere"
+        "nowhere",
+        code="keys",
     )
 
 
@@ -169,10 +176,13 @@ def process_of(folder: Path, name: str) -> str:
     if len(found) > 1:
         raise UsageError(
             f"a name means one site; {name} is one's name and another's process ({', '.join(sorted(found))}); sign the "
-            "kit, or rename the site"
+            "kit, or rename the site",
+            code="keys",
         )
     if not found and sites and not _PROCESS.fullmatch(name):
-        raise UsageError(f"a site has a name of the consortium; got {name!r}; choose from {', '.join(sites)}")
+        raise UsageError(
+            f"a site has a name of the consortium; got {name!r}; choose from {', '.join(sites)}", code="choice"
+        )
     return found.pop() if found else name
 
 
@@ -198,7 +208,8 @@ def check_certificate(path: Path, authorities: Path, name: str, listed: bool = F
     if not by:
         raise UsageError(
             f"a certificate comes from an authority of this run, in {authorities}; {path} does not; have it signed "
-            "again, or put the authority's certificate there too"
+            "again, or put the authority's certificate there too",
+            code="keys",
         )
     now = datetime.datetime.now(datetime.UTC)
     for file, each in (*((path, each) for each in chain[: at + 1]), (authorities, by[0])):
@@ -212,7 +223,8 @@ def check_certificate(path: Path, authorities: Path, name: str, listed: bool = F
     if missing and not listed:
         raise UsageError(
             f"a certificate must be for the process that uses it, {name}, where no list says whose key it has; {path} "
-            f"is not for {sorted(missing)[0]}; have it signed again, or accept a list of keys with `dpmpc keys accept`"
+            f"is not for {sorted(missing)[0]}; have it signed again, or accept a list of keys with `dpmpc keys accept`",
+            code="keys",
         )
 
 
@@ -279,7 +291,8 @@ def check_process(name: str) -> None:
     """Errors: UsageError unless it is the name of a process of a run."""
     if not _PROCESS.fullmatch(name):
         raise UsageError(
-            f"a process is called party0, owner0, site0 (both) and so on, or owners; got {name!r}; mend the name"
+            f"a process is called party0, owner0, site0 (both) and so on, or owners; got {name!r}; mend the name",
+            code="keys",
         )
 
 
@@ -375,7 +388,7 @@ def _write(path: Path, content: bytes, *, mode: int = 0o644, again: bool = False
             file.write(content)
     except OSError as error:
         raise UsageError(
-            f"a key is never overwritten; {path}: {error.strerror}; move it away, or renew with it"
+            f"a key is never overwritten; {path}: {error.strerror}; move it away, or renew with it", code="keys"
         ) from None
 
 
@@ -395,7 +408,8 @@ def list_of_certificates(certificates: Sequence[Path], plan: str) -> SiteKeys:
             raise UsageError(
                 f"a list has a key for each process; {path} is for {', '.join(said) or 'nobody of a run'}, or repeats "
                 "one; name the certificates of one run, and call one of a machine's name after its process, as "
-                "party0.crt"
+                "party0.crt",
+                code="keys",
             )
         found[name] = key
     return SiteKeys(plan, tuple(sorted(found.items())))
@@ -418,7 +432,8 @@ def check_listed(keys: Path, role: str, given: SiteKeys, plan: str) -> None:
     if given.plan and plan and given.plan != plan:
         raise UsageError(
             f"a list of keys is for one plan; it is for {given.plan[:16]}, this kit's plan is {plan[:16]}; get the "
-            "list of this run, and accept it with `dpmpc keys accept`"
+            "list of this run, and accept it with `dpmpc keys accept`",
+            code="keys",
         )
     try:
         own = serialization.load_pem_private_key((keys / f"{role}.key").read_bytes(), None)
@@ -431,5 +446,6 @@ def check_listed(keys: Path, role: str, given: SiteKeys, plan: str) -> None:
         said = "none" if given.key_of(role) is None else str(given.key_of(role))[:16]
         raise UsageError(
             f"a list of keys has this site's own; for {role} it has {said}, the key here is {key_digest(own)[:16]}; "
-            "ask the authority which key it signed, and for whom"
+            "ask the authority which key it signed, and for whom",
+            code="keys",
         )

@@ -114,7 +114,7 @@ class Call:
             if why := comes_later(error.cause):
                 self.problem = why
                 return None
-            raise PeerError(f"{there} refuses this process: {error.cause}") from None
+            raise PeerError(f"{there} refuses this process: {error.cause}", code="plan") from None
         except PeerError:
             if isinstance(peer.broken, ssl.SSLError):
                 raise PeerError(

@@ -6,13 +6,15 @@ for it, nor for one whose first byte is none of TLS's. From its first byte on it
 `GREETING` for its first frame. Until it was checked it holds a few kilobytes, its certificate's buffers besides, and
 one of `MOST_PENDING` places. One more caller takes a place of the address that has most of them, there the one that has
 waited longest: so a flood from one address takes places from itself alone, and one from many from whoever has waited
-longest. A caller that is refused is dropped, and told why where it showed who it is; the run goes on without it, and so
-does whoever it pretended to be.
+longest. A machine may have all 2^64 addresses of its IPv6 network, so these count as one. A caller that is refused is
+dropped, and told why where it showed who it is; the run goes on without it, and so does whoever it pretended to be.
+The log names `MOST_NAMED` strangers, however many come and whatever they do.
 """
 
 import asyncio
 import contextlib
 import gc
+import ipaddress
 import socket
 import ssl
 from collections import Counter, deque
@@ -40,6 +42,8 @@ _SHUTDOWN = 2.0  # seconds for the end of a TLS connection
 _EXHAUSTED = 0.1  # seconds of rest when the kernel has no descriptors left
 _COLLECT = 8  # callers
 _KEPT = 8  # refusals that are remembered for messages
+MOST_NAMED = 32  # strangers in the log
+_STRANGER = "a caller from "
 
 _T = TypeVar("_T")
 Admit = Callable[[Peer, bytearray], None]  # checks a greeting, answers it; raises PeerError for a refusal
@@ -70,6 +74,7 @@ class Listener:
         self.met = 0  # callers so far
         self._over = 0  # those whose turn is over
         self.crowded_out = 0  # callers whose places others took
+        self._named = 0  # strangers in the log
 
     async def open(
         self,
@@ -139,7 +144,7 @@ class Listener:
             gone.close()
             self.crowded_out += 1
         late = loop.call_later(HANDSHAKE if self._tls else GREETING, self._says_nothing, connection)
-        self._silent[connection] = address[0], late
+        self._silent[connection] = origin(address[0]), late
         loop.add_reader(connection, self._speaks, connection)
 
     def _heard(self, connection: socket.socket) -> str:
@@ -228,13 +233,31 @@ class Listener:
 
     def _refuse(self, who: str, why: str) -> None:
         text = f"{who}: {why}"
-        if text not in self._refused:  # a flood of the same is one line
-            self._refused.append(text)
+        if text in self._refused:  # a flood of the same is one line
+            return
+        self._refused.append(text)
+        self._named += who.startswith(_STRANGER)
+        if not who.startswith(_STRANGER) or self._named <= MOST_NAMED:
             self._log(f"refused {text}")
+        if who.startswith(_STRANGER) and self._named == MOST_NAMED:
+            self._log(f"refused {MOST_NAMED} strangers; those that come now are refused without a line")
 
 
 def _caller(where: str) -> str:
-    return f"a caller from {where}"
+    return f"{_STRANGER}{where}"
+
+
+def origin(address: str) -> str:
+    """Where a caller is from, as far as it cannot choose by itself: its IPv4 address, or the 64 bits of its IPv6
+    network."""
+    plain, _, zone = address.partition("%")
+    found = ipaddress.ip_address(plain)
+    if isinstance(found, ipaddress.IPv4Address):
+        return plain
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    network = ipaddress.IPv6Network((found, 64), strict=False)
+    return f"{network}%{zone}" if zone else str(network)
 
 
 def _longest_of_most(places: Mapping[_T, str]) -> _T:
@@ -248,4 +271,3 @@ def _short(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     return getattr(error, "reason", None) or str(error) or type(error).__name__
-

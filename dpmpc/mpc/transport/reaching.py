@@ -186,7 +186,9 @@ async def listening(
                 failed = f"{what} on {endpoint}, but that fails ({why})"
                 passing = isinstance(error, socket.gaierror) or error.errno in _PASSING
                 if not passing:
-                    raise UsageError(f"{failed}; listen elsewhere with <<listen>>, or mend <<addresses>>") from None
+                    raise UsageError(
+                        f"{failed}; listen elsewhere with <<listen>>, or mend <<addresses>>", code="path"
+                    ) from None
                 if loop.time() + pause > end:
                     said = f" for {patience:g} s" if patience else ""
                     raise NotYetError(

@@ -77,7 +77,9 @@ class SiteKeys:
             lines = [line.strip() for line in path.read_text(encoding="ascii").splitlines()]
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or "it is not text"
-            raise UsageError(f"a list of keys is what `dpmpc keys sign` wrote; {path}: {why}; get it again") from None
+            raise UsageError(
+                f"a list of keys is what `dpmpc keys sign` wrote; {path}: {why}; get it again", code="keys"
+            ) from None
         for number, line in enumerate(lines, 1):
             if not line or line.startswith("#"):
                 continue
@@ -88,7 +90,8 @@ class SiteKeys:
             if found is None or found[1] in keys or found[2] in keys.values():
                 raise UsageError(
                     f"a list of keys has a process and its key in a line, each once; line {number} of {path} is other; "
-                    "get it again"
+                    "get it again",
+                    code="keys",
                 )
             keys[found[1]] = found[2]
         return SiteKeys(plan, tuple(sorted(keys.items())))

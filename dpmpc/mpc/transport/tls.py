@@ -48,7 +48,8 @@ class Tls:
                 if not (directory / file).is_file():
                     raise UsageError(
                         f"<<tls>> needs ca.crt, {name}.crt and {name}.key in {directory}; {file} is missing; make "
-                        "them with `dpmpc keys`"
+                        "them with `dpmpc keys`",
+                        code="keys",
                     )
             try:  # with `cafile` the authorities that the system trusts are left out
                 context = ssl.create_default_context(purpose, cafile=str(directory / "ca.crt"))
@@ -61,7 +62,8 @@ class Tls:
                 context.load_cert_chain(directory / f"{name}.crt", directory / f"{name}.key")
             except (ssl.SSLError, OSError) as error:
                 raise UsageError(
-                    f"<<tls>> needs matching PEM files for {name} in {directory}; {error}; make them with `dpmpc keys`"
+                    f"<<tls>> needs matching PEM files for {name} in {directory}; {error}; make them with `dpmpc keys`",
+                    code="keys",
                 ) from None
             contexts.append(context)
         check_dates(directory / f"{name}.crt")

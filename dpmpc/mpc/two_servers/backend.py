@@ -78,7 +78,8 @@ def check_sampler(sampler: Sampler) -> None:
         raise UsageError(
             f"two servers draw with circuits of bits alone; got <<sampler={sampler.name}>>; use "
             f"<<sampler=discrete>>, or "
-            "<<backend=sharing>> with 3 parties"
+            "<<backend=sharing>> with 3 parties",
+            code="choice",
         )
 
 

@@ -38,7 +38,8 @@ def _public(point: Point) -> ec.EllipticCurvePublicKey:
         return ec.EllipticCurvePublicNumbers(*point, CURVE).public_key()
     except ValueError:
         raise PeerError(
-            "a base oblivious transfer takes points of P-256; something else came; are all processes of one version?"
+            "a base oblivious transfer takes points of P-256; something else came; are all processes of one version?",
+            code="message",
         ) from None
 
 
@@ -64,7 +65,9 @@ def subtract(a: Point, b: Point) -> Point:
     """a - b. Errors: PeerError where a = b or a = -b, which honest processes never meet."""
     (x1, y1), (x2, y2) = a, (b[0], -b[1])
     if (x1 - x2) % _P == 0:
-        raise PeerError("base oblivious transfers take points that differ; equal ones came; a peer computes wrongly")
+        raise PeerError(
+            "base oblivious transfers take points that differ; equal ones came; a peer computes wrongly", code="message"
+        )
     slope = (gmpy2.mpz(y2 - y1) * gmpy2.invert(x2 - x1, _P)) % _P
     x3 = (slope * slope - x1 - x2) % _P
     return int(x3), int((slope * (x1 - x3) - y1) % _P)

@@ -212,7 +212,8 @@ class ChosenBatch:
         self._answered = True
         if len(challenge) != CHALLENGE_BYTES:
             raise PeerError(
-                f"a challenge has {CHALLENGE_BYTES} bytes; {len(challenge)} came; are all parties of one version?"
+                f"a challenge has {CHALLENGE_BYTES} bytes; {len(challenge)} came; are all parties of one version?",
+                code="message",
             )
         begun, streams = self._begun, self._begun.streams
         sums, hashes = Sums(bytes(challenge), begun.place, BITS + 1), begun.hashes()
@@ -253,7 +254,8 @@ class Offerer:
         if len(correction) != due:
             raise PeerError(
                 f"a correction of {slots * words * 64} transfers has {due} bytes; {len(correction)} came; are all "
-                "parties of one version?"
+                "parties of one version?",
+                code="message",
             )
         begun = self._streams.begin(number, slots, words, part)
         return OfferedBatch(begun, np.frombuffer(correction, dtype="<u8"), self._masks, self._offsets)
@@ -295,6 +297,7 @@ class OfferedBatch:
         if len(answer) != ANSWER_BYTES:
             raise PeerError(
                 f"an answer to a challenge has {ANSWER_BYTES} bytes; {len(answer)} came; are all parties of one "
-                "version?"
+                "version?",
+                code="message",
             )
         return consistency.holds(bytes(answer), self._sums.total, self._masks, self._begun.place)

@@ -58,7 +58,8 @@ class TwoServersHolder(FieldShares, ServerPair):
         if len(payload) != _SALT + flat.nbytes:
             raise PeerError(
                 f"party {self.other} sent {len(payload)} bytes of an opening where {_SALT + flat.nbytes} were due; are "
-                "all parties of one version?"
+                "all parties of one version?",
+                code="message",
             )
         theirs = np.frombuffer(payload, dtype="<u8", offset=_SALT)
         if self._promise(self.other, channel, said, bytes(payload[:_SALT]), theirs) != promise:
@@ -66,7 +67,8 @@ class TwoServersHolder(FieldShares, ServerPair):
         if theirs.max(initial=0) >= field.P:
             raise PeerError(
                 f"party {self.other} must send shares below p = 2^61 - 1; larger ones came; are all parties of one "
-                "version?"
+                "version?",
+                code="message",
             )
         return field.to_int64(field.add(flat, theirs))
 
@@ -97,13 +99,15 @@ class TwoServers:
         if parties != SERVERS:
             raise UsageError(
                 f"<<backend={self.name}>> is for 2 parties; got {parties}; use <<parties=2>>, or "
-                "<<backend=sharing>> for more"
+                "<<backend=sharing>> for more",
+                code="range",
             )
         if threshold != 1:
             raise UsageError(
                 f"with <<backend={self.name}>> either of the 2 parties learns nothing alone: t = 1; got t = "
                 f"{threshold}; "
-                "leave <<threshold>> out, or use <<backend=sharing>> <<threshold=0>>, which hides nothing from either"
+                "leave <<threshold>> out, or use <<backend=sharing>> <<threshold=0>>, which hides nothing from either",
+                code="together",
             )
 
     def dealer(self, parties: int, threshold: int) -> AdditiveDealer:

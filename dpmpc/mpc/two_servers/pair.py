@@ -64,7 +64,8 @@ class ServerPair(AbortsForGood, Mesh):
         if len(theirs) != len(mine):
             raise PeerError(
                 f"party {other} sent {len(theirs)} bytes of base transfers where {len(mine)} were due; are all parties "
-                "of one version?"
+                "of one version?",
+                code="message",
             )
         first, second = (mine, theirs) if me == 0 else (theirs, mine)
         session = domains.SESSION.digest(VERSION, k, P, self.run_id, digest, value=first + second)
@@ -79,7 +80,8 @@ class ServerPair(AbortsForGood, Mesh):
         if len(raw) != own.sums.nbytes + _SALT:
             raise PeerError(
                 f"party {other} sent {len(raw)} bytes of trees where {own.sums.nbytes + _SALT} were due; are all "
-                "parties of one version?"
+                "parties of one version?",
+                code="message",
             )
         salts[other] = raw[-_SALT:]
         masked = np.frombuffer(raw[:-_SALT], dtype="<u8").reshape(own.sums.shape)

@@ -1,0 +1,134 @@
+/* What a look asks of a column of numbers, in one pass: what `numbers.py` says. Its twin there is NumPy and gives the same counts and
+the same bits. It runs on the machine of the records' owner, who sees them anyway: how long it takes depends on values. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { PRESENT, FINITE, WHOLE, AT_LEAST, AT_MOST, COUNTS }; /* what is counted */
+enum { LEAST, GREATEST, NEXT, SECOND, LAST, BEFORE, ENDS };  /* ends of all, and the two least and greatest that are no codes */
+enum { REGISTERS = 4096, DIRECT = 1000 };
+
+static int taken(Py_buffer *view, PyObject *object, char kind, Py_ssize_t size, int writable, Py_ssize_t least) {
+    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0))) return -1;
+    char found = view->format && view->format[0] && !view->format[1] ? view->format[0] : '?';
+    int fits = view->itemsize == size && (found == kind || (kind == 'q' && found == 'l') || kind == 'B');
+    if (fits && view->len / size >= least && (uintptr_t)view->buf % (uintptr_t)size == 0) return 0;
+    PyErr_Format(PyExc_ValueError, "an array of %zd items of kind %c is due; got %zd of kind %c", least, kind,
+                 view->len / view->itemsize, found);
+    PyBuffer_Release(view);
+    view->obj = NULL;
+    return -1;
+}
+
+/* Which of the sorted codes a whole number is, -1 for none. `direct`: the answer for sizes below DIRECT; no other code is below
+`far`. */
+static inline int64_t code_of(double value, const double *codes, int64_t many, const int16_t *direct, double far) {
+    if (value > -DIRECT && value < DIRECT) return direct[(int)value + DIRECT];
+    if (fabs(value) < far) return -1;
+    int64_t low = 0, high = many;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (codes[middle] < value) low = middle + 1;
+        else high = middle;
+    }
+    return low < many && codes[low] == value ? low : -1;
+}
+
+/* Whether a finite number is whole, as those from 2^52 on are: `floor` is a call where a processor is of the oldest kind. */
+static inline int is_whole(double value) {
+    return fabs(value) >= 4503599627370496.0 || (double)(int64_t)value == value;
+}
+
+/* A 64-bit mixer of a number's bits: every bit of them decides about half of those that come out. */
+static inline uint64_t mixed(uint64_t bits) {
+    bits = (bits ^ (bits >> 32)) * UINT64_C(0x9E3779B97F4A7C15);
+    bits = (bits ^ (bits >> 29)) * UINT64_C(0xBF58476D1CE4E5B9);
+    return bits ^ (bits >> 32);
+}
+
+static void into(const double *values, const uint8_t *there, int64_t first, Py_ssize_t n, const double *codes, int64_t many,
+                 int64_t *counts, double *ends, int64_t *of_code, uint8_t *registers) {
+    int16_t direct[2 * DIRECT + 1];
+    memset(direct, 0xFF, sizeof direct);
+    double far = INFINITY;
+    for (int64_t k = 0; k < many; k++)
+        if (codes[k] > -DIRECT && codes[k] < DIRECT) direct[(int)codes[k] + DIRECT] = (int16_t)k;
+        else if (fabs(codes[k]) < far) far = fabs(codes[k]);
+    int64_t present = 0, finite = 0, whole = 0, at_least = counts[AT_LEAST], at_most = counts[AT_MOST];
+    double least = ends[LEAST], greatest = ends[GREATEST];
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (there && !(there[(first + i) >> 3] >> ((first + i) & 7) & 1)) continue;
+        double value = values[i] + 0.0; /* a zero has one sign */
+        present++;
+        uint64_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        if (isnan(value)) bits = UINT64_C(0x7FF8) << 48;
+        uint64_t hash = mixed(bits), rest = hash << 12 | 1 << 11; /* a bit that ends what is counted */
+        uint8_t rank = (uint8_t)(__builtin_clzll(rest) + 1), *held = registers + (hash >> 52);
+        if (*held < rank) *held = rank;
+        if (!isfinite(value)) continue;
+        finite++;
+        if (value <= least) at_least = value < least ? 1 : at_least + 1, least = value;
+        if (value >= greatest) at_most = value > greatest ? 1 : at_most + 1, greatest = value;
+        if (is_whole(value)) {
+            whole++;
+            int64_t code = code_of(value, codes, many, direct, far);
+            if (code >= 0) {
+                of_code[code]++;
+                continue;
+            }
+        }
+        if (value < ends[SECOND]) {
+            if (value < ends[NEXT]) ends[SECOND] = ends[NEXT], ends[NEXT] = value;
+            else if (value > ends[NEXT]) ends[SECOND] = value;
+        }
+        if (value > ends[BEFORE]) {
+            if (value > ends[LAST]) ends[BEFORE] = ends[LAST], ends[LAST] = value;
+            else if (value < ends[LAST]) ends[BEFORE] = value;
+        }
+    }
+    counts[PRESENT] += present, counts[FINITE] += finite, counts[WHOLE] += whole;
+    counts[AT_LEAST] = at_least, counts[AT_MOST] = at_most, ends[LEAST] = least, ends[GREATEST] = greatest;
+}
+
+static PyObject *look(PyObject *self, PyObject *args) {
+    PyObject *objects[7], *result = NULL;
+    Py_buffer a[7] = {{0}};
+    Py_ssize_t first;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOnOOOOO", objects, objects + 1, &first, objects + 2, objects + 3, objects + 4, objects + 5,
+                          objects + 6))
+        return NULL;
+    int some = objects[1] != Py_None;
+    if (taken(a, objects[0], 'd', 8, 0, 0) || taken(a + 2, objects[2], 'd', 8, 0, 0)) goto end;
+    Py_ssize_t n = a[0].len / 8, many = a[2].len / 8;
+    if (first < 0 || many > INT16_MAX) {
+        PyErr_SetString(PyExc_ValueError, "codes are few, and places begin at 0");
+        goto end;
+    }
+    if ((some && taken(a + 1, objects[1], 'B', 1, 0, (first + n + 7) / 8)) || taken(a + 3, objects[3], 'q', 8, 1, COUNTS) ||
+        taken(a + 4, objects[4], 'd', 8, 1, ENDS) || taken(a + 5, objects[5], 'q', 8, 1, many) ||
+        taken(a + 6, objects[6], 'B', 1, 1, REGISTERS))
+        goto end;
+    Py_BEGIN_ALLOW_THREADS;
+    into(a[0].buf, some ? a[1].buf : NULL, first, n, a[2].buf, many, a[3].buf, a[4].buf, a[5].buf, a[6].buf);
+    Py_END_ALLOW_THREADS;
+    result = Py_NewRef(Py_None);
+end:
+    for (int k = 0; k < 7; k++)
+        if (a[k].obj) PyBuffer_Release(a + k);
+    return result;
+}
+
+static PyMethodDef METHODS[] = {
+    {"look", look, METH_VARARGS,
+     "look(values, there, first, codes, counts, ends, of_code, registers): adds what these values are to what is known of a column."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_numbers", "Looks at numbers.", -1, METHODS, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__numbers(void) { return PyModule_Create(&MODULE); }
