@@ -57,7 +57,7 @@ from dpmpc.records.mapping import Mapping, one_value, owners_in
 from dpmpc.records.memory import parse_memory, usual_memory
 from dpmpc.records.persons import drawn_apart, persons_of, touched_at_most
 from dpmpc.records.schema import Numeric, Range, Target, read_bounds
-from dpmpc.run.once import once
+from dpmpc.run.run import VectorsOnce, run
 from dpmpc.run.seat import Seat
 
 WEIGHTS = "class_weight.json"  # of the classes, as the survey's counts have them
@@ -218,8 +218,8 @@ def release(
         tell(f"warning: {warning}")
     check(plan, whole)
     means = partial(asked.questions.means, asking.table, asking.owner_of, asking.sizes)
-    last = once(plan, means, seat, "surveying the records", ends=until).last
-    opened = sum_of(plan, last.total, last.present)
+    own = run(plan, VectorsOnce(means), seat, until).own
+    opened = sum_of(plan, own.total, own.present)
     if asked.balanced:
         weights = asked.weights(opened)
         text = stated(dict(zip(names_of(draft.target), weights, strict=True))) if weights else None

@@ -100,8 +100,8 @@ def test_owners_and_parties_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     came = threading.Semaphore(0)
     monkeypatch.setattr(OwnerGate, "_came", lambda self, first, end, peer: came.release())
     meeting = Meeting(tmp_path, parties, releases=2)
-    refuses = who if who.startswith("owner") else f"party {parties - 1}"
-    here = [i for i in range(parties) if refuses != f"party {i}"]
+    refusing = who if who.startswith("owner") else f"party {parties - 1}"
+    here = [i for i in range(parties) if refusing != f"party {i}"]
     for i in here:
         meeting.comes(f"party {i}", lambda i=i: meeting.party(i))  # type: ignore[misc]
     meeting.comes("owner 0", lambda: meeting.owner(0))
@@ -110,7 +110,7 @@ def test_owners_and_parties_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert came.acquire(timeout=HANG)
     with refuses("limits", 1):
         meeting.owner(1, NONE) if who == "owner 1" else meeting.party(parties - 1, NONE)
-    all_heard(meeting, refuses)
+    all_heard(meeting, refusing)
 
 
 def test_sites(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_an_owner_that_is_told_another_number_takes_no_part(
         )  # fmt: skip
 
     for index, account in ((1, "mine"), (1, "mine"), (2, "another's")):
-        with refuses("peer"):
+        with refuses("peer", "nobody is there"):
             owner(index, account)
     with pytest.raises(UsageError if mend else PeerError) as caught:
         owner(2, "mine")

@@ -171,7 +171,7 @@ def test_a_count_that_differs_is_refused(wrong: dict[str, int]) -> None:
         with refuses("failed", 5):
             check_counts(BenchCell(), 1, {"bytes_sent": [5]}, parties)
         return
-    with refuses("failed"):
+    with refuses("failed", "dpmpc.benchmarks.counts"):
         check_counts(BenchCell(), 1, owners, parties)
 
 
@@ -296,7 +296,7 @@ def test_a_failing_relay_ends_the_measurement_with_its_cause() -> None:
     with Network("slow", NetworkLink.of(60.0, 100.0), "relay").places(3) as places:
         (relay,) = places.background
         broken = replace(relay, arguments={**relay.arguments, "routes": [["not a socket", "", 0, 0, 1]]})
-        with refuses("failed"):
+        with refuses("failed", "the relay"):
             replace(places, background=(broken,)).run("dpmpc.benchmarks.bare", {"traffic": traffic, "rounds": 4})
 
 

@@ -58,7 +58,7 @@ def test_what_a_file_has_is_not_measured_again(tmp_path: Path) -> None:
 
 
 def test_a_grid_of_which_every_cell_is_refused_says_why() -> None:
-    with refuses("usage"):
+    with refuses("usage", "this cell is refused"):
         run_grid(CELLS[2:], True, lambda text: None, f"{__name__}:threads", 1, work=measured)
 
 

@@ -83,7 +83,7 @@ def test_releases_of_two_servers_are_measured_beside_three_parties(
         raise UsageError("enough")
 
     monkeypatch.setattr(suite, "run_cells", run_cells)
-    with refuses("usage"):
+    with refuses("usage", "enough"):
         said("iteration", "-d", "122,200", "--backend", backend, "--network", "loopback,wan")
     assert asked == [
         BenchCell(dimension=d, parties=n, backend=each, network=network)

@@ -284,7 +284,7 @@ async def wires_of(circuit: Coroutine[Any, Any, Heap]) -> np.ndarray:
 
 def test_scales_out_of_range_are_refused() -> None:
     for law, scale in [("gaussian", 127.9), ("gaussian", 2.0**30 + 1), ("laplace", 0.5), ("laplace", 2.0**31)]:
-        with refuses("usage"):
+        with refuses("usage", "2^30"):
             LAWS[law].sampler("discrete", scale)
     for law, name in [("gaussian", "nonesuch"), ("gaussian", "log-laplace"), ("laplace", "box-muller")]:
         with refuses("choice", law, name):

@@ -194,7 +194,7 @@ def test_bad_columns(path: Path) -> None:
         load_csv(path, target="outcome", drop=["x"], seed=1)
     with refuses("unique", "site"):
         load_csv(path, target="site", owners_column="site", seed=1)
-    with refuses("records"):
+    with refuses("records", "hospital.csv"):
         load_csv(path, target="outcome", drop=["age", "ward", "site", "stay"], seed=1)
     with refuses("records", "outcome", "no"):
         load_csv(path, target="outcome", task="ridge", seed=1)

@@ -88,7 +88,7 @@ def test_one_odd_label_of_a_list_changes_no_other() -> None:
     assert read.tolist() == [1, 0, "", 2**53 + 1, "x"] and there.tolist() == [True, True, False, True, True]
     assert codes_of(read[there], [0, 1, 2**53, "x", 2**53 + 1])[0].tolist() == [1, 0, 4, 3]
     assert codes_of(read[there], [0, 1])[1] == 2**53 + 1
-    with refuses("records", kind=ValueError):
+    with refuses("records", "y", kind=ValueError):
         classes_in(read[there])
 
 

@@ -140,7 +140,7 @@ def test_words_for_what_is_missing_are_proposed_by_look_and_check(tmp_path: Path
     ("text", "words"),
     [
         ("a,y\n1,0\n", breaks("enough")),
-        ("a,b,c,y\n" + "".join(f"x{k},same,,{k % 2}\n" for k in range(60)), breaks("records")),
+        ("a,b,c,y\n" + "".join(f"x{k},same,,{k % 2}\n" for k in range(60)), breaks("records", "a: identifier")),
     ],
 )
 def test_records_of_which_nothing_can_be_learnt_are_refused_before_a_survey(

@@ -307,7 +307,7 @@ def check_refusals(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         assert words in said and "\n" not in said, said
         assert server.password not in said and "127.0.0.1" not in said and "ü c" not in said
     monkeypatch.setenv("PGPASSWORD", "wrong")
-    with refuses("usage"):
+    with refuses("usage", "login"):
         loaded(Query(server.url, "SELECT 1"))
 
 
@@ -330,7 +330,7 @@ def test_sqlite_refusals(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "b.db") as database:
         database.execute("CREATE TABLE t (b, y)")
         database.executemany("INSERT INTO t VALUES (?, ?)", [(b"\0\xff", k % 2) for k in range(4)])
-    with refuses("records"):
+    with refuses("records", "b: empty"):
         load(Query(f"sqlite:///{tmp_path / 'b.db'}", "SELECT * FROM t"), target="y")
 
 

@@ -281,7 +281,7 @@ def test_one_refusal_says_all_that_a_file_needs_stated(tmp_path: Path) -> None:
         with opened(source, spelling=stated) as (table, _):
             found, _ = look(table, target="y")
         assert found.proposed == stated and [c.kind for c in found.columns] == ["number", "date", "number", "number"]
-    with refuses("records", kind=EncodingError):
+    with refuses("records", "ascii", kind=EncodingError):
         load(CsvFile(path), target="y", spelling=Spelling(encoding="ascii"))
 
 

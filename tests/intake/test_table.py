@@ -215,7 +215,7 @@ def test_values_are_compared_as_what_they_are(tmp_path: Path, text: str, same: s
         (b"a,b\n\xff,2\n", breaks("records", "UTF", -8)),
         (b"a,b\n1,\xc3", breaks("records", "UTF", -8, "t.csv", 6)),
         (b'a,b\n"1,2\n', breaks("records", 2)),
-        (b"\x1f\x8b\x08 broken", breaks("usage")),
+        (b"\x1f\x8b\x08 broken", breaks("usage", "t.csv")),
         (b"\xff\xfea\x00,\x00b\x00\n\x00", breaks("enough")),  # UTF-16, as its mark says
     ],
 )

@@ -347,7 +347,7 @@ def test_no_error_of_a_worker_holds_a_record(
     here = Workers(executor_maker("processes"), 1)
     away = Away(owner(write(tmp_path / "partitions", label=labels.astype(str)), here), SCHEMA, "double")
     whole = list(tiles(np.array([0, N]), away.d))
-    with refuses("usage") as misfit:
+    with refuses("usage", "label") as misfit:
         away.looked_over(whole)
     with refuses("usage", "ValueError", "test_away.py") as bug:
         list(Away(owner(partitions, here), SCHEMA, "double").sums(whole, Telling()))
@@ -377,7 +377,7 @@ def test_an_executor_that_cannot_be_made_is_said_at_once(partitions: Path) -> No
         raise UsageError("no scheduler")
 
     here = workers(make)
-    with refuses("usage"):
+    with refuses("usage", "no scheduler"):
         owner(partitions, here)
     assert asked == [2]
     here.close()

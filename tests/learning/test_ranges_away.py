@@ -165,7 +165,7 @@ def test_ranges_of_postgresql(here: Workers, monkeypatch: pytest.MonkeyPatch) ->
         away.looked_over(whole)
         with psycopg.connect(server.url) as database:
             database.execute("DELETE FROM t WHERE id = (SELECT max(id) FROM t)")
-        with refuses("usage"):
+        with refuses("usage", "a range of its keys"):
             away.looked_over(whole)
         for sql, says in (
             ("SELECT * FROM t ORDER BY ward", breaks("usage", "ward", setting="sql")),
@@ -180,9 +180,12 @@ def test_ranges_of_postgresql(here: Workers, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("sql", "says"),
     [
-        ("DELETE FROM t WHERE id = (SELECT id FROM t ORDER BY id LIMIT 1 OFFSET 5000)", breaks("usage")),
-        ("INSERT INTO t (id, label) VALUES (-1000000, 'yes')", breaks("usage")),
-        ("INSERT INTO t (id, label) SELECT max(id) + 1, 'no' FROM t", breaks("usage")),
+        (
+            "DELETE FROM t WHERE id = (SELECT id FROM t ORDER BY id LIMIT 1 OFFSET 5000)",
+            breaks("usage", "a range of its keys"),
+        ),
+        ("INSERT INTO t (id, label) VALUES (-1000000, 'yes')", breaks("usage", "a range of its keys")),
+        ("INSERT INTO t (id, label) SELECT max(id) + 1, 'no' FROM t", breaks("usage", "a range of its keys")),
         ("UPDATE t SET x1 = 1.5 WHERE id = (SELECT max(id) FROM t)", breaks("file")),
         (
             "UPDATE t SET label = 'no' WHERE rowid IN (SELECT rowid FROM t WHERE label = 'yes' LIMIT 1)",

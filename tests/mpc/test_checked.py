@@ -200,7 +200,7 @@ def test_a_wrong_share_is_seen_before_any_vector_is_given_out() -> None:
 def test_parties_that_are_not_at_one_point_end_the_run_for_good_and_name_nobody() -> None:
     async def body(holder: Any) -> None:
         await holder.stand(None, b"token, release 0", 7)
-        with refuses("cheat"):
+        with refuses("cheat", "one attempt"):
             await holder.stand(None, b"token, release 1" if holder.party == 2 else b"token, release 2", 8)
         with pytest.raises(CheatError):
             await holder.stand(None, b"token, release 3", 9)

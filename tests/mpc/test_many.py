@@ -159,7 +159,7 @@ def test_a_stream_that_is_a_word_ahead_ends_the_batch(n: int, t: int, purpose: s
             return Late(stream, next(ends)) if name == wrong else stream
 
         parties = Parties(n, t, make=make)
-        with refuses("peer"):
+        with refuses("peer", "random bits"):
             parties.run(64, lambda engine: engine.random_bits(n))
 
 

@@ -74,7 +74,7 @@ async def _dies(session: Session) -> None:
 
 
 def test_a_party_that_stops_ends_the_others() -> None:
-    with refuses("usage"):
+    with refuses("usage", "party 2"):
         run_parties(_dies, 3)
 
 

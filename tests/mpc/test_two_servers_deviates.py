@@ -211,7 +211,7 @@ def test_bits_of_the_noise_are_read_through_the_sum_and_all_see_that(monkeypatch
 
 
 def test_moves_cannot_be_taken_out_of_a_share_that_was_promised(monkeypatch: pytest.MonkeyPatch) -> None:
-    with refuses("cheat"):
+    with refuses("cheat", "the promise of the share"):
         read_through_the_sum(monkeypatch, taken_out=True)
     monkeypatch.setattr(OtHolder, "_promise", lambda self, *what: bytes(32))
     opened, noise, _ = read_through_the_sum(monkeypatch, taken_out=True)  # the control: unseen

@@ -257,7 +257,7 @@ def test_what_is_allowed_is_delivered() -> None:
         assert peer.bytes_received == 5 * HEADER.size + len(hello) + len(long) + 10 and peer.lost is None
         line.writer.close()
         assert "(connection closed)" in await line.ended
-        with refuses("peer"):
+        with refuses("peer", "connection closed"):
             await peer.receive(5)
 
     on_a_line(body)
@@ -314,7 +314,7 @@ def test_a_farewell_is_sent_and_nothing_more_is_read() -> None:
         line.writer.write(frame(3, b"late"))
         line.writer.close()
         await leaving
-        with refuses("peer"):
+        with refuses("peer", "a disk is full"):
             await pending
         assert not line.ended.done()
 
@@ -337,7 +337,7 @@ def test_frames_have_the_documented_form_and_an_expected_end_is_not_told() -> No
 
 
 def test_a_connection_that_was_never_made_sends_nothing() -> None:
-    with refuses("peer"):
+    with refuses("peer", "never opened"):
         Peer("a party", RUN).send(1, b"x")
 
 

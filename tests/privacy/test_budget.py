@@ -310,7 +310,7 @@ def test_an_edit_of_the_random_first_line_is_found(tmp_path: Path) -> None:
     first = json.loads(path.read_text().splitlines()[0])
     assert len(first["salt"]) == 32 and first["by"] == "ledger_0.jsonl"
     path.write_text(path.read_text().replace(first["salt"], "0" * 32))
-    with refuses("ledger", kind=Exception):
+    with refuses("ledger", "line 2", kind=Exception):
         Ledger.read(path)
 
 

@@ -128,7 +128,7 @@ def test_a_changed_line_of_format_1_is_found(tmp_path: Path, change: tuple[bytes
     path = tmp_path / "ledger_0.jsonl"
     format_1(path)
     path.write_bytes(path.read_bytes().replace(*change, 1))
-    with refuses("ledger", kind=LedgerError):
+    with refuses("ledger", "ledger_0.jsonl", kind=LedgerError):
         Ledger.read(path)
 
 
@@ -149,7 +149,7 @@ def test_removed_inserted_swapped_lines_are_found(path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     for bad in (lines[1:], lines[:1] + lines[2:], [lines[1], lines[0], *lines[2:]], [*lines[:2], *lines[1:]]):
         path.write_bytes(b"".join(bad))
-        with refuses("ledger", kind=LedgerError):
+        with refuses("ledger", "ledger_0.jsonl", kind=LedgerError):
             Ledger.read(path)
         with pytest.raises(LedgerError):
             Ledger(path)
@@ -160,7 +160,7 @@ def test_a_lost_end_shows_against_the_head(path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))
     assert len(Ledger.read(path).entries) == 3
-    with refuses("ledger", kind=LedgerError):
+    with refuses("ledger", "lost its end", kind=LedgerError):
         Ledger.read(path, head=head)
 
 

@@ -54,7 +54,7 @@ def test_results_and_errors_come_back() -> None:
     pending = [background.submit(asyncio.sleep(0, k)) for k in range(5)]
     assert [p.result() for p in pending] == [p.result() for p in pending] == list(range(5))
     for _ in range(2):
-        with refuses("peer"):
+        with refuses("peer", "as it was"):
             background.run(fails())
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(lambda k: background.run(asyncio.sleep(0, k)), range(50))) == list(range(50))

@@ -74,7 +74,7 @@ def test_an_error_and_a_bug_are_those_of_the_process_they_happened_in(guilty: in
     def jobs(role: str) -> list[Job]:
         return [Job(f"job {k}", f"{HERE}:{role if k == guilty else 'described'}", {}) for k in range(3)]
 
-    with refuses("usage"):
+    with refuses("usage", "nobody may ask"):
         run_jobs(jobs("refusing"), HANG)
     with refuses("failed", guilty, 1, "ZeroDivisionError"):
         run_jobs(jobs("broken"), HANG)

@@ -60,7 +60,7 @@ def test_the_docs_show_the_matrix() -> None:
 def test_a_party_that_changes_its_own_share_ends_the_run(tmp_path: Path) -> None:
     """Shares of one party alone enter the openings of some parties and not of others."""
     plan = canary_plan("gaussian", 2, 4, 3, epsilon=2, delta=1e-3, parties=3, threshold=1)
-    with refuses("peer"):
+    with refuses("peer", "release 0"):
         by_parties(plan, Canaries(plan, 1), tmp_path / "run", **faulty.party_with("one_share_changed"))
 
 
