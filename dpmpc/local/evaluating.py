@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import stage_plan
@@ -41,7 +40,7 @@ from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 from dpmpc.records import Dataset, Schema
 from dpmpc.records.dataset import Rows, Split
 from dpmpc.records.persons import persons_of
-from dpmpc.run.once import once
+from dpmpc.run.run import VectorsOnce, run
 from dpmpc.run.seat import Seat
 from dpmpc.statistics.columns import Columns, category
 from dpmpc.statistics.evaluated import figures_of, tables_of, totals
@@ -294,7 +293,7 @@ def evaluate(
     """The figures of a model from its one release over the held-out records, and what report.json says of it; `seat`:
     where it is made, in a folder of its own. One that was made before is read again.
 
-    Errors: as of `once`; UsageError for a budget that does not suffice."""
+    Errors: as of `run`; UsageError for a budget that does not suffice."""
     owner, sizes = held_sizes(request, dataset, training.owners)
     made = plan_evaluation(request, training, dataset.schema, theta, sizes)
 
@@ -307,8 +306,8 @@ def evaluate(
         vectors = sum(parts, np.zeros((len(sizes), made.tables.layout.dimension), dtype=np.int64))
         yield vectors * STEP / np.maximum(np.array(sizes, dtype=np.float64), 1.0)[:, None]
 
-    last = once(made.plan, means, seat, "evaluating the model on held-out records").last
-    noise, total = made.plan.derived.mechanism.scale * made.plan.grid.step, decode(made.plan, last.total) * sum(sizes)
+    noise = made.plan.derived.mechanism.scale * made.plan.grid.step
+    total = run(made.plan, VectorsOnce(means), seat).own.mean * sum(sizes)
     return figures_of(made.tables, total / STEP, noise / STEP, sizes), section(made.plan)
 
 

@@ -59,10 +59,9 @@ from dpmpc.records.mapping import Mapping, one_value, owners_in
 from dpmpc.records.memory import parse_memory, usual_memory
 from dpmpc.records.persons import drawn_apart, persons_of, touched_at_most
 from dpmpc.records.schema import Numeric, Range, Target, read_bounds
-from dpmpc.run.once import once
+from dpmpc.run.run import VectorsOnce, run
 from dpmpc.run.seat import Seat
 
-DOING = {SURVEY: "surveying the records"}  # what a process is busy with, where the source's own words say less
 WEIGHTS = "class_weight.json"  # of the classes, as the survey's counts have them
 
 
@@ -224,11 +223,10 @@ def release(
     check(plans, whole)
     for plan, stage in zip(plans, whole.source.schedule.before, strict=True):
         means = partial(plan.source.means, asking.table, asking.owner_of, asking.sizes)
-        ends = until if plan is plans[-1] else None
-        last = once(plan, means, seat.inside(stage.name), DOING.get(stage.name, plan.source.DOES), ends=ends).last
-        opened = sum_of(plan, last.total, last.present)
+        own = run(plan, VectorsOnce(means), seat.inside(stage.name), until if plan is plans[-1] else None).own
+        opened = sum_of(plan, own.total, own.present)
         if plan is not plans[-1]:
-            whole = after_first(whole, last.total, last.present)
+            whole = after_first(whole, own.total, own.present)
     asked = whole.learning.survey
     assert asked is not None
     if asked.balanced:

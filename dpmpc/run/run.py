@@ -26,6 +26,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import Schedule
 from dpmpc.outcome import Outcome
+from dpmpc.run.engine import nobody
 from dpmpc.run.once import once
 from dpmpc.run.resume import begun_as
 from dpmpc.run.seat import Seat
@@ -43,6 +44,22 @@ class RecordsHere(Protocol):
 
     def shows(self, plan: Plan) -> AbstractContextManager[Callable[..., None]]:
         """Hears what becomes of the release of a plan, until its end."""
+
+
+class VectorsOnce:
+    """What owners send in one release, made when it begins and never where it is over (`RecordsHere`)."""
+
+    def __init__(self, made: Callable[[], Any]) -> None:
+        self._made = made
+
+    def vectors(self, plan: Plan) -> Any:
+        return self._made()
+
+    def ready(self, plan: Plan) -> None:
+        """Nothing is refused."""
+
+    def shows(self, plan: Plan) -> AbstractContextManager[Callable[..., None]]:
+        return contextlib.nullcontext(nobody)
 
 
 @dataclass(frozen=True)
@@ -80,9 +97,12 @@ class FinishedPlan:
         return self.own.plan.source.outcome(opening_of(self.own.plan, {0: self.own.total}, present))
 
 
-def run(plan: Plan, records: RecordsHere, seat: Seat) -> FinishedPlan:
+def run(
+    plan: Plan, records: RecordsHere, seat: Seat, until: contextlib.ExitStack | None = None
+) -> FinishedPlan:
     """Executes a plan whose source reads records once, stages and all, in the folder of `seat`; without one nothing
-    stays of it. A run that was begun there goes on.
+    stays of it. A run that was begun there goes on. `until`: the parties of its own release take leave while others go
+    on, and are gone at the end of this stack.
 
     Errors: UsageError where another run is there; as of `RecordsHere.ready`, of stages and of releases."""
     made: dict[str, OpenedRelease] = {}
@@ -91,14 +111,15 @@ def run(plan: Plan, records: RecordsHere, seat: Seat) -> FinishedPlan:
     def does(part: StagePart, here: Here) -> None:
         if part.plan.run_id != first:
             records.ready(part.plan)
-        made[part.plan.run_id] = _made(part, records, replace(seat, here=here))
+        leave = until if part.stage is None else None
+        made[part.plan.run_id] = _made(part, records, replace(seat, here=here), leave)
 
     def keeps(stage: Plan, total: Ints, folder: Path) -> None:
         before.append(OpenedRelease(stage, total))
 
     if seat.out is None and plan.source.schedule == Schedule():
         records.ready(plan)
-        return FinishedPlan((), _made(StagePart(plan, plan), records, seat))
+        return FinishedPlan((), _made(StagePart(plan, plan), records, seat, until))
     with contextlib.ExitStack() as ends:
         if seat.out is None:  # stages follow from files
             kept = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-")))
@@ -113,11 +134,13 @@ def run(plan: Plan, records: RecordsHere, seat: Seat) -> FinishedPlan:
     return FinishedPlan(tuple(made.get(each.plan.run_id, each) for each in before), made[own.run_id])
 
 
-def _made(part: StagePart, records: RecordsHere, seat: Seat) -> OpenedRelease:
+def _made(
+    part: StagePart, records: RecordsHere, seat: Seat, until: contextlib.ExitStack | None
+) -> OpenedRelease:
     """The one release of a part, made now or found in the folder of `seat`."""
     plan, stage = part.plan, part.stage
     keeps = None if stage is None else lambda ended: stage.settle(ended.last.total, ended.last.present)
     with records.shows(plan) as emit:
-        ended = once(plan, partial(records.vectors, plan), seat, plan.source.DOES, emit=emit, keeps=keeps)
+        ended = once(plan, partial(records.vectors, plan), seat, plan.source.DOES, emit=emit, ends=until, keeps=keeps)
     sent = max((cost.bytes_to_parties + cost.bytes_to_owners for cost in ended.costs), default=0)
     return OpenedRelease(plan, ended.last.total, ended.last.present, sent)

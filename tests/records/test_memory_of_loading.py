@@ -186,4 +186,4 @@ def test_numbers_are_read_within_so_many_bytes(tmp_path: Path) -> None:
         most, rows, during, after = map(int, done.stdout.split())
         assert (rows, during, after) == (1_000_000, at_once, 4)
         taken[way] = most
-    assert taken["quick"] < 130e6 < taken["slow"], taken
+    assert taken["quick"] < 180e6 < taken["slow"], taken  # 124 to 128 and 307 to 325 MB

@@ -12,14 +12,17 @@ from tests.endurance.kill_writes import FAULT, FINISHED, KILLED, Kind, kill, kin
 
 
 @pytest.mark.parametrize(
-    ("kind", "number"), [("train", 6), ("train", 90), ("stats", 14), ("synth", 13), ("meet", 9)]
+    ("kind", "number"), [("train", 6), ("train", 90), ("stats", 14), ("synth", 13), ("stats-found", 12), ("meet", 9)]
 )
 def test_a_killed_run_goes_on(kind: str, number: int, tmp_path: Path) -> None:
     counts = kill(kind, "clear", [number], tmp_path)
     assert counts == {"finished": 1}
 
 
-@pytest.mark.parametrize(("kind", "stage"), [("train", "survey"), ("train", "evaluation"), ("synth", "first")])
+@pytest.mark.parametrize(
+    ("kind", "stage"),
+    [("train", "survey"), ("train", "evaluation"), ("synth", "first"), ("stats-found", "survey")],
+)
 def test_what_a_stage_has_opened_is_not_lost_with_the_process(kind: str, stage: str, tmp_path: Path) -> None:
     """Killed in place of the first write after its sum is in a file, the run ends as one that was never killed: its
     schema, its figures, its rows."""
@@ -66,4 +69,4 @@ def test_a_process_of_several_machines_that_is_killed_goes_on(
 
 def test_every_kind_of_run_is_killed() -> None:
     assert {name.partition("-")[0] for name in kinds()} == {"train", "stats", "synth", "meet"}
-    assert len(kinds()) == 4 * (1 + 2)  # here; every owner a party, and apart
+    assert len(kinds()) == 5 + 4 * 2  # here, of questions with and without a survey; every owner a party, and apart
