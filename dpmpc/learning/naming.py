@@ -213,7 +213,7 @@ def word_of(name: str, cell: int, cells: int, votes: Floats) -> str | None:
 
 
 @dataclass(frozen=True)
-class Spelling:
+class WordsFirst:
     """Words as a stage before a survey: of which columns, and what they come to alone at the plan's delta, whose
     epsilon is `within`. All public."""
 

@@ -15,7 +15,7 @@ from dpmpc.errors import UsageError, sayable
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import balancing, scaled
 from dpmpc.learning.label_counts import counted, label_counts
-from dpmpc.learning.naming import Spelling
+from dpmpc.learning.naming import WordsFirst
 from dpmpc.learning.source import Stage, Sum
 from dpmpc.learning.survey import MANY, FoundColumn, Survey, SurveyFindings
 from dpmpc.learning.survey_numbers import WIDEST
@@ -44,13 +44,13 @@ class Draft:
     balanced: bool = False  # whether it counts labels too, of which weights of classes are made
     named: tuple[str, ...] = ()  # the columns of which nothing is known whose buckets are named where words are found
     words: tuple[str, ...] = ()  # public words that are tried, beside those that everybody knows
-    spelling: Spelling | None = None  # words that are opened first, while they are still to be
+    spelling: WordsFirst | None = None  # words that are opened first, while they are still to be
     spelled: tuple[tuple[str, tuple[tuple[int, str], ...]], ...] = ()  # (column, (bucket, word)) that were opened
 
     def __post_init__(self) -> None:
         if isinstance(self.spelling, dict):  # out of a file
-            object.__setattr__(self, "spelling", Spelling(**self.spelling))
-        if not isinstance(self.spelling, Spelling | None):
+            object.__setattr__(self, "spelling", WordsFirst(**self.spelling))
+        if not isinstance(self.spelling, WordsFirst | None):
             raise UsageError(f"words before a survey are an object; got {self.spelling!r}; plan again")
         if isinstance(self.spelled, dict):
             of = [(name, tuple((int(k), str(word)) for k, word in each.items())) for name, each in self.spelled.items()]

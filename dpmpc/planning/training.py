@@ -14,7 +14,7 @@ from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import BALANCED, parsed
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning
-from dpmpc.learning.naming import Spelling
+from dpmpc.learning.naming import WordsFirst
 from dpmpc.learning.settings import Descent
 from dpmpc.learning.survey_columns import Draft, leaves_open, survey_of
 from dpmpc.learning.survey_words import read_words
@@ -273,7 +273,7 @@ def advised_with_survey(
     if request.spell:
         part_of_words = min(MOST_SPELLED, part_of_survey)
         alone = epsilon_of_mu(math.sqrt(mu2 * part_of_words), request.delta)
-        words_first = Spelling(tuple(dict.fromkeys(request.spell)), alone, within=request.epsilon)
+        words_first = WordsFirst(tuple(dict.fromkeys(request.spell)), alone, within=request.epsilon)
         mu2 *= 1 - part_of_words
     mu = math.sqrt(mu2 * part_of_survey)
     columns = len(draft.columns) + len(draft.unknown) + draft.intercept

@@ -20,7 +20,7 @@ from dpmpc.consortium.toml import read_consortium
 from dpmpc.errors import UsageError
 from dpmpc.intake.hashing import BUCKETS, bucket
 from dpmpc.learning.model import read_model
-from dpmpc.learning.naming import VOTES, NamingSource, Spelling, votes_of
+from dpmpc.learning.naming import VOTES, NamingSource, WordsFirst, votes_of
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_columns import Draft
 from dpmpc.privacy.guarantee import failure_factor
@@ -107,14 +107,14 @@ def test_what_was_opened_names_what_the_survey_finds(tmp_path: Path) -> None:
 
 
 def test_a_draft_with_words_to_open_comes_back_and_refuses_what_is_stated() -> None:
-    stage = Spelling(("ward",), 0.2, 1.0)
+    stage = WordsFirst(("ward",), 0.2, 1.0)
     made = Draft(draft(), 0.5, spelling=stage)
     there = Draft(draft(), 0.5, spelled=(("ward", ((7, "Station 4b"),)),))
     for each in (made, there):
         assert Draft(**json.loads(json.dumps(each.to_json()))) == each
     assert not {"spelling", "spelled"} & Draft(draft(), 0.5).to_json().keys()
     assert [each.name for each in made.stages] == ["words", "survey"] and len(there.stages) == 1
-    for changes in ({"spelling": Spelling(("age",), 0.2, 1.0)}, {"spelled": (("outcome", ()),)}, {"spelling": 7}):
+    for changes in ({"spelling": WordsFirst(("age",), 0.2, 1.0)}, {"spelled": (("outcome", ()),)}, {"spelling": 7}):
         with pytest.raises(UsageError):
             Draft(draft(), 0.5, **changes)  # type: ignore[arg-type]
 
