@@ -99,7 +99,7 @@ def _say(found: Any, folder: Path, file: Path | None) -> None:
 
 def _digits(part: str) -> tuple[str, int]:
     name, mark, count = part.rpartition("=")
-    if not (name and mark and count.isdigit()):
+    if not (name and mark and count.isdecimal()):
         raise UsageError(f"decimals of a column are --digits COLUMN=2; got {part}; write it so")
     return name, int(count)
 

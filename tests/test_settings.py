@@ -75,7 +75,7 @@ _NO_CLASSES = "a quantity has no classes"
 _FILES = (
     "capacity", "data", "csv", "records", "database", "sql", "schema",
     "memory", "precision", "executor", "workers",
-    "target", "owners_column", "data_dir", "bounds", "missing", "named", "word_list",
+    "target", "owners_column", "data_dir", "bounds", "missing", "named", "spell", "word_list",
     "drop", "positive", "classes", "test_fraction", "max_rows", "intercept", "official_test", "dimension", "seed",
     "owners", "owner_sizes", "skew", "evaluate", "figures", "baseline", "ids",
 )  # fmt: skip

@@ -22,7 +22,7 @@ from dpmpc.aggregation.plan.of_source import plan_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.intake.hashing import BUCKETS, bucket
 from dpmpc.lazy import dataclass
-from dpmpc.meeting.differences import Difference, differences
+from dpmpc.meeting.differences import Difference, differences, weights_of
 from dpmpc.meeting.source import MeetingSource
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.numbers.prg import Prg
@@ -120,10 +120,11 @@ def meet_once(plan: Plan, wrong: Coding | None, random: np.random.Generator) -> 
         total += meeting.placed(mine, site)
     step = plan.grid.step
     noise = clear_noise(plan.derived.sampler, plan.dimension, Prg(random.bytes(32))) * step
-    counts, tests = meeting.counts(total + noise), meeting.owners * len(meeting.columns)
-    scale = plan.derived.mechanism.scale * step
+    counts, scale = meeting.counts(total + noise), plan.derived.mechanism.scale * step
+    scales = np.array([scale / meeting.asks.times(name) for name in meeting.columns])
+    weights = weights_of(counts, plan.sizes, scales)
     return {
-        name: differences(counts[:, k], plan.sizes, scale / meeting.asks.times(name), tests)
+        name: differences(counts[:, k], plan.sizes, float(scales[k]), weights.size, weights[:, k])
         for k, name in enumerate(meeting.columns)
     }
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dpmpc.benchmarks.studies.stats_coverage import HIGH
+from dpmpc.benchmarks.studies.stats_effects import FILE, FILE_AGAIN, LEAST, SETTINGS, short
 
 ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
     "counts of tables": (("tables", "table: count"), ("tables", "count: count"), ("all", "table1: count")),
@@ -37,6 +38,13 @@ ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
         ("of number", "evaluate: mean error"),
     ),
 }
+HOPELESS = 1.0  # a predicted error above which a model is refused
+KNOWN = 0.25  # a predicted error up to which sets are to be closed and as wide as predicted
+EVEN = tuple(  # designs of up to 40 cells whose outcome and levels are common
+    each.name for each in SETTINGS
+    if each.family != "poisson" and len(each.part) * each.model.cells <= 40 and min(map(min, each.levels)) >= 0.15
+    and each.common >= 0.15
+)  # fmt: skip
 CELLS = 6  # sizes and epsilons
 SOME = 0.05  # of trials: a share of fewer answers says nothing
 
@@ -51,27 +59,88 @@ def lines(folder: Path) -> Iterator[str]:
     nulls = _read(folder / "survival.csv")
     for null in dict.fromkeys(row["null"] for row in nulls):
         yield _null(null, [row for row in nulls if row["null"] == null])
-    rows = _read(folder / "effects.csv")
-    for key in dict.fromkeys((row["setting"], row["n"], row["epsilon"]) for row in rows):
-        yield _effects(*key, [row for row in rows if (row["setting"], row["n"], row["epsilon"]) == key])
+    rows = _read(folder / FILE)
+    for setting in dict.fromkeys(row["setting"] for row in rows if not row["rejected"]):
+        yield _effects(setting, [row for row in rows if row["setting"] == setting])
+    for key in dict.fromkeys((row["setting"], row["n"], row["epsilon"]) for row in rows if row["rejected"]):
+        yield _effects_null(*key, [row for row in rows if (row["setting"], row["n"], row["epsilon"]) == key])
+    yield from _judged(rows, _read(folder / FILE_AGAIN))
 
 
-def _effects(setting: str, n: str, epsilon: str, rows: Sequence[dict[str, str]]) -> str:
-    """A line of a design, or of a null."""
+def _effects(setting: str, rows: Sequence[dict[str, str]]) -> str:
+    """A line of a design, over all sizes and epsilons."""
+    known = [row for row in rows if float(row["predicted"]) <= KNOWN]
+    rest = [row for row in rows if row not in known]
+    runs = [(int(row["n"]), float(row["epsilon"])) for row in rows]
+    sizes, epsilons = (sorted({run[k] for run in runs}) for k in (0, 1))
+    fewest = min(int(row["releases"]) for row in rows)
+    said = [
+        setting, rows[0]["cells"], _ends([f"{n:,}" for n in sizes]), _ends([f"{e:g}" for e in epsilons]),
+        str(len(set(runs))), f"{fewest:,}", _span(rows, "predicted"), _span(rows, "data", 3) + _label(rows, "data"),
+        _span(rows, "population", 3) + _label(rows, "population"),
+        *(_mean(part, "open_population") for part in (known, rest)),
+        _span(known, "over_predicted") if known else "-",
+    ]  # fmt: skip
+    return f"| {' | '.join(said)} |"
+
+
+def _ends(values: Sequence[str]) -> str:
+    return values[0] if len(values) == 1 else f"{values[0]} to {values[-1]}"
+
+
+def _label(rows: Sequence[dict[str, str]], name: str) -> str:
+    return ", conservative" if max(float(row[name]) for row in rows) > HIGH else ""
+
+
+def _mean(rows: Sequence[dict[str, str]], name: str) -> str:
+    return _spelt(math.fsum(float(row[name]) for row in rows) / len(rows), 3) if rows else "-"
+
+
+def _effects_null(setting: str, n: str, epsilon: str, rows: Sequence[dict[str, str]]) -> str:
+    """A line of a null."""
+    alone = [row for row in rows if row["coefficient"] != "all"]
+    together = [row for row in rows if row["coefficient"] == "all"]
+    clear = [row for row in alone if row["rejected_m0"]]
+    shown = [_span(part, name, 3) if part else "-" for part, name in (
+        (alone, "rejected"), (clear, "rejected_m0"), (together, "rejected"))]  # fmt: skip
     said = setting.removeprefix("null: "), rows[0]["cells"], f"{int(n):,}", f"{float(epsilon):g}", rows[0]["releases"]
-    first = f"| {' | '.join(said)} |"
-    if setting.startswith("null"):
-        alone = [row for row in rows if row["coefficient"] != "all"]
-        together = [row for row in rows if row["coefficient"] == "all"]
-        clear = [row for row in alone if row["rejected_m0"]]
-        shown = [_span(part, name, 3) if part else "-" for part, name in (
-            (alone, "rejected"), (clear, "rejected_m0"), (together, "rejected"))]  # fmt: skip
-        return f"{first} {' | '.join(shown)} |"
-    opened = f"{_span(rows, 'open_population')}"
-    told = [row for row in rows if row["width"]]
-    widths = [_span(told, name) if told else "-" for name in ("width", "over_predicted")]
-    shown = [_span(rows, "data", 3), _span(rows, "population", 3), opened, *widths, _span(rows, "power")]
-    return f"{first} {_span(rows, 'predicted')} | {' | '.join(shown)} |"
+    return f"| {' | '.join((*said, *shown))} |"
+
+
+def _judged(rows: Sequence[dict[str, str]], again: Sequence[dict[str, str]]) -> Iterator[str]:
+    """A line of what fell short and came again, and one each of what was asked of open sets, widths and forecasts."""
+    for row in rows:
+        if not short(row):
+            continue
+        name = "rejected" if row["rejected"] else min(("data", "population"), key=lambda each: float(row[each]))
+        same = [each for each in again if all(each[k] == row[k] for k in ("setting", "n", "epsilon", "coefficient"))]
+        came = f"{_spelt(float(same[0][name]), 3)} of {int(same[0]['releases']):,}" if same else "not run again"
+        about = "a null, rejected" if name == "rejected" else f"for the {name}"
+        yield (
+            f"- {row['setting']}, n {int(row['n']):,}, epsilon {float(row['epsilon']):g}, coefficient "
+            f"{row['coefficient']}, {about}: {_spelt(float(row[name]), 3)} of {int(row['releases']):,}; again: {came}."
+        )
+    sets = [row for row in rows if not row["rejected"]]
+    known = [row for row in sets if float(row["predicted"]) <= KNOWN]
+    hopeless = {(row["setting"], row["n"], row["epsilon"]) for row in sets if float(row["predicted"]) > HOPELESS}
+    told = [row for row in sets if row["over_predicted"]]
+    asked = [row for row in told if (row["setting"], row["n"], row["epsilon"]) not in hopeless]
+    yield (
+        f"- Of {len(sets):,} coefficients in {len({(r['setting'], r['n'], r['epsilon']) for r in sets})} runs, "
+        f"{sum(not short(row) for row in sets):,} held {LEAST} and more at first. Where the predicted error is at most "
+        f"{KNOWN}, {_mean(known, 'open_population')} of sets were open."
+    )
+    for n in (5000, 20_000):
+        wide = [row for row in sets if row["setting"] in EVEN and row["n"] == str(n) and float(row["epsilon"]) == 1]
+        yield (
+            f"- Median widths over those without noise, epsilon 1, up to 40 cells, outcome and levels of .15 and more, "
+            f"n {n:,}: {_span(wide, 'width')}."
+        )
+    yield (
+        f"- Median widths over predicted ones, of models that a dry run does not refuse: "
+        f"{_span([row for row in asked if row in known], 'over_predicted')} where the predicted error is at most "
+        f"{KNOWN}, and at least {_spelt(min(float(row['over_predicted']) for row in asked), 2)} in all."
+    )
 
 
 def _answer(answer: str, rows: Sequence[dict[str, str]]) -> str:

@@ -9,6 +9,7 @@ were found. All sets count, open ones too: a set that is open holds what lies be
     python -m dpmpc.benchmarks.studies.stats effects --repeat 1000 --out docs/experiments/stats
 """
 
+import csv
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,14 +27,18 @@ from dpmpc.statistics.chi_square import mixed_tail
 from dpmpc.statistics.families import Family, Hazard, Logit, Ordinal, Poisson, expit
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.layout import FINEST
-from dpmpc.statistics.sets import REACH, CellModel
+from dpmpc.statistics.sets import REACH, CellModel, Ints
 
 _DELTA = 1e-5
-_DRAWN = 20  # releases of which whole sets are made, for their ends; whether they hold a value is told of all
-_ENDED = 60  # releases of which is told whether sets are open
+_ENDED, _ENDED_OF_MANY, _MANY = 20, 8, 10  # releases of which ends are looked for, of few coefficients and of many;
+# all tell whether they hold a value
+_POWER = 250  # releases of which is told what was found, but where power is what is asked
 _AT_ONCE = 250  # releases
 _SAMPLES = 100_000
 _TOP, _BINS = 9, 6  # of counts, and of hazards
+FILE, FILE_AGAIN = "effects.csv", "effects_again.csv"
+LEAST, MOST = 0.93, 0.06  # of releases: that sets hold, that a null is rejected
+AGAIN, SEED_AGAIN = 4000, 2
 FIELDS = (
     "setting", "family", "n", "epsilon", "cells", "coefficient", "predicted", "releases", "seed", "data", "population",
     "open", "open_population", "hidden", "width", "over_predicted", "rejected", "rejected_m0", "power",
@@ -208,6 +213,44 @@ def noise(sigma: float, shape: tuple[int, ...], prg: Prg) -> Floats:
     return np.concatenate(parts).reshape(shape) / steps
 
 
+def _widths(table: CellModel, which: Ints, of: Ints, deviations: Floats, truth: Floats) -> Floats:
+    """(N,) how long sets are, from their roots outward to where values are rejected, to some 4 % of a deviation;
+    infinite where an end of the grid is kept. Where there is no root it begins at the truth, and where that is rejected
+    the set is made whole."""
+    centre = table.roots()[of, which]
+    found = np.full(len(which), np.inf)
+    closed = np.ones(len(which), dtype=bool)
+    for side in (-1.0, 1.0):
+        at = np.flatnonzero(closed)
+        closed[at] = ~table.keeps(which[at].tolist(), [side * REACH] * len(at), 0.05, of[at])
+    far = np.flatnonzero(closed & ~(np.abs(centre) < REACH))
+    centre[far] = truth[far]
+    rest = far[~table.keeps(which[far].tolist(), truth[far].tolist(), 0.05, of[far])]
+    closed[rest] = False
+    rows = np.flatnonzero(closed)
+    ends = []
+    for side in (-1.0, 1.0):
+        inner, step = centre[rows].copy(), np.minimum(deviations[which[rows]], 1.0)
+        outer, open_ = inner + side * 1.5 * step, np.ones(len(rows), dtype=bool)
+        while open_.any():  # to the first value that is rejected
+            at = np.flatnonzero(open_)
+            outer[at] = np.clip(outer[at], -REACH, REACH)
+            kept = table.keeps(which[rows[at]].tolist(), outer[at].tolist(), 0.05, of[rows[at]])
+            inner[at[kept]] = outer[at[kept]]
+            outer[at[kept]] += side * step[at[kept]]
+            open_[at[~kept | (np.abs(inner[at]) >= REACH)]] = False
+        for _ in range(5):
+            middle = (inner + outer) / 2
+            kept = table.keeps(which[rows].tolist(), middle.tolist(), 0.05, of[rows])
+            inner, outer = np.where(kept, middle, inner), np.where(kept, outer, middle)
+        ends.append((inner + outer) / 2)
+    found[rows] = ends[1] - ends[0]
+    if len(rest):
+        whole = table.sets(which[rest].tolist(), 0.05, of[rest])
+        found[rest] = [each.high - each.low for each in whole]
+    return found
+
+
 def measured(setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: int = 1) -> Iterator[dict[str, Any]]:
     """A row a coefficient: the shares of releases, and medians."""
     own_seed = [seed, n, round(1000 * epsilon), *setting.name.encode()]
@@ -217,9 +260,13 @@ def measured(setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: i
     B, P = model.predictors, design.shape[2]
     which = np.arange(B, P)
     tests = [B + k for k in setting.null]
+    expected = setting.expected(n)
+    predicted = CellModel(model, design, expected, sigma**2, 0.0, 1.0).deviations(theta)
     names = "data", "population", "open", "open_population", "hidden", "power", "rejected", "clear", "rejected_m0"
     sums: dict[str, Floats] = {name: np.zeros(P) for name in names}
     widths, over = [], []
+    ended = _ENDED_OF_MANY if P > _MANY else _ENDED
+    tried = repeat if setting in POWER else _POWER
     for first in range(0, repeat, _AT_ONCE):
         T = min(_AT_ONCE, repeat - first)
         counts = setting.drawn(n, T, rng)
@@ -242,28 +289,25 @@ def measured(setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: i
         for table, about in zip(tables, truths, strict=True):
             inside = table.keeps(each.tolist(), truths[about].tolist(), 0.05, of)
             sums[about][which] += inside.reshape(T, -1).sum(axis=0)
-            looked = max(0, min(T, _ENDED - first))
-            if looked:
-                at = each[: looked * len(which)].tolist()
-                ends = [table.keeps(at, [side * REACH] * len(at), 0.05, of[: len(at)]) for side in (-1, 1)]
-                name = "open" if table.tau == 0 else "open_population"
-                share = (ends[0] | ends[1]).reshape(looked, -1).sum(axis=0) / min(repeat, _ENDED)
-                sums[name][which] += share * repeat
-        for j in which.tolist():
-            Q, m = tables[1].at_zero([j])
-            tail = np.array([mixed_tail(float(a), 1, int(b)) for a, b in zip(Q, m, strict=True)])
-            sums["power"][j] += np.sum(tail <= 0.05)
-            sums["hidden"][j] += np.sum(m > 0)
-        some = max(0, min(T, _DRAWN - first))
+        if first < tried:
+            low = ~tables[1].keeps(each.tolist(), [0.0] * len(each), 0.05, of)  # p at most .05
+            sums["power"][which] += low.reshape(T, -1).sum(axis=0)
+        some = max(0, min(T, ended - first))
         if some:
-            found = tables[1].sets(list(each[: some * len(which)]), 0.05, of[: some * len(which)])
-            reach = np.array([each.high - each.low for each in found]).reshape(some, -1) / (2 * 1.96)
+            for j in which.tolist():
+                few = CellModel(model, design, noisy[:some], sigma**2, 0.0, 1.0)
+                sums["hidden"][j] += np.sum(few.at_zero([j])[1] > 0)
+            rows = slice(0, some * len(which))
+            reach = _widths(tables[1], each[rows], of[rows], predicted, truths["population"][rows])
+            own_ends = [tables[0].keeps(each[rows].tolist(), [side * REACH] * len(reach), 0.05, of[rows])
+                        for side in (-1, 1)]  # fmt: skip
+            sums["open"][which] += (own_ends[0] | own_ends[1]).reshape(some, -1).sum(axis=0)
+            reach = reach.reshape(some, -1) / (2 * 1.96)
+            sums["open_population"][which] += np.sum(np.isinf(reach), axis=0)
             plain = CellModel(model, design, counts[:some], 0.0, 0.0, 1.0)
             known = plain.deviations(np.nan_to_num(own[:some]), np.arange(some))[:, which]
             widths.append(reach / np.where(np.isnan(own[:some, which]), np.inf, known))
             over.append(reach)
-    expected = setting.expected(n)
-    predicted = CellModel(model, design, expected, sigma**2, 0.0, 1.0).deviations(theta)
     wide = np.median(np.concatenate(widths), axis=0) if widths else np.zeros(0)
     reached = np.median(np.concatenate(over), axis=0) if over else np.zeros(0)
     for j in tests + ([0] if len(tests) > 1 else []) if tests else which.tolist():
@@ -277,7 +321,8 @@ def measured(setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: i
             row |= {"rejected": f"{sums['rejected'][j] / repeat:.4g}"}
             row |= {} if math.isnan(part) else {"rejected_m0": f"{part:.4g}"}
         else:
-            row |= {name: f"{sums[name][j] / repeat:.4g}" for name in names[:6]}
+            looked = {"open": ended, "open_population": ended, "hidden": ended, "power": tried}
+            row |= {name: f"{sums[name][j] / min(repeat, looked.get(name, repeat)):.4g}" for name in names[:6]}
             if len(wide):
                 row |= {"width": f"{wide[j - B]:.4g}", "over_predicted": f"{reached[j - B] / predicted[j]:.4g}"}
         yield {name: row.get(name, "") for name in FIELDS}
@@ -286,19 +331,57 @@ def measured(setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: i
 def effects(
     out: Path | None, repeat: int, sizes: Sequence[int] = (2000, 5000, 20_000, 100_000),
     epsilons: Sequence[float] = (0.3, 1.0, 3.0), settings: Sequence[str] = (), seed: int = 1,
-    more: Sequence[EffectDesign] = (),
+    more: Sequence[EffectDesign] = (), missing: bool = False,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """All settings and `more`, written as they come; rows of the same setting, size, epsilon and seed are replaced."""
+    """All settings and `more`, written as they come; rows of the same setting, size, epsilon and seed are replaced.
+    `missing`: only those of which the file has fewer releases."""
     rows: list[dict[str, Any]] = []
+    had = {_key(row): int(row["releases"]) for row in read_rows(out / FILE)} if out is not None and missing else {}
     for setting in (*SETTINGS, *NULLS, *POWER, *more):
         if settings and setting.name not in settings:
             continue
         for n in sizes:
             for epsilon in epsilons:
-                found = list(measured(setting, n, epsilon, repeat, seed))
-                for row in found:
-                    print(",".join(str(row[name]) for name in FIELDS), flush=True)
-                if out is not None:
-                    replace_rows(out / "effects.csv", found, ("setting", "n", "epsilon", "seed"))
-                rows += found
+                if had.get((setting.name, n, epsilon), 0) >= repeat:
+                    continue
+                rows += _kept(out / FILE if out is not None else None, measured(setting, n, epsilon, repeat, seed))
     return rows
+
+
+def effects_again(out: Path, more: Sequence[EffectDesign] = ()) -> list[dict[str, Any]]:
+    """What fell short in the file of `effects` is run again, once, with AGAIN releases of another seed, and that
+    counts: coefficients whose sets held less than LEAST, nulls that were rejected more than MOST."""
+    designs = {each.name: each for each in (*SETTINGS, *NULLS, *POWER, *more)}
+    done = {_key(row) for row in read_rows(out / FILE_AGAIN) if int(row["releases"]) >= AGAIN}
+    rows: list[dict[str, Any]] = []
+    for name, n, epsilon in dict.fromkeys(_key(row) for row in read_rows(out / FILE) if short(row)):
+        if (name, n, epsilon) not in done and name in designs:
+            rows += _kept(out / FILE_AGAIN, measured(designs[name], n, epsilon, AGAIN, SEED_AGAIN))
+    return rows
+
+
+def short(row: dict[str, str]) -> bool:
+    """Whether sets held too rarely, or a null was rejected too often."""
+    if row["rejected"]:
+        return float(row["rejected"]) > MOST
+    return min(float(row["data"]), float(row["population"])) < LEAST
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _key(row: dict[str, str]) -> tuple[str, int, float]:
+    return row["setting"], int(row["n"]), float(row["epsilon"])
+
+
+def _kept(path: Path | None, rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    found = list(rows)
+    for row in found:
+        print(",".join(str(row[name]) for name in FIELDS), flush=True)
+    if path is not None:
+        replace_rows(path, found, ("setting", "n", "epsilon"))
+    return found

@@ -39,6 +39,7 @@ from dpmpc.tables.synth_made import made_from
 
 SCHEMA = "dpmpc.stats/1"
 _TEXTS = {
+    "words": "opening words",
     "survey": "surveying the records",
     QUESTIONS: "asking all questions at once",
     EVALUATION: "evaluating the model on held-out records",

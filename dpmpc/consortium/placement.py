@@ -25,7 +25,7 @@ class Placement(Here):
                 f"<<plan_only>> makes it",
                 code="together",
             )
-        if self.role == "both" and self.index is not None and not (self.index.isdigit() and self.plan_file):
+        if self.role == "both" and self.index is not None and not (self.index.isdecimal() and self.plan_file):
             raise UsageError(
                 f"<<role=both>> starts one site of a plan, owner and party; got <<index={self.index}>>; give the "
                 f"site's number "

@@ -397,6 +397,7 @@ def _plan(file: ConsortiumFile, schema: Schema, path: Path) -> tuple[Plan, str]:
         basis=file.records.basis,
         preprocessing=file.records.preprocessing,
         named=tuple(file.records.named),
+        spell=tuple(file.records.spell),
         word_list=None if file.records.word_list is None else str(path.parent / file.records.word_list),
         missing=schema.missing,
         test_fraction=file.records.test_fraction,

@@ -46,7 +46,8 @@ class RecordsPart(msgspec.Struct, forbid_unknown_fields=True):
     of which nothing is known but their names; release 0, a survey, finds what these hold and how numbers are
     spread within bounds; `preprocessing` "survey" asks for it by name, and beside a schema file; "records" leaves
     numbers as their bounds scale them. `named`: those of `unknown` whose words are named, where public lists have
-    them, and the file `word_list`, one a line. `test_fraction`: the share of its records that each owner holds out for
+    them, and the file `word_list`, one a line; `spell`: those whose words are opened before the survey, of those that
+    enough records of all owners together have. `test_fraction`: the share of its records that each owner holds out for
     figures of the model inside the promise; 0 for none, by default 0.2 where these would tell much."""
 
     schema: str | None = None
@@ -59,6 +60,7 @@ class RecordsPart(msgspec.Struct, forbid_unknown_fields=True):
     unknown: list[str] | None = None
     preprocessing: Literal["survey", "records"] | None = None
     named: list[str] = msgspec.field(default_factory=list)
+    spell: list[str] = msgspec.field(default_factory=list)
     word_list: str | None = None
     basis: Basis | None = None
     task: str | None = None

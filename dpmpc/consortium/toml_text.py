@@ -194,6 +194,7 @@ _RECORDS = """\
 # basis = "additive"         # a curve for every number, not a straight line alone
 # unknown = ["ward"]         # columns of which only the name is known: release 0 finds what they hold
 # named = ["ward"]           # those of them whose words are named too, where public lists have them
+# spell = ["ward"]           # those whose words are opened first, of those that enough records of all together have
 # word_list = "wards.txt"    # a public list of such words, one a line, beside those that everybody knows
 # task = "logistic"          # follows from the target
 # intercept = true           # a constant feature

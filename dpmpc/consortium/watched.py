@@ -91,7 +91,7 @@ def _parts(address: str) -> tuple[str, int]:
 def _local(host: str) -> bool:
     """Whether a Host header names this machine by an address of loopback, or as localhost."""
     before, mark, port = host.rpartition(":")
-    name = before if mark and port.isdigit() else host
+    name = before if mark and port.isdecimal() else host
     name = name.removeprefix("[").removesuffix("]")
     if name == "localhost":
         return True

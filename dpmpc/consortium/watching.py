@@ -50,7 +50,7 @@ def sites_of(found: RunStatus) -> tuple[WatchedSite, ...]:
 
 def _plain(state: State) -> str:
     """The process's name without the stage that it is in."""
-    return re.sub(r" \((survey|questions|evaluation|first|second)\)$", "", state.process)
+    return re.sub(r" \((survey|words|questions|evaluation|first|second)\)$", "", state.process)
 
 
 def lines(found: RunStatus, now: float | None = None) -> list[str]:

@@ -39,7 +39,8 @@ from dpmpc.verify.structure import structure_of
 
 _SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", SENT, "ledger_*.jsonl", "party_*.transcript.jsonl",
            "survey/plan.json", "survey/schema.json", "survey/ledger_*.jsonl",
-           "survey/party_*.transcript.jsonl", "questions/plan.json", "questions/answers.*", "questions/ledger_*.jsonl",
+           "survey/party_*.transcript.jsonl", "words/plan.json", "words/ledger_*.jsonl",
+           "words/party_*.transcript.jsonl", "questions/plan.json", "questions/answers.*", "questions/ledger_*.jsonl",
            "questions/party_*.transcript.jsonl", "evaluation/plan.json", "evaluation/opened.npy", "figures.json",
            "evaluation/ledger_*.jsonl", "evaluation/party_*.transcript.jsonl", "answers.*")  # fmt: skip
 _OF_A_STAGE = ("plan.json", "opened.npy", "ledger_*.jsonl", "party_*.transcript.jsonl")

@@ -234,7 +234,7 @@ def _owners(facts: FinishedRun) -> str:
 
 
 def before(plan: Plan) -> tuple[int, int]:
-    """How many releases of questions, and of surveys, were before the run's own."""
+    """How many releases of questions, and of surveys with the words of their columns, were before the run's own."""
     asked = min(plan.source.asked_first, len(plan.before))
     return asked, len(plan.before) - asked
 
@@ -244,6 +244,7 @@ def _before(facts: FinishedRun) -> list[tuple[str, str]]:
     for count, what in zip(before(facts.plan), ("questions", "survey"), strict=True):
         share = privacy.get(f"{what}_share", 0.0)  # reports of older runs do not say
         taken = f", with {share:.0%} of the budget (of mu squared)" if share else ""
+        what = "words and the survey" if what == "survey" and count > 1 else what
         found += [(f"Released before, by the {what}", f"{count}{taken}")] if count else []
     return found
 

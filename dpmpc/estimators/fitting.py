@@ -3,7 +3,7 @@
 import contextlib
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from dpmpc.intake.table import Floats, Ints, Table
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.learning.class_weights import BALANCED, names_of, stated
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learner
-from dpmpc.learning.survey_columns import ANY, SURVEY
+from dpmpc.learning.survey_columns import ANY
 from dpmpc.learning.task import modelled
 from dpmpc.local.surveying import SurveyInputs, draft_of, release, wanted
 from dpmpc.planning.request import Request
@@ -191,10 +191,10 @@ def _preprocessing(
             draft = msgspec.structs.replace(draft.on(request.basis), rests_on=(*draft.rests_on, *given.read))
             asking = SurveyInputs(records, draft, given.groups, given.sizes)
 
-            def check(survey: Plan, training: Plan) -> None:
-                reserve.keep(training, [survey])
+            def check(stages: Sequence[Plan], training: Plan) -> None:
+                reserve.keep(training, stages)
 
-            found = release(request, asking, seat.inside(SURVEY), check, expect, until)
+            found = release(request, asking, seat, check, expect, until)
     schema = modelled(given.read_off().on(request.basis), given.task) if found is None else found[1]
     # all records of a person that are kept, where the promise is of persons
     owners = estimator.person_owners or len(given.sizes)
@@ -212,7 +212,9 @@ def _preprocessing(
             PrivacyWarning,
             above=3,
         )
-    return (schema, (), request) if found is None else (schema, (found[0].derived.mechanism,), found[2])
+    if found is None:
+        return schema, (), request
+    return schema, tuple(plan.derived.mechanism for plan in found[0]), found[2]
 
 
 def _giving(given: Given) -> Iterator[str]:

@@ -148,14 +148,19 @@ class Learning(Descent, Source):
 
     @property
     def schedule(self) -> Schedule:
-        return Schedule() if self.survey is None else Schedule((self.survey.stage,))
+        return Schedule() if self.survey is None else Schedule(self.survey.stages)
+
+    @property
+    def deciding(self) -> int:
+        return 0 if self.survey is None else len(self.survey.stages) - 1
 
     @property
     def about(self) -> list[str]:
         if self.survey is None:
             return super().about
         counts = ", weights of classes by its counts of labels" if self.survey.balanced else ""
-        return [f"{columns_line(self.survey.schema)}{counts}"]
+        words = [] if self.survey.spelling is None else self.survey.spelling.source.about
+        return [f"{columns_line(self.survey.schema)}{counts}", *words]
 
     def length(self, features: int) -> int:
         """The coordinates of an owner's vector."""
@@ -167,6 +172,8 @@ class Learning(Descent, Source):
     def follows(self, opened: Sum) -> Following:
         if self.survey is None:
             return super().follows(opened)
+        if self.survey.spelling is not None:
+            return Following(replace(self, survey=self.survey.told(opened)))
         schema = self.survey.after(opened)
         weights = self.survey.weights(opened) or self.weights
         learning = replace(self, survey=None, weights=weights)

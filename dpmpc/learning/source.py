@@ -78,11 +78,13 @@ class Votes:
 
     `turns`: how far two neighbours' sums of a vote lie apart at most, so that its sign turns only where it is no
     further from 0; `cells`: in how many cells they differ at most. `Source.by_record` is of the cells' margins then,
-    whose noise it is, and not of the votes."""
+    whose noise it is, and not of the votes. `within`: the epsilon of the promise that the release is a part of, which
+    says how much a failure counts; 0 where it has one of its own."""
 
     each: int
     turns: float
     cells: int
+    within: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -466,7 +468,7 @@ SOURCES: Registry[type[Source]] = Registry(
         "vectors": "dpmpc.learning.vectors:Vectors",
         "survey": "dpmpc.learning.survey:Survey",
         "meeting": "dpmpc.meeting.source:MeetingSource",
-        "naming": "dpmpc.meeting.naming:NamingSource",
+        "naming": "dpmpc.learning.naming:NamingSource",
         "tables": "dpmpc.statistics.tables:Tables",
         "surveyed_tables": "dpmpc.synthesis.surveyed_tables:SurveyedTables",
         "synthesis": "dpmpc.synthesis.source:Synthesis",

@@ -1,11 +1,12 @@
-"""From a draft of a schema to a survey's questions, and from its findings to the schema.
+"""From a draft of a schema to a survey's questions, and from its findings to the schema; words of categories, opened by
+a stage before it, are the names of what it finds.
 
 A draft is a schema as far as it is public: columns with a known range, whose shape a survey tells; lists and dates,
 which stay as they are; columns of which nothing is known. A number becomes (v - mean)/(2 deviations), clipped to
 [-1, 1], so that a missing value, which is 0, is the mean.
 """
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,6 +15,7 @@ from dpmpc.errors import UsageError, sayable
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import balancing, scaled
 from dpmpc.learning.label_counts import counted, label_counts
+from dpmpc.learning.naming import Spelling
 from dpmpc.learning.source import Stage, Sum
 from dpmpc.learning.survey import MANY, FoundColumn, Survey, SurveyFindings
 from dpmpc.learning.survey_numbers import WIDEST
@@ -42,8 +44,17 @@ class Draft:
     balanced: bool = False  # whether it counts labels too, of which weights of classes are made
     named: tuple[str, ...] = ()  # the columns of which nothing is known whose buckets are named where words are found
     words: tuple[str, ...] = ()  # public words that are tried, beside those that everybody knows
+    spelling: Spelling | None = None  # words that are opened first, while they are still to be
+    spelled: tuple[tuple[str, tuple[tuple[int, str], ...]], ...] = ()  # (column, (bucket, word)) that were opened
 
     def __post_init__(self) -> None:
+        if isinstance(self.spelling, dict):  # out of a file
+            object.__setattr__(self, "spelling", Spelling(**self.spelling))
+        if not isinstance(self.spelling, Spelling | None):
+            raise UsageError(f"words before a survey are an object; got {self.spelling!r}; plan again")
+        if isinstance(self.spelled, dict):
+            of = [(name, tuple((int(k), str(word)) for k, word in each.items())) for name, each in self.spelled.items()]
+            object.__setattr__(self, "spelled", tuple(of))
         for name in ("named", "words"):
             object.__setattr__(self, name, tuple(map(str, getattr(self, name))))
         if isinstance(self.schema, dict):  # out of a file
@@ -58,10 +69,11 @@ class Draft:
             raise UsageError(f"a survey counts labels or does not; the plan says {self.balanced!r}; plan again")
         if self.balanced:
             counted(self.schema.target)
-        if odd := [name for name in self.named if name not in self.schema.unknown]:
+        every = (*self.named, *(() if self.spelling is None else self.spelling.columns), *dict(self.spelled))
+        if odd := [name for name in every if name not in self.schema.unknown]:
             raise UsageError(
                 f"words are named of columns whose values a survey is to find; of '{sayable(odd[0])}' they are stated, "
-                "or it is none; leave it out of <<named>>"
+                "or it is none; leave it out of <<named>> and <<spell>>"
             )
         if self.words and not self.named:
             raise UsageError("words are tried as names of columns; none is named; say <<named>>, or give no words")
@@ -77,6 +89,17 @@ class Draft:
     def stage(self) -> Stage:
         """The survey. Errors: the draft leaves nothing open."""
         return Stage(SURVEY, self.questions, self.epsilon)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """Those that are still to come: words, where they are to be opened, and the survey."""
+        return (self.stage,) if self.spelling is None else (self.spelling.stage, self.stage)
+
+    def told(self, opened: Sum) -> "Draft":
+        """The draft with the words that their stage has opened."""
+        assert self.spelling is not None
+        found = self.spelling.source.words(opened.total)
+        return replace(self, spelling=None, spelled=tuple((name, tuple(each.items())) for name, each in found.items()))
 
     def longest(self, records: int, noise: float) -> int:
         """The most features that the schema after the survey has."""
@@ -96,7 +119,10 @@ class Draft:
         found = asked.findings(opened.total, opened.count, opened.noise, narrow=(self.schema.target.name,))
         named = asked.named(opened.total, opened.noise, (*known_words(), *self.words)) if self.named else {}
         made = surveyed_schema(found, self.schema)
-        return with_names(made, {name: stated_names(each) for name, each in named.items()})
+        names = {name: dict(stated_names(each)) for name, each in named.items()}
+        for name, each in self.spelled:  # what most of a bucket's records have, for sure
+            names[name] = names.get(name, {}) | dict(each)
+        return with_names(made, {name: tuple(sorted(each.items())) for name, each in names.items()})
 
     def weights(self, opened: Sum) -> tuple[float, ...]:
         """The weights of classes that make them count alike, by the noisy counts of labels; () where none are asked
@@ -110,6 +136,10 @@ class Draft:
         """Its fields as JSON values."""
         asked: dict[str, Any] = {"balanced": True} if self.balanced else {}
         asked |= {name: list(getattr(self, name)) for name in ("named", "words") if getattr(self, name)}
+        if self.spelling is not None:
+            asked["spelling"] = {**asdict(self.spelling), "columns": list(self.spelling.columns)}
+        if self.spelled:
+            asked["spelled"] = {name: {str(at): word for at, word in each} for name, each in self.spelled}
         return {"rule": self.rule, "epsilon": self.epsilon, "schema": self.schema.to_json(), **asked}
 
 

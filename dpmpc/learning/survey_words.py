@@ -75,7 +75,7 @@ def names_of(
 ) -> dict[int, Name]:
     """Bucket -> its name, of those that have one. counts (buckets,), codes (buckets * CODE,): opened, whose cells have
     noise of this deviation; words: public candidates; known: words that are known to be there, by a release of their
-    own (`meeting.naming`), and are names whatever the code says. Errors: none; what can be no name is passed over."""
+    own (`learning.naming`), and are names whatever the code says. Errors: none; what can be no name is passed over."""
     buckets = len(counts)
     sure = frozenset(known)
     keys = [word for word in dict.fromkeys((*sorted(sure), *words)) if shown(word) and not is_number(word)]

@@ -1,7 +1,7 @@
 """The records of an owners' process, as it has them when its run begins: surveyed, loaded, and what is said of them."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dpmpc.aggregation.owner.local_parties import work_out
@@ -9,7 +9,6 @@ from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import number_of, some
 from dpmpc.intake.database import filtered_by
-from dpmpc.learning.survey_columns import SURVEY
 from dpmpc.local.evaluating import all_of, evaluation_of, training_part
 from dpmpc.local.holdout import unplaced
 from dpmpc.local.job import Emit, OwnersJob
@@ -51,11 +50,13 @@ def surveyed(
         request.require_owners()
         emit("stage", text="surveying the records")
         records = while_read.enter_context(open_records(request, job.out, request.kept))
-        seat = job.seat(tell := lambda text: emit("stage", text=text)).inside(SURVEY)
+        seat = job.seat(tell := lambda text: emit("stage", text=text))
 
-        def check(first: Plan, training: Plan) -> None:
-            spent = lambda plan: spent_anywhere(job.out / SURVEY, plan) if plan is first else 0  # noqa: E731
-            reserve.keep(training, [first], evaluation_of(training), spent)
+        def check(stages: Sequence[Plan], training: Plan) -> None:
+            def spent(plan: Plan) -> int:
+                return spent_anywhere(job.out / plan.run_id.rpartition("+")[2], plan) if plan in stages else 0
+
+            reserve.keep(training, stages, evaluation_of(training), spent)
 
         found = survey(request, records, seat, check, tell, while_read)
     if found is None:

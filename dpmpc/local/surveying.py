@@ -21,14 +21,16 @@ import msgspec
 import numpy as np
 
 from dpmpc.aggregation.owner.local_parties import work_out
+from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.stages import sum_of
+from dpmpc.aggregation.plan.stages import after_first, sum_of
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.folders import write_file
 from dpmpc.intake.table import Ints, Table
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import names_of, stated
+from dpmpc.learning.naming import STAGE as WORDS_STAGE
 from dpmpc.learning.survey_columns import ANY, SURVEY
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.local.evaluating import counted as counted_of
@@ -85,15 +87,16 @@ def survey(
     request: Request,
     records: OpenTable,
     seat: Seat,
-    check: Callable[[Plan, Plan], None] = lambda survey, training: None,
+    check: Callable[[Sequence[Plan], Plan], None] = lambda stages, training: None,
     tell: Callable[[str], None] = lambda text: None,
     until: contextlib.ExitStack | None = None,
 ) -> SurveyOutcome | None:
-    """Surveys the records that the request names, in the folder of `seat`, and writes its schema.json. `tell`: what is
-    warned of, before anything is spent. `until`: as of `release`. A survey that was cut short goes on.
+    """Surveys the records that the request names, in a folder in that of `seat`, and writes its schema.json. `tell`:
+    what is warned of, before anything is spent. `until`: as of `release`. A survey that was cut short goes on.
 
     None if the budget is too small for it or bounds leave nothing open, and none was asked for by name.
-    `check` may refuse its plan and one of the training after it, of a usual number of features.
+    `check` may refuse its plan, that of words before it, and one of the training after it, of a usual number of
+    features.
     Errors: as for records; a target that does not suit the task; options that no run can do; as of releases.
     """
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
@@ -117,21 +120,21 @@ def survey(
     part = training_part(request, counted_of(request, sum(map(len, rows)), persons), table.source)
     asking = SurveyInputs(table, draft, owner_of, sizes, part)
 
-    def checked(plan: Plan, training: Plan) -> None:
+    def checked(stages: Sequence[Plan], training: Plan) -> None:
         asks = training.learning.survey
         if asks is not None:  # what comes after has room, or nothing is spent
             memory = usual_memory() if request.memory is None else parse_memory(request.memory)
             check_room(sum(map(len, rows)), asks.places, request.precision, memory, records.private)
-        check(plan, training)
+        check(stages, training)
         for line in (each.text for each in given(draft, table)) if intake is None else intake.findings:
             tell(line)
 
     found = release(request, asking, seat, checked, tell, until)
     if found is None:
         return None
-    plan, schema, request = found
+    plans, schema, request = found
     assert seat.out is not None
-    surveyed = _with_schema(request, plan, schema, seat.out)
+    surveyed = _with_schema(request, plans, schema, seat.out / SURVEY)
     return replace(surveyed, records=replace(records, table=table, rows=rows))
 
 
@@ -195,13 +198,14 @@ def release(
     request: Request,
     asking: SurveyInputs,
     seat: Seat,
-    check: Callable[[Plan, Plan], None] = lambda survey, training: None,
+    check: Callable[[Sequence[Plan], Plan], None] = lambda stages, training: None,
     tell: Callable[[str], None] = lambda text: None,
     until: contextlib.ExitStack | None = None,
-) -> tuple[Plan, Schema, Request] | None:
-    """The plan of the survey, the schema that its one release led to, and the request with the weights of classes that
-    it counted; the folder of `seat` has its files. `until`: its parties are gone at the end of
-    this stack, by default at once. None and errors: as `survey`."""
+) -> tuple[tuple[Plan, ...], Schema, Request] | None:
+    """The plans of the survey, and of words that are opened before it, the last one its own; the schema that they led
+    to, and the request with the weights of classes that it counted. Folders of their names in that of `seat` have
+    their files. `until`: the survey's parties are gone at the end of this stack, by default at once. None and errors:
+    as `survey`."""
     if not surveyed_first(request, asking.draft, asking.sizes, complete=False):
         return None
     draft = on_advised_basis(request, asking.draft, asking.sizes)
@@ -211,20 +215,25 @@ def release(
     apart = partial(replace, role="apart", min_owners=None)
     name, part, ahead = asking.table.source, asking.part, lambda first: work_out(apart(first))
     whole, advice = advised_with_survey(request, draft, asking.sizes, name, part, ahead=ahead)
-    asked, plan = whole.learning.survey, apart(whole.first)
-    assert asked is not None
-    work_out(plan)
+    plans = tuple(map(apart, whole.ahead))
+    for plan in plans:
+        work_out(plan)
     for warning in warned_of(request, whole, advice, draft, asking.sizes):
         tell(f"warning: {warning}")
-    check(plan, whole)
-    means = partial(asked.questions.means, asking.table, asking.owner_of, asking.sizes)
-    own = run(plan, VectorsOnce(means), seat, until).own
-    opened = sum_of(plan, own.total, own.present)
+    check(plans, whole)
+    for plan, stage in zip(plans, whole.source.schedule.before, strict=True):
+        means = partial(plan.source.means, asking.table, asking.owner_of, asking.sizes)
+        own = run(plan, VectorsOnce(means), seat.inside(stage.name), until if plan is plans[-1] else None).own
+        opened = sum_of(plan, own.total, own.present)
+        if plan is not plans[-1]:
+            whole = after_first(whole, own.total, own.present)
+    asked = whole.learning.survey
+    assert asked is not None
     if asked.balanced:
         weights = asked.weights(opened)
         text = stated(dict(zip(names_of(draft.target), weights, strict=True))) if weights else None
         request = replace(request, class_weight=text)
-    return plan, asked.after(opened), request
+    return plans, asked.after(opened), request
 
 
 def earlier(request: Request, out: Path) -> SurveyOutcome | None:
@@ -235,19 +244,20 @@ def earlier(request: Request, out: Path) -> SurveyOutcome | None:
     plan = Plan.read(folder / "plan.json")
     run_id = plan.run_id.removesuffix(f"+{SURVEY}")
     request = replace(request, class_weight=loads((folder / WEIGHTS).read_text(encoding="utf-8")))
-    return _with_schema(replace(request, run_id=run_id), plan, Schema.read(folder / "schema.json"), folder)
+    words = [Plan.read(plan_path(out / WORDS_STAGE))] if plan_path(out / WORDS_STAGE).is_file() else []
+    return _with_schema(replace(request, run_id=run_id), (*words, plan), Schema.read(folder / "schema.json"), folder)
 
 
-def _with_schema(request: Request, plan: Plan, schema: Schema, folder: Path) -> SurveyOutcome:
+def _with_schema(request: Request, plans: Sequence[Plan], schema: Schema, folder: Path) -> SurveyOutcome:
     path = folder / "schema.json"
     if not path.exists():  # last: from now on the survey is over
         write_file(folder / WEIGHTS, json.dumps(request.class_weight) + "\n")
         schema.write(path)
     mapped = replace(
         request, schema=str(path), target=None, drop=(), positive=None, classes=(), bounds=None, preprocessing=None,
-        named=(), word_list=None, task=schema.task, without=request.dropped,
+        named=(), spell=(), word_list=None, task=schema.task, without=request.dropped,
     )  # fmt: skip
-    return SurveyOutcome(mapped, (plan.derived.mechanism,))
+    return SurveyOutcome(mapped, tuple(plan.derived.mechanism for plan in plans))
 
 
 def owners_of_records(request: Request, table: Table, plain: Table | None = None) -> tuple[Rows, Ints, tuple[int, ...]]:

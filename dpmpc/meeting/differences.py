@@ -6,23 +6,31 @@ cell the variance
 
     v = s^2 (1 + k (n/N)^2) + p (1 - p) (n + n^2/N),
 
-noise and chance, p the cell's share. Looked at are cells that stand out of t = x + w r, w = N / (k n): with this w the
-noise of t is uncorrelated with that of d, so, both being Gaussian to far less than what is tested at, which cells are
-looked at says nothing about d. Four tests a site and column share the false alarms that are allowed:
+noise and chance, p the cell's share. What is known of where records lie is t = x + w r, w = N / (k n): with this w the
+noise of t is uncorrelated with that of d, so, both being Gaussian to far less than what is tested at, t says nothing
+about d: whatever is chosen by it takes no false alarms. Five tests share those that are allowed:
 
-- `elsewhere`: the sum of t d over those cells, normalised: how much the site's records are missing where records are.
-  It has one degree of freedom however many cells there are, and is what a wrong coding shows first.
+- `moved`: the likelihood ratio of d, given t, of all of the site's records lying in cells of their own against none
+  (`Moved`): both what the site lacks where the others' records are and what it has where they have none. Which cells
+  these are nobody knows; they are averaged over. Of all tests of this alternative it is the most powerful.
+- `elsewhere`: d along t, without what noise has in t: how much the site's records are missing where records are, also
+  where it is a part of them.
 - `coding`: the same, and where they are instead, for each of the `codings` that are tried: numbers multiplied by what
   units differ by, words and the numbers that stand for them, two values exchanged.
 - `spread`: the sum of d^2/v, chi-squared: any other difference.
 - `missing`: the cell of missing values alone.
 
+The false alarms of `moved` are shared unevenly among sites and columns (`weights_of`): most go to columns where they
+decide, and few to those whose records lie in so few cells that they are seen anyhow. That goes by sums over all sites
+alone, whose noise is uncorrelated with that of every d.
+
 The site that differs most is taken out of the rest, and the column is looked at again, so that one site does not make
 the others differ. That takes no more false alarms: where nothing differs, the first step bounds them.
 
 Guarantees: where all sites' records are drawn from one law, something is said to differ with probability at most
-`ALARMS`, as far as counts are near to Gaussian, and cells of shares t/(n + w N) have the variances above; `simulated`
-counts how often it does. All of it is a function of public numbers, and nothing of it is compared across processors.
+`ALARMS`, as far as counts are near to Gaussian, and cells of shares t/(n + w N) have the variances above;
+`benchmarks/studies/meeting.py` counts how often it does. All of it is a function of public numbers, and nothing of it
+is compared across processors.
 """
 
 import math
@@ -38,8 +46,8 @@ from dpmpc.learning.survey_numbers import CELLS, LOWEST, OCTAVES
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-ALARMS = 0.045  # that anything is said to differ where nothing does, in a whole meeting
-PARTS = {"elsewhere": 0.45, "coding": 0.25, "spread": 0.25, "missing": 0.05}  # of those of a site and column
+ALARMS = 0.047  # that anything is said to differ where nothing does, in a whole meeting
+PARTS = {"moved": 0.65, "elsewhere": 0.1, "coding": 0.1, "spread": 0.1, "missing": 0.05}  # on average
 LOOKED = 2.5  # deviations of its noise that a cell must exceed to be looked at
 EXPLAINED = 3.5  # deviations along a coding from which on it is named, where it says more than `elsewhere`
 EXCHANGED = "its two most frequent values exchanged"
@@ -76,7 +84,7 @@ class Difference:
 @dataclass(frozen=True)
 class Compared:
     """One site's cells of a column beside those of `others` more: x, r (cells,), their numbers of records, the
-    deviation of the noise of a cell of x."""
+    deviation of the noise of a cell of x; `weight`: how many times the usual false alarms `moved` may take."""
 
     x: Floats
     r: Floats
@@ -84,6 +92,7 @@ class Compared:
     rest: float
     others: int
     noise: float
+    weight: float = 1.0
 
     @property
     def ratio(self) -> float:
@@ -102,6 +111,13 @@ class Compared:
         looked = both > LOOKED * self.noise * math.sqrt(1 + self.others * w * w)
         looked[MISSING] = False
         return np.where(looked, both, 0.0)
+
+    @cached_property
+    def known(self) -> Floats:
+        """(cells,) `t` less what noise would have: cells that barely stand out count for little."""
+        w = self.rest / (self.others * self.n)
+        level = (LOOKED * self.noise) ** 2 * (1 + self.others * w * w)
+        return np.where(self.t > 0, self.t - level / np.where(self.t > 0, self.t, 1.0), 0.0)
 
     @cached_property
     def share(self) -> Floats:
@@ -129,7 +145,7 @@ class Compared:
     @cached_property
     def codings(self) -> list[tuple[str, float]]:
         """What explains a difference, and how many deviations it is along it, largest first."""
-        found = [(name, self.along(way)) for name, way in codings(self.t)]
+        found = [(name, self.along(way)) for name, way in codings(self.known)]
         return sorted(found, key=lambda each: -each[1])
 
     @cached_property
@@ -139,7 +155,8 @@ class Compared:
         found = {"missing": 2 * normal.cdf(-abs(float(self.d[MISSING])) / math.sqrt(self.v[MISSING]))}
         looked = self.t > 0
         if looked.any():
-            found["elsewhere"] = normal.cdf(self.along(self.t))
+            found["moved"] = Moved(self).chance
+            found["elsewhere"] = normal.cdf(self.along(self.known))
             found["spread"] = chi_squared_tail(self.squares, int(looked.sum()))
         if self.codings:
             found["coding"] = min(1.0, len(self.codings) * normal.cdf(-self.codings[0][1]))
@@ -148,14 +165,15 @@ class Compared:
     @cached_property
     def chance(self) -> tuple[float, str]:
         """That of any of the tests, and the one that says most."""
-        return min((chance / PARTS[test], test) for test, chance in self.chances.items())
+        parts = PARTS | {"moved": PARTS["moved"] * self.weight}
+        return min((chance / parts[test] if parts[test] else math.inf, test) for test, chance in self.chances.items())
 
     def difference(self, site: int) -> Difference:
         """What there is to say of it."""
         expected = self.t * (self.n / (self.n + self.rest * self.rest / (self.others * self.n)))
-        whole = float(self.t @ expected)
-        gone = -float(self.t @ self.d) / whole if whole else 0.0
-        noise = math.sqrt(float((self.t * self.t) @ self.v)) / whole if whole else math.inf
+        whole = float(self.known @ expected)
+        gone = -float(self.known @ self.d) / whole if whole else 0.0
+        noise = math.sqrt(float((self.known * self.known) @ self.v)) / whole if whole else math.inf
         chance, test = self.chance
         missing = (float(self.x[MISSING]) / self.n, float(self.r[MISSING]) / self.rest)
         return Difference(site, test, min(1.0, chance), self._explained(test), gone, noise, missing)
@@ -163,22 +181,146 @@ class Compared:
     def _explained(self, test: str) -> str:
         """The coding that explains most, with those that explain nearly as much; "" where none does."""
         best = self.codings[0][1] if self.codings else 0.0
-        if test == "missing" or best < EXPLAINED or best < -self.along(self.t):
+        if test == "missing" or best < EXPLAINED or best < -self.along(self.known):
             return ""
         near = [name for name, z in self.codings if z > best - 0.7][:3]
         return ", or ".join(near)
 
 
-def differences(counts: Floats, sizes: Sequence[int], noise: float, tests: int) -> list[Difference]:
+class Moved:
+    """The likelihood ratio of a site's d, given t: that all of its records lie in cells of their own, as those of the
+    others do, against no difference.
+
+    A cell is empty; or it has so many of the others' records as m of the site's would be, and none of its: d is -m in
+    the mean, t is k w n/N m .. in r alone; or m of the site's, and none of theirs; or both, as far as the coding keeps
+    some. m is one of `STEPS` numbers, or, of the site's own, what the others have in some cell. Each cell by itself is
+    a mixture of these, weighed by what t says; d has the density f1 there and f0 = N(0, v) where nothing differs.
+
+    Guarantees: `chance` is P0(f1/f0 >= what was found | t), estimated by drawing d from f1, where the mean of f0/f1
+    over draws that reach it is that probability; where it is below `SURE`, its bound f0/f1 stands instead (Markov).
+    """
+
+    KEPT, OWN, CELLS_EACH = 0.02, 0.5, 3.0  # priors: cells of both; of m as the others have; cells of each kind
+    STEPS, FEWEST, MOST = 8, 0.06, 0.9  # of m, as shares of n
+    DRAWS, SURE = 500, 1e-6
+    LEAST = 2.0  # log of the ratio below which nothing is drawn: the probability is then taken for 1
+    POINTS, BEYOND = 96, 6.0  # of d at which each cell's ratio is worked out; deviations that they reach beyond means
+
+    def __init__(self, of: Compared) -> None:
+        some = np.arange(len(of.x)) != MISSING
+        w = of.rest / (of.others * of.n)
+        both, self.d, self.v = (of.x + w * of.r)[some], of.d[some], of.v[some]
+        share = of.share[some]
+        spread = of.noise**2 * (1 + of.others * w * w) + share * (1 - share) * (of.n + w * w * of.rest)
+        m = np.geomspace(self.FEWEST * of.n, self.MOST * of.n, self.STEPS)
+        theirs = w * of.rest / of.n  # of both, for one of the site's
+        seen = of.known[some]
+        seen = seen[seen > 0] / theirs
+        prior = math.log(self.CELLS_EACH / len(both))
+        steps, own = -math.log(self.STEPS), math.log(self.OWN if len(seen) else 1.0)
+        kinds = [
+            (np.zeros(1), np.zeros(1), math.log1p(-3 * self.CELLS_EACH / len(both))),
+            (theirs * m, -m, prior + steps),
+            (m, m, prior + steps + own),
+            ((1 + theirs) * m, np.zeros_like(m), prior + steps + math.log(self.KEPT)),
+        ]
+        if len(seen):
+            kinds.append((seen, seen, prior - math.log(len(seen)) + math.log1p(-self.OWN)))
+        logs = [prior - (both[:, None] - mean) ** 2 / (2 * spread[:, None]) for mean, _, prior in kinds]
+        each = np.concatenate(logs, axis=1)
+        each = np.exp(each - each.max(axis=1, keepdims=True))
+        self.weights: Floats = each / each.sum(axis=1, keepdims=True)
+        self.means: Floats = np.concatenate([mean for _, mean, _ in kinds])
+        least, most = min(self.means.min(), self.d.min()), max(self.means.max(), self.d.max())
+        reach = self.BEYOND * math.sqrt(float(self.v.max()))
+        self._at = np.linspace(least - reach, most + reach, self.POINTS)
+
+    def logs(self, d: Floats) -> Floats:
+        """(cells, k) the log of each cell's ratio, of its d (cells, k) or those of all cells (1, k)."""
+        tilted = d[..., None] * (self.means / self.v[:, None, None]) - self.means**2 / (2 * self.v[:, None, None])
+        top = tilted.max(axis=-1, keepdims=True)
+        return np.asarray(np.log(np.einsum("ckm,cm->ck", np.exp(tilted - top), self.weights)) + top[..., 0])
+
+    @cached_property
+    def _logs(self) -> Floats:
+        """(cells, points) the same at the points of all cells."""
+        return self.logs(self._at[None, :])
+
+    def drawn(self, d: Floats) -> Floats:
+        """(draws,) the log of the ratio of d (draws, cells): on lines between points."""
+        place = np.clip((d - self._at[0]) / (self._at[1] - self._at[0]), 0, self.POINTS - 1.001)
+        below = place.astype(np.int64)
+        part, cell = place - below, np.arange(d.shape[-1])
+        logs = (1 - part) * self._logs[cell, below] + part * self._logs[cell, below + 1]
+        return np.asarray(logs.sum(axis=-1))
+
+    @cached_property
+    def chance(self) -> float:
+        """That of as large a ratio where nothing differs."""
+        found = float(self.logs(self.d[:, None]).sum())
+        if found < self.LEAST:
+            return 1.0
+        if found > -math.log(self.SURE):
+            return math.exp(-min(found, 700.0))
+        random = np.random.default_rng(1)
+        which = (random.random((self.DRAWS, len(self.d), 1)) > self.weights.cumsum(axis=1)).sum(axis=-1)
+        means = self.means[np.minimum(which, len(self.means) - 1)]
+        ratios = self.drawn(means + random.normal(size=means.shape) * np.sqrt(self.v))
+        return min(1.0, float(np.where(ratios >= found, np.exp(-ratios), 0.0).mean()) or math.exp(-found))
+
+
+def weights_of(counts: Floats, sizes: Sequence[int], noise: Floats) -> Floats:
+    """(sites, columns) how many times the usual false alarms `moved` may take at a site and column: 1 on average.
+    counts: (sites, columns, cells); noise: (columns,).
+
+    Of the difference that all of a site's records lie elsewhere the deviations mu are foreseen, from sums over all
+    sites. The bounds mu/2 + c/mu, at the c that spends all, find most such differences on average (Spjotvoll 1972).
+    Guarantees: sum_j n_j x_j is uncorrelated with the noise of every x_j - (n_j/N_j) r_j."""
+    n = np.asarray(sizes, dtype=np.float64)
+    mu = np.zeros(counts.shape[:2])
+    for k in range(counts.shape[1]):
+        both = np.tensordot(n, counts[:, k], axes=1) / (n @ n)  # (cells,) shares, of noise as follows
+        level = LOOKED * noise[k] / math.sqrt(n @ n)
+        share = np.where(both > level, both - level**2 / np.maximum(both, level), 0.0)
+        share[MISSING] = 0.0
+        if not share.any():
+            continue
+        for j, own in enumerate(n):
+            rest = n.sum() - own
+            ratio, theirs = own / rest, both * (n @ n) / (n @ n - own * own)  # as if none of it were the site's
+            v = noise[k] ** 2 * (1 + (len(n) - 1) * ratio**2) + share * (1 - share) * (own + own * ratio)
+            mu[j, k] = own * float(share @ theirs) / math.sqrt(float((share * share) @ v))
+    if not mu.any():
+        return np.ones_like(mu)
+    tests, normal = mu.size, NormalDist()
+    low, high = -64.0, 64.0
+    spent = ALARMS * PARTS["moved"]
+    for _ in range(60):
+        c = (low + high) / 2
+        levels = _levels(mu, c, normal)
+        low, high = (c, high) if levels.sum() > spent else (low, c)
+    return np.asarray(_levels(mu, high, normal) * (tests / spent))
+
+
+def _levels(mu: Floats, c: float, normal: NormalDist) -> Floats:
+    """The false alarms of bounds mu/2 + c/mu."""
+    return np.array([[normal.cdf(-each / 2 - c / each) if each > 0 else 0.0 for each in row] for row in mu.tolist()])
+
+
+def differences(
+    counts: Floats, sizes: Sequence[int], noise: float, tests: int, weights: Floats | None = None
+) -> list[Difference]:
     """The sites that differ in a column, the one that does most first. counts: (sites, cells) with noise of this
-    deviation a cell; sizes: of records; tests: how many sites and columns the whole meeting compares. Public."""
+    deviation a cell; sizes: of records; tests: how many sites and columns the whole meeting compares; weights: of each
+    site in this column (`weights_of`), by default 1. Public."""
+    weights = np.ones(len(sizes)) if weights is None else weights
     among, found = list(range(len(sizes))), list[Difference]()
     while len(among) > 1:
         total, records = counts[among].sum(axis=0), float(sum(sizes[j] for j in among))
-        each = [
-            (Compared(counts[j], total - counts[j], sizes[j], records - sizes[j], len(among) - 1, noise), j)
-            for j in among
-        ]
+        k, each = len(among) - 1, list[tuple[Compared, int]]()
+        for j in among:
+            n, x, weight = sizes[j], counts[j], float(weights[j])
+            each.append((Compared(x, total - x, n, records - n, k, noise, weight), j))
         most, site = min(each, key=lambda pair: (pair[0].chance[0], -pair[0].squares))  # chances may all be 0
         if most.chance[0] > ALARMS / tests:
             break

@@ -3,8 +3,10 @@ would take.
 
 Seen is a difference of which the test `elsewhere` says so with probability `SEEN`: of n records a share f lies where
 the others' do not, in a column whose records lie evenly in c cells. d then is -f n/c in each of these, so that along
-them it is f n / sqrt(c v) deviations, v of `differences`, and that must be its bound and z(SEEN) more. Codings that are
-tried by name show earlier.
+them it is f n / sqrt(c v) deviations, v of `differences`, and that must be its bound and z(SEEN) more. Where f is 1 the
+test `moved` says so no later than if these cells were known to it and its share of false alarms an even one: it does
+not know them, but it sees as well where the site's records are instead. A study of whole meetings holds that. Codings
+that are tried by name show earlier.
 """
 
 import math
@@ -24,10 +26,10 @@ VALUES = (2, 6)  # that a column's records are spread over: a yes or no, a numbe
 _MIDDLE = 4
 
 
-def bound(tests: int) -> float:
-    """How many deviations a difference must be where so many sites and columns are compared, to be seen."""
+def bound(tests: int, test: str = "elsewhere") -> float:
+    """How many deviations a difference must be where so many sites and columns are compared, to be seen by a test."""
     normal = NormalDist()
-    return -normal.inv_cdf(ALARMS * PARTS["elsewhere"] / tests) + normal.inv_cdf(SEEN)
+    return -normal.inv_cdf(ALARMS * PARTS[test] / tests) + normal.inv_cdf(SEEN)
 
 
 def least(sizes: Sequence[int], site: int, noise: float, tests: int, values: int) -> float:
@@ -36,7 +38,9 @@ def least(sizes: Sequence[int], site: int, noise: float, tests: int, values: int
     ratio = n / (sum(sizes) - n)
     chance = (n + n * ratio) * (1 - 1 / values) / values
     v = noise**2 * (1 + others * ratio**2) + chance
-    return bound(tests) * math.sqrt(values * v) / n
+    deviation = math.sqrt(values * v) / n  # of the share
+    share, whole = bound(tests) * deviation, bound(tests, "moved") * deviation
+    return share if share <= 1 else max(1.0, whole)  # where all are moved, that is seen earlier
 
 
 def needed(sizes: Sequence[int], noise: float, tests: int, epsilon: float, delta: float) -> float:
@@ -46,7 +50,7 @@ def needed(sizes: Sequence[int], noise: float, tests: int, epsilon: float, delta
     for n in sizes:
         others, ratio = len(sizes) - 1, n / (sum(sizes) - n)
         chance = (n + n * ratio) * (1 - 1 / _MIDDLE) / _MIDDLE
-        left = (n / bound(tests)) ** 2 / _MIDDLE - chance
+        left = (n / bound(tests, "moved")) ** 2 / _MIDDLE - chance
         most = min(most, math.sqrt(max(left, 0.0) / (1 + others * ratio**2)))
     if not most:
         return math.inf

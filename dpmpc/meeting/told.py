@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpmpc.learning.source import Opening
 from dpmpc.learning.survey_numbers import CELLS, LOWEST, OCTAVES
 from dpmpc.learning.survey_words import Name, known_words
-from dpmpc.meeting.differences import EXCHANGED, MISSING, ZERO, Difference, differences
+from dpmpc.meeting.differences import EXCHANGED, MISSING, ZERO, Difference, differences, weights_of
 from dpmpc.meeting.drafted import drafted
 from dpmpc.outcome import Answer, Level, Line, Number, Outcome, spelled
 
@@ -39,9 +39,11 @@ def told(
     counts = meeting.counts(opened.last.total)[present]
     named = meeting.names(opened.last.total, opened.last.noise, (*known_words(), *meeting.classes, *words), known)
     answers, lines, found = [], [], []
+    deviations = np.array([opened.last.noise / meeting.asks.times(column) for column in meeting.columns])
+    weights = weights_of(counts, opened.sizes, deviations)
     for k, column in enumerate(meeting.columns):
-        noise = opened.last.noise / meeting.asks.times(column)
-        each = differences(counts[:, k], opened.sizes, noise, meeting.owners * len(meeting.columns))
+        noise = float(deviations[k])
+        each = differences(counts[:, k], opened.sizes, noise, weights.size, weights[:, k])
         lines += [said(column, here, difference) for difference in each]
         found += [section_of(column, here, difference) for difference in each]
         answers.append(_answer(column, counts[:, k], here, opened, noise, named.get(column, {})))

@@ -32,6 +32,7 @@ class RecordKeywords(TypedDict, total=False):
     bounds: str | None
     preprocessing: Preprocessing | None
     named: tuple[str, ...]
+    spell: tuple[str, ...]
     word_list: str | None
     basis: Basis | None
     missing: Literal["fill", "drop"]

@@ -102,6 +102,13 @@ class RecordSettings(Settings):
         flags=("--name",),
         metavar="COLUMN",
     )
+    spell: tuple[str, ...] = setting(
+        (),
+        "A column of texts whose values a survey finds, and whose words are opened first, of those that enough records "
+        "of all owners together have: a release of its own, with at most a tenth of the budget; may be repeated.",
+        flags=("--spell",),
+        metavar="COLUMN",
+    )
     word_list: str | None = setting(
         None,
         "A public list of words to try as names beside those that everybody knows, one a line; never one that was read "

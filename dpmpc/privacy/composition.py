@@ -18,7 +18,7 @@ from dpmpc.privacy.spending import NOTHING_HIDDEN, Spending
 
 RECORD, OWNER = "record", "owner"  # the neighbours of lines that do not say; the coarsest ones: all of one owner's
 _WAYS = 256  # choices of parts that are looked at one by one
-PARTS = ("+questions", "+survey", "+first", "+evaluation")  # ends of names under which a run's own parts are accounted
+PARTS = ("+questions", "+words", "+survey", "+first", "+evaluation")  # ends of names of parts of a run
 _ROUNDING = 1e-9  # relative; what the arithmetic of an accounting may be off by
 
 

@@ -156,7 +156,7 @@ class _Ray(Executor):
 def _reach(address: str) -> None:
     """Errors: OSError, at once where nobody listens; Ray itself tries for minutes."""
     host, _, port = address.rpartition(":")
-    if port.isdigit() and "://" not in address:
+    if port.isdecimal() and "://" not in address:
         socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
 
 

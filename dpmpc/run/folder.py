@@ -15,6 +15,7 @@ from dpmpc.privacy.ledger import Ledger
 _FILES = ("*.json", "party_*.jsonl", "*.log", "*.bin", "history.csv", "model.npz", "report.svg", "report.html",
           "report.png", "*.tmp",
           "survey/*.json", "survey/party_*.jsonl", "survey/*.log", "survey/*.bin", "survey/*.tmp",
+          "words/*.json", "words/party_*.jsonl", "words/*.log", "words/*.bin", "words/*.npy", "words/*.tmp",
           "questions/*.json", "questions/party_*.jsonl", "questions/*.log", "questions/*.bin", "questions/*.npy",
           "questions/answers.*", "questions/*.tmp",
           "evaluation/*.json", "evaluation/party_*.jsonl", "evaluation/*.log", "evaluation/*.bin", "evaluation/*.npy",

@@ -42,6 +42,7 @@ REACH, STEP, EXACT = 8.0, 0.25, 1e-4  # of the grid, in logarithms of ratios: 1 
 BOX, LIMIT, STEPS = 25.0, 2.0, 80
 CORNERS, LOOSE = (-12.0, 12.0, -24.0, 24.0), 0.2  # starts far out, of coefficients whose deviation is above this
 _AT_ONCE = 1 << 22  # numbers that are held at a time
+_FAR = 1e6  # an eigenvalue that is above all limits
 _RIDGE, _ADDED = 0.05, 0.1  # of the fits that minimising starts from
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -97,10 +98,32 @@ class CellModel:
         return each[:1] if of is None or len(each) == 1 else each[of]
 
     @cached_property
+    def _rows(self) -> Floats:
+        """(C B, P) the design, a predictor a row."""
+        return np.asarray(np.ascontiguousarray(self.design.reshape(-1, self.coefficients)))
+
+    def _gathered(self, each: Floats) -> Floats:
+        """(M, P) sum over c of Z_c' r_c, r (M, C, B)."""
+        return np.asarray(each.reshape(len(each), -1) @ self._rows)
+
+    def _along(self, theta: Floats) -> Floats:
+        """(M, C, B) Z_c theta."""
+        return np.asarray((theta @ self._rows.T).reshape(len(theta), *self.design.shape[:2]))
+
+    @cached_property
     def _squares(self) -> Floats:
-        """(C B B, P P) products of rows of the design."""
+        """(C B B, P (P + 1) / 2) products of rows of the design, of p at most q."""
         C, B, P = self.design.shape
-        return np.asarray(np.einsum("cbp,cdq->cbdpq", self.design, self.design).reshape(C * B * B, P * P))
+        p, q = np.triu_indices(P)
+        return np.asarray((self.design[:, :, None, p] * self.design[:, None, :, q]).reshape(C * B * B, len(p)))
+
+    @cached_property
+    def _places(self) -> Ints:
+        """(P P) where each p and q is among these."""
+        found = np.zeros((self.coefficients, self.coefficients), dtype=np.int64)
+        p, q = np.triu_indices(self.coefficients)
+        found[p, q] = found[q, p] = np.arange(len(p))
+        return found.ravel()
 
     @cached_property
     def _many(self) -> int:
@@ -114,51 +137,47 @@ class CellModel:
 
     def eta(self, theta: Floats) -> Floats:
         """(M, C, B) predictors."""
-        return np.asarray(np.einsum("cbp,mp->mcb", self.design, theta) + self.offset)
+        return np.asarray(self._along(theta) + self.offset)
 
     def _forms(self, W: Floats) -> Floats:
-        """(M, P, P) sum over c of Z_c' W_c Z_c, W (M, C, B, B)."""
+        """(M, P, P) sum over c of Z_c' W_c Z_c, W (M, C, B, B) symmetric."""
         P = self.coefficients
-        return np.asarray((W.reshape(len(W), -1) @ self._squares).reshape(-1, P, P))
+        return np.asarray((W.reshape(len(W), -1) @ self._squares)[:, self._places].reshape(-1, P, P))
 
     @staticmethod
     def _spread(D: Floats, k: Floats) -> Floats:
         """(M, C, B, B) sum over cells of k times D."""
         if D.ndim == 5:
             return np.asarray(np.einsum("mcjba,mcj->mcba", D, k))
-        each = np.einsum("mcjb,mcj->mcb", D, k)
-        return np.asarray(each[..., None] * np.eye(D.shape[-1]))
+        return np.asarray(_over(D, k)[..., None] * np.eye(D.shape[-1]))
 
     def score(self, theta: Floats, of: Ints | None = None) -> tuple[Floats, Floats]:
         """g (M, P) and H (M, P, P) = -dg/dtheta."""
         S, D = self.family.scores(self.eta(theta))
         k = self._at(self._counts, of)
-        r = np.einsum("mcjb,mcj->mcb", S, k)
-        return np.einsum("cbp,mcb->mp", self.design, r), -self._forms(self._spread(D, k))
+        return self._gathered(_over(S, k)), -self._forms(self._spread(D, k))
 
     def spread(self, theta: Floats, of: Ints | None = None) -> Floats:
         """V (M, P, P)."""
         S, _ = self.family.scores(self.eta(theta))
-        weighted = S * self._at(self._v, of)[..., None]
-        return self._forms(np.einsum("mcjb,mcja->mcba", weighted, S))
+        return self._forms(_products(S * self._at(self._v, of)[..., None], S))
 
     def _all(self, theta: Floats, of: Ints | None = None) -> tuple[Floats, Floats, Floats, Floats]:
         """Q (M,), half its gradient (M, P), A = H' V^-1 H (M, P, P), V^-1."""
         S, D = self.family.scores(self.eta(theta))
         k = self._at(self._counts, of)
-        r = np.einsum("mcjb,mcj->mcb", S, k)
-        g = np.einsum("cbp,mcb->mp", self.design, r)
+        g = self._gathered(_over(S, k))
         H = -self._forms(self._spread(D, k))
         weighted = S * self._at(self._v, of)[..., None]
-        V = self._forms(np.einsum("mcjb,mcja->mcba", weighted, S))
+        V = self._forms(_products(weighted, S))
         inverse = _inverted(V)
-        u = np.einsum("mpq,mq->mp", inverse, g)
-        y = np.einsum("cbp,mp->mcb", self.design, u)
-        a = np.einsum("mcjb,mcb->mcj", weighted, y)
-        e = np.einsum("mcjba,mcb->mcja", D, y) if D.ndim == 5 else D * y[:, :, None, :]
-        t = np.einsum("mcj,mcjb->mcb", a, e)
-        slope = -np.einsum("mpq,mp->mq", H, u) - np.einsum("cbp,mcb->mp", self.design, t)
-        return np.einsum("mp,mp->m", g, u), slope, np.einsum("mpq,mpr,mrs->mqs", H, inverse, H), inverse
+        with np.errstate(over="ignore", invalid="ignore"):  # as in `_inverted`
+            u = (inverse @ g[..., None])[..., 0]
+            y = self._along(u)
+            a = (weighted * y[:, :, None, :]).sum(axis=-1)
+            e = np.einsum("mcjba,mcb->mcja", D, y) if D.ndim == 5 else D * y[:, :, None, :]
+            slope = -(u[:, None, :] @ H)[:, 0] - self._gathered(_over(e, a))
+            return np.einsum("mp,mp->m", g, u), slope, H.transpose(0, 2, 1) @ inverse @ H, inverse
 
     # -- fits that minimising starts from -------------------------------------------------------------------------
     @cached_property
@@ -175,18 +194,21 @@ class CellModel:
         return found
 
     def _fitted(self, held: Mask, at: Floats, of: Ints) -> Floats:
-        theta = np.where(held, at, self._nothing[of])
+        found = np.where(held, at, self._nothing[of])
+        active = np.arange(len(held))
         for _ in range(60):
-            g, H = self._smooth.score(theta, of)
-            g = np.where(held, 0.0, g - _RIDGE * np.where(held, 0.0, theta))
-            H = _cut(H + _RIDGE * np.eye(self.coefficients), held)
+            theta, fixed = found[active], held[active]
+            g, H = self._smooth.score(theta, of[active])
+            g = np.where(fixed, 0.0, g - _RIDGE * theta)
+            H = _cut(H + _RIDGE * np.eye(self.coefficients), fixed)
             step = np.linalg.solve(H, g[..., None])[..., 0]
             longest = np.max(np.abs(step), axis=1, keepdims=True)
             step *= np.minimum(1.0, LIMIT / np.maximum(longest, 1e-300))
-            theta = np.clip(theta + step, -BOX, BOX)
-            if np.max(longest) < 1e-6:
+            found[active] = np.where(fixed, theta, np.clip(theta + step, -BOX, BOX))
+            active = active[longest[:, 0] >= 1e-6]
+            if not len(active):
                 break
-        return theta
+        return found
 
     @cached_property
     def _nothing(self) -> Floats:
@@ -199,19 +221,22 @@ class CellModel:
             found[t, :B] = np.clip(np.linalg.lstsq(first, wanted.ravel(), rcond=None)[0], -BOX, BOX)
         return found
 
-    def least(self, held: Mask, start: Floats, of: Ints | None = None) -> tuple[Floats, Floats]:
-        """(Q (M,), theta (M, P)): a minimum over what is not held, from each start (M, P)."""
+    def least(
+        self, held: Mask, start: Floats, of: Ints | None = None, enough: float = -np.inf
+    ) -> tuple[Floats, Floats]:
+        """(Q (M,), theta (M, P)): a minimum over what is not held, from each start (M, P); or the first Q that is at
+        most `enough`."""
         Q, theta, whose = np.empty(len(start)), start.copy(), self._whose(of, len(start))
         for first in range(0, len(start), self._many):
             rows = slice(first, first + self._many)
-            Q[rows], theta[rows] = self._minimised(held[rows], theta[rows], whose[rows])
+            Q[rows], theta[rows] = self._minimised(held[rows], theta[rows], whose[rows], enough)
         return Q, theta
 
-    def _minimised(self, held: Mask, theta: Floats, of: Ints) -> tuple[Floats, Floats]:
+    def _minimised(self, held: Mask, theta: Floats, of: Ints, enough: float) -> tuple[Floats, Floats]:
         theta = np.clip(theta, -BOX, BOX)
         Q, slope, A, _ = self._all(theta, of)
         damping = np.full(len(theta), 1e-3)
-        active = np.flatnonzero(np.isfinite(Q))
+        active = np.flatnonzero(np.isfinite(Q) & (Q > enough))
         for _ in range(STEPS):
             if not len(active):
                 break
@@ -229,7 +254,7 @@ class CellModel:
             won = k[better]
             theta[won], Q[won], slope[won], A[won] = tried[better], q[better], s[better], a[better]
             damping[k] = np.where(better, damping[k] / 5, damping[k] * 4)
-            over = (gained < 1e-6 * (1 + Q[k])) | (damping[k] > 1e4) | (longest < 1e-7)
+            over = (gained < 1e-6 * (1 + Q[k])) | (damping[k] > 1e4) | (longest < 1e-7) | (Q[k] <= enough)
             active = k[~over]
         return Q, theta
 
@@ -244,7 +269,8 @@ class CellModel:
         _, _, A, inverse = self._all(theta, of)
         G = np.einsum("cbp,cbq->pq", self.design, self.design) / len(self.design)
         _, D = self.family.scores(self.eta(theta))
-        near = np.einsum("cbp,mpq,caq->mcba", self.design, inverse, self.design)
+        with np.errstate(over="ignore", invalid="ignore"):  # as in `_inverted`
+            near = (self.design @ inverse[:, None]) @ self.design.transpose(0, 2, 1)
         inside = (
             np.einsum("mcjba,mcbe,mcjef->mcaf", D, near, D)
             if D.ndim == 5
@@ -252,62 +278,75 @@ class CellModel:
         )
         alone = self.variance * self._forms(inside)
         m = np.zeros(len(theta), dtype=np.int64)
-        for i in range(len(theta)):
-            o = np.flatnonzero(~held[i])
-            if not len(o):
-                continue
-            ours = np.ix_(o, o)
-            little = np.sum(_relative(A[i][ours], G[ours]) < LITTLE) if self.variance else 0
-            m[i] = max(little, np.sum(_relative(A[i][ours], alone[i][ours]) < ALONE)) if self.variance else 0
+        if not self.variance:
+            return m
+        patterns, whose = np.unique(held, axis=0, return_inverse=True)
+        for i, pattern in enumerate(patterns):
+            o, rows = np.flatnonzero(~pattern), np.flatnonzero(whose.ravel() == i)
+            if len(o):
+                ours = A[np.ix_(rows, o, o)]
+                little = np.sum(_relative(ours, G[np.ix_(o, o)][None]) < LITTLE, axis=1)
+                m[rows] = np.maximum(little, np.sum(_relative(ours, alone[np.ix_(rows, o, o)]) < ALONE, axis=1))
         return m
 
     # -- sets -----------------------------------------------------------------------------------------------------
     def profile(
-        self, which: Ints, at: Floats, starts: Sequence[Floats] = (), quick: bool = False, of: Ints | None = None
+        self, which: Ints, at: Floats, starts: Sequence[Floats] = (), quick: bool = False, of: Ints | None = None,
+        enough: float = -np.inf,
     ) -> tuple[Floats, Floats]:  # fmt: skip
-        """Q (N,) and theta (N, P) with coefficient which[i] held at at[i]: the lowest from all starts; `quick`: from
-        the held fit and those that are given."""
+        """Q (N,) and theta (N, P) with coefficient which[i] held at at[i]: the lowest from all starts, or the first
+        that is at most `enough`; `quick`: from the held fit and those that are given."""
         held = self._holding(which)
-        return self._lowest(held, np.where(held, at[:, None], 0.0), self._whose(of, len(which)), starts, quick)
+        return self._lowest(held, np.where(held, at[:, None], 0.0), self._whose(of, len(which)), starts, quick, enough)
 
     def _lowest(
-        self, held: Mask, at: Floats, of: Ints, starts: Sequence[Floats] = (), quick: bool = False
-    ) -> tuple[Floats, Floats]:
+        self, held: Mask, at: Floats, of: Ints, starts: Sequence[Floats] = (), quick: bool = False,
+        enough: float = -np.inf,
+    ) -> tuple[Floats, Floats]:  # fmt: skip
         """Q (N,) and theta (N, P) with what is held at `at`, as `profile`."""
         tries = [self._fits(held, at, of), *starts]
         if not quick:
             tries += [each[of] for each in (self._free, self._nothing)]
         Q, theta = np.full(len(at), np.inf), tries[0].copy()
         for start in tries:
-            self._lower(Q, theta, np.arange(len(at)), held, np.where(held, at, start), of)
+            rows = np.flatnonzero(Q > enough)
+            self._lower(Q, theta, rows, held, np.where(held, at, start)[rows], of, enough)
         if not quick and self.variance:
-            self._corners(Q, theta, held, at, of)
+            self._corners(Q, theta, held, at, of, enough)
         return Q, theta
 
-    def _lower(self, Q: Floats, theta: Floats, rows: Ints, held: Mask, start: Floats, of: Ints) -> None:
+    def _lower(
+        self, Q: Floats, theta: Floats, rows: Ints, held: Mask, start: Floats, of: Ints, enough: float
+    ) -> None:
         """Takes what is lower from these starts, of some rows."""
-        q, found = self.least(held[rows], start, of[rows])
+        if not len(rows):
+            return
+        q, found = self.least(held[rows], start, of[rows], enough)
         better = q < Q[rows]
         Q[rows[better]], theta[rows[better]] = q[better], found[better]
 
-    def _corners(self, Q: Floats, theta: Floats, held: Mask, at: Floats, of: Ints) -> None:
+    def _corners(self, Q: Floats, theta: Floats, held: Mask, at: Floats, of: Ints, enough: float) -> None:
         """Where directions are hidden, Q may have several minima, some far out: starts with one coefficient of which
         little is known at each of CORNERS, the others as they are and as they fit then."""
-        rows = np.flatnonzero(self.hidden(theta, held, of) > 0)
+        rows = np.flatnonzero(~(Q <= enough))
+        rows = rows[self.hidden(theta[rows], held[rows], of[rows]) > 0] if len(rows) else rows
         if not len(rows):
             return
         A = np.concatenate([self._all(theta[part], of[part])[2] for part in _parts(rows, self._many)])
         cut = _cut(A + 1e-9 * np.eye(self.coefficients), held[rows])
         little = np.einsum("mpp->mp", _inverted(cut)) > LOOSE**2
         for o in range(self.coefficients):
-            some = rows[little[:, o] & ~held[rows, o]]
-            for end in CORNERS if len(some) else ():
+            for end in CORNERS:
+                some = rows[little[:, o] & ~held[rows, o] & ~(Q[rows] <= enough)]
+                if not len(some):
+                    break
                 both, where = held[some].copy(), at[some].copy()
                 both[:, o], where[:, o] = True, end
-                self._lower(Q, theta, some, held, self._fits(both, where, of[some]), of)
+                self._lower(Q, theta, some, held, self._fits(both, where, of[some]), of, enough)
+                some = some[~(Q[some] <= enough)]
                 moved = theta[some].copy()
                 moved[:, o] = end
-                self._lower(Q, theta, some, held, moved, of)
+                self._lower(Q, theta, some, held, moved, of, enough)
 
     def _holding(self, which: Ints) -> Mask:
         held = np.zeros((len(which), self.coefficients), dtype=bool)
@@ -321,16 +360,21 @@ class CellModel:
         return self._fits(none, np.zeros((self.tables, self.coefficients)), np.arange(self.tables))
 
     def _kept(self, Q: Floats, theta: Floats, which: Ints, error: float, of: Ints) -> tuple[Mask, Ints]:
-        """(not rejected, m) at these minima; what is no number is kept."""
+        """(not rejected, m) at these minima; where none was found nothing is rejected."""
         m = self.hidden(theta, self._holding(which), of)
         limits = np.array([mixed_quantile(error, 1, int(each)) for each in m])
-        return ~(Q > limits), m
+        return ~(Q > limits) | ~np.isfinite(Q), m
 
     def keeps(self, which: Sequence[int], at: Sequence[float], error: float, of: Ints | None = None) -> Mask:
-        """(N,) whether each of these coefficients may have this value: what the sets are the hulls of."""
-        chosen, whose = np.array(which), self._whose(of, len(which))
-        found = self.profile(chosen, np.array(at, dtype=np.float64), of=whose)
-        return self._kept(*found, chosen, error, whose)[0]
+        """(N,) whether each of these coefficients may have this value: what the sets are the hulls of. A Q that no m
+        would reject is not made less."""
+        chosen, whose = np.array(which, dtype=np.int64), self._whose(of, len(which))
+        enough = mixed_quantile(error, 1, 0)
+        Q, theta = self.profile(chosen, np.array(at, dtype=np.float64), of=whose, enough=enough)
+        found, rows = Q <= enough, np.flatnonzero(~(Q <= enough))
+        if len(rows):
+            found[rows] = self._kept(Q[rows], theta[rows], chosen[rows], error, whose[rows])[0]
+        return found
 
     def sets(self, which: Sequence[int], error: float, of: Ints | None = None) -> list[CoefficientSet]:
         """The sets of these coefficients, each of which holds its own but for `error`."""
@@ -476,6 +520,21 @@ def _parts(rows: Ints, many: int) -> list[Ints]:
     return [rows[first : first + many] for first in range(0, len(rows), many)]
 
 
+def _over(S: Floats, k: Floats) -> Floats:
+    """(M, C, B) sum over cells j of k (M, C, J) times S (M, C, J, B)."""
+    found = S[:, :, 0] * k[:, :, 0, None]
+    for j in range(1, S.shape[2]):
+        found += S[:, :, j] * k[:, :, j, None]
+    return np.asarray(found)
+
+
+def _products(weighted: Floats, S: Floats) -> Floats:
+    """(M, C, B, B) sum over cells j of weighted S_j S_j', both (M, C, J, B)."""
+    if S.shape[-1] == 1:
+        return _over(weighted, S[..., 0])[..., None]
+    return np.asarray(weighted.transpose(0, 1, 3, 2) @ S)
+
+
 def _cut(M: Floats, held: Mask) -> Floats:
     """M with the rows and columns of what is held those of 1."""
     keep = ~held
@@ -502,8 +561,11 @@ def _solved(M: Floats, b: Floats) -> Floats:
 
 
 def _relative(A: Floats, G: Floats) -> Floats:
-    """The eigenvalues of A by G; where G is nearly 0 in a direction they are large."""
-    size, vectors = np.linalg.eigh((G + G.T) / 2)
-    kept = size > 1e-12 * max(float(size[-1]), 1e-300)
-    root = vectors[:, kept] / np.sqrt(size[kept])
-    return np.asarray(np.linalg.eigvalsh(root.T @ ((A + A.T) / 2) @ root))
+    """(M, o) the eigenvalues of each A by its G (or by the one there is); in a direction in which G is nearly 0 one is
+    _FAR."""
+    size, vectors = np.linalg.eigh((G + G.transpose(0, 2, 1)) / 2)
+    kept = size > 1e-12 * np.maximum(size[:, -1:], 1e-300)
+    root = vectors * np.where(kept, 1 / np.sqrt(np.where(kept, size, 1.0)), 0.0)[:, None, :]
+    inside = root.transpose(0, 2, 1) @ ((A + A.transpose(0, 2, 1)) / 2) @ root
+    lost = np.where(kept, 0.0, _FAR)[:, :, None] * np.eye(A.shape[1])
+    return np.asarray(np.linalg.eigvalsh(inside + lost))

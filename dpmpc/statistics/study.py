@@ -81,7 +81,7 @@ class Study(Evaluated):
     def schedule(self) -> Schedule:
         asked = self.asked
         if not self.held:
-            rest = Schedule() if self.survey is None else Schedule((self.survey.stage,))
+            rest = Schedule() if self.survey is None else Schedule(self.survey.stages)
         else:
             rest = super().schedule
             rest = Schedule(rest.before, tuple(replace(stage, shared=1) for stage in rest.after))
@@ -93,7 +93,7 @@ class Study(Evaluated):
 
     @property
     def deciding(self) -> int:
-        return 0 if self.tables is None else 1
+        return super().deciding + (0 if self.tables is None else 1)
 
     def parted(self, data_id: str) -> Parted | None:
         return super().parted(data_id) if self.held else None

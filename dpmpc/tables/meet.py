@@ -21,9 +21,9 @@ from dpmpc.folders import said_path
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import Table
 from dpmpc.lazy import cached_property, dataclass
+from dpmpc.learning.naming import WORDS
 from dpmpc.learning.source import Sum
 from dpmpc.meeting.foresight import lines_of, needed
-from dpmpc.meeting.naming import WORDS
 from dpmpc.meeting.source import MeetingSource, meeting_in
 from dpmpc.meeting.told import told
 from dpmpc.mpc.transport.heartbeat import WAIT

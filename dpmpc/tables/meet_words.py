@@ -1,5 +1,5 @@
 """The second release of a meeting: words that many records of all owners together have, opened under a promise of its
-own (`meeting.naming`)."""
+own (`learning.naming`)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from dpmpc.aggregation.plan.stages import noise_of
 from dpmpc.errors import UsageError, number_of
 from dpmpc.intake.table import Table
 from dpmpc.lazy import cached_property, dataclass
-from dpmpc.meeting.naming import LONGEST, NamingSource, naming_in, said
+from dpmpc.learning.naming import LONGEST, NamingSource, naming_in, said
 from dpmpc.mpc.contract.backend import BACKENDS, Counts
 from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.noise.draw import count_draw

@@ -24,7 +24,7 @@ def check_both_ends(records: RunFiles) -> Check:
             for event in attempt.traffic if attempt else ():
                 for way in ("sent", "received"):
                     for peer, record in event[way].items():
-                        if not peer.isdigit():
+                        if not peer.isdecimal():
                             problems.append(f"party {party}: frames with a process that is no party")
                             continue
                         ends = (party, int(peer)) if way == "sent" else (int(peer), party)

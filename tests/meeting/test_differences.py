@@ -47,10 +47,10 @@ def test_noise_of_what_is_looked_at_and_of_what_is_compared_are_uncorrelated() -
 
 
 def test_each_test_of_a_site_and_column_has_the_false_alarms_that_it_may_have() -> None:
-    """Of 4,000 sites with the records' real chance and noise, where nothing differs: each test says as much as happens
+    """Of 1,500 sites with the records' real chance and noise, where nothing differs: each test says as much as happens
     once in k, in at most 1.5/k of them and 6 deviations of that count more (false alarms 2e-9). Three times the
     variance that is taken for it would be seen."""
-    random, draws, noise, n = np.random.default_rng(7), 4000, 12.0, 300
+    random, draws, noise, n = np.random.default_rng(7), 1500, 12.0, 300
     share = np.zeros(CELLS + 256)
     share[[0, 70, 71, 72, CELLS + 5]] = 0.05, 0.3, 0.4, 0.2, 0.05
     said: dict[str, list[float]] = {test: [] for test in PARTS}

@@ -10,7 +10,7 @@ from dpmpc.aggregation.plan.decided import count_decisions
 from dpmpc.aggregation.plan.of_source import plan_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.circuits.sampler import discrete_gaussian, discrete_laplace
-from dpmpc.meeting.naming import VOTES, NamingSource
+from dpmpc.learning.naming import VOTES, NamingSource
 from dpmpc.mpc.contract.backend import Counts
 from dpmpc.mpc.replicated.backend import SHARING
 from dpmpc.mpc.two_servers.backend import GARBLED, OT, OT_1, OT_2, OT_8

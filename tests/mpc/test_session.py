@@ -150,7 +150,7 @@ def test_addresses() -> None:
         Endpoint("127.0.0.1", 5),
     ]
     assert parse_endpoints(["[::1]", "::1", "h"], 100) == [Endpoint("::1", 100)] * 2 + [Endpoint("h", 100)]
-    for address in ("h:99999", "h:0", "h:x", "h", "h:", "::1", "[::1]", ""):
+    for address in ("h:99999", "h:0", "h:x", "h:²", "h", "h:", "::1", "[::1]", ""):
         with refuses("addresses", setting="addresses"):
             parse_endpoints([address])
 

@@ -11,7 +11,6 @@ import dpmpc
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first
-from dpmpc.errors import UsageError
 from dpmpc.learning.survey_numbers import CELLS
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.records.origins import PUBLIC
@@ -23,6 +22,7 @@ from dpmpc.tables.found_first import planned
 from dpmpc.tables.synth_made import made_from
 from dpmpc.tables.synth_plan import plan_of_synthesis
 from tests.aggregation.mutants import found_and_asked, found_and_drawn, tables
+from tests.refusals import refuses
 
 PROMISE: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-5, "engine": "clear", "data_id": "one run"}
 
@@ -72,16 +72,16 @@ def test_no_survey_finds_more_than_was_planned(numbers: int, texts: int) -> None
 
 
 def test_what_a_survey_is_to_find_says_what_it_cannot() -> None:
-    with pytest.raises(UsageError, match="none is named; say named"):
+    with refuses("usage", "words", setting="named"):
         ToFind(("a",), ("a",), (), ("word",))
-    with pytest.raises(UsageError, match="plan again"):
+    with refuses("usage", "the columns a", "b"):
         ToFind(("a",), ("b",))
     settings: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "parties": 3}
-    with pytest.raises(UsageError, match="a survey is to find these columns"):
+    with refuses("usage", setting="constraints"):
         plan_of_synthesis(
             None, None, ["a = b"], (50,) * 3, "d", None, settings, PUBLIC, to_find=ToFind(("a", "b"), ("a",))
         )
-    with pytest.raises(UsageError, match="needs delta"):
+    with refuses("usage", "delta 0", setting="delta"):
         planned(["mean(a)"], ToFind(("a",)), (), (50,) * 3, "d", None, {"epsilon": 1.0, "delta": 0.0}, False)
 
 

@@ -3,6 +3,7 @@ owners."""
 
 import csv
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,41 @@ def test_without_noise_q_is_that_of_inverse_variances() -> None:
     assert mine == pytest.approx(Q, rel=0.02) and p == pytest.approx(chi2.sf(mine, 3), rel=1e-6)
     own, variances = found.own(1)
     assert own == pytest.approx(value, abs=1e-6) and variances == pytest.approx(1 / w, rel=1e-6)
+
+
+@pytest.mark.parametrize("asked_so", ["logit", "cox", "or"])
+@pytest.mark.parametrize("whose", ["all at one owner", "none anywhere", "all records of one owner"])
+def test_hostile_owners_have_wide_sets_or_open_ones(asked_so: str, whose: str) -> None:
+    """All events at one owner (and there on one arm), none at all, an owner all of whose records have the event: by
+    owner and pooled every number is none or within its set, no set is narrow where no event tells, and no error."""
+    records, n = people(4000), 4000
+    at = np.array(records["site"])
+    died = {
+        "all at one owner": (at == "south") & (np.array(records["smoker"]) == "yes"),
+        "none anywhere": np.zeros(n, dtype=bool),
+        "all records of one owner": (at == "south") | (np.arange(n) % 5 == 0),
+    }[whose]
+    records["died"] = np.where(died, "yes", "no").tolist()
+    asked = {
+        "logit": ["logit(died, smoker) by owner"],
+        "cox": ["hr(age, died, smoker, bins=2)"],
+        "or": ["or(died, smoker, strata=owner)", "chisq(died, smoker) by owner"],
+    }[asked_so]
+    answers = dpmpc.stats(records, asked, owners="site", bounds=BOUNDS, engine="clear", **PROMISE).answers
+    told = 0
+    for answer in answers:
+        for line in answer.lines:
+            number = line.number
+            for value in (number.estimate, number.low, number.high):
+                assert value is None or not math.isnan(value), (answer.question, line)
+            if number.low is None or number.high is None:
+                continue
+            assert number.low <= number.high, (answer.question, line)
+            if line.statistic.endswith("ratio") and number.low > 0 and math.isfinite(number.high):
+                eventless = whose == "none anywhere" or (whose == "all at one owner" and "north" in line.labels)
+                assert not eventless or number.high / number.low > 3, (answer.question, line)
+            told += 1
+    assert told >= len(answers)
 
 
 def test_q_has_its_law_under_noise_and_finds_what_differs() -> None:

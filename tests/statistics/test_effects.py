@@ -283,6 +283,67 @@ def test_neither_the_order_of_levels_nor_the_reference_matters(seed: int) -> Non
     assert (-turned[0].high, -turned[0].low) == pytest.approx((sets[1].low, sets[1].high), abs=1e-3)
 
 
+@pytest.mark.parametrize("family", [each for each in FAMILIES if not isinstance(each, Ordinal)],
+                         ids=lambda family: type(family).__name__)  # fmt: skip
+def test_a_model_split_in_two_gives_the_same_contrasts(family: Family) -> None:
+    """A model with an intercept and effects of its own for each stratum, and a model of each stratum alone: points to
+    1e-6, ends of sets to 1e-3. So does one whose second stratum is coded as differences from the first, whose own
+    effects are those of the first stratum, and whose differences are where the second's contrast less it is. No
+    question gives strata thresholds of their own, so proportional odds have no such model."""
+    B = family.predictors
+    whole = table_of(family, 4, 5.0, (2, 4), each=150, tau=1.0)
+    counts = whole.counts.reshape(2, 4, -1)
+    alone = np.zeros((4, B, B + 3))
+    alone[:, :, :B] = np.eye(B)
+    for level in (1, 2, 3):
+        alone[level, :, B + level - 1] = 1.0
+    none = np.zeros_like(alone)
+
+    def rows(one: Floats, two: Floats) -> Floats:
+        """Intercepts of both strata before all effects."""
+        both = np.concatenate([one[:, :, :B], two[:, :, :B], one[:, :, B:], two[:, :, B:]], axis=2)
+        return np.asarray(both)
+
+    def fitted_to(design: Floats, cells: Floats) -> CellModel:
+        return CellModel(family, design, cells, whole.variance, 0.0, whole.tau)
+
+    apart = [fitted_to(alone, counts[s]) for s in (0, 1)]
+    nested = fitted_to(np.concatenate([rows(alone, none), rows(none, alone)]), counts.reshape(8, -1))
+    shifted = fitted_to(np.concatenate([rows(alone, none), rows(alone, alone)]), counts.reshape(8, -1))
+    points, own = [table.point() for table in (nested, shifted)], [table.point() for table in apart]
+    assert all(point is not None for point in (*points, *own))
+    effects = [np.asarray(point)[B:] for point in own]
+    assert np.asarray(points[0])[2 * B :] == pytest.approx(np.concatenate(effects), abs=1e-6)
+    assert np.asarray(points[1])[2 * B :] == pytest.approx(
+        np.concatenate([effects[0], effects[1] - effects[0]]), abs=1e-6
+    )
+    separate = [found for table in apart for found in table.sets(list(range(B, B + 3)), 0.05)]
+    joint = nested.sets(list(range(2 * B, 2 * B + 6)), 0.05)
+    same = shifted.sets(list(range(2 * B, 2 * B + 3)), 0.05)
+    for ours, theirs in zip((*joint, *same), (*separate, *separate[:3]), strict=True):
+        assert theirs.hidden == ours.hidden == 0
+        assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-3)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
+def test_a_value_is_kept_or_not_as_by_the_least_q_of_all(family: Family) -> None:
+    """`keeps` stops where no m would reject; what it says is what the lowest Q from all starts says, of tables with and
+    without hidden directions."""
+    rejected = 0
+    for seed, each in ((1, 4), (2, 60)):
+        table = table_of(family, seed, 6.0, each=each, tau=1.0)
+        B, P = family.predictors, table.coefficients
+        which = np.tile(np.arange(B, P), 7)
+        at = np.repeat(np.linspace(-4, 4, 7), P - B)
+        Q, theta = table.profile(which, at)
+        m = table.hidden(theta, table._holding(which))
+        said = [q <= mixed_quantile(0.05, 1, int(k)) for q, k in zip(Q, m, strict=True)]
+        assert list(table.keeps(which.tolist(), at.tolist(), 0.05)) == said
+        rejected += len(said) - sum(said)
+    assert rejected > 5
+    assert table.keeps([], [], 0.05).shape == (0,)
+
+
 def test_an_empty_level_is_not_told_and_costs_the_others_little() -> None:
     """Of a covariate with a level that nobody has: its set is open, the others' are wider by at most a fifth."""
     records = people(20_000, 4)

@@ -66,7 +66,7 @@ def turned(plan: Asked) -> float:
     """How likely a sign is opened that two neighbours turn, at most: what delta pays for it is this times
     `failure_factor`; 0 where nothing is decided."""
     votes = plan.source.votes
-    return 0.0 if votes is None else plan.delta / (SHARE * failure_factor(plan.epsilon))
+    return 0.0 if votes is None else plan.delta / (SHARE * failure_factor(max(plan.epsilon, votes.within)))
 
 
 def hiding_of(plan: Asked) -> float:

@@ -176,12 +176,12 @@ class Here(Accounting, Ledgers):
     @property
     def party(self) -> int | None:
         """The number of the party to start here, if it is one."""
-        return int(self.index) if self.index is not None and self.index.isdigit() else None
+        return int(self.index) if self.index is not None and self.index.isdecimal() else None
 
     @property
     def owner(self) -> int | None:
         """The number of the only owner to play here, if it is one."""
-        return int(self.index[5:]) if self.index is not None and self.index[5:].isdigit() else None
+        return int(self.index[5:]) if self.index is not None and self.index[5:].isdecimal() else None
 
     def endpoints(self, parties: int) -> list[Endpoint]:
         """Where the parties listen. Errors: not one address a party; one off this machine without TLS."""

@@ -47,7 +47,7 @@ def parse_endpoints(addresses: Iterable[str], port_here: int | None = None) -> l
             host, port = address, ""
         else:
             host, _, port = address.partition(":")
-        if not (port or port_here) or (port and not (port.isdigit() and 0 < int(port) < 65536)):
+        if not (port or port_here) or (port and not (port.isdecimal() and 0 < int(port) < 65536)):
             example = Endpoint(host if host.isprintable() and host else "127.0.0.1", BASE_PORT)
             raise UsageError(
                 f"<<addresses>> takes host:port with a port in 1..65535; got {address!r}; write for example "

@@ -25,10 +25,10 @@ from dpmpc.errors import UsageError, number_of, sayable
 from dpmpc.intake.hashing import BUCKETS, bucket, check_number, spelled_key
 from dpmpc.intake.spelling import is_number
 from dpmpc.lazy import dataclass
-from dpmpc.learning.source import Floats, Ints, Invented, Opening, Source, Votes, of_means
+from dpmpc.learning.source import Floats, Ints, Invented, Opening, Source, Stage, Votes, of_means
 from dpmpc.learning.survey_words import shown
 from dpmpc.outcome import Outcome
-from dpmpc.privacy.checks import check_count
+from dpmpc.privacy.checks import check_count, check_epsilon, check_nonnegative
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 
@@ -42,11 +42,13 @@ VOTES = 8 * LONGEST + CHECKS
 TURNS = 2.0
 MOST = 1 << 21  # votes of a release
 WORDS = "words.txt"
+STAGE = "words"  # the name of the stage
 
 
 @dataclass(frozen=True)
 class NamingSource(Source):
-    """The columns whose words are opened, and into how many cells the texts of each fall. All public."""
+    """The columns whose words are opened, into how many cells the texts of each fall, and the epsilon of the promise
+    `within` which this is a stage; 0 where it has a promise of its own. All public."""
 
     KIND: ClassVar[str] = "naming"
     UNITS: ClassVar[tuple[str, ...]] = ("record",)
@@ -56,10 +58,12 @@ class NamingSource(Source):
     REPORT: ClassVar[str] = "dpmpc.naming/1"
     columns: tuple[str, ...]
     cells: int = BUCKETS
+    within: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(map(str, self.columns)))
         check_count("the number of cells", self.cells)
+        check_nonnegative("the epsilon that words are within", self.within)
         if not self.columns or len(set(self.columns)) < len(self.columns):
             raise UsageError(
                 f"words are opened of columns, each named once; got {', '.join(self.columns[:8]) or 'none'}; name them",
@@ -78,7 +82,7 @@ class NamingSource(Source):
 
     @property
     def votes(self) -> Votes:
-        return Votes(VOTES, TURNS, 2 * len(self.columns))
+        return Votes(VOTES, TURNS, 2 * len(self.columns), self.within)
 
     @property
     def clip(self) -> float:
@@ -172,7 +176,7 @@ class NamingSource(Source):
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        return {"columns": list(self.columns), "cells": self.cells}
+        return {"columns": list(self.columns), "cells": self.cells, **({"within": self.within} if self.within else {})}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "NamingSource":
@@ -206,6 +210,31 @@ def word_of(name: str, cell: int, cells: int, votes: Floats) -> str | None:
     if check_number(name, word) != int.from_bytes(raw[LONGEST:], "big"):
         return None
     return word if shown(word) and not is_number(word) else None
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """Words as a stage before a survey: of which columns, and what they come to alone at the plan's delta, whose
+    epsilon is `within`. All public."""
+
+    columns: tuple[str, ...]
+    epsilon: float
+    within: float
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_epsilon(self.within)
+        object.__setattr__(self, "columns", tuple(map(str, self.columns)))
+
+    @property
+    def source(self) -> NamingSource:
+        """What is sent. Errors: as `NamingSource`."""
+        return NamingSource(self.columns, within=self.within)
+
+    @property
+    def stage(self) -> Stage:
+        """The stage."""
+        return Stage(STAGE, self.source, self.epsilon)
 
 
 def naming_in(source: Source) -> NamingSource:

@@ -16,7 +16,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
 from dpmpc.intake.hashing import bucket
 from dpmpc.intake.spelling import PLAIN, Spelling
-from dpmpc.meeting.naming import LONGEST, MOST, VOTES, NamingSource, votes_of, word_of
+from dpmpc.learning.naming import LONGEST, MOST, VOTES, NamingSource, votes_of, word_of
 from dpmpc.mpc.contract.decisions import Decision, decided
 from dpmpc.mpc.numbers.field import P
 from dpmpc.mpc.numbers.prg import Prg
