@@ -19,6 +19,7 @@ from dpmpc.aggregation.owner.imports import PRELOAD
 from dpmpc.cli.commands import COMMANDS, GROUPS, imported, there
 from dpmpc.cli.everywhere import have_common_options
 from dpmpc.cli.help import on_one_screen
+from dpmpc.cli.output import end_output, keep_output
 from dpmpc.errors import DpmpcError, UsageError, machine_text, owner_text, spelt
 from dpmpc.processes import logs, standing
 from dpmpc.processes.memory import importing
@@ -160,6 +161,8 @@ def _speak_anywhere() -> None:
 def program() -> None:
     """`main` as a program of its own, which ends as one does (its threads, what was to be done at the end, what was
     printed), but takes no module apart: that takes longer than many a command."""
+    if sys.argv[1:2] and sys.argv[1] in _START:  # what it says may be paid for
+        keep_output()
     try:
         _begin(sys.argv[1:], standing.fork)  # nothing has been read yet
     except SystemExit as end:
@@ -188,6 +191,7 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
         if arguments[:1] and arguments[0] in _START and not _ALONE & {word.partition("=")[0] for word in arguments}:
             start(PRELOAD)
         code = group.main([a for a in arguments if a != "--debug"], prog_name="dpmpc", standalone_mode=False)
+        end_output(sys.stdout)
         sys.exit(code if isinstance(code, int) else 0)
     except DpmpcError as error:
         if debug:

@@ -12,6 +12,7 @@ import numpy as np
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.folders import said_path
 from dpmpc.intake.database import open_database
+from dpmpc.intake.engine import duckdb, explained
 from dpmpc.intake.files import open_file, open_files
 from dpmpc.intake.head import UnstatedError
 from dpmpc.intake.missing import as_stated, keeping
@@ -90,14 +91,17 @@ def opened(
     if isinstance(source, OpenTable):
         yield source.table, source.private
         return
-    with scratch_folder(folder) as private:
-        connection = connect(private, None if memory is None else memory // 4)
-        try:
-            keys = keys_of(spelling, names, person)
-            table = _guessed(source, connection, private, spelling, keys, refused=not guess, unsaid=unsaid)
-            yield (table if person is None else kept(table, person)), private
-        finally:
-            connection.close()
+    try:
+        with scratch_folder(folder) as private:
+            connection = connect(private, None if memory is None else memory // 4)
+            try:
+                keys = keys_of(spelling, names, person)
+                table = _guessed(source, connection, private, spelling, keys, refused=not guess, unsaid=unsaid)
+                yield (table if person is None else kept(table, person)), private
+            finally:
+                connection.close()
+    except duckdb.Error as error:  # of a query that no other place answers for; its words may quote a row
+        raise RecordError(explained(error, "the source"), "the records of an owner cannot be read") from None
 
 
 def _guessed(

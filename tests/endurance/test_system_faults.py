@@ -1,0 +1,64 @@
+"""A few draws of `tests.endurance.system_faults`, and that each of its rules finds what breaks it."""
+
+import errno
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.endurance.system_faults import COMMANDS, POSSIBLE, Call, Draw, Machine, problems, rounds
+
+pytestmark = pytest.mark.skipif(not POSSIBLE, reason="a compiler for Linux makes what has calls fail")
+SAMPLE = ("stats", "stats that are printed alone", "describe", "check", "meet")
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    with Machine(tmp_path_factory.mktemp("machine"), SAMPLE) as machine:
+        yield machine
+
+
+def test_draws_break_no_rule(machine: Machine) -> None:
+    rng = random.Random(57)
+    for command in rounds(SAMPLE, 20, rng):
+        draw = machine.draw(command, rng)
+        found = machine.play(draw)
+        assert not problems(draw, found, machine.well(command)), (str(draw), found)
+
+
+def test_calls_are_counted_and_the_drawn_one_fails(machine: Machine) -> None:
+    """Those on files of the folder alone: the same command makes the same ones again."""
+    well, again = machine.well("check"), machine.play(Draw("check"))
+    assert well.calls["open"] and well.calls["open"] == again.calls["open"] and not well.failed
+    found = machine.play(Draw("check", Call("open", errno.EACCES, once=True)))
+    assert found.failed == 1 and found.code and "Permission denied" in found.said, found
+    late = machine.play(Draw("check", Call("open", errno.EACCES, number=well.calls["open"] + 1)))
+    assert not late.failed and (late.code, late.out) == (well.code, well.out)
+
+
+def test_each_rule_finds_what_breaks_it(machine: Machine) -> None:
+    draw, well = Draw("stats"), machine.well("stats")
+    bad = replace(well, code=1, said="error: one line; it; a way\n", spent=0)
+    assert well.spent == 1 and not problems(draw, well, well) and not problems(draw, bad, well)
+    broken = {
+        "a traceback": replace(bad, said=f"Traceback (most recent call last)\n{bad.said}"),
+        "died of signal 11": replace(bad, code=-11),
+        "2 lines of an error": replace(bad, said=2 * bad.said),
+        "0 lines of an error": replace(bad, said=""),
+        "a record's value in what was said": replace(bad, said="error: 61.86234871 is no day; correct it\n"),
+        "a record's value in made/r/owners.log": replace(bad, hurt=["made/r/owners.log"]),
+        "an error under exit code 0": replace(well, said=bad.said),
+        "an output that is not whole, under exit code 0": replace(well, out=well.out[: len(well.out) // 2]),
+        "2 releases spent, of 1": replace(well, spent=2),
+        "spent, and no way to the answer": replace(bad, spent=1),
+    }
+    for rule, found in broken.items():
+        assert rule in problems(draw, found, well), rule
+    full = Draw("stats", machine="a full output")
+    assert problems(full, replace(well, out=""), well)
+    assert not problems(full, replace(bad, spent=1, kept=well.out), well)
+
+
+def test_every_command_is_drawn() -> None:
+    assert sorted(rounds(tuple(COMMANDS), len(COMMANDS), random.Random(1))) == sorted(COMMANDS)
