@@ -78,7 +78,7 @@ ATTACKS = (
            (Mend("dpmpc/flower/messages.py", "isinstance(shares, ArrayRecord)", "shares is not None"),)),
     # -- who stops, and who goes on ------------------------------------------------------------------------------------
     Attack("a long step has some records overflow: who stops tells of them exactly, and nothing is spent",
-           f"{_STOPS}a_long_step_ends_all_owners_alike_by_what_was_opened",
+           f"{_STOPS}a_large_mean_ends_all_owners_alike_by_what_was_opened",
            (Mend("dpmpc/learning/method.py", "after = check_near(carried(self.learning, taken, self._moved))",
                  "after = carried(self.learning, taken, self._moved)"),)),
     Attack("a tolerance that some records' optimum does not reach: who stops tells of them exactly",
