@@ -91,13 +91,13 @@ def test_the_account_counts_the_run_once_and_reserves_all_of_it(ask: Ask, tmp_pa
 
 
 @pytest.mark.parametrize("ask", [drawn, answered])
-@pytest.mark.parametrize("wards", [lambda k: f"x{k}", ("10\u00a0mg", "=cmd|1"), ("\u202eevil", "a\u3000b")])
+@pytest.mark.parametrize("wards", [lambda k: f"x{k}", ("10\u00a0mg", "=cmd|1"), ("+x", "a\u3000b")])
 def test_a_run_in_which_no_word_is_found_ends_as_one_without(ask: Ask, wards: Any) -> None:
     """No text stands out; or those that do may not be shown: buckets stay numbers, and nothing is lost."""
     found = ask(people(wards))
     text = found.text() if ask is answered else " ".join(map(str, found.frame().ward))
     assert "bucket " in text and "[#" not in text
-    assert not any(word in text for word in ("mg", "cmd", "evil"))
+    assert not any(word in text for word in ("mg", "cmd", "+x"))
 
 
 def test_what_may_be_shown_is_what_a_schema_takes() -> None:
