@@ -149,9 +149,8 @@ def honest() -> dict[str, list[Plan]]:
             synthesis(target=None, capacity=True),
             *(synthesis(**unit) for unit in units),
             found_and_drawn(),
-            spelled_and_drawn(),
         ],
-        "surveyed_tables": [found_and_asked(), spelled_and_asked(), *(found_and_asked(**unit) for unit in units)],
+        "surveyed_tables": [found_and_asked(), *(found_and_asked(**unit) for unit in units)],
     }
 
 

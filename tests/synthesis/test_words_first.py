@@ -2,6 +2,7 @@
 the run: what of it is not training's (`tests/local/test_spelled_columns.py`)."""
 
 import json
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +16,14 @@ import dpmpc
 from dpmpc.aggregation.plan.decided import SHARE
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.learning.naming import WordsFirst
 from dpmpc.learning.survey_words import shown
 from dpmpc.privacy.guarantee import failure_factor
 from dpmpc.records.columns import is_name
 from dpmpc.synthesis.to_find import ToFind
 from dpmpc.tables.synth_plan import SURVEY
-from tests.aggregation.mutants import DELTA, EPSILON, spelled_and_asked, spelled_and_drawn
+from tests.aggregation.mutants import DELTA, EPSILON, mutate, spelled_and_asked, spelled_and_drawn, text_of, words_of
 from tests.local.test_spelled_columns import WARDS, delta_of
 from tests.runs import dpmpc as command
 
@@ -31,9 +32,9 @@ Ask = Callable[..., Any]
 
 
 def people(wards: Any, n: int = 9000) -> pd.DataFrame:
-    random = np.random.default_rng(8)
-    ward = [wards(k) for k in range(n)] if callable(wards) else random.choice(list(wards), n).tolist()
-    return pd.DataFrame({"site": [f"s{k % 3}" for k in range(n)], "age": random.integers(20, 90, n), "ward": ward})
+    draws = np.random.default_rng(8)
+    ward = [wards(k) for k in range(n)] if callable(wards) else draws.choice(list(wards), n).tolist()
+    return pd.DataFrame({"site": [f"s{k % 3}" for k in range(n)], "age": draws.integers(20, 90, n), "ward": ward})
 
 
 def drawn(frame: pd.DataFrame, **settings: Any) -> Any:
@@ -150,6 +151,24 @@ def test_what_is_to_be_found_comes_back_with_its_words() -> None:
     for changes in ({"spelling": WordsFirst(("age",), 0.2, 1.0)}, {"spelled": (("age", ()),)}, {"spelling": 7}):
         with pytest.raises(UsageError):
             ToFind(("age", "ward"), ("ward",), **changes)  # type: ignore[arg-type]
+
+
+def test_no_mutant_of_a_plan_with_words_ends_otherwise_than_by_a_refusal() -> None:
+    """Any field put to anything: a plan that is read still counts its words, or it is refused in a line."""
+    draw, whole, read = random.Random(5), [made() for made in (spelled_and_drawn, spelled_and_asked)], 0
+    words = words_of([json.loads(plan.to_text()) for plan in whole])
+    for k in range(300):
+        mutant = json.loads(whole[k % 2].to_text())
+        (source,) = mutant["source"].values()
+        source["to_find"] = mutate(source["to_find"], draw, words)
+        mutant = mutate(mutant, draw, words) if k % 3 == 0 else mutant
+        try:
+            plan = Plan.from_text(text_of(mutant))
+            assert len(plan.before) == len(plan.source.schedule.before) + len(plan.released)
+            read += 1
+        except UsageError as error:
+            assert "\n" not in owner_text(error) or "^" in owner_text(error), error
+    assert 20 < read < 250
 
 
 def test_a_dry_run_says_what_words_take(tmp_path: Path) -> None:
