@@ -193,7 +193,7 @@ ATTACKS = (
            "tests/aggregation/test_standing_of_accounts.py"),
     # -- words and cells -----------------------------------------------------------------------------------------------
     Attack("an owner brings a sum half-way round, so that one record turns a sign",
-           "tests/meeting/test_naming.py::test_a_bound_that_does_not_go_round_would_be_seen"),
+           "tests/learning/test_naming.py::test_a_bound_that_does_not_go_round_would_be_seen"),
     Attack("an owner fills another's cells",
            "tests/statistics/test_own_cells.py::test_no_site_reaches_anothers_cells_whatever_it_sends[sharing]",
            (Mend("dpmpc/aggregation/party/adder.py", "return share if own is None else self._holder.kept(share, own)",
