@@ -68,7 +68,7 @@ _OWN = [
                  "words that everybody knows; once for each, the positive one last."),
     click.Option(["--twice"], multiple=True, metavar="COLUMN", help="A column that counts twice: half the noise of the "
                  "others, such as the target; may be repeated."),
-    *names_options(),
+    *names_options(spell=False),
     click.Option(["--spell"], multiple=True, metavar="COLUMN", help="A column whose words are opened, of those that "
                  "enough records of all owners together have: a second release; may be repeated."),
     click.Option(["--spell-epsilon"], type=float, metavar="NUMBER", help="The promise of that release.  [default: "

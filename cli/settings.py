@@ -127,11 +127,13 @@ def own_option(name: str, /, *flags: str, **own: Any) -> click.Option:
     return option
 
 
-def names_options() -> list[click.Option]:
-    """`--name COLUMN` and `--word-list FILE`, as training has them, of a command that reads the list itself."""
+def names_options(*, spell: bool = True) -> list[click.Option]:
+    """`--name COLUMN`, `--spell COLUMN` and `--word-list FILE`, as training has them, of a command that reads the list
+    itself; `spell`: whether it opens words before a survey, as training does."""
     said = known_settings()
     return [
         click.Option(["--name", "named"], multiple=True, metavar="COLUMN", help=_help_of(said["named"])),
+        *([click.Option(["--spell"], multiple=True, metavar="COLUMN", help=_help_of(said["spell"]))] if spell else []),
         click.Option(["--word-list"], type=click.Path(path_type=Path), help=_help_of(said["word_list"])),
     ]
 

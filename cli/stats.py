@@ -23,7 +23,8 @@ _FORMS = ("text", "table", "markdown", "csv", "html")
 def run_command(
     questions: tuple[str, ...], queries: Path | None, csv: Path | None, records: str | None, database: str | None,
     sql: str | None, memory: str | None, owners_column: str | None, schema: Path | None, bounds: Path | None,
-    model: tuple[str, ...], named: tuple[str, ...], word_list: Path | None, about: str, confidence: float,
+    model: tuple[str, ...], named: tuple[str, ...], spell: tuple[str, ...], word_list: Path | None,
+    about: str, confidence: float,
     at_once: bool, hopeless: bool, dry: bool, of: Path | None,
     form: str | None, table_to: Path | None, everything: bool, out: Path | None, data_id: str | None,
     budget: str | None, account: str | None, wait: float, spelling: Any, **settings: Any,
@@ -76,7 +77,7 @@ def run_command(
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
         found = asked.stats(
-            source, every, named=named, words=() if word_list is None else read_words(word_list),
+            source, every, named=named, spell=spell, words=() if word_list is None else read_words(word_list),
             about=level.about, confidence=confidence, at_once=at_once, data_id=data_id, out=out,  # type: ignore[arg-type]
             hopeless="allow" if hopeless else "refuse", wait=wait, budget=budget, account=account,
             tell=lambda line: click.echo(spelt(line, as_options), err=True), **given,

@@ -20,7 +20,8 @@ _FILES = (".parquet", ".csv")
 def run_command(
     csv: Path | None, records: str | None, database: str | None, sql: str | None, memory: str | None,
     owners_column: str | None, schema: Path | None, bounds: Path | None, cuts: Path | None, cells: int | None,
-    drop: tuple[str, ...], named: tuple[str, ...], word_list: Path | None, target: str | None, rows: int | None,
+    drop: tuple[str, ...], named: tuple[str, ...], spell: tuple[str, ...], word_list: Path | None,
+    target: str | None, rows: int | None,
     constraints: Path | None, model: str,
     digits: tuple[str, ...], hopeless: bool, seed: int | None, dry: bool, of: Path | None, out: Path | None,
     data_id: str | None, budget: str | None, account: str | None, wait: float, spelling: Any, **settings: Any,
@@ -53,7 +54,7 @@ def run_command(
     warn_of_filters(sql, settings)
     given: dict[str, Any] = {
         "owners": owners_column, "schema": schema, "bounds": bounds, "cuts": cuts, "cells": cells, "drop": drop,
-        "named": named, "words": () if word_list is None else read_words(word_list), "target": target,
+        "named": named, "words": () if word_list is None else read_words(word_list), "spell": spell, "target": target,
         "constraints": constraints, "memory": memory_of(memory), "spelling": spelling, **settings,
     }  # fmt: skip
     if dry:

@@ -78,7 +78,7 @@ ATTACKS = (
            (Mend("dpmpc/flower/messages.py", "isinstance(shares, ArrayRecord)", "shares is not None"),)),
     # -- who stops, and who goes on ------------------------------------------------------------------------------------
     Attack("a long step has some records overflow: who stops tells of them exactly, and nothing is spent",
-           f"{_STOPS}a_long_step_ends_all_owners_alike_by_what_was_opened",
+           f"{_STOPS}a_large_mean_ends_all_owners_alike_by_what_was_opened",
            (Mend("dpmpc/learning/method.py", "after = check_near(carried(self.learning, taken, self._moved))",
                  "after = carried(self.learning, taken, self._moved)"),)),
     Attack("a tolerance that some records' optimum does not reach: who stops tells of them exactly",
@@ -193,7 +193,7 @@ ATTACKS = (
            "tests/aggregation/test_standing_of_accounts.py"),
     # -- words and cells -----------------------------------------------------------------------------------------------
     Attack("an owner brings a sum half-way round, so that one record turns a sign",
-           "tests/meeting/test_naming.py::test_a_bound_that_does_not_go_round_would_be_seen"),
+           "tests/learning/test_naming.py::test_a_bound_that_does_not_go_round_would_be_seen"),
     Attack("an owner fills another's cells",
            "tests/statistics/test_own_cells.py::test_no_site_reaches_anothers_cells_whatever_it_sends[sharing]",
            (Mend("dpmpc/aggregation/party/adder.py", "return share if own is None else self._holder.kept(share, own)",

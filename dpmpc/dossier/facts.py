@@ -19,6 +19,7 @@ from dpmpc.errors import UsageError, as_written
 from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
 from dpmpc.learning.model import read_model
+from dpmpc.learning.naming import STAGE as WORDS
 from dpmpc.local.history import read_history
 from dpmpc.local.report import read_report
 from dpmpc.mpc.transport.site_keys import list_in
@@ -46,7 +47,7 @@ _SIGNED = ("report.json", "plan.json", "model.npz", "verify.json", SENT, "ledger
 _OF_A_STAGE = ("plan.json", "opened.npy", "ledger_*.jsonl", "party_*.transcript.jsonl")
 ROWS = "synthetic.json"
 KINDS = ("structure", "statistics", "audit")
-_STAGES = (SURVEY, FIRST)  # folders of what was released before a run's own releases
+_STAGES = (WORDS, SURVEY, FIRST)  # folders of what was released before a run's own releases
 
 
 @dataclass(frozen=True)

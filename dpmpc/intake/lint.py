@@ -7,9 +7,8 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from dpmpc.errors import number_of, some
 from dpmpc.intake.batched import asked_of, none_of
@@ -19,21 +18,19 @@ from dpmpc.intake.dictionary import listed
 from dpmpc.intake.footer import TOTAL
 from dpmpc.intake.giving import giving
 from dpmpc.intake.head import is_none
-from dpmpc.intake.numbers import BELOW, BESIDE, Numbers, numbers_of, streamed_of
-from dpmpc.intake.once import selected
+from dpmpc.intake.numbers import BELOW, BESIDE, Numbers, days_of, numbers_of
 from dpmpc.intake.reading import count_where, literal, only_where
 from dpmpc.intake.scripts import small, western
 from dpmpc.intake.spelling import MISSING, Spelling, is_number, is_unit, stating
 from dpmpc.intake.table import Table
 from dpmpc.intake.text_facts import figures_of, points_of
-from dpmpc.lazy import dataclass, regex
+from dpmpc.lazy import regex
 
 _LEAST = 20  # records: among fewer nothing is odd
 _VALUES = 5  # different ones: of fewer none is far from the others
 _MANY_VALUES = 20  # of a column: fewer are categories
 _SHARED = 0.01  # of the records: so many share a code
 _MOST_CODES = 6
-_AT_ONCE = 128  # columns whose ends one query asks about
 _GAP = 5  # times the widest gap between other values: so far are codes from these
 # What is below or above what can be measured, by a sign before it or a word after it, and what is not quite so: ~2.4.
 LIMIT_WORDS = ("未満", "以下", "超", "以上", "미만", "이하", "초과", "이상")
@@ -118,13 +115,14 @@ def signed(text: str) -> tuple[tuple[str, ...], bool]:
 
 def codes(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
     """Values that many records share, at an end of a column's numbers or dates and far from all others, such as 999, -8
-    and 9999-12-31. Cost: a query for every `_AT_ONCE` columns of many values."""
+    and 9999-12-31. Cost: a reading of the columns of many numbers, unless a look has it already, and one of dates."""
     seen = [c for c in columns if c.kind in ("number", "date") and c.role != "owners" and c.present >= _LEAST]
     counted = [c for c in seen if c.kind == "number" and c.listed]
     counts = {c.name: {float(v): count for v, count in c.values if is_number(v)} for c in counted}
     dates = [c for c in seen if c.kind == "date"]
-    counts |= _ends(table, [c for c in seen if c.kind == "number" and not c.listed], table.number)
-    counts |= _ends(table, dates, table.days)
+    many = [c for c in seen if c.kind == "number" and not c.listed]
+    counts |= _ends(numbers_of(table, [c.name for c in many]), many)
+    counts |= _ends(days_of(table, [c.name for c in dates]), dates)
     each = {(v, *sorted(held)[:2], *sorted(held)[-2:]) for held in counts.values() for v in _lone(held)}
     alike = Counter(v for v, *_ in each)  # of columns that have other values beside it
     lines, short, missing = list[str](), list[str](), list[str]()
@@ -153,103 +151,25 @@ def codes(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
         )
 
 
-@dataclass(frozen=True)
-class _Ends:
-    """A column of many values, the name of one in `_asked`, SQL that works it out, and the least and the greatest."""
-
-    column: ColumnProfile
-    value: str
-    read: str
-    low: float
-    high: float
-
-    def counts(self) -> tuple[str, ...]:
-        """Aggregates: how often the greatest and the least are there, and each code that lies between them."""
-        codes = f"histogram({only_where(self._is_code, self.value)})"
-        return (*(count_where(f"{self.value} = {_double(end)}") for end in (self.high, self.low)), codes)
-
-    def beside(self) -> tuple[str, ...]:
-        """Aggregates: the next values that are no codes."""
-        ends = f"{_double(self.low)}, {_double(self.high)}"
-        rest = f"isfinite({self.value}) AND {self.value} NOT IN ({ends}) AND NOT {self._is_code}"
-        return f"min({only_where(rest, self.value)})", f"max({only_where(rest, self.value)})"
-
-    def shares(self, held: Mapping[float, int]) -> bool:
-        """As `_shares`."""
-        return _shares(held, (self.low, self.high), self.column.present)
-
-    @property
-    def _is_code(self) -> str:
-        """SQL for whether a value is a code between the ends: most are not even whole, or have no code of their number
-        of digits below them, which takes less to see than that they are none of a hundred numbers."""
-        of = (sign * code for code in sorted(BELOW) for sign in (1, -1)) if self.column.kind == "number" else ()
-        widths: dict[int, list[float]] = defaultdict(list)
-        for code in of:
-            if self.low <= code <= self.high:
-                widths[len(f"{abs(code):.0f}")].append(code)
-        size, parts = f"abs({self.value})", list[str]()
-        for width, inside in sorted(widths.items()):
-            among = f"{self.value} IN ({', '.join(map(repr, inside))})"
-            parts.append(f"WHEN {size} < {min(map(abs, inside))!r} THEN false WHEN {size} < 1e{width} THEN {among}")
-        if not parts:
-            return "false"
-        whole = f"{self.value} = floor({self.value})"
-        return f"(CASE WHEN {whole} THEN CASE {' '.join(parts)} ELSE false END ELSE false END)"
-
-
-def _shares(held: Mapping[float, int], ends: tuple[float, float], present: int) -> bool:
-    """Whether so many records have an end or a code that one may be said, or may be the end of another column's too
-    (`codes`, `_lone`): of others no next value is asked for."""
-    return sum(held.values()) >= _many(present) or max(map(held.__getitem__, ends)) >= _many(sum(held.values()))
-
-
-def _double(value: float) -> str:
-    return f"CAST('{value!r}' AS DOUBLE)"
-
-
 def _many(records: int) -> float:
     """How many of so many records share a code, at least."""
     return max(3, _SHARED * records)
 
 
-def _ends(table: Table, columns: Sequence[ColumnProfile], value: Callable[[str], str]) -> dict[str, dict[float, int]]:
+def _ends(found: Mapping[str, Numbers], columns: Sequence[ColumnProfile]) -> dict[str, dict[float, int]]:
     """What is known of columns of many values: how often each end is there, and each code; of those in which enough
-    share one, the next values too. Cost: a query for every `_AT_ONCE` columns, and one for those among them; none for
-    numbers that were streamed."""
-    ends = ((c, c.least, c.greatest) for c in columns if c.least is not None and c.greatest is not None)
-    known = numbers_of(table, streamed_of(table, [c.name for c in columns]))
-    seen = [_Ends(c, f"v{k}", value(c.name), low, high) for k, (c, low, high) in enumerate(ends) if low != high]
-    seen = [each for each in seen if each.column.name not in known]
-    found = {c.name: _streamed(known[c.name], c.present) for c in columns if c.name in known}
-    found = {name: held for name, held in found.items() if held}
-    for begin in range(0, len(seen), _AT_ONCE):
-        some = seen[begin : begin + _AT_ONCE]
-        for each, (most, least, codes) in _asked(table, some, _Ends.counts):
-            held = {float(code): int(count) for code, count in dict(codes or {}).items()} | {each.low: int(least)}
-            found[each.column.name] = held | {each.high: int(most)}
-        shared = [each for each in some if each.shares(found[each.column.name])]
-        for each, beside in _asked(table, shared, _Ends.beside):
-            found[each.column.name] = {float(v): 0 for v in beside if v is not None} | found[each.column.name]
-    return found
-
-
-def _streamed(numbers: Numbers, present: int) -> dict[float, int]:
-    """What `_ends` knows of a column of numbers that were streamed; nothing where all are the same."""
-    low, high = numbers.least, numbers.greatest
-    if low is None or high is None or low == high:
-        return {}
-    held = numbers.codes | {low: numbers.at_least, high: numbers.at_most}
-    return (dict.fromkeys(numbers.beside, 0) if _shares(held, (low, high), present) else {}) | held
-
-
-def _asked(
-    table: Table, ends: Sequence[_Ends], asked: Callable[[_Ends], tuple[str, ...]]
-) -> Iterator[tuple[_Ends, tuple[Any, ...]]]:
-    """What a query says of each, whose value is worked out once a record."""
-    parts = [asked(each) for each in ends]
-    relation = selected(", ".join(f"{each.read} AS {each.value}" for each in ends), table.relation) if ends else None
-    answers = iter(table.one(*itertools.chain.from_iterable(parts), relation=relation) if parts else ())
-    yield from ((each, tuple(itertools.islice(answers, len(part)))) for each, part in zip(ends, parts, strict=True))
+    share one, the next values too. Nothing of those whose values are all the same."""
+    known = dict[str, dict[float, int]]()
+    for c in columns:
+        has = found[c.name]
+        if has.least is None or has.greatest is None or has.least == has.greatest:
+            continue
+        held = has.codes | {has.least: has.at_least, has.greatest: has.at_most}
+        # So many have an end or a code that one may be said, or may be the end of another column's too (`_lone`).
+        ends = max(has.at_least, has.at_most)
+        shared = sum(held.values()) >= _many(c.present) or ends >= _many(sum(held.values()))
+        known[c.name] = (dict.fromkeys(has.beside, 0) if shared else {}) | held
+    return known
 
 
 def _lone(counts: Mapping[float, int]) -> list[float]:

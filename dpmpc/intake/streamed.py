@@ -36,14 +36,23 @@ def _values(child: Any) -> NDArray[Any]:
 
 
 def with_nulls(
-    connection: "duckdb.DuckDBPyConnection", query: str, width: int
+    connection: "duckdb.DuckDBPyConnection", query: str, width: int, rows: int | None
 ) -> Iterator[list[tuple[NDArray[np.float64], NDArray[np.uint8] | None, int]]]:
     """The columns of a query (DOUBLE, NULL for none; `width` of them), some rows at a time: numbers, of which a null's
-    may be anything, and from which bit on which bits say that there is one (None: all are)."""
+    may be anything, and from which bit on which bits say that there is one (None: all are). `rows` as above."""
+    if rows is not None and rows <= ONE:
+        yield [(np.ma.getdata(each), _bits(np.ma.getmask(each)), 0)
+               for each in connection.execute(query).fetchnumpy().values()]  # fmt: skip
+        return
     importlib.import_module("duckdb")
     with nanoarrow.ArrayStream(connection.sql(query)) as stream:
         for part in stream:
             yield [_with_nulls(part.child(k)) for k in range(width)]
+
+
+def _bits(nothing: Any) -> NDArray[np.uint8] | None:
+    """Of a mask of what is missing."""
+    return None if nothing is np.ma.nomask else np.packbits(~nothing, bitorder="little")
 
 
 def _with_nulls(child: Any) -> tuple[NDArray[np.float64], NDArray[np.uint8] | None, int]:

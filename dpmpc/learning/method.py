@@ -159,8 +159,7 @@ class Learning(Descent, Source):
         if self.survey is None:
             return super().about
         counts = ", weights of classes by its counts of labels" if self.survey.balanced else ""
-        words = [] if self.survey.spelling is None else self.survey.spelling.source.about
-        return [f"{columns_line(self.survey.schema)}{counts}", *words]
+        return [f"{columns_line(self.survey.schema)}{counts}", *self.survey.about_words]
 
     def length(self, features: int) -> int:
         """The coordinates of an owner's vector."""

@@ -15,8 +15,9 @@ margins. docs/words.md has the proof; it holds whatever other owners send.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +26,12 @@ from dpmpc.errors import UsageError, number_of, sayable
 from dpmpc.intake.hashing import BUCKETS, bucket, check_number, spelled_key
 from dpmpc.intake.spelling import is_number
 from dpmpc.lazy import dataclass
-from dpmpc.learning.source import Floats, Ints, Invented, Opening, Source, Stage, Votes, of_means
-from dpmpc.learning.survey_words import shown
+from dpmpc.learning.source import Floats, Ints, Invented, Opening, Source, Stage, Sum, Votes, of_means
+from dpmpc.learning.survey import Survey
+from dpmpc.learning.survey_words import check_words, known_words, shown, stated_names
 from dpmpc.outcome import Outcome
 from dpmpc.privacy.checks import check_count, check_epsilon, check_nonnegative
+from dpmpc.privacy.gaussian import epsilon_of_mu
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 
@@ -43,6 +46,7 @@ TURNS = 2.0
 MOST = 1 << 21  # votes of a release
 WORDS = "words.txt"
 STAGE = "words"  # the name of the stage
+MOST_SPELLED = 0.1  # of mu^2: what words before a survey take at most; else as much as the survey
 
 
 @dataclass(frozen=True)
@@ -235,6 +239,101 @@ class WordsFirst:
     def stage(self) -> Stage:
         """The stage."""
         return Stage(STAGE, self.source, self.epsilon)
+
+
+def words_first(
+    columns: Sequence[str], mu2: float, part: float, delta: float, within: float
+) -> tuple[WordsFirst | None, float]:
+    """(Words of these columns before a survey, what they leave of the promise), `mu2` before; None of no columns. They
+    take as much of it as the survey, `part`, and `MOST_SPELLED` at most. `within`: the epsilon of the promise."""
+    if not columns:
+        return None, mu2
+    mine = min(MOST_SPELLED, part)
+    alone = epsilon_of_mu((mu2 * mine) ** 0.5, delta)
+    return WordsFirst(tuple(dict.fromkeys(columns)), alone, within), mu2 * (1 - mine)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedColumns:
+    """Where the names come from of what a survey finds in columns; all public. `named`: the columns whose buckets are
+    named where words are found, by `words` beside those that everybody knows; `spelling`: words that are opened first,
+    while they are still to be; `spelled`: (column, (bucket, word)) that were opened."""
+
+    named: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    spelling: WordsFirst | None = None
+    spelled: tuple[tuple[str, tuple[tuple[int, str], ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.spelling, dict):  # out of a file
+            object.__setattr__(self, "spelling", WordsFirst(**self.spelling))
+        if not isinstance(self.spelling, WordsFirst | None):
+            raise UsageError(f"words before a survey are an object; got {self.spelling!r}; plan again")
+        if isinstance(self.spelled, dict):
+            of = [(name, tuple((int(k), str(word)) for k, word in each.items())) for name, each in self.spelled.items()]
+            object.__setattr__(self, "spelled", tuple(of))
+        for name in ("named", "words"):
+            object.__setattr__(self, name, tuple(map(str, getattr(self, name))))
+        if self.words and not self.named:
+            raise UsageError("words are tried as names of columns; none is named; say <<named>>, or give no words")
+        check_words(self.words)
+
+    def check_named(self, found: Collection[str]) -> None:
+        """Errors: as `check_named`, of all columns that are named here."""
+        every = (*self.named, *(() if self.spelling is None else self.spelling.columns), *dict(self.spelled))
+        check_named(every, found)
+
+    def up_to(self, survey: Stage) -> tuple[Stage, ...]:
+        """The stages that are still to come: words, where they are to be opened, and the survey."""
+        return (survey,) if self.spelling is None else (self.spelling.stage, survey)
+
+    @property
+    def about_words(self) -> list[str]:
+        """What is opened before the survey, a line each."""
+        return [] if self.spelling is None else self.spelling.source.about
+
+    def told(self, opened: Sum) -> Self:
+        """The same with the words that their stage has opened."""
+        assert self.spelling is not None
+        found = self.spelling.source.words(opened.total)
+        return replace(self, spelling=None, spelled=tuple((name, tuple(each.items())) for name, each in found.items()))
+
+    def names_of(self, asked: Survey, total: Floats, noise: float) -> dict[str, tuple[tuple[int, str], ...]]:
+        """Column -> (bucket, word) of what a survey has opened; a word that was opened before it is one that most of
+        its bucket's records have, for sure."""
+        named = asked.named(total, noise, (*known_words(), *self.words)) if self.named else {}
+        names = {name: dict(stated_names(each)) for name, each in named.items()}
+        for name, each in self.spelled:
+            names[name] = names.get(name, {}) | dict(each)
+        return {name: tuple(sorted(each.items())) for name, each in names.items()}
+
+    def names_to_json(self) -> dict[str, Any]:
+        """Its fields as JSON values, of those that say something."""
+        made: dict[str, Any] = {name: list(getattr(self, name)) for name in ("named", "words") if getattr(self, name)}
+        if self.spelling is not None:
+            made["spelling"] = {**asdict(self.spelling), "columns": list(self.spelling.columns)}
+        if self.spelled:
+            made["spelled"] = {name: {str(at): word for at, word in each} for name, each in self.spelled}
+        return made
+
+
+def check_named(every: Sequence[str], found: Collection[str]) -> None:
+    """Errors: UsageError for names of a column that is none of those of which a survey finds what texts they hold."""
+    if odd := [name for name in every if name not in found]:
+        raise UsageError(
+            f"words are named of columns of texts whose values a survey is to find; of '{sayable(odd[0])}' they are "
+            "stated, or it is none; leave it out of <<named>> and <<spell>>"
+        )
+
+
+def check_nothing_named(*said: Sequence[str]) -> None:
+    """Of a run without a survey. Errors: UsageError where names of columns are asked for, by any of these."""
+    if asked := [name for each in said for name in each]:
+        raise UsageError(
+            f"words are named of columns whose values a survey finds; got '{sayable(asked[0])}', and this run has none "
+            "as its columns are stated, or its budget is too small; leave <<named>>, <<spell>> and words for them "
+            "out, or <<schema>> and <<bounds>>, or raise <<epsilon>>"
+        )
 
 
 def naming_in(source: Source) -> NamingSource:

@@ -313,7 +313,7 @@ class Survey(Source):
         each = list(readers(table, {name: partial(self._asked, name) for name in self.names}).values())
 
         def added(found: list[list[Floats]], mine: Ints) -> tuple[int, Ints, Floats]:
-            group = np.where(mine < owners, mine, -1)
+            group = np.where(mine < owners, mine, -1).astype(np.int64, copy=False)  # owners are four bytes a record
             present = np.arange(owners)
             if owners > _FEW:  # a block has records of some of them
                 within = group >= 0

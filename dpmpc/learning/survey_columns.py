@@ -6,20 +6,19 @@ which stay as they are; columns of which nothing is known. A number becomes (v -
 [-1, 1], so that a missing value, which is 0, is the mean.
 """
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dpmpc.errors import UsageError, sayable
+from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import balancing, scaled
 from dpmpc.learning.label_counts import counted, label_counts
-from dpmpc.learning.naming import WordsFirst
+from dpmpc.learning.naming import NamedColumns
 from dpmpc.learning.source import Stage, Sum
 from dpmpc.learning.survey import MANY, FoundColumn, Survey, SurveyFindings
 from dpmpc.learning.survey_numbers import WIDEST
-from dpmpc.learning.survey_words import check_words, known_words, stated_names
 from dpmpc.learning.task import TASKS
 from dpmpc.privacy.checks import check_epsilon
 from dpmpc.records.schema import Basis, Classes, Column, Date, Labels, Numeric, Range, Schema, Surveyed, with_names
@@ -34,7 +33,7 @@ SURVEY = "survey"  # the name of a survey before training
 
 
 @dataclass(frozen=True)
-class Draft:
+class Draft(NamedColumns):
     """A survey before training: what is public of the columns, what the survey alone comes to at the plan's delta, and
     the version of the rule by which its findings become a schema."""
 
@@ -42,21 +41,9 @@ class Draft:
     epsilon: float
     rule: int = RULE
     balanced: bool = False  # whether it counts labels too, of which weights of classes are made
-    named: tuple[str, ...] = ()  # the columns of which nothing is known whose buckets are named where words are found
-    words: tuple[str, ...] = ()  # public words that are tried, beside those that everybody knows
-    spelling: WordsFirst | None = None  # words that are opened first, while they are still to be
-    spelled: tuple[tuple[str, tuple[tuple[int, str], ...]], ...] = ()  # (column, (bucket, word)) that were opened
 
     def __post_init__(self) -> None:
-        if isinstance(self.spelling, dict):  # out of a file
-            object.__setattr__(self, "spelling", WordsFirst(**self.spelling))
-        if not isinstance(self.spelling, WordsFirst | None):
-            raise UsageError(f"words before a survey are an object; got {self.spelling!r}; plan again")
-        if isinstance(self.spelled, dict):
-            of = [(name, tuple((int(k), str(word)) for k, word in each.items())) for name, each in self.spelled.items()]
-            object.__setattr__(self, "spelled", tuple(of))
-        for name in ("named", "words"):
-            object.__setattr__(self, name, tuple(map(str, getattr(self, name))))
+        super().__post_init__()
         if isinstance(self.schema, dict):  # out of a file
             object.__setattr__(self, "schema", Schema.from_json(self.schema))
         if type(self.rule) is not int or self.rule != RULE:
@@ -69,15 +56,7 @@ class Draft:
             raise UsageError(f"a survey counts labels or does not; the plan says {self.balanced!r}; plan again")
         if self.balanced:
             counted(self.schema.target)
-        every = (*self.named, *(() if self.spelling is None else self.spelling.columns), *dict(self.spelled))
-        if odd := [name for name in every if name not in self.schema.unknown]:
-            raise UsageError(
-                f"words are named of columns whose values a survey is to find; of '{sayable(odd[0])}' they are stated, "
-                "or it is none; leave it out of <<named>> and <<spell>>"
-            )
-        if self.words and not self.named:
-            raise UsageError("words are tried as names of columns; none is named; say <<named>>, or give no words")
-        check_words(self.words)
+        self.check_named(self.schema.unknown)
 
     @property
     def questions(self) -> Survey:
@@ -92,14 +71,8 @@ class Draft:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """Those that are still to come: words, where they are to be opened, and the survey."""
-        return (self.stage,) if self.spelling is None else (self.spelling.stage, self.stage)
-
-    def told(self, opened: Sum) -> "Draft":
-        """The draft with the words that their stage has opened."""
-        assert self.spelling is not None
-        found = self.spelling.source.words(opened.total)
-        return replace(self, spelling=None, spelled=tuple((name, tuple(each.items())) for name, each in found.items()))
+        """Those that are still to come."""
+        return self.up_to(self.stage)
 
     def longest(self, records: int, noise: float) -> int:
         """The most features that the schema after the survey has."""
@@ -117,12 +90,7 @@ class Draft:
         """The schema of what a survey has opened. Errors: nothing stood out of its noise."""
         asked = self.questions
         found = asked.findings(opened.total, opened.count, opened.noise, narrow=(self.schema.target.name,))
-        named = asked.named(opened.total, opened.noise, (*known_words(), *self.words)) if self.named else {}
-        made = surveyed_schema(found, self.schema)
-        names = {name: dict(stated_names(each)) for name, each in named.items()}
-        for name, each in self.spelled:  # what most of a bucket's records have, for sure
-            names[name] = names.get(name, {}) | dict(each)
-        return with_names(made, {name: tuple(sorted(each.items())) for name, each in names.items()})
+        return with_names(surveyed_schema(found, self.schema), self.names_of(asked, opened.total, opened.noise))
 
     def weights(self, opened: Sum) -> tuple[float, ...]:
         """The weights of classes that make them count alike, by the noisy counts of labels; () where none are asked
@@ -134,12 +102,7 @@ class Draft:
 
     def to_json(self) -> dict[str, Any]:
         """Its fields as JSON values."""
-        asked: dict[str, Any] = {"balanced": True} if self.balanced else {}
-        asked |= {name: list(getattr(self, name)) for name in ("named", "words") if getattr(self, name)}
-        if self.spelling is not None:
-            asked["spelling"] = {**asdict(self.spelling), "columns": list(self.spelling.columns)}
-        if self.spelled:
-            asked["spelled"] = {name: {str(at): word for at, word in each} for name, each in self.spelled}
+        asked = {**({"balanced": True} if self.balanced else {}), **self.names_to_json()}
         return {"rule": self.rule, "epsilon": self.epsilon, "schema": self.schema.to_json(), **asked}
 
 

@@ -17,7 +17,6 @@ must be public: from a code table or a standard, and never read off records; a l
 were read off.
 """
 
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -31,6 +30,7 @@ from dpmpc.intake.spelling import is_number
 from dpmpc.intake.written import text_of
 from dpmpc.lazy import dataclass
 from dpmpc.learning.quantile_of_noise import upper_quantile
+from dpmpc.records.columns import is_name
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -41,7 +41,6 @@ CODES = SIZE**LETTERS  # different codes: places of a text are bucket + buckets 
 WEIGHT = 181 / 1024  # exact in binary; 4 WEIGHT^2 = 0.12497 <= 1/8
 ALARMS = 0.01  # that a word is found by noise alone, over all buckets and words that are tried
 COVERS = 0.8  # of a bucket's count that its name's must be
-LONGEST = 64  # characters of a name
 MOST_WORDS = 100_000  # of a list; ICD-10 has some 70,000
 _BITS = 5
 
@@ -98,12 +97,11 @@ def names_of(
 
 
 def shown(word: str) -> bool:
-    """Whether a word may be a name: a line of characters that only stand for themselves. Refused are controls, marks
-    that turn the direction of a text, what has no width, private and unassigned characters, and words that the pages
-    have themselves, and what a spreadsheet would take for a formula."""
-    if not word or word != word.strip() or len(word) > LONGEST or word in ("(other)", "(missing)", "missing"):
-        return False
-    if any(unicodedata.category(character) in ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp") for character in word):
+    """Whether a word may be a name: one that a schema takes (`is_name`), a line of characters that only stand for
+    themselves. Refused are controls, marks that turn the direction of a text, what has no width, spaces of other kinds,
+    private and unassigned characters, and words that the pages have themselves, and what a spreadsheet would take for a
+    formula."""
+    if not is_name(word) or word != word.strip() or word in ("(other)", "(missing)", "missing"):
         return False
     return not word.startswith(("bucket ", "=", "+", "-", "@"))
 

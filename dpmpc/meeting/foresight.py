@@ -5,7 +5,7 @@ Seen is a difference of which the test `elsewhere` says so with probability `SEE
 the others' do not, in a column whose records lie evenly in c cells. d then is -f n/c in each of these, so that along
 them it is f n / sqrt(c v) deviations, v of `differences`, and that must be its bound and z(SEEN) more. Where f is 1 the
 test `moved` says so no later than if these cells were known to it and its share of false alarms an even one: it does
-not know them, but it sees as well where the site's records are instead. A study of whole meetings holds that. Codings
+not know them, but it sees as well where the site's records are instead. Codings
 that are tried by name show earlier.
 """
 

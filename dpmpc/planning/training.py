@@ -14,7 +14,7 @@ from dpmpc.errors import UsageError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import BALANCED, parsed
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learning
-from dpmpc.learning.naming import WordsFirst
+from dpmpc.learning.naming import check_nothing_named, words_first
 from dpmpc.learning.settings import Descent
 from dpmpc.learning.survey_columns import Draft, leaves_open, survey_of
 from dpmpc.learning.survey_words import read_words
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from dpmpc.planning.adviser import Advice, Circumstances
 
 Ahead = Callable[[Plan], object]  # is told of a plan that parties will soon need to have worked out
-MOST_SPELLED = 0.1  # of mu^2: what words before a survey take at most; else as much as the survey
 LOUDEST = 0.2  # of the records: with more noise than this in a count a survey finds nothing
 
 
@@ -179,11 +178,7 @@ def _circumstances(request: Request, facts: Facts) -> "Circumstances":
 def plan_of(request: Request, facts: Facts, ahead: Ahead = _nothing, *, chosen: bool = False) -> Plan:
     """The plan. Errors: as `Plan`, and where its promise cannot be kept. `ahead`: gets the plan before anything is
     derived from it. `chosen`: whether the request is `settled` already, which rehearses."""
-    if request.named or request.spell:
-        raise UsageError(
-            "words are named by a survey, and this run has none: its columns are stated, or its budget is too small; "
-            "leave <<named>> and <<spell>> out, or see <<preprocessing=survey>>"
-        )
+    check_nothing_named(request.named, request.spell)
     plan, _ = _stated(request, facts, advised=not chosen)
     ahead(plan)
     _ = plan.derived
@@ -269,19 +264,14 @@ def advised_with_survey(
         )
     rest = left(request, before)
     part_of_survey, mu2 = _survey_part(rest, draft, sizes)[0], mu_of_budget(rest.epsilon, request.delta) ** 2
-    words_first = None
-    if request.spell:
-        part_of_words = min(MOST_SPELLED, part_of_survey)
-        alone = epsilon_of_mu(math.sqrt(mu2 * part_of_words), request.delta)
-        words_first = WordsFirst(tuple(dict.fromkeys(request.spell)), alone, within=request.epsilon)
-        mu2 *= 1 - part_of_words
+    spelling, mu2 = words_first(request.spell, mu2, part_of_survey, request.delta, request.epsilon)
     mu = math.sqrt(mu2 * part_of_survey)
     columns = len(draft.columns) + len(draft.unknown) + draft.intercept
     facts = Facts(name, draft.task, columns, sizes, "survey", classes=draft.classes, part=part)
     balanced = request.class_weight == BALANCED
     words = () if request.word_list is None else read_words(Path(request.word_list))
     survey = Draft(draft, epsilon_of_mu(mu, request.delta), balanced=balanced, named=request.named, words=words,
-                   spelling=words_first)  # fmt: skip
+                   spelling=spelling)  # fmt: skip
     stated = None if balanced else request.class_weight
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
     asked = _stated(request, facts, advised=False)[0]  # how training goes is not their business

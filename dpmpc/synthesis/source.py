@@ -1,5 +1,6 @@
 """A synthetic table as a source of a plan: a stage of all tables of one and two columns, then the tables of the tree
-that it leads to; where cells of numbers are not public, a survey that finds them before both.
+that it leads to; where cells of numbers are not public, a survey that finds them before both; where nothing of the
+columns is, words of theirs may be opened before it.
 
     Synthesis(columns, target="died", epsilon=0.47)
 
@@ -103,12 +104,18 @@ class Synthesis(Source):
     @property
     def schedule(self) -> Schedule:
         first = Stage(FIRST, asking.first(self.cells), self.epsilon)
-        return Schedule((first,) if self.survey is None else (Stage(SURVEY, self.questions, self.survey), first))
+        if self.survey is None:
+            return Schedule((first,))
+        survey = Stage(SURVEY, self.questions, self.survey)
+        return Schedule((*((survey,) if self.to_find is None else self.to_find.up_to(survey)), first))
 
     def follows(self, opened: Sum) -> Following:
-        """The same with cells, after a survey; then the tables of the tree of greatest dependence. Sums of doubles may
-        differ in the last bits between processors, so two could choose differently where two trees are equally good to
-        1e-12; their plans' digests then differ, and the run ends before the second release."""
+        """The same with words that were opened; with cells, after a survey; then the tables of the tree of greatest
+        dependence. Sums of doubles may differ in the last bits between processors, so two could choose differently
+        where two trees are equally good to 1e-12; their plans' digests then differ, and the run ends before the second
+        release."""
+        if self.to_find is not None and self.to_find.spelling is not None:
+            return Following(replace(self, to_find=self.to_find.told(opened)))
         if self.survey is not None:
             found = self._surveyed(opened)
             return Following(found, found.coordinates)
@@ -168,6 +175,7 @@ class Synthesis(Source):
         whose = f", with the target {self.target}" if self.target else ""
         survey = f"surveys {', '.join(self.questions.names)}: where their numbers lie" if self.survey else None
         return [
+            *([] if self.to_find is None else self.to_find.about_words),
             *([survey] if survey else []),
             f"asks for a synthetic table: all tables of one and two of the columns {', '.join(self.reads)}",
             f"then the tables of a tree of them{whose}, which the first ones lead to",

@@ -8,6 +8,7 @@ everybody knows why not. What a release costs is fixed beforehand, and how many 
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from dpmpc.errors import UsageError
@@ -61,9 +62,11 @@ class SurveyedTables(Source):
 
     @property
     def schedule(self) -> Schedule:
-        return Schedule((Stage(SURVEY, self.questions, self.epsilon),))
+        return Schedule(self.to_find.up_to(Stage(SURVEY, self.questions, self.epsilon)))
 
     def follows(self, opened: Sum) -> Following:
+        if self.to_find.spelling is not None:
+            return Following(replace(self, to_find=self.to_find.told(opened)))
         columns = self.to_find.found(opened.total, opened.noise, least=1)
         kept, left = askable(self.queries, columns)
         if not kept:
@@ -98,7 +101,8 @@ class SurveyedTables(Source):
     @property
     def about(self) -> list[str]:
         asked = [each if isinstance(each, str) else json.dumps(each) for each in self.queries]
-        return [f"surveys {', '.join(self.reads)}", *(f"then asks, where that can be asked: {each}" for each in asked)]
+        surveys = [*self.to_find.about_words, f"surveys {', '.join(self.reads)}"]
+        return [*surveys, *(f"then asks, where that can be asked: {each}" for each in asked)]
 
     def invented(self, schema: Any) -> Iterator[tuple[str, Any]]:
         yield from self.questions.invented(schema)

@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from dpmpc.errors import UsageError
 from dpmpc.intake.hashing import BUCKETS
 from dpmpc.lazy import dataclass
+from dpmpc.learning.naming import NamedColumns
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_numbers import CELLS, NUMBER
-from dpmpc.learning.survey_words import check_words, known_words, stated_names
 from dpmpc.settings import only_known
 from dpmpc.statistics.cells import MOST_CELLS
 from dpmpc.statistics.columns import Bucketed, Column, Columns, Quantity
@@ -21,25 +22,22 @@ _WIDEST = 1e30  # of a number of which no bound is known yet
 
 
 @dataclass(frozen=True)
-class ToFind:
+class ToFind(NamedColumns):
     """What a survey is to find. `names`: of all columns, in their order; `texts`: those that hold texts, or both;
-    `named`: those of which words are named, by `words` beside those that everybody knows; `dates`: those that hold
-    dates; `digits`: decimals of columns of numbers, where they are known, (name, count) each. Public."""
+    `dates`: those that hold dates; `digits`: decimals of columns of numbers, where they are known, (name, count) each.
+    Public."""
 
     names: tuple[str, ...]
     texts: tuple[str, ...] = ()
-    named: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
     dates: tuple[str, ...] = ()
     digits: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
-        check_words(self.words)
-        if self.words and not self.named:
-            raise UsageError("words are tried as names of columns; none is named; say <<named>>, or give no words")
-        for some in (self.texts, self.named, self.dates, [name for name, _ in self.digits]):
+        super().__post_init__()
+        for some in (self.texts, self.dates, [name for name, _ in self.digits]):
             if not set(some) <= set(self.names):
                 raise UsageError(f"a survey is to find the columns {', '.join(self.names)}; got {some}; plan again")
+        self.check_named(self.texts)
 
     @property
     def survey(self) -> Survey:
@@ -66,7 +64,7 @@ class ToFind:
         survey, places = self.survey, dict(self.digits)
         records = 0  # of no use where only what stands out is asked
         found = survey.findings(total, records, noise, narrow=survey.names)
-        named = survey.named(total, noise, (*known_words(), *self.words)) if survey.words else {}
+        named = self.names_of(survey, total, noise)
         made = dict[str, Column]()
         at, most = 0, most_levels(len(survey.names))
         cells = min(CELLS_OF_A_NUMBER, max(1, most - 1))  # one fewer than there are buckets: numbers have moments too
@@ -78,7 +76,7 @@ class ToFind:
             numbers = this.numbers is not None and math.fsum(counts[1:CELLS]) > math.fsum(filled)
             if this.kept and not numbers:
                 fullest = sorted(this.kept, key=lambda k: -filled[k])[:most]
-                words = tuple(each for each in stated_names(named.get(name, {})) if each[0] in fullest)
+                words = tuple(each for each in named.get(name, ()) if each[0] in fullest)
                 made[name] = Bucketed(name, this.buckets, tuple(sorted(fullest)), names=words)
             elif this.numbers is not None:
                 decimals, dates = 0 if name in self.dates else places.get(name), name in self.dates
@@ -94,16 +92,17 @@ class ToFind:
 
     def to_json(self) -> dict[str, Any]:
         """What a plan has of it."""
-        each = {name: list(getattr(self, name)) for name in ("names", "texts", "named", "words", "dates")}
-        return {**each, "digits": dict(self.digits)}
+        each = {name: list(getattr(self, name)) for name in ("names", "texts", "dates")}
+        return {**each, "digits": dict(self.digits), **self.names_to_json()}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "ToFind":
         """What `to_json` wrote. Errors: UsageError for what is none."""
-        known = ("names", "texts", "named", "words", "dates")
-        only_known(dict(value), (*known, "digits"), "columns that a survey is to find")
-        names, texts, named, words, dates = (tuple(map(str, value[name])) for name in known)
-        return cls(names, texts, named, words, dates, tuple(value["digits"].items()))
+        named = {each.name: value[each.name] for each in fields(NamedColumns) if each.name in value}
+        known = ("names", "texts", "dates")
+        only_known(dict(value), (*known, "digits", *named), "columns that a survey is to find")
+        names, texts, dates = (tuple(map(str, value[name])) for name in known)
+        return cls(names, texts, dates, tuple(value["digits"].items()), **named)
 
 
 def most_levels(columns: int) -> int:

@@ -14,6 +14,7 @@ from dpmpc.folders import said_path
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.lazy import dataclass
+from dpmpc.learning.naming import check_nothing_named
 from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.outcome import Level
 from dpmpc.records.loading import Source, opened
@@ -75,6 +76,7 @@ def stats(
     models: Mapping[str, Path | str | ScoreModel] | None = None,
     named: Sequence[str] = (),
     words: Sequence[str] = (),
+    spell: Sequence[str] = (),
     about: Literal["data", "population"] = "data",
     confidence: float = 0.95,
     at_once: bool = False,
@@ -97,7 +99,8 @@ def stats(
 
     owners: the column that says whose each record is. schema, bounds: public; what may be asked follows from them;
     without either a survey of the columns that questions name comes first, under the same promise. named: columns whose
-    values it names, where public lists have their words: those that everybody knows, and `words`.
+    values it names, where public lists have their words: those that everybody knows, and `words`; spell: those whose
+    words are opened before it, of those that enough records of all owners have.
     models: a name in `evaluate(NAME)` and a run's folder. memory: bytes that the process may hold. spelling: how the
     records are spelled. capacity: of each owner, places for its records or persons, whose numbers are then private.
     about, confidence, at_once: what intervals hold (docs/statistics.md). tell: is called with what becomes of values,
@@ -109,14 +112,10 @@ def stats(
     folder = None if out is None else said_path(out, "out")
     if schema is None and bounds is None:
         return _found_first(
-            records, queries, owners, models, named, words, level, hopeless, capacity, data_id, budget, account,
+            records, queries, owners, models, named, words, spell, level, hopeless, capacity, data_id, budget, account,
             memory, spelling, folder, wait, tell, settings,
         )  # fmt: skip
-    if named or words:
-        raise UsageError(
-            "words are named of columns whose values a survey finds; <<schema>> or <<bounds>> state them; leave "
-            "<<named>> and its words out"
-        )
+    check_nothing_named(named, words, spell)
     if folder is not None:
         unfinished(folder, ANSWERS)
     public = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
@@ -161,9 +160,10 @@ def dry(
 
 def _found_first(
     records: Source, queries: Sequence[str | Mapping[str, Any]], owners: str | None, models: Any,
-    named: Sequence[str], words: Sequence[str], level: Level, hopeless: str, capacity: Sequence[int] | None,
-    data_id: str | None, budget: str | None, account: Path | str | None, memory: int | None, spelling: Spelling,
-    folder: Path | None, wait: float, tell: Callable[[str], None] | None, settings: Mapping[str, Any],
+    named: Sequence[str], words: Sequence[str], spell: Sequence[str], level: Level, hopeless: str,
+    capacity: Sequence[int] | None, data_id: str | None, budget: str | None, account: Path | str | None,
+    memory: int | None, spelling: Spelling, folder: Path | None, wait: float, tell: Callable[[str], None] | None,
+    settings: Mapping[str, Any],
 ) -> Statistics:  # fmt: skip
     """`stats` about columns of which nothing is stated."""
     if models:
@@ -171,7 +171,7 @@ def _found_first(
     here = Here(out=folder, wait=wait, budget=budget, account=None if account is None else str(account))
     asked = [queries] if isinstance(queries, str | Mapping) else list(queries)
     found = found_first(
-        records, asked, owners, named, words, level, hopeless == "refuse", capacity, data_id, memory, spelling,
+        records, asked, owners, named, words, spell, level, hopeless == "refuse", capacity, data_id, memory, spelling,
         Seat(here, Books.of(here)), tell, settings,
     )  # fmt: skip
     if folder is not None:

@@ -13,6 +13,8 @@ from typing import Any
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError, spelt
 from dpmpc.intake.spelling import Spelling
+from dpmpc.learning.naming import STAGE as WORDS
+from dpmpc.learning.naming import words_first
 from dpmpc.outcome import Level
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.records.loading import Source, opened
@@ -34,33 +36,34 @@ from dpmpc.tables.questions import check_spelled, tell_of
 from dpmpc.tables.stats import Statistics, kept_of, opened_tables, owned, plan_of_survey
 from dpmpc.tables.synth_columns import to_find
 from dpmpc.tables.synth_plan import SURVEY as SHARE
-from dpmpc.tables.synth_plan import refuse_faint
+from dpmpc.tables.synth_plan import refuse_faint, stage_of
 
 _LEFT = "ask nothing about them, or state their values in <<bounds>>"
 
 
 def found_first(
     records: Source, queries: Sequence[Asked], owners: str | None, named: Sequence[str], words: Sequence[str],
-    level: Level, refuse: bool, capacity: Sequence[int] | None, data_id: str | None, memory: int | None,
-    spelling: Spelling, seat: Seat, tell: Callable[[str], None] | None, settings: Mapping[str, Any],
+    spell: Sequence[str], level: Level, refuse: bool, capacity: Sequence[int] | None, data_id: str | None,
+    memory: int | None, spelling: Spelling, seat: Seat, tell: Callable[[str], None] | None, settings: Mapping[str, Any],
 ) -> Statistics:  # fmt: skip
     """As `stats`, whose other arguments these are. Errors: as of `stats`; a question that can be asked of nothing that
     a survey may find; a survey that finds nothing."""
     if seat.out is not None:
-        unfinished(seat.out, ANSWERS, SURVEY, "")
+        unfinished(seat.out, ANSWERS, WORDS, SURVEY, "")
     of = kept_of(settings, owners)
     with opened(records, memory=memory, spelling=spelling, person=of) as (table, _):
-        columns = _asked_first(table, queries, owners, named, words, touched_at_most(table, of), settings)
+        columns = _asked_first(table, queries, owners, named, words, spell, touched_at_most(table, of), settings)
         check_spelled(table, columns.names, _LEFT)
         own, number, sizes = owned(table, columns.names, owners, settings, capacity)
         names = owner_numbers(own, str(owners))[1] if mentioned(queries, (OWNER,)) else ()
-        plan = planned(queries, columns, names, sizes, table.source, data_id, settings, capacity is not None)
+        given = table.source, data_id, settings, capacity is not None
+        plan = planned(queries, columns, names, sizes, *given, spell=spell)
         asked = surveyed_tables_of(plan.source)
 
         def ready(next_one: Plan) -> None:
-            if next_one.run_id.endswith(f"+{SURVEY}"):
+            if "+" in next_one.run_id:  # of a survey it is known before the words that come first are spent
                 if refuse:
-                    refuse_faint(asked.questions, next_one)
+                    refuse_faint(asked.questions, stage_of(plan, SURVEY))
                 return
             tables = asked_by(next_one.source)
             for line in asked.left_out(tables):
@@ -73,22 +76,23 @@ def found_first(
 
 def planned(
     queries: Sequence[Asked], to_find: ToFind, owners: Sequence[str], sizes: Sequence[int], data: str,
-    data_id: str | None, settings: Mapping[str, Any], capacity: bool,
+    data_id: str | None, settings: Mapping[str, Any], capacity: bool, *, spell: Sequence[str] = (),
 ) -> Plan:  # fmt: skip
-    """The plan: a survey at its part of mu^2, and what the whole promise leaves for the answers. Errors: as of
-    `stats.plan_of_survey`."""
+    """The plan: the words of the columns of `spell`, where there are any (`naming.words_first`), a survey at its part
+    of mu^2, and what the whole promise leaves for the answers. Errors: as of `stats.plan_of_survey`."""
     epsilon, delta = float(settings.get("epsilon") or 1.0), float(settings.get("delta") or 0.0)
     plain = plan_of_survey(
         to_find.survey, sizes, data, data_id, settings, capacity=capacity, origin=Origin("survey")
     )
-    price = epsilon_of_mu(mu_of_budget(epsilon, delta) * SHARE**0.5, delta)
+    spelling, mu2 = words_first(spell, mu_of_budget(epsilon, delta) ** 2, SHARE, delta, epsilon)
+    price, to_find = epsilon_of_mu((mu2 * SHARE) ** 0.5, delta), replace(to_find, spelling=spelling)
     source = SurveyedTables(tuple(queries), to_find, price, tuple(owners))
     return replace(plain, source=source, dimension=source.longest(0, 0.0))
 
 
 def _asked_first(
     table: Any, queries: Sequence[Asked], owners: str | None, named: Sequence[str], words: Sequence[str],
-    touched: int, settings: Mapping[str, Any],
+    spell: Sequence[str], touched: int, settings: Mapping[str, Any],
 ) -> ToFind:  # fmt: skip
     """What is surveyed: the columns that questions name."""
     left = {owners, settings.get("person")}
@@ -98,7 +102,7 @@ def _asked_first(
             "what may be asked follows from <<schema>> or <<bounds>>, or from a survey of the columns that questions "
             "name; they name none that is here; give public bounds, or ask about columns"
         )
-    found = to_find(table, names, {}, touched, named, words)
+    found = to_find(table, names, {}, touched, named, words, spell)
     check_may_be_asked(queries, found.survey.numbers, found.survey.texts)
     return found
 

@@ -20,6 +20,7 @@ from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
+from dpmpc.learning.naming import STAGE as WORDS
 from dpmpc.mpc.transport.heartbeat import WAIT
 from dpmpc.outcome import Heat, Line, Number, Shape
 from dpmpc.processes.room import free_memory
@@ -170,6 +171,7 @@ def synth(
     drop: Sequence[str] = (),
     named: Sequence[str] = (),
     words: Sequence[str] = (),
+    spell: Sequence[str] = (),
     target: str | None = None,
     rows: int | None = None,
     constraints: Sequence[str] | Path | str | None = None,
@@ -194,17 +196,18 @@ def synth(
     owners: the column that says whose each record is. schema, bounds: public columns; without, a private survey finds
     them. cuts: edges of the cells of numbers, or how many, by column, or a file of them; cells: how many for all;
     without either, a survey finds them. named: columns whose values a survey finds and names, where public lists have
-    their words: those that everybody knows, and `words`. target: the column that the rows are to tell about. rows: as
-    many as there are records. model: of a tree of columns, or `mbi`, which fits more pairs by Private-PGM where that
-    package is installed. constraints: impossible combinations, or a file of them. digits: decimals of a column. seed:
-    of drawing rows, which is public; never of noise. capacity: of each owner, places for its records or persons, whose
-    numbers are then private. settings: epsilon, delta, parties and so on, as of `dpmpc.Plan`. out: a new folder for
-    rows, noisy tables, plans, ledgers and the report.
+    their words: those that everybody knows, and `words`; spell: those whose words are opened before it, of those that
+    enough records of all owners have. target: the column that the rows are to tell about. rows: as many as there are
+    records. model: of a tree of columns, or `mbi`, which fits more pairs by Private-PGM where that package is
+    installed. constraints: impossible combinations, or a file of them. digits: decimals of a column. seed: of drawing
+    rows, which is public; never of noise. capacity: of each owner, places for its records or persons, whose numbers are
+    then private. settings: epsilon, delta, parties and so on, as of `dpmpc.Plan`. out: a new folder for rows, noisy
+    tables, plans, ledgers and the report.
     Errors: UsageError for what cannot be; for noise that would drown the tables (`hopeless`); as of releases.
     """
     folder = None if out is None else said_path(out, "out")
     if folder is not None:
-        unfinished(folder, LAST, SURVEY, FIRST, "")
+        unfinished(folder, LAST, WORDS, SURVEY, FIRST, "")
     check_drawing(rows, model, seed, digits)
     if hopeless not in ("refuse", "allow"):
         raise UsageError(f"<<hopeless>> is refuse or allow; got {hopeless!r}; choose one")
@@ -214,7 +217,7 @@ def synth(
     with opened(records, memory=memory, spelling=spelling, person=of, names=read) as (table, _):
         touched = touched_at_most(table, of)
         public = public_columns(
-            table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, touched, named, words
+            table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, touched, named, words, spell
         )
         public.check(target, lines, digits or {})
         check_room(rows, len(public.names))

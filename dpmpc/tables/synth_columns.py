@@ -10,6 +10,7 @@ from dpmpc.errors import RecordError, UsageError, some
 from dpmpc.intake.reading import count_where
 from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
+from dpmpc.learning.naming import check_named, check_nothing_named
 from dpmpc.records.margins import decided
 from dpmpc.records.origins import Origin
 from dpmpc.records.schema import Schema, checked_bounds, read_bounds
@@ -29,12 +30,13 @@ _EPOCH = datetime.date(1970, 1, 1)
 class Public:
     """What is known before any release: `columns` that are public, without cuts where a survey is to find them, or what
     a survey is `to_find` of all; `places`: decimals of the numbers whose cells a survey is
-    to find."""
+    to find; `spell`: columns whose words are opened before it."""
 
     columns: Columns | None
     to_find: ToFind | None = None
     origin: Origin = Origin()
     places: Mapping[str, int] = field(default_factory=dict)
+    spell: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -76,10 +78,10 @@ def digits_of_columns(columns: Columns, stated: Mapping[str, int]) -> dict[str, 
 def public_columns(
     table: Table, owners: str | None, schema: Schema | Path | str | None, bounds: Mapping[str, Any] | Path | str | None,
     cuts: Mapping[str, Any], cells: int | None, drop: Sequence[str], stated: Mapping[str, int] | None = None,
-    touched: int = 1, named: Sequence[str] = (), words: Sequence[str] = (),
+    touched: int = 1, named: Sequence[str] = (), words: Sequence[str] = (), spell: Sequence[str] = (),
 ) -> Public:  # fmt: skip
     """What is public of the columns of a table. stated: decimals; touched: how many records neighbours differ in;
-    named, words: columns whose buckets are named, and public words to try.
+    named, words: columns whose buckets are named, and public words to try; spell: those whose words are opened first.
     Errors: a column that is not there; columns that cannot be read."""
     for name in drop:
         table[name]
@@ -91,13 +93,9 @@ def public_columns(
         names = [name for name in table.names if name not in {*drop, owners}]
         if len(names) < 2:
             raise UsageError(f"a synthetic table has at least two columns; got {some(names)}; name another file")
-        found = to_find(table, names, stated or {}, touched, named, words)
-        return Public(None, found, places=dict(found.digits))
-    if named or words:
-        raise UsageError(
-            "words are named of columns whose values a survey finds; <<schema>> or <<bounds>> state them; leave "
-            "<<named>> and its words out"
-        )
+        found = to_find(table, names, stated or {}, touched, named, words, spell)
+        return Public(None, found, places=dict(found.digits), spell=tuple(spell))
+    check_nothing_named(named, words, spell)
     origin = Origin()
     if schema is not None:
         public = schema if isinstance(schema, Schema) else Schema.read(Path(schema))
@@ -141,21 +139,17 @@ def columns_of_bounds(given: Mapping[str, Any]) -> Columns:
 
 def to_find(
     table: Table, names: Sequence[str], stated: Mapping[str, int], touched: int, named: Sequence[str],
-    words: Sequence[str],
+    words: Sequence[str], spell: Sequence[str] = (),
 ) -> ToFind:  # fmt: skip
     """Columns of which all is to be found, but for their kinds in the file. Errors: one that cannot be read; words of
-    a column that is none, or holds no texts."""
+    a column, `named` or to be opened (`spell`), that is none, or holds no texts."""
     for name in names:
         if table[name].kind == "other":
             raise UsageError(table.refusal(table[name]))
     texts = tuple(name for name in names if table[name].kind == "text")  # whatever they hold
-    if odd := [name for name in named if name not in texts]:
-        raise UsageError(
-            f"words are named of columns of texts that a survey is to find; '{odd[0]}' is none; name one of "
-            f"{some(texts)}, or leave <<named>> out"
-        )
+    check_named((*named, *spell), texts)
     dates = _with_dates(table, names, texts, touched)
-    found = ToFind(tuple(names), texts, tuple(named), tuple(words), dates)
+    found = ToFind(tuple(names), texts, dates, named=tuple(named), words=tuple(words))
     return replace(found, digits=tuple(decimals_of(table, found.survey.names, stated, touched).items()))
 
 

@@ -9,6 +9,7 @@ from dpmpc.aggregation.plan.keywords import SourceKeywords
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import PLAIN, Spelling
+from dpmpc.learning.naming import STAGE as WORDS
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.noise.forecast import forecast
 from dpmpc.processes.room import free_memory
@@ -17,11 +18,11 @@ from dpmpc.records.schema import Schema
 from dpmpc.settings import keywords
 from dpmpc.statistics.tables import asked_by
 from dpmpc.synthesis import asking
-from dpmpc.synthesis.source import synthesis_of
+from dpmpc.synthesis.source import SURVEY, synthesis_of
 from dpmpc.tables.stats import OfTables, kept_of, owned
 from dpmpc.tables.synth import cuts_of, lines_of, named_columns
 from dpmpc.tables.synth_columns import names_read, public_columns
-from dpmpc.tables.synth_plan import moved, planned
+from dpmpc.tables.synth_plan import moved, planned, stage_of
 
 
 @keywords(OfTables)
@@ -29,7 +30,7 @@ def dry(
     records: Source, *, owners: str | None = None, schema: Schema | Path | str | None = None,
     bounds: Mapping[str, Any] | Path | str | None = None, cuts: Mapping[str, Any] | Path | str | None = None,
     cells: int | None = None, drop: Sequence[str] = (), named: Sequence[str] = (), words: Sequence[str] = (),
-    target: str | None = None,
+    spell: Sequence[str] = (), target: str | None = None,
     constraints: Sequence[str] | Path | str | None = None, memory: int | None = None, spelling: Spelling = PLAIN,
     digits: Mapping[str, int] | None = None, capacity: Sequence[int] | None = None, **settings: Unpack[SourceKeywords],
 ) -> str:  # fmt: skip
@@ -38,15 +39,20 @@ def dry(
     drop = (*drop, *named_columns(settings))
     read, of = names_read(schema, bounds, owners, drop), kept_of(settings, owners)
     with opened(records, memory=memory, spelling=spelling, person=of, names=read) as (table, _):
-        public = public_columns(table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, 1, named, words)
+        public = public_columns(
+            table, owners, schema, bounds, cuts_of(cuts), cells, drop, digits, 1, named, words, spell
+        )
         public.check(target, lines_of(constraints), digits or {})
         table = table if public.columns is None else keeping(table, public.columns.listed)
         sizes = owned(table, public.names, owners, settings, capacity)[2]
     what = "records" if capacity is None else "places for records"
     said = [f"{sum(sizes):,} {what} of {len(sizes)} owners, {len(public.names)} columns"]
     second = planned(public, target, lines_of(constraints), sizes, table.source, None, settings, capacity, digits)
+    if public.spell:
+        promise = stage_of(second, WORDS).epsilon
+        said.append(f"Words of {', '.join(public.spell)} are opened first, with epsilon {promise:.3g}.")
     if public.surveyed:
-        promise = second.ahead[0].epsilon
+        promise = stage_of(second, SURVEY).epsilon
         said.append(f"A private survey with epsilon {promise:.3g} finds cells first; what follows is about that.")
     if public.to_find is not None:
         return "\n".join([*said, "Columns are not public: give bounds to see what noise does to them."]) + "\n"

@@ -1,4 +1,4 @@
-"""The plan of a synthetic table: one or two stages and a release under one promise; and what would tell nothing."""
+"""The plan of a synthetic table: one to three stages and a release under one promise; and what would tell nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +9,8 @@ import numpy as np
 from dpmpc.aggregation.plan.checks import of_usual_size
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
+from dpmpc.learning.naming import STAGE as WORDS
+from dpmpc.learning.naming import words_first
 from dpmpc.learning.survey import Survey
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
 from dpmpc.records.origins import Origin
@@ -32,10 +34,11 @@ def plan_of_synthesis(
     columns: Columns | None, target: str | None, constraints: Sequence[str], sizes: Sequence[int], data: str,
     data_id: str | None, settings: Mapping[str, Any], origin: Origin, *, hopeless: bool = False,
     capacity: bool = False, by_person: bool = False, digits: Mapping[str, int] | None = None,
-    to_find: ToFind | None = None,
+    to_find: ToFind | None = None, spell: Sequence[str] = (),
 ) -> Plan:  # fmt: skip
     """The plan: where some number has no cells, or all columns are `to_find`, a survey at `SURVEY` of mu^2, the first
-    release at `asking.FIRST` of what is left, and what the whole promise leaves for the second. Errors: as
+    release at `asking.FIRST` of what is left, and what the whole promise leaves for the second; before all of them the
+    words of `spell`, of those that are to be found (`naming.words_first`). Errors: as
     `stats.plan_of_tables`; noise that would drown the tables, unless `hopeless`. `capacity`, `by_person`: as of
     `stats.plan_of_tables`. `digits`: decimals of columns of numbers."""
     epsilon, delta = float(settings.get("epsilon") or 1.0), float(settings.get("delta") or 0.0)
@@ -46,7 +49,10 @@ def plan_of_synthesis(
     plain = plan_of_tables(  # with the errors of what cannot be
         widest, sizes, data, data_id, settings, origin, capacity=capacity, by_person=by_person
     )
-    mu2, share = mu_of_budget(epsilon, delta) ** 2, SURVEY if open_ones else 0.0
+    share, mu2 = SURVEY if open_ones else 0.0, mu_of_budget(epsilon, delta) ** 2
+    if to_find is not None:
+        spelling, mu2 = words_first(spell, mu2, share, delta, epsilon)
+        to_find = replace(to_find, spelling=spelling)
     price = epsilon_of_mu((mu2 * (1 - share) * asking.FIRST) ** 0.5, delta)
     survey = epsilon_of_mu((mu2 * share) ** 0.5, delta) if share else None
     places = tuple((digits or {}).items())
@@ -67,7 +73,7 @@ def planned(
     origin = public.origin | Origin("survey" if public.surveyed else "public")
     return plan_of_synthesis(
         public.columns, target, constraints, sizes, data, data_id, settings, origin, hopeless=True,
-        capacity=capacity is not None, by_person=True, to_find=public.to_find,
+        capacity=capacity is not None, by_person=True, to_find=public.to_find, spell=public.spell,
         digits=None if public.to_find is not None else {**public.places, **(digits or {})},
     )  # fmt: skip
 
@@ -79,12 +85,17 @@ def refusing(whole: Plan) -> Callable[[Plan], None]:
 
     def ready(plan: Plan) -> None:
         stage = plan.run_id.partition("+")[2]
-        if stage == SURVEY_STAGE:
-            refuse_faint(asked.questions, plan)
+        if stage in (WORDS, SURVEY_STAGE):  # of a survey it is known before the words that come first are spent
+            refuse_faint(asked.questions, stage_of(whole, SURVEY_STAGE))
         elif stage == FIRST:
             refuse_hopeless(asked_by(plan.source), plan)
 
     return ready
+
+
+def stage_of(whole: Plan, name: str) -> Plan:
+    """The plan of the stage of this name that is still to come in a plan."""
+    return next(each for each in whole.ahead if each.run_id.endswith(f"+{name}"))
 
 
 def refuse_faint(questions: Survey, plan: Plan) -> None:

@@ -82,19 +82,30 @@ def synthesis(cut: bool = True, target: str | None = "c", never: str = "", **set
 TO_FIND = ToFind(("x", "c", "y"), ("c",), digits=(("x", 2),))  # of which nothing is public
 
 
-def found_and_drawn(**settings: Any) -> Plan:
+def found_and_drawn(spell: tuple[str, ...] = (), **settings: Any) -> Plan:
     """A synthetic table of columns that a survey is to find."""
     given = {"epsilon": EPSILON, "delta": DELTA, "parties": 3, **settings}
     return plan_of_synthesis(
-        None, "c", [], SIZES, "ward", None, given, PUBLIC, hopeless=True, by_person=True, to_find=TO_FIND
-    )
+        None, "c", [], SIZES, "ward", None, given, PUBLIC, hopeless=True, by_person=True, to_find=TO_FIND,
+        spell=spell,
+    )  # fmt: skip
 
 
-def found_and_asked(**settings: Any) -> Plan:
+def found_and_asked(spell: tuple[str, ...] = (), **settings: Any) -> Plan:
     """Questions after a survey."""
     given = {"epsilon": EPSILON, "delta": DELTA, "parties": 3, **settings}
     asked = ("count", "mean(x)", "table(c)", "median(y) by c")
-    return found_first.planned(asked, TO_FIND, (), SIZES, "ward", None, given, False)
+    return found_first.planned(asked, TO_FIND, (), SIZES, "ward", None, given, False, spell=spell)
+
+
+def spelled_and_drawn() -> Plan:
+    """A synthetic table whose columns' words are opened before they are found."""
+    return found_and_drawn(("c",))
+
+
+def spelled_and_asked() -> Plan:
+    """Questions about columns whose words are opened before they are found."""
+    return found_and_asked(("c",))
 
 
 def honest() -> dict[str, list[Plan]]:

@@ -18,6 +18,7 @@ import multiprocessing
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,7 +48,7 @@ def records(path: Path, n: int = 1200) -> Path:
     return path
 
 
-def train(folder: Path, out: Path, engine: Engine) -> None:
+def train(folder: Path, out: Path, engine: Engine, spell: tuple[str, ...] = ()) -> None:
     """A run of training with a survey before and an evaluation after it: begun, or carried on."""
     from dpmpc.aggregation.plan.here import Here
     from dpmpc.consortium.placement import Placement
@@ -61,7 +62,7 @@ def train(folder: Path, out: Path, engine: Engine) -> None:
     asked: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-5, "iterations": 3, "data_id": "kills", "seed": 1}
     asked |= {"target": "ill", "owners_column": "site", "ids": "id", "preprocessing": "survey", "figures": "inside"}
     request = Request(
-        **asked, csv=str(folder / "records.csv"), engine=engine,
+        **asked, spell=spell, csv=str(folder / "records.csv"), engine=engine,
         account=str(folder / "account"),
     )  # fmt: skip
     start(request, Here(out=out))
@@ -77,22 +78,22 @@ def stats(folder: Path, out: Path, engine: Engine) -> None:
     )  # fmt: skip
 
 
-def asked(folder: Path, out: Path, engine: Engine) -> None:
+def asked(folder: Path, out: Path, engine: Engine, spell: tuple[str, ...] = ()) -> None:
     """Questions about columns that a survey finds: the same call again carries them on."""
     from dpmpc.tables.asked import stats as ask
 
     ask(
-        folder / "records.csv", ["count", "mean(age) by sex"], owners="site", out=out, epsilon=20.0, delta=1e-5,
-        hopeless="allow", engine=engine, data_id="kills", account=str(folder / "account"),
+        folder / "records.csv", ["count", "mean(age) by sex"], owners="site", spell=spell, out=out, epsilon=20.0,
+        delta=1e-5, hopeless="allow", engine=engine, data_id="kills", account=str(folder / "account"),
     )  # fmt: skip
 
 
-def synth(folder: Path, out: Path, engine: Engine) -> None:
+def synth(folder: Path, out: Path, engine: Engine, spell: tuple[str, ...] = ()) -> None:
     """A synthetic table with a survey before it: the same call again carries it on."""
     from dpmpc.tables.synth import synth as draw
 
     draw(
-        folder / "records.csv", owners="site", out=out, epsilon=20.0, delta=1e-5, seed=3, drop=("id",),
+        folder / "records.csv", owners="site", spell=spell, out=out, epsilon=20.0, delta=1e-5, seed=3, drop=("id",),
         hopeless="allow", engine=engine, data_id="kills", account=str(folder / "account"),
     )  # fmt: skip
 
@@ -117,6 +118,10 @@ STAGES = {
     "train": ("survey", "", "evaluation"), "stats": ("",), "stats-found": ("survey", ""),
     "synth": ("survey", "first", ""), "meet": ("",),
 }  # fmt: skip
+WORDS: dict[str, Callable[..., None]] = {"train": train, "stats-found": asked, "synth": synth}
+for kind, begun in WORDS.items():  # the same, with words of a column opened before the survey
+    SOURCES[f"{kind}-words"] = partial(begun, spell=("sex",))
+    LAST[f"{kind}-words"], STAGES[f"{kind}-words"] = LAST[kind], ("words", *STAGES[kind])
 
 
 def _played(
@@ -194,7 +199,7 @@ def check(kind: str, out: Path, before: dict[str, Found], ended: int, said: Any)
         return "lost, and said so"
     assert ended == FINISHED, ended
     left_behind(out)
-    if kind == "train":
+    if kind.startswith("train"):
         report = json.loads((out / "report.json").read_text())
         with np.load(out / "model.npz") as model:
             assert ("figures" in model.files) == (report["figures"] is not None)

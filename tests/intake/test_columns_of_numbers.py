@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpmpc.intake import lint, numbers
-from dpmpc.intake.column_profile import ColumnProfile
+from dpmpc.intake import lint
 from dpmpc.intake.profile import look
 from dpmpc.intake.reading import count_where
 from dpmpc.records.loading import opened
@@ -51,23 +50,6 @@ def test_ends_and_counts_are_those_of_the_finite_numbers(n: int, tmp_path: Path)
             assert c.whole is all(v == math.floor(v) for v in finite), name
         elif c.kind != "empty":
             assert c.least is None and c.greatest is None, name
-
-
-@pytest.mark.parametrize("low, high", [
-    (-1e7, 1e7), (0.0, 120.0), (-9.0, 9.0), (-4.5, 1000.25), (77.0, 99.0), (5e6, 6e6), (-99.0, -8.0), (0.25, 0.5),
-])  # fmt: skip
-def test_a_code_is_one_of_the_list_between_the_ends(low: float, high: float) -> None:
-    """By its number of digits, over all whole numbers of up to six, their neighbours, halves and what is no number."""
-    column = ColumnProfile("x", "DOUBLE", "number", "feature", 100, 0, 50)
-    ends = lint._Ends(column, "v", "x", low, high)
-    whole = f"unnest(range({max(-1_000_010, math.floor(low)):.0f}, {min(1_000_011, math.ceil(high) + 1):.0f})) AS k"
-    near = ("k", "k + 0.5", "k + 1e-9", "-k")
-    values = " UNION ALL ".join(f"SELECT CAST({each} AS DOUBLE) AS v FROM (SELECT {whole})" for each in near)
-    odd = "SELECT CAST(unnest(['nan', 'inf', '-inf', NULL]) AS DOUBLE)"
-    asked = f"SELECT DISTINCT v FROM ({values} UNION ALL {odd}) WHERE {ends._is_code}"
-    found = {v for (v,) in duckdb.connect().execute(asked).fetchall()}
-    codes = {sign * code for code in numbers.BELOW for sign in (1, -1)}
-    assert {v for v in found if low <= v <= high} == {code for code in codes if low <= code <= high}
 
 
 def test_what_holds_of_no_row_is_counted_as_none() -> None:

@@ -94,8 +94,8 @@ def test_a_worker_has_room_for_the_rows_of_one_tile(tmp_path: Path, monkeypatch:
         made.append(n * width * 8)
         return allocate(n, width, *how)
 
-    def noted(table: Table, *asked: Any) -> Any:
-        for block in blocks(table, *asked):
+    def noted(table: Table, *asked: Any, **how: Any) -> Any:
+        for block in blocks(table, *asked, **how):
             read.append(len(block[0]))
             yield block
 

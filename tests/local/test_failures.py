@@ -55,7 +55,7 @@ BAD = [
     (["--data", "breast-cancer", "--owner-sizes", "a,b"], "whole numbers"),
     (["--data", "breast-cancer", "--owners", "2", "--grid-bits", "2"], "--grid-bits"),
     (["--data", "breast-cancer", "--owners", "2", "--grid-bits", "50"], "grid steps"),
-    (["--data", "breast-cancer", "--owners", "2", "--method", "output", "--lam", "1e-9", "--grid-bits", "40"], "grid"),
+    (["--data", "breast-cancer", "--owners", "2", "--method", "output", "--lam", "1e-7", "--grid-bits", "40"], "grid"),
     (["--data", "breast-cancer", "--owners", "2", "--method", "output", "--iterations", "5"], "one release"),
     (["--data", "breast-cancer", "--owners", "2", "-M", "3", "-T", "2"], "threshold"),
     (["--data", "breast-cancer", "--owners", "2", "-M", "0"], "parties"),

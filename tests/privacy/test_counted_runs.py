@@ -1,5 +1,6 @@
 """Runs are counted as people count: what a run surveys and evaluates is not a second run."""
 
+from dpmpc.learning.naming import STAGE
 from dpmpc.learning.survey_columns import SURVEY
 from dpmpc.local import evaluating
 from dpmpc.privacy.composition import PARTS, run_of
@@ -8,6 +9,6 @@ from dpmpc.synthesis.source import FIRST
 
 
 def test_parts_of_a_run_are_that_run() -> None:
-    assert {f"+{QUESTIONS}", f"+{SURVEY}", f"+{FIRST}", evaluating.SUFFIX} == set(PARTS)
+    assert {f"+{QUESTIONS}", f"+{STAGE}", f"+{SURVEY}", f"+{FIRST}", evaluating.SUFFIX} == set(PARTS)
     assert {run_of(name) for name in ("a", f"a+{SURVEY}", f"a{evaluating.SUFFIX}")} == {"a"}
     assert run_of("a+b") == "a+b" and run_of("+surveyed") == "+surveyed"

@@ -154,21 +154,21 @@ def test_a_large_source_is_held_in_a_file_without_a_name(tmp_path: Path, monkeyp
 
 
 READING = """
-import resource, sys
+import sys
 from pathlib import Path
 from dpmpc.intake.table import connect
+from dpmpc.processes.memory import peak_memory
 from dpmpc.records.loading import open_source
 connection = connect(Path(sys.argv[1]).parent, None, threads=int(sys.argv[2]))
 table = open_source(sys.argv[1], connection, Path(sys.argv[1]).parent)
 table.n
-unit = 1 if sys.platform == "darwin" else 1024
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+before = peak_memory()
 threads = lambda: connection.cursor().execute("SELECT current_setting('threads')").fetchall()[0][0]
 seen, rows = set(), 0
 for block in table.blocks([f"coalesce(x{k}, 0)" for k in range(20)], quick=sys.argv[3] == "quick"):
     seen.add(threads())
     rows += len(block[0])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit - before, rows, *seen, threads())
+print(peak_memory() - before, rows, *seen, threads())
 """
 
 
@@ -186,4 +186,4 @@ def test_numbers_are_read_within_so_many_bytes(tmp_path: Path) -> None:
         most, rows, during, after = map(int, done.stdout.split())
         assert (rows, during, after) == (1_000_000, at_once, 4)
         taken[way] = most
-    assert taken["quick"] < 180e6 < taken["slow"], taken  # 124 to 128 and 307 to 325 MB
+    assert taken["quick"] < 260e6 and 1.5 * taken["quick"] < taken["slow"], taken  # some 190 and 410 MB

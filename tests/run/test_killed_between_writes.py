@@ -7,13 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from dpmpc.learning.model import read_model
 from tests.endurance.kill_local_writes import LAST, STAGES, check, found, played, records
 from tests.endurance.kill_writes import FAULT, FINISHED, KILLED, Kind, kill, kinds
 
 
 @pytest.mark.parametrize(
-    ("kind", "number"), [("train", 6), ("train", 90), ("stats", 14), ("synth", 13), ("stats-found", 12), ("meet", 9)]
-)
+    ("kind", "number"),
+    [
+        ("train", 6), ("train", 90), ("stats", 14), ("synth", 13), ("stats-found", 12), ("meet", 9),
+        ("train-words", 14),
+    ],
+)  # fmt: skip
 def test_a_killed_run_goes_on(kind: str, number: int, tmp_path: Path) -> None:
     counts = kill(kind, "clear", [number], tmp_path)
     assert counts == {"finished": 1}
@@ -21,11 +26,14 @@ def test_a_killed_run_goes_on(kind: str, number: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "stage"),
-    [("train", "survey"), ("train", "evaluation"), ("synth", "first"), ("stats-found", "survey")],
-)
+    [
+        ("train", "survey"), ("train", "evaluation"), ("synth", "first"), ("stats-found", "survey"),
+        ("train-words", "words"), ("train-words", "survey"), ("synth-words", "words"), ("stats-found-words", "words"),
+    ],
+)  # fmt: skip
 def test_what_a_stage_has_opened_is_not_lost_with_the_process(kind: str, stage: str, tmp_path: Path) -> None:
     """Killed in place of the first write after its sum is in a file, the run ends as one that was never killed: its
-    schema, its figures, its rows."""
+    schema, its figures, its rows, and the words that were opened first in what it tells of."""
     records(tmp_path / "records.csv")
     out = tmp_path / "run"
     assert played(kind, tmp_path, out, "clear", opened=stage)[0] == KILLED
@@ -34,6 +42,10 @@ def test_what_a_stage_has_opened_is_not_lost_with_the_process(kind: str, stage: 
     assert check(kind, out, before, *played(kind, tmp_path, out, "clear")) == "finished"
     after = found(out, kind)
     assert [*after] == list(STAGES[kind]) and all(len(each.opened) == each.releases for each in after.values())
+    if "words" in STAGES[kind]:
+        where = {"train-words": "model.npz", "synth-words": "synthetic.csv", "stats-found-words": "answers.csv"}[kind]
+        told = "".join(read_model(out).schema.feature_names) if kind == "train-words" else (out / where).read_text()
+        assert "f [#" in told and "m [#" in told
 
 
 def test_another_sum_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,4 +81,4 @@ def test_a_process_of_several_machines_that_is_killed_goes_on(
 
 def test_every_kind_of_run_is_killed() -> None:
     assert {name.partition("-")[0] for name in kinds()} == {"train", "stats", "synth", "meet"}
-    assert len(kinds()) == 5 + 4 * 2  # here, of questions with and without a survey; every owner a party, and apart
+    assert len(kinds()) == 5 + 3 + 4 * 2  # here, with and without a survey, and words; every owner a party, and apart

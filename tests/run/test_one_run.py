@@ -21,7 +21,7 @@ from dpmpc.synthesis.to_find import ToFind
 from dpmpc.tables.found_first import planned
 from dpmpc.tables.synth_made import made_from
 from dpmpc.tables.synth_plan import plan_of_synthesis
-from tests.aggregation.mutants import found_and_asked, found_and_drawn, tables
+from tests.aggregation.mutants import found_and_asked, found_and_drawn, spelled_and_asked, spelled_and_drawn, tables
 from tests.refusals import refuses
 
 PROMISE: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-5, "engine": "clear", "data_id": "one run"}
@@ -33,7 +33,7 @@ def people(n: int = 6000) -> pd.DataFrame:
     return pd.DataFrame({"site": [f"s{k % 3}" for k in range(n)], "age": age, "ward": np.array(["a", "b", "c"])[ward]})
 
 
-@pytest.mark.parametrize("made", [found_and_drawn, found_and_asked])
+@pytest.mark.parametrize("made", [found_and_drawn, found_and_asked, spelled_and_drawn, spelled_and_asked])
 def test_all_stages_come_to_what_was_promised(made: Any) -> None:
     """mu^2 of Gaussian releases adds up: whatever is opened, at most the promise, and nearly all of it."""
     plan, rng = made(), np.random.default_rng(3)
@@ -73,7 +73,7 @@ def test_no_survey_finds_more_than_was_planned(numbers: int, texts: int) -> None
 
 def test_what_a_survey_is_to_find_says_what_it_cannot() -> None:
     with refuses("usage", "words", setting="named"):
-        ToFind(("a",), ("a",), (), ("word",))
+        ToFind(("a",), ("a",), words=("word",))
     with refuses("usage", "the columns a", "b"):
         ToFind(("a",), ("b",))
     settings: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "parties": 3}
