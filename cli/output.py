@@ -4,7 +4,6 @@ import contextlib
 import io
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -48,6 +47,8 @@ class _Keeping(io.RawIOBase):
 def _beside(error: OSError) -> tuple[io.FileIO, Path]:
     """A new file where one can be made and written: here, or where what is passing is. Errors: `error` where it cannot
     be made in either."""
+    import tempfile  # longer to import than many a command takes
+
     for folder in (os.curdir, None):
         with contextlib.suppress(OSError):
             number, name = tempfile.mkstemp(".txt", "dpmpc-output-", folder)

@@ -114,8 +114,15 @@ class Account:
         return sorted({_canonical(self.path(each)) for each in self._files()})
 
     def _files(self) -> list[str]:
-        """The digests that have a file."""
-        return sorted(path.stem for path in self.folder.glob("*.jsonl") if len(path.stem) == len(GENESIS))
+        """The digests that have a file. Errors: UsageError where the folder cannot be read, which may have some."""
+        try:
+            names = os.listdir(self.folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise UsageError(f"{_RULE}; {self.folder}: {error.strerror}; {_WAY}", code="path") from None
+        stems = (name.removesuffix(".jsonl") for name in names if name.endswith(".jsonl"))
+        return sorted(stem for stem in stems if len(stem) == len(GENESIS))
 
     @contextlib.contextmanager
     def writing(self, data: str) -> Iterator["Writer"]:

@@ -58,11 +58,21 @@ class Reservation:
 
 
 def ledgers_below(root: Path) -> list[Path]:
-    """Every ledger*.jsonl in `root` and below, sorted; `root` itself if it is a file."""
+    """Every ledger*.jsonl in `root` and below, sorted; `root` itself if it is a file. Errors: UsageError where a folder
+    cannot be read: what was spent would be told without its ledgers."""
+
+    def unread(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):  # whose owner removed it meanwhile
+            raise UsageError(
+                f"what was spent is in ledgers, and every folder of theirs is read; {error.filename}: "
+                f"{error.strerror}; change its rights, or name another",
+                code="path",
+            ) from None
+
     if not root.is_dir():
         return [root] if root.exists() else []
     found = []
-    for folder, _, files in os.walk(root):
+    for folder, _, files in os.walk(root, onerror=unread):
         found += [Path(folder, name) for name in files if name.startswith("ledger") and name.endswith(".jsonl")]
     return sorted(found)
 

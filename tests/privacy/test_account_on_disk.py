@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from dpmpc.errors import UsageError
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import reserved
 from dpmpc.privacy.ledger import Ledger
+from dpmpc.privacy.ledgers import ledgers_below
 from dpmpc.privacy.whole import WholeRun
 from tests.privacy.test_account import DATA, asked, line, spend
 from tests.refusals import refuses
@@ -112,3 +114,20 @@ def test_a_disk_that_fails_ends_it_before_anything_is_spent(tmp_path: Path, monk
     with refuses("path", setting="account"):
         spend(account, path)
     assert not Ledger.read(path).entries
+
+
+@pytest.mark.parametrize("call", ["scandir", "listdir"])
+def test_a_folder_that_cannot_be_listed_is_not_one_without_spending(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the root user's own rights never have it; a folder that is not there has none."""
+
+    def refused(path: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    account = Account(tmp_path / "none")
+    assert account.data() == [] and ledgers_below(tmp_path) == []
+    account.folder.mkdir()
+    monkeypatch.setattr(os, call, refused)
+    with pytest.raises(UsageError, match="Permission denied"):
+        account.data() if call == "listdir" else ledgers_below(tmp_path)
