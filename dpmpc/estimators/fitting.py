@@ -302,7 +302,7 @@ def _folder(estimator: Any, run_id: str) -> Iterator[tuple[Seat, Reserve]]:
     keeps = estimator.ledgers is not None
     own = None if estimator.account is None else said_path(estimator.account, "account")
     if not keeps:
-        with tempfile.TemporaryDirectory(prefix="dpmpc-") as folder:
+        with tempfile.TemporaryDirectory(prefix="dpmpc-", ignore_cleanup_errors=True) as folder:
             books = Books.kept(own, budget_alone(estimator.budget), keeps=False)
             with Reserve(books, Path(folder)) as reserve:
                 yield Seat(Here(out=Path(folder)), books), reserve

@@ -61,7 +61,9 @@ class Reserve(Closing):
 
     def _held(self) -> WholeRun:
         if self._whole is None:
-            out = self._out or Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-")))
+            out = self._out or Path(
+                self._stack.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-", ignore_cleanup_errors=True))
+            )
             self._whole = self._stack.enter_context(WholeRun(path_of(out, self._who), f"stages{self._who}"))
         return self._whole
 

@@ -97,9 +97,7 @@ class FinishedPlan:
         return self.own.plan.source.outcome(opening_of(self.own.plan, {0: self.own.total}, present))
 
 
-def run(
-    plan: Plan, records: RecordsHere, seat: Seat, until: contextlib.ExitStack | None = None
-) -> FinishedPlan:
+def run(plan: Plan, records: RecordsHere, seat: Seat, until: contextlib.ExitStack | None = None) -> FinishedPlan:
     """Executes a plan whose source reads records once, stages and all, in the folder of `seat`; without one nothing
     stays of it. A run that was begun there goes on. `until`: the parties of its own release take leave while others go
     on, and are gone at the end of this stack.
@@ -122,7 +120,7 @@ def run(
         return FinishedPlan((), _made(StagePart(plan, plan), records, seat, until))
     with contextlib.ExitStack() as ends:
         if seat.out is None:  # stages follow from files
-            kept = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-")))
+            kept = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-", ignore_cleanup_errors=True)))
             seat = replace(seat, here=seat.here.but(out=kept))
         plan = begun_as(plan, seat.here.folder)
         stages = RunStages(plan, seat.here, seat.books)
@@ -134,9 +132,7 @@ def run(
     return FinishedPlan(tuple(made.get(each.plan.run_id, each) for each in before), made[own.run_id])
 
 
-def _made(
-    part: StagePart, records: RecordsHere, seat: Seat, until: contextlib.ExitStack | None
-) -> OpenedRelease:
+def _made(part: StagePart, records: RecordsHere, seat: Seat, until: contextlib.ExitStack | None) -> OpenedRelease:
     """The one release of a part, made now or found in the folder of `seat`."""
     plan, stage = part.plan, part.stage
     keeps = None if stage is None else lambda ended: stage.settle(ended.last.total, ended.last.present)

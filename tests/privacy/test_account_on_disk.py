@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from dpmpc.errors import UsageError
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import reserved
 from dpmpc.privacy.ledger import Ledger
@@ -129,5 +128,5 @@ def test_a_folder_that_cannot_be_listed_is_not_one_without_spending(
     assert account.data() == [] and ledgers_below(tmp_path) == []
     account.folder.mkdir()
     monkeypatch.setattr(os, call, refused)
-    with pytest.raises(UsageError, match="Permission denied"):
+    with refuses("path", "Permission denied", setting="account" if call == "listdir" else None):
         account.data() if call == "listdir" else ledgers_below(tmp_path)

@@ -138,7 +138,7 @@ def _own_ledger(
         return None
     with contextlib.ExitStack() as opening:
         if out is None:
-            out = Path(opening.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-")))
+            out = Path(opening.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-", ignore_cleanup_errors=True)))
         ledger = opening.enter_context(OwnLedger(ledger_path(out, 0), plan, attempt, budget, account))
         stack.push(opening.pop_all())
     return ledger
