@@ -436,7 +436,7 @@ def problems(draw: Draw, found: Found, well: Found) -> list[str]:
             wrong.append("an output that is not whole, under exit code 0")
     if found.hurt:
         wrong.append(f"a record's value in {', '.join(found.hurt)}")
-    if max(found.spent, found.spent_again) > max(1, well.spent):  # a folder that is passing leaves none where all is well
+    if max(found.spent, found.spent_again) > max(1, well.spent):  # one that is passing is gone where all is well
         wrong.append(f"{max(found.spent, found.spent_again)} releases spent, of {well.spent}")
     if (
         found.code
