@@ -9,7 +9,6 @@ A run of several stages has one reservation more, for all of them (`whole`), bes
 a release: the stages' ledgers have theirs. Each of its releases counts until some ledger tells of it.
 """
 
-import contextlib
 import json
 import os
 import time
@@ -95,7 +94,7 @@ def write_reservation(ledger: Path, *reservations: Reservation) -> None:
 def drop_reservation(ledger: Path) -> None:
     """Gives back what is not used; for the ledger's writer, before it closes the ledger. One that cannot be removed
     counts as long as its writer lives."""
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         reservation_path(ledger).unlink()
 
 
