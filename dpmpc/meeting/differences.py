@@ -228,8 +228,9 @@ class Moved:
             kinds.append((seen, seen, prior - math.log(len(seen)) + math.log1p(-self.OWN)))
         logs = [prior - (both[:, None] - mean) ** 2 / (2 * spread[:, None]) for mean, _, prior in kinds]
         each = np.concatenate(logs, axis=1)
-        each = np.exp(each - each.max(axis=1, keepdims=True))
-        self.weights: Floats = each / each.sum(axis=1, keepdims=True)
+        each -= each.max(axis=1, keepdims=True)
+        self._log_weights: Floats = each - np.log(np.exp(each).sum(axis=1, keepdims=True))
+        self.weights: Floats = np.exp(self._log_weights)
         self.means: Floats = np.concatenate([mean for _, mean, _ in kinds])
         least, most = min(self.means.min(), self.d.min()), max(self.means.max(), self.d.max())
         reach = self.BEYOND * math.sqrt(float(self.v.max()))
@@ -238,8 +239,9 @@ class Moved:
     def logs(self, d: Floats) -> Floats:
         """(cells, k) the log of each cell's ratio, of its d (cells, k) or those of all cells (1, k)."""
         tilted = d[..., None] * (self.means / self.v[:, None, None]) - self.means**2 / (2 * self.v[:, None, None])
+        tilted += self._log_weights[:, None]  # in logs: what has no weight in numbers may be all that is left
         top = tilted.max(axis=-1, keepdims=True)
-        return np.asarray(np.log(np.einsum("ckm,cm->ck", np.exp(tilted - top), self.weights)) + top[..., 0])
+        return np.asarray(np.log(np.exp(tilted - top).sum(axis=-1)) + top[..., 0])
 
     @cached_property
     def _logs(self) -> Floats:
