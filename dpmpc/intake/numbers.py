@@ -3,8 +3,7 @@ different.
 
 The compiled kernel's twin is NumPy: the same counts and the same bits. Different numbers are estimated by HyperLogLog
 (Flajolet, Fusy, Gandouet, Meunier 2007) with 4096 registers, and by linear counting of few: a standard error of 1.6 %,
-and 2.2 % about 13,000. What
-is said of a column is a function of its numbers alone, in any order.
+and 2.2 % about 13,000. What is said of a column is a function of its numbers alone, in any order.
 """
 
 import math
@@ -116,7 +115,8 @@ class NumbersSeen:
 
 
 def streamed_of(table: Table, names: Sequence[str]) -> list[str]:
-    """Those of some columns that `numbers_of` reads: the numbers of a table so large that counts are not exact."""
+    """Those of some columns whose different values `numbers_of` counts: numbers of a table so large that about is
+    enough."""
     return [name for name in names if table.n > EXACT and table[name].kind == "number"]
 
 

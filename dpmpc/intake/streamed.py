@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpmpc.intake.engine import duckdb, nanoarrow
 
 ONE = 1 << 17  # rows that DuckDB gives at once
+_HELD = 1 << 21  # numbers of a small table that are held at once
 
 
 def streamed(
@@ -39,8 +40,9 @@ def with_nulls(
     connection: "duckdb.DuckDBPyConnection", query: str, width: int, rows: int | None
 ) -> Iterator[list[tuple[NDArray[np.float64], NDArray[np.uint8] | None, int]]]:
     """The columns of a query (DOUBLE, NULL for none; `width` of them), some rows at a time: numbers, of which a null's
-    may be anything, and from which bit on which bits say that there is one (None: all are). `rows` as above."""
-    if rows is not None and rows <= ONE:
+    may be anything, and from which bit on which bits say that there is one (None: all are). `rows` as above; of wide
+    tables fewer are held at once."""
+    if rows is not None and rows * width <= _HELD:
         yield [(np.ma.getdata(each), _bits(np.ma.getmask(each)), 0)
                for each in connection.execute(query).fetchnumpy().values()]  # fmt: skip
         return
