@@ -203,6 +203,16 @@ ATTACKS = (
     # -- words and cells -----------------------------------------------------------------------------------------------
     Attack("an owner brings a sum half-way round, so that one record turns a sign",
            "tests/learning/test_naming.py::test_a_bound_that_does_not_go_round_would_be_seen"),
+    Attack("who writes a plan says words that no release opened",
+           "tests/synthesis/test_words_first.py::test_a_plan_says_no_word_that_no_release_could_have_opened",
+           (Mend("dpmpc/learning/naming.py", "        _check_spelled(self.spelled)\n", ""),)),
+    Attack("who writes a schema says names that a spreadsheet takes for formulas",
+           "tests/synthesis/test_words_first.py::"
+           "test_no_schema_and_no_plan_of_tables_takes_a_name_that_may_not_be_shown",
+           (Mend("dpmpc/records/columns.py", "and not word.startswith((\"bucket \", \"=\", \"+\", \"-\", \"@\"))",
+                 ""),)),
+    Attack("signs that two neighbours turn are opened too often",
+           "tests/aggregation/test_mutated_plans.py::test_a_bound_for_votes_that_is_too_low_would_be_caught"),
     Attack("an owner fills another's cells",
            "tests/statistics/test_own_cells.py::test_no_site_reaches_anothers_cells_whatever_it_sends[sharing]",
            (Mend("dpmpc/aggregation/party/adder.py", "return share if own is None else self._holder.kept(share, own)",
