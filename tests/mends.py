@@ -200,6 +200,11 @@ ATTACKS = (
            (Mend("dpmpc/mpc/transport/site_keys.py", "        found.check_plan(plan)\n", "        pass\n"),)),
     Attack("an account is several owners",
            "tests/aggregation/test_standing_of_accounts.py"),
+    Attack("a run of several stages gives a cheat more tries than its plan is held to",
+           "tests/aggregation/test_attempts_of_stages.py::"
+           "test_stages_that_are_each_secure_enough_are_refused_where_all_are_not",
+           (Mend("dpmpc/aggregation/plan/plan.py", "math.fsum(each.derived.undetected or 0.0 for each in",
+                 "math.fsum(0.0 for each in"),)),
     # -- words and cells -----------------------------------------------------------------------------------------------
     Attack("an owner brings a sum half-way round, so that one record turns a sign",
            "tests/learning/test_naming.py::test_a_bound_that_does_not_go_round_would_be_seen"),

@@ -188,7 +188,8 @@ def test_what_has_no_words_is_refused_before_anything_is_spent(ask: Ask, tmp_pat
 
 def test_what_is_to_be_found_comes_back_with_its_words() -> None:
     first = ToFind(("age", "ward"), ("ward",), spelling=WordsFirst(("ward",), 0.2, 1.0))
-    there = ToFind(("age", "ward"), ("ward",), named=("ward",), words=("x",), spelled=(("ward", ((117, "Station 4b"),)),))
+    found = (("ward", ((117, "Station 4b"),)),)
+    there = ToFind(("age", "ward"), ("ward",), named=("ward",), words=("x",), spelled=found)
     for each in (first, there):
         assert ToFind.from_json(json.loads(json.dumps(each.to_json()))) == each
     for changes in ({"spelling": WordsFirst(("age",), 0.2, 1.0)}, {"spelled": (("age", ()),)}, {"spelling": 7}):
