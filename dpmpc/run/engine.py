@@ -54,7 +54,7 @@ class Ended:
 
 
 class Sends(Protocol):
-    """The owners of a run that are played seat."""
+    """The owners of a run's releases that are played here."""
 
     @property
     def doing(self) -> str:
@@ -66,11 +66,14 @@ class Sends(Protocol):
     def takes(self, release: Release, made: Made | None) -> None:
         """A sum was opened, and is kept. `made`: None for one that was opened before this process came."""
 
-    def keeps(self, outcome: Ended) -> None:
+    def keeps(self, ended: Ended) -> None:
         """All are opened: writes down what comes of them."""
 
+    def hears(self, event: str, **fields: Any) -> None:
+        """What becomes of the releases meanwhile, for people."""
 
-Opens = Callable[[Attempt, OwnLedger | None], contextlib.AbstractContextManager[OpensSums[Any]]]
+
+Opens = Callable[[Since, OwnLedger | None], contextlib.AbstractContextManager[OpensSums[Any]]]
 
 
 def nobody(event: str, **fields: Any) -> None:
@@ -79,24 +82,24 @@ def nobody(event: str, **fields: Any) -> None:
 
 def releases(
     plan: Plan,
-    records: Sends,
+    owners: Sends,
     seat: Seat,
-    since: Since | None = None,
+    since: Since,
     *,
-    emit: Callable[..., None] = nobody,
+    keeps: Callable[[Ended], None],
     opens: Opens | None = None,
     ends: contextlib.ExitStack | None = None,
 ) -> Ended:
     """Makes the releases of a plan that are left, and returns what became of them. `since`: what earlier attempts left.
-    `opens`: who opens the sums, by default whoever is `connected`. `ends`: the parties take leave while others go on,
-    and are gone at the end of this stack.
+    `keeps`: writes down what comes of them. `opens`: who opens the sums, by default whoever is `connected`. `ends`: the
+    parties take leave while others go on, and are gone at the end of this stack.
 
     Errors: SpentError where all releases are spent and none was opened; as of `connected` and of releases."""
-    since = Since() if since is None else since
+    emit = owners.hears
     taken, seconds, last = 0, list[float](), None
     for number in sorted(since.known):
         last = Release(number, since.known[number], 0, since.present.get(number))
-        records.takes(last, None)
+        owners.takes(last, None)
         taken += 1
     _check_left(plan, since.attempt.first_release, taken)
     with contextlib.ExitStack() as outer:
@@ -109,17 +112,17 @@ def releases(
         if plan.parties:
             emit("stage", text="connecting", phase="connecting")
         with contextlib.ExitStack() as stack:
-            aggregator = stack.enter_context((opens or _connected(plan, seat, emit))(since.attempt, ledger))
+            aggregator = stack.enter_context((opens or _connected(plan, seat, emit))(since, ledger))
             emit("stage", text=_noise_ahead(plan, seat, since.attempt), phase="making noise")
             aggregator.wait_for_noise()
             sent = aggregator.session.bytes_before
             emit("ready", sent=sent)
-            emit("stage", text=records.doing, phase="releasing")
+            emit("stage", text=owners.doing, phase="releasing")
             while several := aggregator.catch_up():  # others go on meanwhile
                 for last in several:
                     if kept is not None:
                         kept.append(last.number, last.total)
-                    records.takes(last, None)
+                    owners.takes(last, None)
                     taken, sent = taken + 1, max(sent, last.bytes_sent)
             _check_left(plan, aggregator.session.next, taken)
             attempt, first = aggregator.session.attempt, aggregator.session.next
@@ -127,12 +130,12 @@ def releases(
                 seat.say(f"attempt {attempt.number} goes on with release {first}; {taken} were opened before")
             for number in range(first, plan.releases):
                 begin = time.perf_counter()
-                last = aggregator.open(records.vectors())
+                last = aggregator.open(owners.vectors())
                 if kept is not None:
                     kept.append(number, last.total)
                 seconds.append(time.perf_counter() - begin)
                 emit("release", done=number + 1)
-                records.takes(last, Made(seconds[-1], last.bytes_sent - sent))
+                owners.takes(last, Made(seconds[-1], last.bytes_sent - sent))
                 sent = last.bytes_sent
             assert last is not None
 
@@ -143,24 +146,24 @@ def releases(
             if ends is not None:
                 assert isinstance(aggregator, Aggregator)
                 result = outcome(())
-                records.keeps(result)
+                keeps(result)
                 stack.enter_context(Ending(aggregator))
                 ends.push(stack.pop_all())
                 return result
             comes_again = since.attempt == AGREED
             if comes_again:
-                records.keeps(outcome(aggregator.costs()))
+                keeps(outcome(aggregator.costs()))
             result = outcome(aggregator.finish())
             if seat.parties is not None:
                 seat.parties.wait()
             if not comes_again:
-                records.keeps(result)
+                keeps(result)
     return result
 
 
 def _connected(plan: Plan, seat: Seat, emit: Callable[..., None]) -> Opens:
-    def opens(attempt: Attempt, ledger: OwnLedger | None) -> Aggregator:
-        aggregator = connected(plan, seat, attempt, ledger)
+    def opens(since: Since, ledger: OwnLedger | None) -> Aggregator:
+        aggregator = connected(plan, seat, since.attempt, ledger)
         emit("connections", of=lambda: list(map(plan.called, aggregator.session.connected)))
         return aggregator
 
