@@ -29,7 +29,7 @@ from dpmpc.records.mapping import targets_of
 from dpmpc.records.ownership import fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.planned import OTHER_SIZES, other_sizes
-from dpmpc.run.engine import Ended
+from dpmpc.run.owners import Ended
 from dpmpc.run.run import ReadOnce, release
 from dpmpc.run.stages import StageJob, StagePart, whole_plan
 from dpmpc.statistics.held_out import EVALUATION

@@ -9,7 +9,7 @@ from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.learning.method import Learner
-from dpmpc.run.engine import Ended, Made, nobody
+from dpmpc.run.owners import Ended, Made, nobody
 
 
 class Learns:

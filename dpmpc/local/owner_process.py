@@ -38,8 +38,8 @@ from dpmpc.processes.logs import log_to
 from dpmpc.processes.status import Status, status_path
 from dpmpc.processes.worker import Log
 from dpmpc.records import Dataset
-from dpmpc.run.engine import Ended, Made, Opens
 from dpmpc.run.forecast import check_possible
+from dpmpc.run.owners import Ended, Made, Opens
 from dpmpc.run.reserve import Reserve
 from dpmpc.run.resume import Since
 from dpmpc.run.run import release

@@ -32,7 +32,7 @@ from dpmpc.processes.closing import Closing
 from dpmpc.processes.supervisor import Event, Process
 from dpmpc.processes.worker import Emit, Log
 from dpmpc.records.blocks import Records, in_memory
-from dpmpc.run.engine import Made, nobody
+from dpmpc.run.owners import Made, nobody
 from dpmpc.run.resume import Since
 from dpmpc.run.run import release
 from dpmpc.run.seat import Seat

@@ -10,7 +10,7 @@ they can be asked again; so a process that dies at any point finds what was paid
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.ending import Ending
@@ -22,62 +22,12 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.transcript import OpenedVectors
 from dpmpc.errors import SpentError
-from dpmpc.lazy import dataclass
+from dpmpc.run.files import OWNERS_OPENED
 from dpmpc.run.forecast import forecast_of
-from dpmpc.run.opening import connected
+from dpmpc.run.opening import AsSeveral, connected
+from dpmpc.run.owners import Ended, Made, Opens, Sends
 from dpmpc.run.resume import Since
 from dpmpc.run.seat import Seat
-
-OPENED = "owners.opened.bin"  # what the owners of a run have seen opened, in their folder
-
-
-@dataclass(frozen=True)
-class Made:
-    """What a release took that was made now: seconds, and the bytes that all processes sent for it."""
-
-    seconds: float
-    sent: int
-
-
-@dataclass(frozen=True)
-class Ended:
-    """What became of a run's releases here, public. `attempt`: the one that ended; `last`: the last sum that was
-    opened; `seconds`: of each release that was made now; `replayed`: how many were made before this process came;
-    `costs`: of the parties; `lost`: those that left."""
-
-    attempt: Attempt
-    last: Release
-    seconds: Sequence[float]
-    replayed: int
-    costs: Sequence[PartyCost]
-    lost: Sequence[int]
-
-
-class Sends(Protocol):
-    """The owners of a run's releases that are played here."""
-
-    @property
-    def doing(self) -> str:
-        """What they do while releases are made, for people."""
-
-    def vectors(self) -> Any:
-        """The next release's vectors, (owners, d), whole or in blocks. Secret."""
-
-    def takes(self, release: Release, made: Made | None) -> None:
-        """A sum was opened, and is kept. `made`: None for one that was opened before this process came."""
-
-    def keeps(self, ended: Ended) -> None:
-        """All are opened: writes down what comes of them."""
-
-    def hears(self, event: str, **fields: Any) -> None:
-        """What becomes of the releases meanwhile, for people."""
-
-
-Opens = Callable[[Since, OwnLedger | None], contextlib.AbstractContextManager[OpensSums[Any]]]
-
-
-def nobody(event: str, **fields: Any) -> None:
-    """Hears an event and does nothing."""
 
 
 def releases(
@@ -103,7 +53,8 @@ def releases(
         taken += 1
     _check_left(plan, since.attempt.first_release, taken)
     with contextlib.ExitStack() as outer:
-        kept = None if seat.out is None else outer.enter_context(contextlib.closing(OpenedVectors(seat.out / OPENED)))
+        mine = None if seat.out is None else OpenedVectors(seat.out / OWNERS_OPENED)
+        kept = None if mine is None else outer.enter_context(contextlib.closing(mine))
         ledger = None if seat.own_ledger is None else outer.enter_context(
             OwnLedger(
                 seat.own_ledger, plan, since.attempt, seat.books.budget, seat.books.account(plan), seat.called
@@ -162,7 +113,9 @@ def releases(
 
 
 def _connected(plan: Plan, seat: Seat, emit: Callable[..., None]) -> Opens:
-    def opens(since: Since, ledger: OwnLedger | None) -> Aggregator:
+    def opens(since: Since, ledger: OwnLedger | None) -> contextlib.AbstractContextManager[OpensSums[Any]]:
+        if seat.processes:
+            return AsSeveral(plan, seat, since.attempt)
         aggregator = connected(plan, seat, since.attempt, ledger)
         emit("connections", of=lambda: list(map(plan.called, aggregator.session.connected)))
         return aggregator

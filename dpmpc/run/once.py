@@ -19,8 +19,8 @@ from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, is_half, make_folder, replaced, sweep_halves
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.ledgers import WHOLE
-from dpmpc.run.engine import Ended, Made
 from dpmpc.run.files import WHOLE as STAGE_OF
+from dpmpc.run.owners import Ended, Made
 from dpmpc.run.resume import Since, begun_as, left, note_attempt, opened_anywhere, presence_anywhere
 from dpmpc.run.seat import Seat
 

@@ -27,8 +27,9 @@ from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import Schedule
 from dpmpc.outcome import Outcome
-from dpmpc.run.engine import Ended, Opens, Sends, nobody, releases
+from dpmpc.run.engine import releases
 from dpmpc.run.once import Once, begins, keep_sum, over, since_in
+from dpmpc.run.owners import Ended, Opens, Sends, nobody
 from dpmpc.run.resume import Since, begun_as
 from dpmpc.run.seat import Seat
 from dpmpc.run.stages import RunStages, StagePart
