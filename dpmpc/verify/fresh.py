@@ -152,7 +152,7 @@ def by_parties(
     _clear(out)
     prepare(out, overwrite=True, resume=False)
     known, used = known_inputs(plan.releases, canaries, max(FEWEST, plan.releases // EACH))
-    owners, here = _Known(plan, known, used, send, progress), Here(out=out, wait=_WAIT)
+    owners, here = _KnownOwners(plan, known, used, send, progress), Here(out=out, wait=_WAIT)
     with ExitStack() as stack:
         parties = PartiesHere(plan.parties, here, **settings)
         stack.callback(parties.end)
@@ -161,7 +161,7 @@ def by_parties(
 
 
 @dataclass
-class _Known:
+class _KnownOwners:
     """The owners of known inputs, whose vectors are drawn before (`run.run.RecordsHere`, `run.engine.Sends`)."""
 
     plan: Plan
