@@ -37,7 +37,7 @@ def compiled() -> Any:
     return _numbers
 
 
-class Coding:
+class ColumnCoding:
     """The codes of a column of n numbers, as they come: of each value in the order in which it was first there."""
 
     def __init__(self, n: int) -> None:
@@ -98,14 +98,14 @@ class Coding:
         return self.counts[1 : int(self.state[0])]
 
     @property
-    def coded(self) -> "Coded":
+    def coded(self) -> "CodedColumn":
         """All of them; what is missing is NaN."""
         codes = self.codes.astype(np.uint8) if self.state[0] <= _SMALL else self.codes
-        return Coded(codes, np.append(np.nan, self.values))
+        return CodedColumn(codes, np.append(np.nan, self.values))
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
+class CodedColumn:
     """A column: a code a record (n,), and the value of each code; None where the code is the value."""
 
     codes: NDArray[Any]
@@ -121,19 +121,19 @@ class Coded:
         return codes.astype(np.int32) if self.values is None else self.values[codes]
 
     @property
-    def as_values(self) -> "Coded":
+    def as_values(self) -> "CodedColumn":
         """The same with infinity for what is no finite number and not missing either."""
         assert self.values is not None
         there = np.isfinite(self.values)
         there[0] = True
-        return Coded(self.codes, np.where(there, self.values, np.inf))
+        return CodedColumn(self.codes, np.where(there, self.values, np.inf))
 
 
 class Kept:
     """Columns that were read, by the relation and the SQL that gave them, in so many bytes at most."""
 
     def __init__(self, most: int = 0) -> None:
-        self.most, self._columns = most, dict[tuple[str, str], Coded]()
+        self.most, self._columns = most, dict[tuple[str, str], CodedColumn]()
 
     @property
     def room(self) -> int:
@@ -141,15 +141,15 @@ class Kept:
         held = {id(each.codes): each.codes.nbytes for each in self._columns.values()}
         return self.most - sum(held.values())
 
-    def of(self, relation: str, expression: str) -> Coded | None:
+    def of(self, relation: str, expression: str) -> CodedColumn | None:
         """What this expression gives, or the codes of what it gives (`codes_of`); None where that is not kept."""
         return self._columns.get((relation, expression))
 
-    def put(self, relation: str, expression: str, column: Coded) -> None:
+    def put(self, relation: str, expression: str, column: CodedColumn) -> None:
         """Keeps what an expression gives."""
         self._columns[relation, expression] = column
         if column.values is not None:
-            self._columns[relation, codes_of(expression)] = Coded(column.codes)
+            self._columns[relation, codes_of(expression)] = CodedColumn(column.codes)
 
 
 def codes_of(expression: str) -> str:
@@ -180,6 +180,6 @@ class IntegersSeen:
         self.small = False
 
     @property
-    def coded(self) -> Coded | None:
+    def coded(self) -> CodedColumn | None:
         """All of them; None where some are not small."""
-        return Coded(self.codes) if self.small and self.seen == len(self.codes) else None
+        return CodedColumn(self.codes) if self.small and self.seen == len(self.codes) else None

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.intake.coded import Coding, compiled
+from dpmpc.intake.coded import ColumnCoding, compiled
 from dpmpc.intake.once import asked
 from dpmpc.intake.streamed import with_nulls
 from dpmpc.intake.table import Floats, Ints, Table, value_sql
@@ -137,7 +137,7 @@ def days_of(table: Table, names: Sequence[str]) -> dict[str, Numbers]:
 class _Look:
     """A look at a column, which is coded as long as it has few different numbers: then each of these is looked at."""
 
-    def __init__(self, codes: Floats, coding: Coding | None) -> None:
+    def __init__(self, codes: Floats, coding: ColumnCoding | None) -> None:
         self.seen, self.coding = NumbersSeen(codes), coding
 
     def add(self, values: Floats, there: NDArray[np.uint8] | None, first: int) -> None:
@@ -163,7 +163,7 @@ def _read(table: Table, values: Mapping[str, str], kind: str, codes: Floats) -> 
     key = f"{kind} {{}}".format
     if left := [name for name in values if key(name) not in table.found]:
         room = table.kept.room // (2 * table.n) if kind == "number" and table.n > EXACT else 0
-        seen = {name: _Look(codes, Coding(table.n) if k < room else None) for k, name in enumerate(left)}
+        seen = {name: _Look(codes, ColumnCoding(table.n) if k < room else None) for k, name in enumerate(left)}
         query = asked(", ".join(f"{values[name]} AS e{k}" for k, name in enumerate(left)), table.relation)
         with table.reading(), table.by_one_thread(), ThreadPoolExecutor(1) as other:
             before = list[Future[None]]()

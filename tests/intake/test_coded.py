@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmpc.intake import coded, numbers, table
-from dpmpc.intake.coded import MOST, Coding, IntegersSeen, Kept
+from dpmpc.intake.coded import MOST, ColumnCoding, IntegersSeen, Kept
 from dpmpc.intake.giving import giving
 from dpmpc.intake.numbers import NumbersSeen, _Look
 from dpmpc.intake.profile import look
@@ -55,8 +55,8 @@ def values_of(given: list[Any]) -> list[tuple[bytes, bool]]:
     return found
 
 
-def taken(given: list[Any], twin: bool, n: int) -> Coding:
-    made = Coding(n)
+def taken(given: list[Any], twin: bool, n: int) -> ColumnCoding:
+    made = ColumnCoding(n)
     for values, there, first in given:
         if twin:
             done = made._add(values, there, first, made.codes[made.seen : made.seen + len(values)])
@@ -105,7 +105,7 @@ def test_the_value_that_is_one_too_many_stops_the_coding(twin: bool, nulls: bool
     values = np.arange(MOST + 9, dtype=np.float64)
     for cut in (0, 7, MOST - 1, MOST):
         there = np.packbits(np.arange(len(values) - cut) != 3, bitorder="little") if nulls else None
-        made = Coding(len(values))
+        made = ColumnCoding(len(values))
         for part, bits in ((values[:cut], None), (values[cut:], there)):
             room = made.codes[made.seen : made.seen + len(part)]
             done = made._add(part, bits, 0, room) if twin else made.add(part, bits, 0)
@@ -118,7 +118,7 @@ def test_the_value_that_is_one_too_many_stops_the_coding(twin: bool, nulls: bool
 @needs_kernel
 def test_the_kernel_refuses_what_would_lie_beyond_its_end() -> None:
     kernel = coded.compiled()
-    made, values = Coding(9), np.zeros(9)
+    made, values = ColumnCoding(9), np.zeros(9)
     own: tuple[Any, ...] = (made.state, made.slots, made.bits, made.counts, made.codes)
     for there, first in ((np.zeros(2, dtype=np.uint8), 8), (np.zeros(1, dtype=np.uint8), 0), (None, -1)):
         with pytest.raises(ValueError):
@@ -138,7 +138,7 @@ def test_a_look_at_codes_says_what_one_at_values_does() -> None:
     given = [*parts(rng, 10**9), (np.arange(MOST + 500) / 4.0, None, 0)]
     rng.shuffle(given)
     for some in (given, parts(rng, 40), parts(rng, 3000), [(np.zeros(0), None, 0)]):
-        direct, one = NumbersSeen(), _Look(numbers._SIGNED, Coding(sum(len(v) for v, _, _ in some)))
+        direct, one = NumbersSeen(), _Look(numbers._SIGNED, ColumnCoding(sum(len(v) for v, _, _ in some)))
         for part in some:
             direct.add(*part)
             one.add(*part)
@@ -271,6 +271,6 @@ def test_no_more_is_kept_than_there_is_room_for(tmp_path: Path, monkeypatch: pyt
 
 def test_another_relation_has_nothing_of_this_one() -> None:
     kept = Kept(1 << 20)
-    kept.put("one", "x", coded.Coded(np.zeros(3, dtype=np.uint8), np.array([math.nan])))
+    kept.put("one", "x", coded.CodedColumn(np.zeros(3, dtype=np.uint8), np.array([math.nan])))
     assert kept.of("one", "x") is not None and kept.of("other", "x") is None and kept.of("one", "y") is None
     assert kept.room == (1 << 20) - 3
