@@ -126,7 +126,7 @@ def test_the_kernel_refuses_what_would_lie_beyond_its_end() -> None:
     for short in range(5):
         with pytest.raises(ValueError):
             kernel.encode(values, None, 0, *(a[:-1] if k == short else a for k, a in enumerate(own)))
-    for state in ((0, 10), (1, 9), (1, 18), (MOST + 1, 17), (600 << 1, 10)):
+    for state in ((0, 10), (1, 9), (1, 19), (MOST + 1, 18), (600, 10)):
         with pytest.raises(ValueError):
             kernel.encode(values, None, 0, np.array(state, dtype=np.int64), *own[1:])
     assert kernel.encode(values, None, 0, *own) == 9
