@@ -6,9 +6,12 @@ off the records is within ranges that were read off the records.
 """
 
 from collections.abc import Iterable
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from dpmpc.lazy import dataclass
+
+if TYPE_CHECKING:
+    from dpmpc.records.schema import FoundBy
 
 Bounds = Literal["public", "data", "survey"]
 Element = Literal["ranges", "lists", "classes", "kinds", "names", "records", "digits", "dates", "keys"]
@@ -33,23 +36,26 @@ def in_order(elements: Iterable[str]) -> tuple[Element, ...]:
 @dataclass(frozen=True)
 class Origin:
     """Where constants come from: `bounds` is the last of public, survey and data that any has; `read`: those that were
-    read off records, of which a promise says that it holds if they are public."""
+    read off records, of which a promise says that it holds if they are public; `found`: the earlier releases that
+    found any, each once, whose promises are joined to that of every run by it."""
 
     bounds: Bounds = "public"
     read: tuple[Element, ...] = ()
+    found: "tuple[FoundBy, ...]" = ()
 
     def __or__(self, other: "Origin") -> "Origin":
         """What rests on both."""
         bounds = max(self.bounds, other.bounds, key=_ORDER.index)
-        return Origin(bounds, in_order((*self.read, *other.read)))
+        found = tuple(dict.fromkeys((*self.found, *other.found)))
+        return Origin(bounds, in_order((*self.read, *other.read)), found)
 
 
 PUBLIC = Origin()
 
 
-def origin_of(bounds: Bounds, read: Iterable[str] = ()) -> Origin:
+def origin_of(bounds: Bounds, read: Iterable[str] = (), found: "tuple[FoundBy, ...]" = ()) -> Origin:
     """The origin of a schema that says so: one that was read off the records was so in all that it says."""
-    return Origin(bounds, in_order((*read, *(SCHEMA if bounds == "data" else ()))))
+    return Origin(bounds, in_order((*read, *(SCHEMA if bounds == "data" else ()))), found)
 
 
 def assumption(read: tuple[Element, ...]) -> str:

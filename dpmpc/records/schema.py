@@ -158,7 +158,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def origin(self) -> Origin:
         """Where its constants come from."""
-        return origin_of(self.bounds, self.rests_on)
+        return origin_of(self.bounds, self.rests_on, () if self.found is None else (self.found,))
 
     @property
     def classes(self) -> int:
