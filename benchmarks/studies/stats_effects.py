@@ -13,6 +13,7 @@ is open holds what lies beyond its grid.
 import csv
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,7 @@ class EffectDesign:
     def expected(self, n: int) -> Floats:
         """(C, J) the mean of these."""
         if self.family == "cox":
-            return np.asarray(drawn(self, 200_000, 1, np.random.default_rng(1))[0] * (n / 200_000))
+            return n * _mean_exits(self)
         chances = self.model.chances(np.einsum("cbp,p->cb", self.design, self.truth))
         return np.asarray(n * self.part[:, None] * chances)
 
@@ -186,6 +187,12 @@ def drawn(setting: EffectDesign, n: int, many: int, rng: np.random.Generator) ->
     for t in range(many):
         exits[t] = _followed(setting, n, np.exp(eta[:, 0]), rng)
     return exits
+
+
+@lru_cache(maxsize=64)
+def _mean_exits(setting: EffectDesign) -> Floats:
+    """(C, J) the mean of a record, from 200,000."""
+    return np.asarray(drawn(setting, 200_000, 1, np.random.default_rng(1))[0] / 200_000)
 
 
 def _followed(setting: EffectDesign, n: int, rates: Floats, rng: np.random.Generator) -> Floats:

@@ -129,9 +129,9 @@ def test_sets_are_as_wide_as_a_dry_run_says_of_drawn_settings(seed: int) -> None
     some 2 %, so that a forecast that is right is refused with probability below 1e-9."""
     rng = np.random.default_rng([seed, 56])
     setting, epsilon = drawn_design(rng), float(rng.choice([0.3, 1.0]))
-    sigma, n, B = gaussian_scale(epsilon, 1e-5, math.sqrt(2)), 400, setting.model.predictors
+    sigma, n, B = gaussian_scale(epsilon, 1e-5, math.sqrt(2)), 800, setting.model.predictors
     while (said := stats_effects.predicted_errors(setting, n, sigma)[B:]).max() > 0.25:
-        n = int(n * 1.3)
+        n = int(n * 1.5)
     found = widths_found(setting, n, sigma, 30, seed) / said
     assert (found > 0.85).all() and (found < 1.15).all(), (setting, n, epsilon, said, found)
 
