@@ -115,7 +115,9 @@ class PrivateMod(Sealing):
         """The arrays that the server sends. Errors: UsageError for others than the plan is for."""
         before, d = _arrays(message.content, "the server's message"), self._prepared.model_dimension
         if (found := dimension_of(before)) != d:
-            raise UsageError(f"the plan is for models of {d} numbers; the server sends {found}; prepare again")
+            raise UsageError(
+                f"the plan is for models of {d} numbers; the server sends {found}; prepare again", code="shape"
+            )
         return before
 
     def _train(self, before: dict[str, Any], message: Message, context: Context, call_next: CallNext) -> Floats:

@@ -29,7 +29,7 @@ class Places:
         self._prepared, self._keys, self._process, self.out = prepared, keys, here, here.out
         self.here = here.index is None
         if self.out is not None and not self._is_free(self.out):
-            raise UsageError(f"<<out>> must be a new or empty directory; {self.out} is not; name another")
+            raise UsageError(f"<<out>> must be a new or empty directory; {self.out} is not; name another", code="over")
         self._addresses = None if self.here else owner_endpoints(here.endpoints(prepared.plan.parties))
         self._books = NO_BOOKS
         if budget is not None:

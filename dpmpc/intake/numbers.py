@@ -7,11 +7,9 @@ and 2.2 % about 13,000. What is said of a column is a function of its numbers al
 """
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +17,9 @@ from numpy.typing import NDArray
 from dpmpc.intake.once import asked
 from dpmpc.intake.streamed import with_nulls
 from dpmpc.intake.table import Floats, Ints, Table
-from dpmpc.lazy import dataclass
+from dpmpc.lazy import dataclass, kernels
+
+compiled = partial(kernels, "dpmpc.intake._numbers")
 
 # Of surveys and registers, with either sign: 7, 88, 999; 97 and 98, which stand beside 99.
 CODES = frozenset(float(str(digit) * times) for digit in (7, 8, 9) for times in range(1, 7))
@@ -148,18 +148,6 @@ def _read(table: Table, values: Mapping[str, str], kind: str, codes: Floats) -> 
         table.unchanged()
         table.found.update({key(name): one.found for name, one in seen.items()})
     return {name: table.found[key(name)] for name in values}
-
-
-@cache
-def compiled() -> Any:
-    """The extension, or None where there is none or DPMPC_NATIVE is off."""
-    if os.environ.get("DPMPC_NATIVE", "") == "off":
-        return None
-    try:
-        from dpmpc.intake import _numbers
-    except ImportError:  # installed without a compiler
-        return None
-    return _numbers
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:

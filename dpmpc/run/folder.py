@@ -44,7 +44,8 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
         unfinished = request_path(out).is_file() and not (out / "report.json").exists()
         on = f", or carry on with <<resume={out}>>" if unfinished else ""
         raise UsageError(
-            f"<<out>> must be a new or empty directory; {out} is not; name another, or add <<overwrite>>{on}"
+            f"<<out>> must be a new or empty directory; {out} is not; name another, or add <<overwrite>>{on}",
+            code="over",
         )
     if held:
         known = (request_path(out), out / "plan.json", out / "owners.log")

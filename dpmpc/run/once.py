@@ -49,7 +49,7 @@ def unfinished(folder: Path, last: str, *stages: str) -> None:
     held = [path for path in folder.iterdir() if not is_half(path, stages)] if folder.is_dir() else []
     strange = any(not path.name.startswith(WHOLE) for path in held)  # what was reserved alone is taken over
     if (folder.exists() and not folder.is_dir()) or (strange and not begun):
-        raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
+        raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another", code="over")
     if folder.exists():
         sweep_halves(folder)
 

@@ -57,7 +57,8 @@ class Constraints:
             last = names[-1]
             told = f"'{last}'" if len(names) == 1 else f"{', '.join(names[:6])} together"
             raise UsageError(
-                f"some level of every column must be possible; <<constraints>> leave none of {told}; mend them"
+                f"some level of every column must be possible; <<constraints>> leave none of {told}; mend them",
+                code="together",
             )
 
     def of_one(self, name: str, axes: Mapping[str, Axis]) -> Cells:
@@ -147,7 +148,8 @@ def _check_range(condition: Condition, line: str) -> None:
         known = f"its cells end at {', '.join(f'{edge:g}' for edge in edges[:12])}" if len(edges) else "it has none"
         raise UsageError(
             f"a range in a constraint is made of public cells; got {line}, and of '{condition.column.name}' {known}; "
-            "give it <<cuts>> at the ends"
+            "give it <<cuts>> at the ends",
+            code="range",
         )
 
 

@@ -137,7 +137,7 @@ class Aggregator(ByOneSession):
         asked: dict[str, Any] = {name: value for name, value in given.items() if name not in own}
         plan = Plan.create(owners=owners, dimension=dimension, clip=clip, **asked)
         if (out := here.out) is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise UsageError(f"<<out>> must be a new or empty directory; {out} is not; name another")
+            raise UsageError(f"<<out>> must be a new or empty directory; {out} is not; name another", code="over")
         for text in noise_costs(plan):
             warnings.warn(f"before anything is spent: {text}", UserWarning, stacklevel=3)
         self._begin(plan, here, books=Books.of(here))
