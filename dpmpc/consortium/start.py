@@ -37,6 +37,7 @@ from dpmpc.local.job import OwnersJob
 from dpmpc.local.launcher import train
 from dpmpc.local.owner_process import Does, Progress, run_owners
 from dpmpc.mpc.transport.addresses import owner_endpoints
+from dpmpc.mpc.transport.site_keys import list_for
 from dpmpc.planning.request import Request
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
@@ -321,6 +322,7 @@ def _part(mine: StagePart, where: Placement, ledger: Path, progress: Progress) -
             "here has drawn; refuse to take part, or plan again for all records"
         )
     _check_limits(asked, where)
+    list_for(where.tls, plan.file_digest)
     budget = _books(where).limit(plan)
     if budget is not None:
         spent, held = spent_releases(ledger, mine.plan.run_id), mine.plan
