@@ -47,24 +47,20 @@ class OutputMethod(Method):
         return learning.loss.G / learning.lam
 
     def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
-        return output_sensitivity(
-            G=learning.loss.G,
-            lam=learning.lam,
-            sizes=sizes,
-            weights=weights,
-            solver_gradient_norm=learning.solver_tolerance,
-            farthest=farthest(learning.loss, learning.lam),
-        )
+        return self._moved(learning, sizes, weights, absent=False)
 
     def presence(self, learning: Learning, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
         """That of a record whose loss is constant, of zero features."""
+        return self._moved(learning, sizes, weights, absent=True)
+
+    def _moved(self, learning: Learning, sizes: Sequence[int], weights: Weights, absent: bool) -> Sensitivity:
         return output_sensitivity(
             G=learning.loss.G,
             lam=learning.lam,
             sizes=sizes,
             weights=weights,
             solver_gradient_norm=learning.solver_tolerance,
-            presence=True,
+            presence=absent,
             farthest=farthest(learning.loss, learning.lam),
         )
 

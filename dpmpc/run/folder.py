@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, is_half, make_folder
+from dpmpc.folders import OUT, is_half, make_folder, not_new
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.ledger import Ledger
 
@@ -43,10 +43,7 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
     if held and not overwrite and not _failed_early(out):
         unfinished = request_path(out).is_file() and not (out / "report.json").exists()
         on = f", or carry on with <<resume={out}>>" if unfinished else ""
-        raise UsageError(
-            f"<<out>> must be a new or empty directory; {out} is not; name another, or add <<overwrite>>{on}",
-            code="over",
-        )
+        raise not_new(out, f", or add <<overwrite>>{on}")
     if held:
         known = (request_path(out), out / "plan.json", out / "owners.log")
         if not out.is_dir() or not any(path.exists() for path in known):

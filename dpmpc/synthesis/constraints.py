@@ -27,9 +27,16 @@ class Constraints:
     impossible: tuple[tuple[Condition, ...], ...]
 
     @staticmethod
-    def of(lines: Sequence[str], columns: Columns) -> "Constraints":
-        """The constraints of lines such as `sex = M and relationship = Wife`. Errors: UsageError for what is none, is
-        about more than two columns, or cuts a cell of a number in two."""
+    def of(lines: Sequence[str], columns: Columns | None) -> "Constraints":
+        """The constraints of lines such as `sex = M and relationship = Wife`. `columns`: None where a survey is to find
+        them. Errors: UsageError for what is none, is about more than two columns, or cuts a cell of a number in two."""
+        if columns is None:
+            if lines:
+                raise UsageError(
+                    "<<constraints>> name public values; a survey is to find these columns; give <<bounds>>",
+                    code="together",
+                )
+            return Constraints(())
         found = []
         for line in lines:
             if not isinstance(line, str):

@@ -75,13 +75,7 @@ class Synthesis(Source):
             raise UsageError("columns of a synthetic table are public, or a survey is to find them; plan again")
         asking.check_columns(self.cells, self.target)
         check_digits(dict(self.digits), () if self.columns is None else numbers_of(self.columns))
-        if self.columns is not None:
-            Constraints.of(self.constraints, self.columns)
-        elif self.constraints:
-            raise UsageError(
-                "<<constraints>> name public values; a survey is to find these columns; give <<bounds>>",
-                code="together",
-            )
+        Constraints.of(self.constraints, self.columns)
         if (self.columns is None or bool(without_cuts(self.columns))) != (self.survey is not None):
             raise UsageError(
                 "a survey finds the cells of numbers that have none; this plan has such numbers or a survey, not both; "

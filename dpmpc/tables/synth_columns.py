@@ -60,15 +60,9 @@ class Public:
             raise UsageError(
                 f"<<target>> is a column's name; got {target!r}; give one of {some(self.names)}", code="type"
             )
-        if self.columns is not None:
-            Constraints.of(constraints, self.columns)
-            if not self.surveyed:
-                check_columns(self.columns, target)
-        elif constraints:
-            raise UsageError(
-                "<<constraints>> name public values; a survey is to find these columns; give <<bounds>>",
-                code="together",
-            )
+        Constraints.of(constraints, self.columns)
+        if self.columns is not None and not self.surveyed:
+            check_columns(self.columns, target)
         if target is not None and target not in self.names:
             raise UsageError(
                 f"<<target>> is a column; there is no {target!r}; the columns are {some(self.names)}", code="column"
