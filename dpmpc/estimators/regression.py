@@ -30,7 +30,9 @@ class _Regression(RegressorMixin, PrivateLinear):
         values: Floats = y
         task = self._modelled
         if task.kind != "number":
-            raise EstimatorError(f"a regression is of a quantity; the task {task.name} is for classes; use another")
+            raise EstimatorError(
+                f"a regression is of a quantity; the task {task.name} is for classes; use another", code="together"
+            )
         schema, public = given_schema(self.schema), self.target_bounds is not None
         if schema is not None and not isinstance(schema.target, Range):
             raise EstimatorError(

@@ -186,7 +186,9 @@ class Learning(Descent, Source):
     def check(self, neighbours: str, dimension: int) -> None:
         super().check(neighbours, dimension)
         if self.survey is not None and neighbours == "owner":
-            raise UsageError("a survey of columns is for neighbours by record; the plan's are owners; plan again")
+            raise UsageError(
+                "a survey of columns is for neighbours by record; the plan's are owners; plan again", code="together"
+            )
         METHODS[self.method].check(self)
 
     def promised(self, neighbours: str) -> Self:

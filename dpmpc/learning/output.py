@@ -70,7 +70,8 @@ class OutputMethod(Method):
             raise UsageError(
                 f"a local optimum reaches a gradient norm of <<solver_tolerance>> whatever the records are; "
                 f"{learning.solver_tolerance:g} is below {least:.2g}, which doubles reach with lam {learning.lam:g}; "
-                "raise either"
+                "raise either",
+                code="range",
             )
 
     def vectors(self, learning: Learning, theta: Floats, records: Records, offsets: Ints) -> Floats:

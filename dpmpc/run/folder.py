@@ -35,7 +35,8 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
         if not request_path(out).is_file():
             raise UsageError(
                 f"<<resume>> needs the request.json of a run that was started on one machine; {out} has none; start a "
-                "new run without <<resume>>; a process of several machines is started again with its own command"
+                "new run without <<resume>>; a process of several machines is started again with its own command",
+                code="file",
             )
         if (out / "report.json").exists():
             raise UsageError(f"<<resume>> is for interrupted runs; {out} is finished; see its report.json")
@@ -48,7 +49,8 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
         known = (request_path(out), out / "plan.json", out / "owners.log")
         if not out.is_dir() or not any(path.exists() for path in known):
             raise UsageError(
-                f"<<overwrite>> replaces an earlier run; {out} does not look like one; name another directory"
+                f"<<overwrite>> replaces an earlier run; {out} does not look like one; name another directory",
+                code="over",
             )
         for pattern in _FILES:
             for path in out.glob(pattern):

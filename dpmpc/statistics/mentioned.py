@@ -44,7 +44,8 @@ def check_may_be_asked(asked: Sequence[Asked], numbers: Sequence[str], texts: Se
             if closest.code == "choice":  # of levels
                 raise UsageError(
                     "which values a column has that a survey is to find is not known before it; got "
-                    f"{one_line(line)}; state them in <<bounds>>, or ask 'by' the column"
+                    f"{one_line(line)}; state them in <<bounds>>, or ask 'by' the column",
+                    code="column",
                 ) from None
             raise closest
 

@@ -115,7 +115,8 @@ def _check_attendance(plan: Asked) -> None:
         raise UsageError(
             f"with <<role=both>> every owner is a party, one process a site; got {plan.owners} owners and "
             f"{plan.parties} "
-            "parties; give as many of both with <<parties>>, or leave <<role>> out"
+            "parties; give as many of both with <<parties>>, or leave <<role>> out",
+            code="together",
         )
 
 
