@@ -7,14 +7,14 @@
 #include <Python.h>
 #include <stdint.h>
 
-/* Takes `object` as a contiguous array of bytes ('B'), int32 ('i'), floats ('f'), words or integers of 64 bits ('Q', 'q') or doubles
-('d'), at least `least` items long; `name`: what it is, for people. Returns 0, or -1 with an exception, and then there is nothing to
-release. */
+/* Takes `object` as a contiguous array of bytes ('B'), uint16 ('H'), int32 ('i'), floats ('f'), words or integers of 64 bits ('Q',
+'q') or doubles ('d'), at least `least` items long; `name`: what it is, for people. Returns 0, or -1 with an exception, and then
+there is nothing to release. */
 static inline int taken_as(Py_buffer *view, PyObject *object, const char *name, char kind, int writable, Py_ssize_t least) {
     if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0))) return -1;
     const char *format = view->format ? view->format : "B";
     char found = format[0] && !format[1] ? format[0] : '?';
-    Py_ssize_t size = kind == 'B' ? 1 : kind == 'i' || kind == 'f' ? 4 : 8;
+    Py_ssize_t size = kind == 'B' ? 1 : kind == 'H' ? 2 : kind == 'i' || kind == 'f' ? 4 : 8;
     /* a word is 'L' or 'Q', an integer 'q', 'l' or 'i', by platform */
     int fits = view->itemsize == size && (found == kind || (kind == 'Q' && found == 'L') || ((kind == 'q' || kind == 'i') && found == 'l'));
     if (!fits)

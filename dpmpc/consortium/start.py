@@ -41,8 +41,7 @@ from dpmpc.mpc.transport.site_keys import list_for
 from dpmpc.planning.request import Request
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
-from dpmpc.run.engine import OPENED
-from dpmpc.run.files import OWN_LEDGER
+from dpmpc.run.files import OWN_LEDGER, OWNERS_OPENED
 from dpmpc.run.folder import make_private, opened_nothing, prepare, request_path
 from dpmpc.run.once import OPENED as STAGE_OPENED
 from dpmpc.run.reserve import budget_below, check_budget
@@ -361,7 +360,7 @@ def prepare_owners(where: Placement, plan: Plan | None, run_id: str | None = Non
     make_private(where.out)
     made = Learning.RESULT if plan is None else plan.source.RESULT
     results = (STAGE_OPENED,) if staged else ("report.json", made)
-    opened, finished = where.out / OPENED, [where.out / name for name in results]
+    opened, finished = where.out / OWNERS_OPENED, [where.out / name for name in results]
     if not where.overwrite:
         returns = _returns(where.out, plan, run_id)
         done = [path for path in finished if not opened_nothing(path)]
