@@ -28,7 +28,7 @@ from dpmpc.consortium.toml_keys import (
     SynthPart,
     file_spelling,
 )
-from dpmpc.errors import UsageError, python_spelling, spelt
+from dpmpc.errors import UsageError, python_spelling, reworded, spelt
 from dpmpc.intake.written import checked, read_written
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import SOURCES, Source
@@ -104,7 +104,7 @@ def read_consortium(path: Path) -> Consortium:
     try:
         return _consortium(file, path)
     except UsageError as error:
-        raise UsageError(f"{path.name}: {spelt(error.message, _spelling)}") from None
+        raise reworded(error, lambda said: f"{path.name}: {spelt(said, _spelling)}") from None
 
 
 def _spelling(name: str, value: str | None) -> str:

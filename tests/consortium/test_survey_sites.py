@@ -284,7 +284,7 @@ def test_a_consortiums_bounds_restrict_its_survey_where_there_can_be_one(tmp_pat
         assert read_consortium(path).plan.learning.survey is None, new
     asked = text.replace('# preprocessing = "records"', 'preprocessing = "survey"')
     path.write_text(asked.replace("epsilon = 1.0 ", "epsilon = 0.01 ", 1))
-    with refuses("enough", 1550, 1):
+    with refuses("enough", 1550, 1, setting="bounds"):
         read_consortium(path)
     balanced = text.replace("# class_weight =", "class_weight = 'balanced' #")
     assert balanced != text
@@ -292,5 +292,5 @@ def test_a_consortiums_bounds_restrict_its_survey_where_there_can_be_one(tmp_pat
     survey = read_consortium(path).plan.learning.survey
     assert survey is not None and survey.balanced
     path.write_text(text.replace("# unknown =", "unknown =").replace("epsilon = 1.0 ", "epsilon = 0.01 "))
-    with refuses("enough", 1550, 2):
+    with refuses("enough", 1550, 2, setting="bounds"):
         read_consortium(path)
