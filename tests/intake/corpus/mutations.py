@@ -130,10 +130,18 @@ HABITS = (
 )  # fmt: skip
 
 
+_WESTERN = {
+    "mid": "m\u00eame",
+    "Twn": "for\u00eat \u2013 l\u2019autre",
+    "none": "n\u00e9ant",
+    "\u202f": "\u00a0",  # of the spaces that do not break, the one that Windows-1252 has
+}
+
+
 def _western(text: str) -> str:
-    return (
-        text.replace("mid", "m\u00eame").replace("Twn", "for\u00eat \u2013 l\u2019autre").replace("none", "n\u00e9ant")
-    )
+    for plain, western in _WESTERN.items():
+        text = text.replace(plain, western)
+    return text
 
 
 def mutation(seed: int) -> Case:
