@@ -339,7 +339,7 @@ def _rows(lines: Iterable[str], name: str, separator: str, comment: str | None) 
             if comment is not None and line.startswith(comment):
                 dropped += 1
             else:
-                yield line
+                yield line if separator != " " else line.rstrip() + "\n"
 
     csv.field_size_limit(_LONGEST_LINE)
     reader = csv.reader(counted(), delimiter=separator, skipinitialspace=True, strict=True)

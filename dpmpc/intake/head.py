@@ -117,8 +117,13 @@ def _other_separator(lines: Sequence[str]) -> str:
     for sign in (*sorted(sign for sign in held if 2 * held[sign] > len(lines)), " "):
         rows = list(csv.reader([line.rstrip(sign) for line in lines], delimiter=sign, skipinitialspace=True))
         width, alike = max(Counter(map(len, rows)).items(), key=lambda item: (item[1], item[0]), default=(1, 0))
+        named = (width, width - 1) if sign != " " or all('"' in line for line in lines) else (width,)
         several = width > 1 + (sign == " " or alike < len(rows) - 1) and (sign != " " or alike > _FEW_LINES)
-        if several and alike >= _NEARLY * len(rows) and any(len(row) in (width, width - 1) for row in rows[:_TOP]):
+        if (
+            several
+            and alike >= _NEARLY * len(rows)
+            and next((len(row) for row in rows if len(row) >= width - 1), 0) in named
+        ):
             found.append((alike, width, sign))
     return max(found)[-1]
 
@@ -176,7 +181,7 @@ def _rows(path: Path, separator: str) -> list[Row]:
     """The rows of the first lines that are not empty; none after a quote that is not closed within these."""
     texts, size = list[str](), 0
     for line in lines_of(path):
-        texts.append(line)
+        texts.append(line if separator != " " else line.rstrip() + "\n")
         size += len(line)
         if size > _HEAD:
             break

@@ -153,6 +153,7 @@ _WESTERN = {
 
 
 def _western(text: str) -> str:
+    """With signs that Windows-1252 alone has, and without those that it lacks."""
     for plain, western in _WESTERN.items():
         text = text.replace(plain, western)
     return text
