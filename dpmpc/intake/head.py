@@ -112,7 +112,7 @@ def _other_separator(lines: Sequence[str]) -> str:
     """The sign, of those that stand in no number, date or word, that cuts nearly all first lines into as many fields as
     each other, the line of names perhaps into one less; a blank where that makes several, of some lines; else
     nothing."""
-    held = Counter(sign for line in lines for sign in {*line} - _WITHIN if not sign.isalnum())
+    held = Counter(sign for line in lines for sign in {*line} - _WITHIN - {*SEPARATORS} if not sign.isalnum())
     found = [(0, 0, "")]
     for sign in (*sorted(sign for sign in held if 2 * held[sign] > len(lines)), " "):
         rows = list(csv.reader([line.rstrip(sign) for line in lines], delimiter=sign, skipinitialspace=True))
