@@ -319,6 +319,7 @@ def build(
     if held_out:
         order = np.concatenate([order, test])
     places = placed(order, n)
+    table.give_back()
     del order  # a number a record, as long as they are read
     records = filled(mapping, places, training, private, memory, precision)
     return Dataset(
