@@ -37,11 +37,11 @@ from dpmpc.local.job import OwnersJob
 from dpmpc.local.launcher import train
 from dpmpc.local.owner_process import Does, Progress, run_owners
 from dpmpc.mpc.transport.addresses import owner_endpoints
+from dpmpc.mpc.transport.site_keys import list_for
 from dpmpc.planning.request import Request
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
-from dpmpc.run.engine import OPENED
-from dpmpc.run.files import OWN_LEDGER
+from dpmpc.run.files import OWN_LEDGER, OWNERS_OPENED
 from dpmpc.run.folder import make_private, opened_nothing, prepare, request_path
 from dpmpc.run.once import OPENED as STAGE_OPENED
 from dpmpc.run.reserve import budget_below, check_budget
@@ -163,7 +163,8 @@ def carry_on(where: Placement, progress: Progress) -> None:
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(
             f"<<resume>> needs the request.json of a run that was started on one machine; {where.out}: {error}; a "
-            "process of several machines is started again with its own command"
+            "process of several machines is started again with its own command",
+            code="file",
         ) from None
     train(request, Here(**values_of(where, Here)), resume=True, progress=progress)
 
@@ -250,10 +251,13 @@ def _make_ready(plan: Plan, where: Placement, index: int) -> None:
         if same:
             raise UsageError(
                 f"runs over several machines cannot be carried on with the backend {plan.backend}; {where.out} holds a "
-                "part of one; start a new run, which spends anew: another <<out>> at every process, or <<overwrite>>"
+                "part of one; start a new run, which spends anew: another <<out>> at every process, or <<overwrite>>",
+                code="over",
             )
         raise UsageError(
-            f"<<out>> already holds a run of party {index} ({transcript}); name another directory, or add <<overwrite>>"
+            f"<<out>> already holds a run of party {index} ({transcript}); name another directory, or add "
+            "<<overwrite>>",
+            code="over",
         )
     check_new([ledger_path(where.out, index)], plan.run_id)
     for name in (transcript, opened):
@@ -321,6 +325,7 @@ def _part(mine: StagePart, where: Placement, ledger: Path, progress: Progress) -
             "here has drawn; refuse to take part, or plan again for all records"
         )
     _check_limits(asked, where)
+    list_for(where.tls, plan.file_digest)
     budget = _books(where).limit(plan)
     if budget is not None:
         spent, held = spent_releases(ledger, mine.plan.run_id), mine.plan
@@ -355,7 +360,7 @@ def prepare_owners(where: Placement, plan: Plan | None, run_id: str | None = Non
     make_private(where.out)
     made = Learning.RESULT if plan is None else plan.source.RESULT
     results = (STAGE_OPENED,) if staged else ("report.json", made)
-    opened, finished = where.out / OPENED, [where.out / name for name in results]
+    opened, finished = where.out / OWNERS_OPENED, [where.out / name for name in results]
     if not where.overwrite:
         returns = _returns(where.out, plan, run_id)
         done = [path for path in finished if not opened_nothing(path)]
@@ -365,7 +370,8 @@ def prepare_owners(where: Placement, plan: Plan | None, run_id: str | None = Non
             for path in (opened, *finished):
                 if not opened_nothing(path):
                     raise UsageError(
-                        f"<<out>> already holds a run ({path}); name another directory, or add <<overwrite>>"
+                        f"<<out>> already holds a run ({path}); name another directory, or add <<overwrite>>",
+                        code="over",
                     )
     else:
         check_new([where.out / OWN_LEDGER], (run_id if plan is None else plan.run_id) or "")

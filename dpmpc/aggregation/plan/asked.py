@@ -3,6 +3,7 @@
 Whatever takes an `Asked` needs nothing that has to be derived: the checks of what was asked, and the derivation itself.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ class Asked(PromiseSettings, Noise, Computing, Attendance, ABC):
     `part`: of the data that its releases are of (`Assignment.label`), "" for all. `parties` 0: no MPC, the arithmetic
     of the parties in one process. `names`: what a consortium calls its sites. `stage_of`: the
     digest of the plan that this is a stage of, "" where it is none: who has another whole plan takes part in no stage.
+    `passed`: how likely a cheat has passed in stages before, at most, where parties are checked.
     """
 
     run_id: str
@@ -65,6 +67,7 @@ class Asked(PromiseSettings, Noise, Computing, Attendance, ABC):
     capacity: bool = False
     names: Names | None = None
     stage_of: str = ""
+    passed: float = 0.0
 
     def called(self, text: str) -> str:
         """A text about processes with their names, where the plan has any."""
@@ -78,6 +81,11 @@ class Asked(PromiseSettings, Noise, Computing, Attendance, ABC):
     @abstractmethod
     def to_text(self) -> str:
         """Canonical JSON."""
+
+    @property
+    def file_digest(self) -> str:
+        """SHA-256 of plan.json, hexadecimal."""
+        return hashlib.sha256(self.to_text().encode()).hexdigest()
 
     @property
     def of_named_data(self) -> bool:
