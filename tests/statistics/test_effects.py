@@ -538,7 +538,7 @@ def test_a_dry_run_predicts_the_standard_error_and_refuses_the_hopeless() -> Non
     assert found.half < 0.25 and "standard error" in lines((found,))[0]
     refuse_hopeless((found,), 1.0, 1e-5)
     few = expected(tables, (60,), sigma)
-    with refuses("enough", "logit(y, sex, ward)", 234) as caught:
+    with refuses("enough", "logit(y, sex, ward)", 260) as caught:
         refuse_hopeless(few, 1.0, 1e-5)
     epsilon = float(str(caught.value).split("epsilon ")[1].split()[0])
     again = expected(tables, (60,), gaussian_scale(epsilon * 1.02, 1e-5, distance))
