@@ -257,11 +257,8 @@ class Table:
             seen = 0
             for block in streamed(self.connection, query, len(left), known):
                 if not seen and not tail and known is not None and known > AT_ONCE:
-                    noted = {
-                        each: IntegersSeen(known)
-                        for each, values in zip(left, block, strict=True)
-                        if values.dtype == np.int32 and self.kept.room >= 2 * known
-                    }
+                    whole = [each for each, values in zip(left, block, strict=True) if values.dtype == np.int32]
+                    noted = {each: IntegersSeen(known) for each in whole[: max(0, self.kept.room) // (2 * known)]}
                 for each, values in zip(left, block, strict=True):
                     if each in noted:
                         noted[each].add(values)
