@@ -20,7 +20,7 @@ from dpmpc.folders import OUT, is_half, make_folder, replaced, sweep_halves
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.ledgers import WHOLE
 from dpmpc.run.files import WHOLE as STAGE_OF
-from dpmpc.run.owners import Ended, Made
+from dpmpc.run.owners import Ended, Made, Opens
 from dpmpc.run.resume import Since, begun_as, left, note_attempt, opened_anywhere, presence_anywhere
 from dpmpc.run.seat import Seat
 
@@ -62,6 +62,7 @@ class Once:
     doing: str
     hears: Callable[..., None]
     keeps: Callable[[Ended], None]
+    opens: Opens | None = None
 
     def takes(self, release: Release, made: Made | None) -> None:
         """Nothing follows from it but what is kept."""
