@@ -83,7 +83,9 @@ def since_in(plan: Plan, seat: Seat) -> Since:
     if seat.out is None:
         return Since()
     if begun_as(plan, seat.out) != plan:
-        raise UsageError(f"a run is begun once in its folder; {seat.out} has another; name another <<out>>", code="over")
+        raise UsageError(
+            f"a run is begun once in its folder; {seat.out} has another; name another <<out>>", code="over"
+        )
     return left(plan, seat.out)
 
 
