@@ -1,6 +1,5 @@
 """`dpmpc keys`: certificates and keys for TLS between the processes of a run."""
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +89,12 @@ def sign(requested: tuple[Path, ...], name: str | None, authority: Path, out: Pa
         made = sign_request(authority, file, role, folder, plan)
         whose = role if who == role else f"{who} ({role})"
         click.echo(f"{made} and {folder / 'ca.crt'}, for {whose}: send both back; neither is secret")
+    if not (authority / LIST).is_file():
+        click.echo(
+            f"{authority}: it knows of no plan yet, so there is no list of all keys; when there is one, make the list "
+            "of the certificates: `dpmpc keys list *.crt --plan plan.json --out sites.txt`"
+        )
+        return
     click.echo(
         f"{authority / LIST}: the list of all keys; send it to every site, when all are signed. Each puts it into keys "
         f"with `dpmpc keys accept`, and compares its number by voice: {SiteKeys.read(authority / LIST).number}"
@@ -106,12 +111,14 @@ def show(paths: tuple[Path, ...], plan: Path | None, out: Path | None) -> None:
     Of an authority's folder, of a kit that has accepted one, or of a file. From the certificates of all sites it is
     made: under an authority of your own, which does not write one.
     """
+    from dpmpc.aggregation.plan.plan import Plan
     from dpmpc.mpc.transport.credentials import list_of_certificates
     from dpmpc.mpc.transport.site_keys import LIST, SiteKeys
 
     if all(path.suffix == ".crt" for path in paths):
-        digest = "" if plan is None else hashlib.sha256(plan.read_bytes()).hexdigest()
-        found = list_of_certificates(paths, digest)
+        if plan is None:
+            raise UsageError("a list of keys is for one plan; none was named; add --plan plan.json", code="keys")
+        found = list_of_certificates(paths, Plan.read(plan).file_digest)
         if out is not None:
             write_file(out, found.to_text())
     elif len(paths) > 1 or plan is not None or out is not None:
@@ -120,7 +127,7 @@ def show(paths: tuple[Path, ...], plan: Path | None, out: Path | None) -> None:
         path = paths[0]
         places = [path / LIST, path / "keys" / LIST] if path.is_dir() else [path]
         found = SiteKeys.read(next((each for each in places if each.is_file()), places[0]))
-    click.echo(f"plan    {found.plan or 'none was said'}")
+    click.echo(f"plan    {found.plan}")
     for process, key in found.keys:
         click.echo(f"{process:<7} {key}")
     click.echo(f"number  {found.number}")

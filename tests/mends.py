@@ -189,6 +189,15 @@ ATTACKS = (
     Attack("a kit that does without keys takes a site's list away",
            "tests/consortium/test_listed_keys.py::test_a_kit_that_does_without_keys_takes_no_list_away",
            (Mend("dpmpc/consortium/joining.py", "if (keys / LIST).exists():", "if False:"),)),
+    Attack("a list of keys that names no plan is taken for any",
+           "tests/mpc/test_site_keys.py::"
+           "test_a_list_of_no_plan_is_none_and_one_of_another_plan_is_refused_wherever_a_plan_is_begun",
+           (Mend("dpmpc/mpc/transport/site_keys.py", "if not _PLAN.fullmatch(f\"plan {self.plan}\"):",
+                 "if not self.keys:"),)),
+    Attack("a program's own party takes the list of keys of another plan",
+           "tests/mpc/test_site_keys.py::"
+           "test_a_list_of_no_plan_is_none_and_one_of_another_plan_is_refused_wherever_a_plan_is_begun",
+           (Mend("dpmpc/mpc/transport/site_keys.py", "        found.check_plan(plan)\n", "        pass\n"),)),
     Attack("an account is several owners",
            "tests/aggregation/test_standing_of_accounts.py"),
     # -- words and cells -----------------------------------------------------------------------------------------------

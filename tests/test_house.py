@@ -41,7 +41,7 @@ RUN_ROOM, SHOW_ROOM = (
 PLANNING, TABLES = "planning: a request, and its plan", "tables: questions, statistics, synthetic tables"
 LOCAL, CONSORTIUM = "local: records, survey, releases, results", "consortium: a file, its kits, each process's part"
 EXPERIMENTS = "experiments are a distribution of their own"
-OPENED, CONNECTED = "sums are opened by aggregation and run alone", "the engine alone connects"
+OPENED, CONNECTED = "sums are opened by aggregation and run alone", "run alone connects, and has releases made"
 ALONE = "the backend mpyc computes with MPyC alone"
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
 
@@ -154,6 +154,8 @@ BREAKING = [
             "tables.meet -> dpmpc.aggregation.owner.session",
         ),
         ("dpmpc/run/stages.py", "from dpmpc.run.opening import connected", "run.stages -> dpmpc.run.opening"),
+        ("dpmpc/local/sites.py", "from dpmpc.run.engine import releases", "local.sites -> dpmpc.run.engine"),
+        ("dpmpc/verify/fresh.py", "def late():\n    import dpmpc.run.opening", "verify.fresh -> dpmpc.run.opening"),
     ),
     (
         {PLANNING, TABLES, LOCAL, CONSORTIUM},

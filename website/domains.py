@@ -21,12 +21,12 @@ APART = ("mpc", "benchmarks", "circuits", "cli")  # the protocols, above; and wh
 OUTSIDE = {
     "aggregation/owner/sites.py": "a run's name, in the name of a file",
     "aggregation/party/resume.py": "messages of an attempt that was cut short, held against those that come again",
+    "aggregation/plan/asked.py": "plan.json: the plan that a stage belongs to, or a list of keys is for",
     "aggregation/plan/derivation.py": "the sources that derive a plan's noise, which processes have alike",
     "aggregation/plan/derive.py": "a sampler's tables, which processes derive alike",
     "aggregation/plan/fields.py": "a plan's fields, to say which differ between two processes",
     "aggregation/plan/identities.py": "what processes agree on before they meet: the run in all domains above",
     "aggregation/plan/plan.py": "a plan with an attempt: part of the run in all domains above",
-    "aggregation/plan/stages.py": "the plan that a stage belongs to",
     "aggregation/wire/attempt_token.py": "an attempt's token, of all parties' parts, drawn by each",
     "aggregation/wire/traffic.py": "bytes of a connection, in transcripts",
     "aggregation/wire/transcript.py": "opened sums, in transcripts",

@@ -63,8 +63,8 @@ def write_kits(consortium: Consortium, out: Path, authority: Path, wheel: Wheel 
         raise UsageError(f"kits go into a new or empty folder; {out} is not; name another with <<out>>")
     certificate = make_authority(authority) if consortium.file.run.tls else None
     if certificate is not None:
-        digest = hashlib.sha256(consortium.plan.to_text().encode()).hexdigest()  # of plan.json
-        remember_sites(authority, {site.name: site.role for site in consortium.sites}, digest)
+        of = consortium.plan.file_digest
+        remember_sites(authority, {site.name: site.role for site in consortium.sites}, of)
     folders = []
     try:
         for site in consortium.sites:

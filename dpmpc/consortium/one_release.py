@@ -5,18 +5,18 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from dpmpc.aggregation.party.beside_owner import PartyHere
-from dpmpc.aggregation.plan.asked import Presence, plan_path
-from dpmpc.aggregation.plan.grid import Floats, Ints
+from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import Table
+from dpmpc.lazy import dataclass
 from dpmpc.local.delivering import deliver
 from dpmpc.local.holdout import rows_of
 from dpmpc.local.job import Emit, OwnersJob, says
@@ -29,10 +29,9 @@ from dpmpc.records.mapping import targets_of
 from dpmpc.records.ownership import fitting
 from dpmpc.records.persons import persons_at
 from dpmpc.records.planned import OTHER_SIZES, other_sizes
-from dpmpc.run.engine import releases
-from dpmpc.run.once import Once
-from dpmpc.run.resume import Since
-from dpmpc.run.stages import StageJob, whole_plan
+from dpmpc.run.owners import Ended
+from dpmpc.run.run import ReadOnce, release
+from dpmpc.run.stages import StageJob, StagePart, whole_plan
 from dpmpc.statistics.held_out import EVALUATION
 from dpmpc.statistics.study import QUESTIONS
 from dpmpc.tables.synth_made import made_from
@@ -44,7 +43,6 @@ _TEXTS = {
     QUESTIONS: "asking all questions at once",
     EVALUATION: "evaluating the model on held-out records",
 }  # of stages
-Keep = Callable[[Ints, Presence | None, list[PartyCost] | None], None]
 
 
 def run_alone(job: OwnersJob, plan: Plan, asked: Plan, log: Log, emit: Emit) -> None:
@@ -56,25 +54,28 @@ def run_alone(job: OwnersJob, plan: Plan, asked: Plan, log: Log, emit: Emit) -> 
             f"what reads records once makes one release; this plan of {plan.source.KIND} has {plan.releases}; plan one"
         )
 
-    def keep(total: Ints, present: Presence | None, costs: list[PartyCost] | None) -> None:
-        deliver(plan, total, present, job.out, time.time() - job.started, costs)
+    def keep(ended: Ended) -> None:
+        deliver(plan, ended.last.total, ended.last.present, job.out, time.time() - job.started, ended.costs)
         if asked.source.DRAWS:
             made_from(job.out).write_rows(job.out)
             log("synthetic rows written")
 
-    run_once(job, plan, log, emit, plan.source.DOES, keep)
+    _part(job, StagePart(plan, asked), log, emit, plan.source.DOES, keep)
     log(f"{plan.source.MAKES} written")
 
 
 def run_stage(job: OwnersJob, plan: Plan, stage: StageJob, log: Log, emit: Emit) -> None:
     """Does the one release of a stage. Errors: as `run_alone`."""
-    done = _TEXTS.get(stage.name, f"stage {stage.name}")
-    run_once(job, plan, log, emit, done, lambda total, present, costs: stage.settle(total, present))
+    _part(job, StagePart(plan, plan, stage), log, emit, _TEXTS.get(stage.name, f"stage {stage.name}"))
 
 
-def run_once(job: OwnersJob, plan: Plan, log: Log, emit: Emit, text: str, keep: Keep) -> None:
-    """Does a run of one release. `keep` is given what was opened, the owners in it, and the costs of the parties, where
-    they are known: before the parties hear that it is here, where they can be asked again."""
+def _part(
+    job: OwnersJob, part: StagePart, log: Log, emit: Emit, text: str,
+    keep: Callable[[Ended], None] = lambda ended: None,
+) -> None:  # fmt: skip
+    """Does a part of one release. `keep` is given what became of it: before the parties hear that it is here, where
+    they can be asked again."""
+    plan = part.plan
     for line in job.check(plan):
         log(line)
     with contextlib.ExitStack() as outer:
@@ -84,17 +85,37 @@ def run_once(job: OwnersJob, plan: Plan, log: Log, emit: Emit, text: str, keep: 
             vectors = iter(list(vectors))
         size = sum(plan.sizes) if job.owner is None else plan.sizes[job.owner]
         log(f"{size} {'records' if plan.counted else 'places for records'}, {plan.dimension} counts")
-        attempt = plan.attempt
-        plan.write(plan_path(job.out))
-        emit("plan", releases=plan.releases, first=attempt.first_release)
-        emit("begin", run=plan.run_id, releases=plan.releases, first=attempt.first_release)
+        first = plan.attempt.first_release
+        emit("plan", releases=plan.releases, first=first)
+        emit("begin", run=plan.run_id, releases=plan.releases, first=first)
         seat = job.seat(says(log, emit))
         if job.party is not None:
             party = PartyHere(job.party, log, emit)
             outer.callback(party.end)
             seat = replace(seat, parties=party)
-        keeps = lambda ended: keep(ended.last.total, ended.last.present, ended.costs)  # noqa: E731
-        releases(plan, Once(lambda: vectors, text, keeps), seat, Since(attempt), emit=emit)
+        release(part, _Sent(vectors, text, keep, emit), seat)
+
+
+@dataclass(frozen=True)
+class _Sent(ReadOnce):
+    """The vectors of the owners here, and what becomes of them."""
+
+    made: Iterator[Floats]
+    text: str
+    keep: Callable[[Ended], None]
+    emit: Emit
+
+    def vectors(self, plan: Plan) -> Iterator[Floats]:
+        return self.made
+
+    def shows(self, plan: Plan) -> contextlib.AbstractContextManager[Emit]:
+        return contextlib.nullcontext(self.emit)
+
+    def doing(self, plan: Plan) -> str:
+        return self.text
+
+    def keeps(self, plan: Plan, out: Path | None, ended: Ended) -> None:
+        self.keep(ended)
 
 
 def _vectors(job: OwnersJob, plan: Plan, outer: contextlib.ExitStack, emit: Emit) -> Iterator[Floats]:

@@ -37,11 +37,11 @@ from dpmpc.local.job import OwnersJob
 from dpmpc.local.launcher import train
 from dpmpc.local.owner_process import Does, Progress, run_owners
 from dpmpc.mpc.transport.addresses import owner_endpoints
+from dpmpc.mpc.transport.site_keys import list_for
 from dpmpc.planning.request import Request
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
-from dpmpc.run.engine import OPENED
-from dpmpc.run.files import OWN_LEDGER
+from dpmpc.run.files import OWN_LEDGER, OWNERS_OPENED
 from dpmpc.run.folder import make_private, opened_nothing, prepare, request_path
 from dpmpc.run.once import OPENED as STAGE_OPENED
 from dpmpc.run.reserve import budget_below, check_budget
@@ -321,6 +321,7 @@ def _part(mine: StagePart, where: Placement, ledger: Path, progress: Progress) -
             "here has drawn; refuse to take part, or plan again for all records"
         )
     _check_limits(asked, where)
+    list_for(where.tls, plan.file_digest)
     budget = _books(where).limit(plan)
     if budget is not None:
         spent, held = spent_releases(ledger, mine.plan.run_id), mine.plan
@@ -355,7 +356,7 @@ def prepare_owners(where: Placement, plan: Plan | None, run_id: str | None = Non
     make_private(where.out)
     made = Learning.RESULT if plan is None else plan.source.RESULT
     results = (STAGE_OPENED,) if staged else ("report.json", made)
-    opened, finished = where.out / OPENED, [where.out / name for name in results]
+    opened, finished = where.out / OWNERS_OPENED, [where.out / name for name in results]
     if not where.overwrite:
         returns = _returns(where.out, plan, run_id)
         done = [path for path in finished if not opened_nothing(path)]

@@ -12,13 +12,10 @@ import msgspec
 import numpy as np
 
 from dpmpc.aggregation.owner.accounts import Books
-from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.owner.local_parties import work_out
-from dpmpc.aggregation.owner.opens_sums import Release
 from dpmpc.aggregation.plan.guarantee import Promise, promise_of, report_of
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.errors import UsageError, spelt
 from dpmpc.estimators.errors import spelling
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
@@ -34,6 +31,7 @@ from dpmpc.learning.class_weights import BALANCED, names_of, stated
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learner
 from dpmpc.learning.survey_columns import ANY
 from dpmpc.learning.task import modelled
+from dpmpc.local.learns import Learns
 from dpmpc.local.surveying import SurveyInputs, draft_of, release, wanted
 from dpmpc.planning.request import Request
 from dpmpc.planning.training import facts_of_schema, foretold, plan_of, settled
@@ -48,8 +46,9 @@ from dpmpc.records.margins import decided
 from dpmpc.records.origins import Element
 from dpmpc.records.ownership import Partition, shares
 from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, Labels, Range, Schema, Surveyed, Target
-from dpmpc.run.engine import Ended, Made, releases
 from dpmpc.run.reserve import Reserve, budget_alone, budget_below
+from dpmpc.run.resume import Since
+from dpmpc.run.run import run
 from dpmpc.run.seat import Seat
 from dpmpc.settings import declared, said
 from dpmpc.show import notebook
@@ -266,12 +265,10 @@ def _learned(
     for text in () if before else foretold(plan, advice):  # those of a survey were told before it
         expect(text)
     survey.close()
-    reserve.keep(plan)
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
     learner = Learner(plan.learning, plan.releases, records, sizes, noise)
-    with notebook.releases("fit", plan.releases) as emit:
-        ended = releases(plan, _Fit(plan, learner), seat, emit=emit)
-    assert seat.out is not None
+    ended = run(plan, _Fit(reserve, learner), seat).own.ended
+    assert seat.out is not None and ended is not None
     entries, report = ledger_of(seat.out), report_of(plan, None, plan.releases, list(ended.lost))
     return Fitted(
         schema, learner.model, promise_of(plan), entries, report, learner.iteration, plan, plan.learning.weights
@@ -280,20 +277,18 @@ def _learned(
 
 @dataclass(frozen=True)
 class _Fit:
-    """The owners of a fit (`run.engine.Sends`)."""
+    """The owners of a fit (`run.run.RecordsHere`)."""
 
-    plan: Plan
+    reserve: Reserve
     learner: Learner
-    doing: str = "fitting"
 
-    def vectors(self) -> Iterator[Floats]:
-        return self.learner.vectors(rows_of_block(self.plan.dimension))
+    def ready(self, plan: Plan) -> None:
+        self.reserve.keep(plan)
 
-    def takes(self, release: Release, made: Made | None) -> None:
-        self.learner.apply(decode(self.plan, release.total, release.present))
-
-    def keeps(self, ended: Ended) -> None:
-        """The model is in memory alone."""
+    @contextlib.contextmanager
+    def plays(self, plan: Plan, seat: Seat, since: Since) -> Iterator[Learns]:
+        with notebook.releases("fit", plan.releases) as hears:
+            yield Learns(plan, self.learner, hears, "fitting")
 
 
 @contextlib.contextmanager

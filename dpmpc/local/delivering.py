@@ -2,6 +2,7 @@
 them. Post-processing of public numbers; again is the same."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def deliver_outcome(plan: Plan, opened: Opening, out: Path) -> Outcome:
 
 
 def deliver(
-    plan: Plan, total: Ints, present: Presence | None, out: Path, seconds: float, costs: list[PartyCost] | None
+    plan: Plan, total: Ints, present: Presence | None, out: Path, seconds: float, costs: Sequence[PartyCost] | None
 ) -> None:
     """Writes what came of a plan of one release that opened this into `out`, and last the report. `costs`: of the
     parties, where they are known; else there is no report."""

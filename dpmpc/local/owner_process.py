@@ -4,21 +4,19 @@ out. With parties here it is the whole run; with parties elsewhere it plays all 
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.opens_sums import Release
+from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.party.beside_owner import PartyHere, named
-from dpmpc.aggregation.plan.asked import AGREED, Attempt, Presence, plan_path
+from dpmpc.aggregation.plan.asked import Presence
 from dpmpc.aggregation.plan.fields import differing
-from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.names import named_errors, noted
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.errors import DpmpcError, SpentError, UsageError, public_message
 from dpmpc.lazy import dataclass
 from dpmpc.learning.method import Learner
@@ -26,6 +24,7 @@ from dpmpc.learning.model import with_figures, write_model
 from dpmpc.local.evaluating import FOLDER, evaluate, evaluation_of, held_sizes, inside, plainly
 from dpmpc.local.history import History, figure_name, read_history
 from dpmpc.local.job import Emit, OwnersJob, says
+from dpmpc.local.learns import Learns
 from dpmpc.local.own_records import records_and_plan, surveyed, tell
 from dpmpc.local.plain import Evaluator, ordinary, unclipped
 from dpmpc.local.report import Costs, add_figures, averaging_begins, build_report, write_report
@@ -39,12 +38,13 @@ from dpmpc.processes.logs import log_to
 from dpmpc.processes.status import Status, status_path
 from dpmpc.processes.worker import Log
 from dpmpc.records import Dataset
-from dpmpc.run.engine import Ended, Made, releases
 from dpmpc.run.forecast import check_possible
+from dpmpc.run.owners import Ended, Made, Opens
 from dpmpc.run.reserve import Reserve
-from dpmpc.run.resume import Since, begun_as, left, note_attempt
+from dpmpc.run.resume import Since
+from dpmpc.run.run import release
 from dpmpc.run.seat import Seat
-from dpmpc.run.stages import whole_plan
+from dpmpc.run.stages import StagePart, whole_plan
 from dpmpc.show.chart import draw
 
 Progress = Callable[[dict[str, Any]], None]
@@ -102,40 +102,66 @@ def _any(job: OwnersJob, does: Does | None, log: Log, emit: Emit) -> None:
             raise named(f"owner {job.owner}", error) from None
 
 
-@dataclass(frozen=True)
-class _Training:
-    """The owners of a training run that are played here (`run.engine.Sends`). `keep`: writes down what came of all."""
+class _Training(Learns):
+    """The owners of a training run that are played here (`run.run.RecordsHere`). `within`: which figures it will have;
+    `reserve`: of what it is to spend, where the parties are here."""
 
-    job: OwnersJob
-    plan: Plan
-    dataset: Dataset
-    learner: Learner
-    evaluator: Evaluator | None
-    history: History
-    emit: Emit
-    keep: Callable[["_Training", Ended], None]
-    noted: frozenset[int] = frozenset()  # the releases of earlier attempts that have their row
-    presence: dict[int, Presence] = field(default_factory=dict)  # by release, where owners may be missing
-    doing: str = "training"
+    def __init__(
+        self, job: OwnersJob, plan: Plan, dataset: Dataset, advice: Advice | None, within: "_Within", reserve: Reserve,
+        log: Log, emit: Emit,
+    ) -> None:  # fmt: skip
+        first, end = job.seat(log).owners or (0, plan.owners)
+        noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
+        learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end], noise)
+        super().__init__(plan, learner, emit)
+        self.job, self.dataset, self.advice, self.within = job, dataset, advice, within
+        self._reserve, self._log = reserve, log
+        self.evaluator: Evaluator | None = None
+        self.presence: dict[int, Presence] = {}  # by release, where owners may be missing
+        self._noted = frozenset[int]()  # the releases of earlier attempts that have their row
+        self._history: History
 
-    def vectors(self) -> Iterator[Floats]:
-        return self.learner.vectors(rows_of_block(self.plan.dimension))
+    def ready(self, plan: Plan) -> None:
+        """See `plays`."""
+
+    @contextlib.contextmanager
+    def plays(self, plan: Plan, seat: Seat, since: Since) -> Iterator[Self]:
+        """What it will spend is reserved; with parties elsewhere each process alone was checked, and what it reserves
+        binds (`start`)."""
+        job, within, first = self.job, self.within, since.attempt.first_release
+        if job.resume:
+            self._log(f"carried on from release {first}; {len(since.known)} opened before")
+        if job.addresses is None:
+            after = evaluation_of(plan) if within.inside else ()
+            self._reserve.keep(plan, after=after, spent=lambda each: first if each is plan else 0)
+            check_possible(plan, plan.releases - first)
+        if within.reason:
+            self.hears("stage", text=within.reason)
+        if within.plainly:
+            self.hears("stage", text="finding the non-private optimum, for comparison")
+            self.evaluator = Evaluator(plan.learning, self.dataset, unclipped(job.request, self.dataset, job.out))
+        self.hears("plan", releases=plan.releases, first=first)
+        self.hears("begin", run=plan.run_id, releases=plan.releases, first=first)
+        self._noted = frozenset(row.release for row in read_history(job.out / "history.csv"))
+        with contextlib.closing(History(job.out / "history.csv", plan.learning)) as self._history:
+            yield self
 
     def takes(self, release: Release, made: Made | None) -> None:
-        self.learner.apply(decode(self.plan, release.total, release.present))
+        super().takes(release, made)
         if release.present is not None:
             self.presence[release.number] = release.present
-        if made is None and release.number in self.noted:
+        if made is None and release.number in self._noted:
             return
         row = self._note(release, made)
         if made is None:
             return
         name = None if row.figure is None else figure_name(self.plan.learning)
         shown = {"loss": row.loss, "score": row.score, "figure": row.figure, "seconds": row.seconds}
-        self.emit("iteration", done=row.iteration, total=self.plan.releases, figure_name=name, **shown)
+        self.hears("iteration", done=row.iteration, total=self.plan.releases, figure_name=name, **shown)
 
     def keeps(self, ended: Ended) -> None:
-        self.keep(self, ended)
+        """Writes the model and, when nothing is left to open, the report: from then on the run is over."""
+        _keep(self, ended)
 
     def _note(self, release: Release, made: Made | None) -> Iteration:
         """Write the row of the iteration that a release gave."""
@@ -150,12 +176,11 @@ class _Training:
         owners = None if present is None else len(present)
         seconds, sent = (None, None) if made is None else (made.seconds, made.sent)
         row = Iteration(self.learner.iteration, release.number, loss, gap, score, seconds, sent, owners, failed, figure)
-        self.history.append(row)
+        self._history.append(row)
         return row
 
 
-# What opens the releases of these owners: sites of this machine.
-OpensFor = Callable[[_Training, Since, Seat, Attempt], SitesRun]
+OpensFor = Callable[[_Training, Seat], Opens]  # what opens the releases of these owners: sites of this machine
 
 
 def _run(
@@ -176,63 +201,35 @@ def _run(
     tell(dataset, plan, job, log, emit)
     for text in () if before else foretold(plan, advice):  # those of a survey were told before it
         emit("stage", text=f"warning: {text}")
-    seat, since = job.seat(says(log, emit), parties), Since()
-    if job.resume:
-        plan = begun_as(plan, job.out)
-        since = left(plan, job.out)
-        log(f"carried on from release {since.attempt.first_release}; {len(since.known)} opened before")
-    if job.addresses is not None:
-        since = Since(plan.attempt)
     within = _evaluated_inside(job, plan, dataset)
-    spent = lambda each: since.attempt.first_release if each is plan else 0  # noqa: E731
-    if job.addresses is None:  # else each process alone was checked, and what it reserves binds (`start`)
-        reserve.keep(plan, after=evaluation_of(plan) if within.inside else (), spent=spent)
-        check_possible(plan, plan.releases - since.attempt.first_release)
-    plan.write(plan_path(job.out))
-    if since.attempt != AGREED:
-        note_attempt(job.out, since.attempt)
-    evaluator = None
-    if within.reason:
-        emit("stage", text=within.reason)
-    if within.plainly:
-        emit("stage", text="finding the non-private optimum, for comparison")
-        evaluator = Evaluator(plan.learning, dataset, unclipped(job.request, dataset, job.out))
-    emit("plan", releases=plan.releases, first=since.attempt.first_release)
-    emit("begin", run=plan.run_id, releases=plan.releases, first=since.attempt.first_release)
-    noted = frozenset(row.release for row in read_history(job.out / "history.csv"))
-    first, end = seat.owners or (0, plan.owners)
-    noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
-    learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end], noise)
+    training = _Training(job, plan, dataset, advice, within, reserve, log, emit)
+    seat = job.seat(says(log, emit), parties)
     with contextlib.ExitStack() as stack:
-        history = stack.enter_context(contextlib.closing(History(job.out / "history.csv", plan.learning)))
-        keep = partial(_keep, advice=advice, inside=within.inside)
-        training = _Training(job, plan, dataset, learner, evaluator, history, emit, keep, noted)
         if job.party is not None:
             party = PartyHere(job.party, log, emit)
             stack.callback(party.end)
             seat = replace(seat, parties=party)
-        by = None if opens is None else lambda attempt, ledger: opens(training, since, seat, attempt)
-        releases(plan, training, seat, since, emit=emit, opens=by)
-    log(f"{learner.iteration} iterations; report and model written")
+        by = None if opens is None else opens(training, seat)
+        release(StagePart(plan, plan), training, seat, opens=by)
+    log(f"{training.learner.iteration} iterations; report and model written")
 
 
-def _keep(training: _Training, ended: Ended, advice: Advice | None, inside: bool) -> None:
-    """Writes the model and, when nothing is left to open, the report: from then on the run is over."""
+def _keep(training: _Training, ended: Ended) -> None:
     job, dataset, plan = training.job, training.dataset, training.plan
     write_model(job.out / "model.npz", training.learner.model, dataset, plan.run_id, plan.learning.weights)
     costs = Costs(
         time.time() - job.started, ended.seconds, training.learner.compute_s, ended.costs, ended.replayed, ended.lost
     )
     report = build_report(
-        plan, ended.attempt, training.learner, training.evaluator, costs, advice, training.presence, _names(training),
-        dataset.columns,
+        plan, ended.attempt, training.learner, training.evaluator, costs, training.advice, training.presence,
+        _names(training), dataset.columns,
     )  # fmt: skip
     report["tls"] = job.here.tls is not None  # between its processes; of one machine's none needs it
     listed = None if job.here.tls is None else list_in(job.here.tls)
     report["keys"] = None if listed is None else listed.number
     if job.request.baseline and job.owner is None:
         report["baseline"] = ordinary(job.request, dataset, job.out)
-    if inside:
+    if training.within.inside:
         _evaluate(training, report)
     rows = read_history(job.out / "history.csv")
     draw(job.out / "report.svg", rows, report, averaging_begins(report))
@@ -267,7 +264,7 @@ def _evaluated_inside(job: OwnersJob, plan: Plan, dataset: Dataset) -> _Within:
 def _evaluate(training: _Training, report: dict[str, Any]) -> None:
     """Makes the evaluation, and puts its figures into the report and the model. One that was spent and not opened by an
     attempt that was cut short leaves a model without figures, which the report says."""
-    job, emit = training.job, training.emit
+    job, emit = training.job, training.hears
     emit("stage", text="evaluating the model on held-out records, inside the guarantee", phase="evaluating")
     seat = job.seat(lambda text: None).inside(FOLDER)
     try:
@@ -285,7 +282,11 @@ def _names(training: _Training) -> tuple[str, ...]:
     return training.dataset.group_names if training.plan.names is None else training.plan.names.owners
 
 
-def _by_sites(sites: SitesHere, training: _Training, since: Since, seat: Seat, attempt: Attempt) -> SitesRun:
+def _by_sites(sites: SitesHere, training: _Training, seat: Seat) -> Opens:
     """The releases of a run in which every owner is a party, and all sites are here."""
-    records = training.dataset.train
-    return sites.of(training.plan, attempt, training.job.out, records, since.known, say=seat.say)
+
+    def opens(since: Since, ledger: OwnLedger | None) -> SitesRun:
+        plan, records = training.plan, training.dataset.train
+        return sites.of(plan, since.attempt, training.job.out, records, since.known, say=seat.say)
+
+    return opens

@@ -6,35 +6,37 @@ protocol. A site gets its own records only, on its standard input.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from dpmpc.aggregation.owner.accounts import NO_BOOKS, Books
-from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.owner.imports import PRELOAD
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.opens_sums import Release
 from dpmpc.aggregation.party.beside_owner import PartyHere, named
 from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.plan.asked import Attempt, plan_path
-from dpmpc.aggregation.plan.grid import Floats, Ints
+from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
+from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.errors import DpmpcError
 from dpmpc.lazy import dataclass
 from dpmpc.learning.method import Learner
+from dpmpc.local.learns import Learns
 from dpmpc.processes.closing import Closing
 from dpmpc.processes.supervisor import Event, Process
 from dpmpc.processes.worker import Emit, Log
 from dpmpc.records.blocks import Records, in_memory
-from dpmpc.run.engine import Ended, Made, nobody, releases
+from dpmpc.run.owners import Made, nobody
 from dpmpc.run.resume import Since
+from dpmpc.run.run import release
 from dpmpc.run.seat import Seat
+from dpmpc.run.stages import StagePart
 
 ROLE = "dpmpc.local.sites:serve"
 _TELLS = 0  # the site whose owner tells the command what was opened: all owners see the same
@@ -57,46 +59,44 @@ def serve(
         mine.here.but(out=None), parties=party, addresses=mine.owner_addresses, owners=(mine.index, mine.index + 1),
         say=say,
     )  # fmt: skip
-    opened = {int(release): total for release, total in known.items()}
-
-    def heard(event: str, **fields: Any) -> None:
-        if event == "connections":
-            log("owner: connected with all parties")
-        if event == "ready":
-            tell(event, **fields)
-
+    since = Since(mine.attempt, {int(number): total for number, total in known.items()})
     with contextlib.ExitStack() as stack:  # failures are said to be the owner's, unless they are the party's
         stack.callback(party.end)
         try:
-            owner = _Owner(mine, in_memory(X, y), tell)
-            ended = releases(mine.plan, owner, seat, Since(mine.attempt, opened), emit=heard)
+            owner = _Owner(mine, in_memory(X, y), tell, log)
+            ended = release(StagePart(mine.plan, mine.plan), owner, seat, since=since).ended
         except DpmpcError as error:
             raise named(f"owner {mine.index}", error) from None
+    assert ended is not None
     return [cost.pack() for cost in ended.costs] if mine.index == _TELLS else None
 
 
-class _Owner:
-    """The owner of a site whose records are here (`run.engine.Sends`)."""
+class _Owner(Learns):
+    """The owner of a site whose records are here (`run.run.RecordsHere`); the command writes down what comes of
+    them."""
 
-    doing = "training"
+    def __init__(self, job: PartyJob, records: Records, tell: Emit, log: Log) -> None:
+        plan, own = job.plan, job.plan.sizes[job.index : job.index + 1]
+        super().__init__(plan, Learner(plan.learning, plan.releases, records, own), self._hears)
+        self._tell, self._log = tell, log
 
-    def __init__(self, job: PartyJob, records: Records, tell: Emit) -> None:
-        self._plan, self._tell = job.plan, tell
-        self._learner = Learner(
-            job.plan.learning, job.plan.releases, records, job.plan.sizes[job.index : job.index + 1]
-        )
+    def ready(self, plan: Plan) -> None:
+        """The command was asked."""
 
-    def vectors(self) -> Iterator[Floats]:
-        return self._learner.vectors(rows_of_block(self._plan.dimension))
+    def plays(self, plan: Plan, seat: Seat, since: Since) -> contextlib.AbstractContextManager[Self]:
+        return contextlib.nullcontext(self)
 
     def takes(self, release: Release, made: Made | None) -> None:
-        self._learner.apply(decode(self._plan, release.total))
+        super().takes(release, made)
         if made is not None:
             present = None if release.present is None else list(release.present)
             self._tell("opened", release=release.number, total=release.total, sent=release.bytes_sent, present=present)
 
-    def keeps(self, ended: Ended) -> None:
-        """The command writes down what comes of them."""
+    def _hears(self, event: str, **fields: Any) -> None:
+        if event == "connections":
+            self._log("owner: connected with all parties")
+        if event == "ready":
+            self._tell(event, **fields)
 
 
 class SitesHere:

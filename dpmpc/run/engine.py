@@ -10,7 +10,7 @@ they can be asked again; so a process that dies at any point finds what was paid
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.ending import Ending
@@ -22,85 +22,39 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost
 from dpmpc.aggregation.wire.transcript import OpenedVectors
 from dpmpc.errors import SpentError
-from dpmpc.lazy import dataclass
+from dpmpc.run.files import OWNERS_OPENED
 from dpmpc.run.forecast import forecast_of
-from dpmpc.run.opening import connected
+from dpmpc.run.opening import AsSeveral, connected
+from dpmpc.run.owners import Ended, Made, Opens, Sends
 from dpmpc.run.resume import Since
 from dpmpc.run.seat import Seat
-
-OPENED = "owners.opened.bin"  # what the owners of a run have seen opened, in their folder
-
-
-@dataclass(frozen=True)
-class Made:
-    """What a release took that was made now: seconds, and the bytes that all processes sent for it."""
-
-    seconds: float
-    sent: int
-
-
-@dataclass(frozen=True)
-class Ended:
-    """What became of a run's releases here, public. `attempt`: the one that ended; `last`: the last sum that was
-    opened; `seconds`: of each release that was made now; `replayed`: how many were made before this process came;
-    `costs`: of the parties; `lost`: those that left."""
-
-    attempt: Attempt
-    last: Release
-    seconds: Sequence[float]
-    replayed: int
-    costs: Sequence[PartyCost]
-    lost: Sequence[int]
-
-
-class Sends(Protocol):
-    """The owners of a run that are played seat."""
-
-    @property
-    def doing(self) -> str:
-        """What they do while releases are made, for people."""
-
-    def vectors(self) -> Any:
-        """The next release's vectors, (owners, d), whole or in blocks. Secret."""
-
-    def takes(self, release: Release, made: Made | None) -> None:
-        """A sum was opened, and is kept. `made`: None for one that was opened before this process came."""
-
-    def keeps(self, outcome: Ended) -> None:
-        """All are opened: writes down what comes of them."""
-
-
-Opens = Callable[[Attempt, OwnLedger | None], contextlib.AbstractContextManager[OpensSums[Any]]]
-
-
-def nobody(event: str, **fields: Any) -> None:
-    """Hears an event and does nothing."""
 
 
 def releases(
     plan: Plan,
-    records: Sends,
+    owners: Sends,
     seat: Seat,
-    since: Since | None = None,
+    since: Since,
     *,
-    emit: Callable[..., None] = nobody,
+    keeps: Callable[[Ended], None],
     opens: Opens | None = None,
     ends: contextlib.ExitStack | None = None,
 ) -> Ended:
     """Makes the releases of a plan that are left, and returns what became of them. `since`: what earlier attempts left.
-    `opens`: who opens the sums, by default whoever is `connected`. `ends`: the parties take leave while others go on,
-    and are gone at the end of this stack.
+    `keeps`: writes down what comes of them. `opens`: who opens the sums, by default whoever is `connected`. `ends`: the
+    parties take leave while others go on, and are gone at the end of this stack.
 
     Errors: SpentError where all releases are spent and none was opened; as of `connected` and of releases."""
-    since = Since() if since is None else since
+    emit = owners.hears
     taken, seconds, last = 0, list[float](), None
     for number in sorted(since.known):
         last = Release(number, since.known[number], 0, since.present.get(number))
-        records.takes(last, None)
+        owners.takes(last, None)
         taken += 1
     _check_left(plan, since.attempt.first_release, taken)
     with contextlib.ExitStack() as outer:
-        kept = None if seat.out is None else outer.enter_context(contextlib.closing(OpenedVectors(seat.out / OPENED)))
+        mine = None if seat.out is None else OpenedVectors(seat.out / OWNERS_OPENED)
+        kept = None if mine is None else outer.enter_context(contextlib.closing(mine))
         ledger = None if seat.own_ledger is None else outer.enter_context(
             OwnLedger(
                 seat.own_ledger, plan, since.attempt, seat.books.budget, seat.books.account(plan), seat.called
@@ -109,17 +63,17 @@ def releases(
         if plan.parties:
             emit("stage", text="connecting", phase="connecting")
         with contextlib.ExitStack() as stack:
-            aggregator = stack.enter_context((opens or _connected(plan, seat, emit))(since.attempt, ledger))
+            aggregator = stack.enter_context((opens or _connected(plan, seat, emit))(since, ledger))
             emit("stage", text=_noise_ahead(plan, seat, since.attempt), phase="making noise")
             aggregator.wait_for_noise()
             sent = aggregator.session.bytes_before
             emit("ready", sent=sent)
-            emit("stage", text=records.doing, phase="releasing")
+            emit("stage", text=owners.doing, phase="releasing")
             while several := aggregator.catch_up():  # others go on meanwhile
                 for last in several:
                     if kept is not None:
                         kept.append(last.number, last.total)
-                    records.takes(last, None)
+                    owners.takes(last, None)
                     taken, sent = taken + 1, max(sent, last.bytes_sent)
             _check_left(plan, aggregator.session.next, taken)
             attempt, first = aggregator.session.attempt, aggregator.session.next
@@ -127,12 +81,12 @@ def releases(
                 seat.say(f"attempt {attempt.number} goes on with release {first}; {taken} were opened before")
             for number in range(first, plan.releases):
                 begin = time.perf_counter()
-                last = aggregator.open(records.vectors())
+                last = aggregator.open(owners.vectors())
                 if kept is not None:
                     kept.append(number, last.total)
                 seconds.append(time.perf_counter() - begin)
                 emit("release", done=number + 1)
-                records.takes(last, Made(seconds[-1], last.bytes_sent - sent))
+                owners.takes(last, Made(seconds[-1], last.bytes_sent - sent))
                 sent = last.bytes_sent
             assert last is not None
 
@@ -143,24 +97,26 @@ def releases(
             if ends is not None:
                 assert isinstance(aggregator, Aggregator)
                 result = outcome(())
-                records.keeps(result)
+                keeps(result)
                 stack.enter_context(Ending(aggregator))
                 ends.push(stack.pop_all())
                 return result
             comes_again = since.attempt == AGREED
             if comes_again:
-                records.keeps(outcome(aggregator.costs()))
+                keeps(outcome(aggregator.costs()))
             result = outcome(aggregator.finish())
             if seat.parties is not None:
                 seat.parties.wait()
             if not comes_again:
-                records.keeps(result)
+                keeps(result)
     return result
 
 
 def _connected(plan: Plan, seat: Seat, emit: Callable[..., None]) -> Opens:
-    def opens(attempt: Attempt, ledger: OwnLedger | None) -> Aggregator:
-        aggregator = connected(plan, seat, attempt, ledger)
+    def opens(since: Since, ledger: OwnLedger | None) -> contextlib.AbstractContextManager[OpensSums[Any]]:
+        if seat.processes:
+            return AsSeveral(plan, seat, since.attempt)
+        aggregator = connected(plan, seat, since.attempt, ledger)
         emit("connections", of=lambda: list(map(plan.called, aggregator.session.connected)))
         return aggregator
 

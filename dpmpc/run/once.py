@@ -5,7 +5,6 @@ that comes again finds in which of these states it is: what is over is read, wha
 what was only begun is made, and what is spent and was opened by nobody is lost, which an error says.
 """
 
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from dpmpc.aggregation.owner.opens_sums import Release
-from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
+from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, is_half, make_folder, replaced, sweep_halves
+from dpmpc.lazy import dataclass
 from dpmpc.privacy.ledgers import WHOLE
-from dpmpc.run.engine import Ended, Made, nobody, releases
 from dpmpc.run.files import WHOLE as STAGE_OF
+from dpmpc.run.owners import Ended, Made
 from dpmpc.run.resume import Since, begun_as, left, note_attempt, opened_anywhere, presence_anywhere
 from dpmpc.run.seat import Seat
 
@@ -54,49 +53,45 @@ def unfinished(folder: Path, last: str, *stages: str) -> None:
         sweep_halves(folder)
 
 
+@dataclass(frozen=True)
 class Once:
-    """The owners here in a run of one release (`engine.Sends`)."""
+    """The owners of one release that are played here (`engine.Sends`). `vectors`: called when it begins; `keeps`: told
+    what became of it."""
 
-    def __init__(
-        self, vectors: Callable[[], Any], doing: str, keeps: Callable[[Ended], None] = lambda outcome: None
-    ) -> None:
-        self.vectors, self.doing, self.keeps = vectors, doing, keeps
+    vectors: Callable[[], Any]
+    doing: str
+    hears: Callable[..., None]
+    keeps: Callable[[Ended], None]
 
     def takes(self, release: Release, made: Made | None) -> None:
         """Nothing follows from it but what is kept."""
 
 
-def once(
-    plan: Plan, vectors: Callable[[], Any], seat: Seat, doing: str = "making the release", *,
-    emit: Callable[..., None] = nobody, ends: contextlib.ExitStack | None = None,
-    keeps: Callable[[Ended], None] | None = None,
-) -> Ended:  # fmt: skip
-    """What the one release of a plan opened: as the folder of `seat` has it, or made now of `vectors`, which is called
-    only then. `ends`: as of `engine.releases`. `keeps`: keeps what was
-    opened, by default the sum in the folder.
+def over(plan: Plan, out: Path | None) -> Ended | None:
+    """What the one release of a plan opened that is over in a folder; None where none is."""
+    if out is None or not is_over(plan, out):
+        return None
+    known, present = opened_anywhere(out, plan), presence_anywhere(out, plan) if plan.names_owners else {}
+    return Ended(FIRST_ATTEMPT, Release(0, known[0], 0, present.get(0)), (), 1, (), ()) if 0 in known else None
 
-    Errors: UsageError where the folder has another plan; SpentError where the release is spent and was not opened; as
-    of releases."""
+
+def since_in(plan: Plan, seat: Seat) -> Since:
+    """What earlier attempts left of this plan in the folder of `seat`. Errors: UsageError where it has another plan."""
+    if seat.addresses is not None:  # the processes agree on it when they meet
+        return Since(plan.attempt)
     if seat.out is None:
-        return releases(plan, Once(vectors, doing), seat, emit=emit, ends=ends)
-    out = seat.out
-    if is_over(plan, out):
-        known, present = opened_anywhere(out, plan), presence_anywhere(out, plan) if plan.names_owners else {}
-        if 0 in known:
-            return Ended(FIRST_ATTEMPT, Release(0, known[0], 0, present.get(0)), (), 1, (), ())
-    make_folder(out, OUT, private=True)
-    since = begun(plan, out)
-    kept = lambda ended: keep_sum(out, sum_of(plan, ended.last.total, ended.last.present).total)  # noqa: E731
-    return releases(plan, Once(vectors, doing, keeps or kept), seat, since, emit=emit, ends=ends)
+        return Since()
+    if begun_as(plan, seat.out) != plan:
+        raise UsageError(f"a run is begun once in its folder; {seat.out} has another; name another <<out>>")
+    return left(plan, seat.out)
 
 
-def begun(plan: Plan, out: Path) -> Since:
-    """What earlier attempts left of this plan in a folder, which has plan and attempt from now on. Errors: UsageError
-    where it has another plan."""
-    if begun_as(plan, out) != plan:
-        raise UsageError(f"a stage is begun once in its folder; {out} has that of another run; name another <<out>>")
-    since = left(plan, out)
-    plan.write(plan_path(out))
-    if since.attempt != FIRST_ATTEMPT:
-        note_attempt(out, since.attempt)
-    return since
+def begins(plan: Plan, seat: Seat, since: Since) -> None:
+    """The folder of `seat` has plan and attempt from now on."""
+    if seat.out is None:
+        return
+    make_folder(seat.out, OUT, private=True)
+    plan.write(plan_path(seat.out))
+    untold = plan.releases == 1 and since.attempt == FIRST_ATTEMPT  # what it leaves says that it was made
+    if since.attempt != AGREED and not untold:
+        note_attempt(seat.out, since.attempt)

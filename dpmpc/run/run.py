@@ -10,7 +10,7 @@ and goes on there.
 
 import contextlib
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -23,12 +23,14 @@ from dpmpc.aggregation.plan.grid import Floats, Ints
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.opening import opening_of
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.stages import sum_of
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import Schedule
 from dpmpc.outcome import Outcome
-from dpmpc.run.engine import nobody
-from dpmpc.run.once import once
-from dpmpc.run.resume import begun_as
+from dpmpc.run.engine import releases
+from dpmpc.run.once import Once, begins, keep_sum, over, since_in
+from dpmpc.run.owners import Ended, Opens, Sends, nobody
+from dpmpc.run.resume import Since, begun_as
 from dpmpc.run.seat import Seat
 from dpmpc.run.stages import RunStages, StagePart
 
@@ -36,18 +38,45 @@ from dpmpc.run.stages import RunStages, StagePart
 class RecordsHere(Protocol):
     """The records of the owners that are played here."""
 
-    def vectors(self, plan: Plan) -> Any:
-        """(owners, dimension) the vectors of a plan's one release, whole or in blocks. Secret."""
-
     def ready(self, plan: Plan) -> None:
         """Told what is released next, before anything of it is spent. Errors: it is refused."""
 
+    def plays(self, plan: Plan, seat: Seat, since: Since) -> AbstractContextManager[Sends]:
+        """The owners of the releases of a plan, in the folder of `seat`, while these are made. `since`: what earlier
+        attempts left. Errors: it is refused, before anything of it is spent."""
+
+
+class ReadOnce:
+    """Records that are read when a release begins, and never where it is over (`RecordsHere`)."""
+
+    def vectors(self, plan: Plan) -> Any:
+        """(owners, dimension) the vectors of a plan's one release, whole or in blocks. Secret."""
+        raise NotImplementedError
+
+    def ready(self, plan: Plan) -> None:
+        """Nothing is refused."""
+
     def shows(self, plan: Plan) -> AbstractContextManager[Callable[..., None]]:
         """Hears what becomes of the release of a plan, until its end."""
+        return contextlib.nullcontext(nobody)
+
+    def doing(self, plan: Plan) -> str:
+        """What is done meanwhile, for people."""
+        return plan.source.DOES
+
+    def keeps(self, plan: Plan, out: Path | None, ended: Ended) -> None:
+        """What is written down of it in its folder, from when on it is over."""
+        if out is not None:
+            keep_sum(out, sum_of(plan, ended.last.total, ended.last.present).total)
+
+    @contextlib.contextmanager
+    def plays(self, plan: Plan, seat: Seat, since: Since) -> Iterator[Sends]:
+        with self.shows(plan) as hears:
+            yield Once(partial(self.vectors, plan), self.doing(plan), hears, partial(self.keeps, plan, seat.out))
 
 
-class VectorsOnce:
-    """What owners send in one release, made when it begins and never where it is over (`RecordsHere`)."""
+class VectorsOnce(ReadOnce):
+    """What owners send in one release, as it is made when that begins."""
 
     def __init__(self, made: Callable[[], Any]) -> None:
         self._made = made
@@ -55,32 +84,32 @@ class VectorsOnce:
     def vectors(self, plan: Plan) -> Any:
         return self._made()
 
-    def ready(self, plan: Plan) -> None:
-        """Nothing is refused."""
-
-    def shows(self, plan: Plan) -> AbstractContextManager[Callable[..., None]]:
-        return contextlib.nullcontext(nobody)
-
 
 @dataclass(frozen=True)
 class OpenedRelease:
-    """What the one release of a plan opened, public: the sum, the owners in it where some may be missing, and the bytes
-    that the parties sent for it, 0 where that was before this process came."""
+    """What the last release of a plan opened, public: the sum, the owners in it where some may be missing; and what
+    became of its releases, None where that was before this process came."""
 
     plan: Plan
     total: Ints
     present: Presence | None = None
-    bytes_sent: int = 0
+    ended: Ended | None = None
 
     @property
     def mean(self) -> Floats:
         """(dimension,) the mean that was opened, with its noise."""
         return decode(self.plan, self.total, self.present)
 
+    @property
+    def bytes_sent(self) -> int:
+        """The most that a party sent for the releases that were made now."""
+        costs = () if self.ended is None else self.ended.costs
+        return max((cost.bytes_to_parties + cost.bytes_to_owners for cost in costs), default=0)
+
 
 @dataclass(frozen=True)
 class FinishedPlan:
-    """A plan that was executed, by what was opened: `stages` before its own release, in order, and `own`."""
+    """A plan that was executed, by what was opened: `stages` before its own releases, in order, and `own`."""
 
     stages: tuple[OpenedRelease, ...]
     own: OpenedRelease
@@ -92,32 +121,38 @@ class FinishedPlan:
 
     @property
     def outcome(self) -> Outcome:
-        """What its own release means, as its source says it."""
+        """What its one release means, as its source says it."""
         present = {} if self.own.present is None else {0: self.own.present}
         return self.own.plan.source.outcome(opening_of(self.own.plan, {0: self.own.total}, present))
 
 
-def run(plan: Plan, records: RecordsHere, seat: Seat, until: contextlib.ExitStack | None = None) -> FinishedPlan:
-    """Executes a plan whose source reads records once, stages and all, in the folder of `seat`; without one nothing
-    stays of it. A run that was begun there goes on. `until`: the parties of its own release take leave while others go
-    on, and are gone at the end of this stack.
+def run(
+    plan: Plan,
+    records: RecordsHere,
+    seat: Seat,
+    until: contextlib.ExitStack | None = None,
+    opens: Opens | None = None,
+) -> FinishedPlan:
+    """Executes a plan, stages and all, in the folder of `seat`; without one nothing stays of it. A run that was begun
+    there goes on. `until`: the parties of its own releases take leave while others go on, and are gone at the end of
+    this stack. `opens`: who opens these, by default who is connected at `seat`.
 
-    Errors: UsageError where another run is there; as of `RecordsHere.ready`, of stages and of releases."""
+    Errors: UsageError where another run is there; as of `RecordsHere`, of stages and of releases."""
     made: dict[str, OpenedRelease] = {}
     before: list[OpenedRelease] = []
 
     def does(part: StagePart, here: Here) -> None:
         if part.plan.run_id != first:
             records.ready(part.plan)
-        leave = until if part.stage is None else None
-        made[part.plan.run_id] = _made(part, records, replace(seat, here=here), leave)
+        by, leave = (opens, until) if part.stage is None else (None, None)
+        made[part.plan.run_id] = release(part, records, replace(seat, here=here), opens=by, until=leave)
 
     def keeps(stage: Plan, total: Ints, folder: Path) -> None:
         before.append(OpenedRelease(stage, total))
 
     if seat.out is None and plan.source.schedule == Schedule():
         records.ready(plan)
-        return FinishedPlan((), _made(StagePart(plan, plan), records, seat, until))
+        return FinishedPlan((), release(StagePart(plan, plan), records, seat, until=until, opens=opens))
     with contextlib.ExitStack() as ends:
         if seat.out is None:  # stages follow from files
             kept = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-", ignore_cleanup_errors=True)))
@@ -132,11 +167,24 @@ def run(plan: Plan, records: RecordsHere, seat: Seat, until: contextlib.ExitStac
     return FinishedPlan(tuple(made.get(each.plan.run_id, each) for each in before), made[own.run_id])
 
 
-def _made(part: StagePart, records: RecordsHere, seat: Seat, until: contextlib.ExitStack | None) -> OpenedRelease:
-    """The one release of a part, made now or found in the folder of `seat`."""
+def release(
+    part: StagePart,
+    records: RecordsHere,
+    seat: Seat,
+    *,
+    since: Since | None = None,
+    opens: Opens | None = None,
+    until: contextlib.ExitStack | None = None,
+) -> OpenedRelease:
+    """Makes the releases of one part of a run, a stage or the plan's own, or finds them in the folder of `seat`.
+    `since`: what earlier attempts left, where another process knows it; `opens`: who opens the sums, by default who is
+    connected at `seat`; `until`: as of `run`. Errors: as of `RecordsHere.plays` and of releases."""
     plan, stage = part.plan, part.stage
-    keeps = None if stage is None else lambda ended: stage.settle(ended.last.total, ended.last.present)
-    with records.shows(plan) as emit:
-        ended = once(plan, partial(records.vectors, plan), seat, plan.source.DOES, emit=emit, ends=until, keeps=keeps)
-    sent = max((cost.bytes_to_parties + cost.bytes_to_owners for cost in ended.costs), default=0)
-    return OpenedRelease(plan, ended.last.total, ended.last.present, sent)
+    if (found := over(plan, seat.out)) is not None:
+        return OpenedRelease(plan, found.last.total, found.last.present)
+    since = since_in(plan, seat) if since is None else since
+    with records.plays(plan, seat, since) as owners:
+        begins(plan, seat, since)
+        keeps = owners.keeps if stage is None else lambda ended: stage.settle(ended.last.total, ended.last.present)
+        ended = releases(plan, owners, seat, since, keeps=keeps, opens=opens, ends=until)
+    return OpenedRelease(plan, ended.last.total, ended.last.present, ended)

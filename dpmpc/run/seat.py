@@ -17,7 +17,8 @@ class Seat:
     """Where one process of a run is, as the engine is given it. `here`: what it says for itself. `books`: where all of
     its releases count. `parties`: those that were started here, by somebody who ends them, or the one of this process;
     None: they are started for each release's sake, or listen at `addresses`. `owners`: (first, end) of those whose
-    records are here, by default all. `own_ledger`: where this process writes its own, which it has where no party here
+    records are here, by default all; `processes`: the same of each, where they are played as so many processes would
+    play them, by default as one. `own_ledger`: where this process writes its own, which it has where no party here
     does, and `called` whose it is. `say`: told who is waited for."""
 
     here: Here = HERE
@@ -25,6 +26,7 @@ class Seat:
     parties: Started | None = None
     addresses: Sequence[Endpoint] | None = None
     owners: tuple[int, int] | None = None
+    processes: Sequence[tuple[int, int]] = ()
     own_ledger: Path | None = None
     called: str = ""
     say: Callable[[str], None] = lambda text: None

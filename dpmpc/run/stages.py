@@ -29,8 +29,7 @@ from dpmpc.folders import write_file
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import Sum
 from dpmpc.privacy.ledgers import read_ledgers
-from dpmpc.run.engine import OPENED as OWNERS
-from dpmpc.run.files import OWN_LEDGER, PRESENT, WHOLE
+from dpmpc.run.files import OWN_LEDGER, OWNERS_OPENED, PRESENT, WHOLE
 from dpmpc.run.folder import make_private, opened_nothing
 from dpmpc.run.once import OPENED, is_over, keep_sum
 from dpmpc.run.reserve import Reserve
@@ -242,7 +241,7 @@ class RunStages(Generic[H]):
     def _sums(self, plan: Plan) -> list[Sum]:
         """What the plan's own releases opened, as this process has it, in order. Errors: it has none."""
         party = None if self.here.role == "both" else self.here.party
-        mine = self._out / OWNERS if party is None else opened_path(self._out, party)
+        mine = self._out / OWNERS_OPENED if party is None else opened_path(self._out, party)
         found = read_opened(mine, plan.dimension)
         if not found:
             raise PeerError(f"a stage follows from what was opened; {mine} has none; copy the files of another process")

@@ -8,6 +8,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.intake.table import Ints, Table
 from dpmpc.lazy import dataclass
 from dpmpc.records.mapping import owners_of
+from dpmpc.run.run import ReadOnce
 from dpmpc.show import notebook
 
 
@@ -16,15 +17,18 @@ def _nothing(plan: Plan) -> None:
 
 
 @dataclass(frozen=True)
-class OfTable:
-    """The records of a table, of which all owners are played here (`run.run.RecordsHere`). `asks`: what a notebook
+class OfTable(ReadOnce):
+    """The records of a table, of which all owners are played here. `asks`: what a notebook
     calls the run; `owner`: whose each record is, (n,), or SQL for that, by which it is read when a release begins;
-    `ready`: told of each release before anything of it is spent, and may refuse it."""
+    `asked`: told of each release before anything of it is spent, and may refuse it."""
 
     asks: str
     table: Table
     owner: str | Ints
-    ready: Callable[[Plan], None] = _nothing
+    asked: Callable[[Plan], None] = _nothing
+
+    def ready(self, plan: Plan) -> None:
+        self.asked(plan)
 
     def vectors(self, plan: Plan) -> Any:
         owner = owners_of(self.table, self.owner) if isinstance(self.owner, str) else self.owner

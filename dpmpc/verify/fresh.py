@@ -4,15 +4,17 @@ What a party's process does and what owners send are arguments: what a deployed 
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.aggregation.owner.local_parties import PartiesHere
-from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, plan_path
+from dpmpc.aggregation.owner.opens_sums import Release
+from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
@@ -21,7 +23,9 @@ from dpmpc.lazy import dataclass
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.run.folder import prepare
-from dpmpc.run.opening import joined
+from dpmpc.run.resume import Since
+from dpmpc.run.run import run
+from dpmpc.run.seat import Seat
 from dpmpc.verify.audit import Trials
 from dpmpc.verify.canaries import CANARIES, Canaries, KnownInputs, processes_of
 from dpmpc.verify.claim import claim_of, shift_of
@@ -147,25 +151,47 @@ def by_parties(
     """
     _clear(out)
     prepare(out, overwrite=True, resume=False)
-    plan.write(plan_path(out))
     known, used = known_inputs(plan.releases, canaries, max(FEWEST, plan.releases // EACH))
-    opened: list[Ints] = []
-    here = Here(out=out, wait=_WAIT)
+    owners, here = _KnownOwners(plan, known, used, send, progress), Here(out=out, wait=_WAIT)
     with ExitStack() as stack:
         parties = PartiesHere(plan.parties, here, **settings)
         stack.callback(parties.end)
-        parties.begin(plan, FIRST_ATTEMPT)
-        aggregators = [stack.enter_context(joined(plan, parties, owners, here)) for owners in processes_of(plan.owners)]
-        for release in range(plan.releases):
-            shares = [[send(plan, block) for block in blocks] for blocks in known[used[release]].halves]
-            releases = [a.begin_steps(blocks) for a, blocks in zip(aggregators, shares, strict=True)]
-            totals = [pending.result().total for pending in releases]
-            opened.append(totals[0])
-            progress(release + 1, plan.releases)
-        for aggregator in aggregators:
-            aggregator.finish()
-        parties.wait()
-    return FreshReleases(plan, np.stack(opened), known, used)
+        run(plan, owners, Seat(here, parties=parties, processes=processes_of(plan.owners)))
+    return FreshReleases(plan, np.stack(owners.opened), known, used)
+
+
+@dataclass
+class _KnownOwners:
+    """The owners of known inputs, whose vectors are drawn before (`run.run.RecordsHere`, `run.engine.Sends`)."""
+
+    plan: Plan
+    known: list[KnownInputs]
+    used: NDArray[np.int64]
+    send: Send
+    progress: Callable[[int, int], None]
+    opened: list[Ints] = field(default_factory=list)
+    doing: str = "releasing"
+
+    def ready(self, plan: Plan) -> None:
+        """Nothing is refused."""
+
+    def plays(self, plan: Plan, seat: Seat, since: Since) -> AbstractContextManager[Self]:
+        return nullcontext(self)
+
+    def vectors(self) -> list[list[Ints]]:
+        """By process."""
+        halves = self.known[self.used[len(self.opened)]].halves
+        return [[self.send(self.plan, block) for block in blocks] for blocks in halves]
+
+    def takes(self, release: Release, made: object) -> None:
+        self.opened.append(release.total)
+        self.progress(len(self.opened), self.plan.releases)
+
+    def keeps(self, ended: object) -> None:
+        """What was opened is all."""
+
+    def hears(self, event: str, **fields: Any) -> None:
+        """`progress` says enough."""
 
 
 def _clear(out: Path) -> None:

@@ -17,7 +17,7 @@ from dpmpc.local.job import SAID
 from dpmpc.mpc.parties.session import Session
 from dpmpc.mpc.transport.addresses import Endpoint, bound_socket, endpoint_of
 from dpmpc.mpc.transport.dial import TcpLink
-from dpmpc.run.engine import OPENED
+from dpmpc.run.files import OWNERS_OPENED
 from tests.runs import HANG
 
 CALLED = ("a.example:1000", "b.example:2000", "c.example:3000")
@@ -64,14 +64,14 @@ def test_an_owner_returns_to_the_same_run_and_to_no_other(tmp_path: Path) -> Non
         where = Placement(out=out, index="owner1", plan_file=file)
         assert not prepare_owners(where, plan)
         plan.write(plan_path(out))
-        opened = OpenedVectors(out / OPENED)
+        opened = OpenedVectors(out / OWNERS_OPENED)
         opened.append(0, plan.grid.encode(_zeros()))
         opened.close()
         with pytest.raises(UsageError, match="already holds a run"):
             prepare_owners(where, replace(plan, releases=5))
         (out / "report.json").write_text("{}")  # and nothing of the sum: it died between the two
         assert not prepare_owners(where, plan)
-        assert not (out / OPENED).exists()  # the parties give the history anew
+        assert not (out / OWNERS_OPENED).exists()  # the parties give the history anew
         for name in ("report.json", SAID):
             (out / name).write_text("{}")
         assert prepare_owners(where, plan) and (out / "report.json").exists()  # over

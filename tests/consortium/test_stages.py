@@ -28,8 +28,7 @@ from dpmpc.privacy.composition import spent
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
-from dpmpc.run.engine import OPENED
-from dpmpc.run.files import PRESENT
+from dpmpc.run.files import OWNERS_OPENED, PRESENT
 from dpmpc.run.stages import RunStages, StagePart
 from dpmpc.statistics.columns import Columns, Quantity, category
 from dpmpc.statistics.tables import Tables
@@ -228,7 +227,7 @@ def test_a_stage_after_the_releases_is_of_other_records_at_the_plans_price(tmp_p
     (tmp_path / "run").mkdir()
     with pytest.raises(PeerError, match="has none"):
         RunStages(plan, where).after(plan, run, lambda text: None)
-    opened = OpenedVectors(where.out / OPENED)
+    opened = OpenedVectors(where.out / OWNERS_OPENED)
     opened.append(0, np.zeros(plan.dimension, dtype=np.int64))
     opened.close()
     for _ in range(2):
@@ -276,7 +275,7 @@ def test_an_owner_goes_on_after_a_stage_without_some_others(tmp_path: Path) -> N
     def run(part: StagePart, inside: Placement) -> None:
         if part.stage is not None:
             assert part.begins
-            opened = OpenedVectors(inside.out / OPENED)
+            opened = OpenedVectors(inside.out / OWNERS_OPENED)
             opened.append(0, total)
             opened.close()
             part.stage.settle(total, (0, 1))

@@ -51,8 +51,7 @@ from dpmpc.planning.overrides import settled
 from dpmpc.planning.request import Request
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
-from dpmpc.run.engine import OPENED
-from dpmpc.run.files import OWN_LEDGER
+from dpmpc.run.files import OWN_LEDGER, OWNERS_OPENED
 from dpmpc.verify.structure import check_structure
 from tests.endurance import forked
 from tests.endurance.mortal_sites import OWNER_POINTS, PARTY_POINTS, live
@@ -248,7 +247,7 @@ def check(run: Run) -> dict[str, Any]:
     unplanned = spent.keys() - set(range(plan.releases))
     assert not unplanned, f"releases that nobody planned: {unplanned}"
     opened = [read_opened(opened_path(folder / f"party{i}", i), plan.dimension) for i in range(PARTIES)]
-    theirs = [read_opened(folder / f"owner{j}" / OPENED, plan.dimension) for j in range(OWNERS)]
+    theirs = [read_opened(folder / f"owner{j}" / OWNERS_OPENED, plan.dimension) for j in range(OWNERS)]
     for release, seen in learned.items():
         assert len(seen) == 1, f"parties learned two vectors of release {release}"
         kept = {digest(each[release]) for each in (*opened, *theirs) if release in each}

@@ -15,6 +15,7 @@ from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.transcript import read_opened, read_transcript
 from dpmpc.errors import DpmpcError, UsageError
+from dpmpc.mpc.transport.site_keys import LIST, SiteKeys
 from dpmpc.planning.request import Request
 from dpmpc.privacy.ledger import Ledger
 from tests.runs import (
@@ -292,6 +293,11 @@ def test_owners_and_parties_each_on_their_own_with_tls(tmp_path: Path) -> None:
         tmp_path / "x",
     )
     assert wrong.returncode == 2 and "as many training records as the plan says, 30" in wrong.stderr
+    for name in ("owner2", "party1"):  # a list of keys that was for another plan
+        (tmp_path / f"keys_{name}" / LIST).write_text(SiteKeys("0" * 64, ()).to_text())
+        records = ("--csv", tmp_path / "site2.csv") if name == "owner2" else ()
+        late = dpmpc(*command(name, *records, "--wait", "1", "--out", tmp_path / f"late_{name}"))
+        assert late.returncode == 2 and "a list of keys is for one plan; it is for 0000000000000000" in late.stderr
 
 
 def test_a_budget_is_kept_over_runs(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import asyncio
 import datetime
 import hashlib
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from dpmpc.aggregation.owner.client import OwnerClient
+from dpmpc.aggregation.owner.sites import Owner, Party, Site
 from dpmpc.aggregation.party.owner_gate import OwnerGate
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.identities import greeting
@@ -30,11 +32,11 @@ from dpmpc.mpc.transport.credentials import (
     make_request,
     sign_request,
 )
-from dpmpc.mpc.transport.site_keys import LIST, SiteKeys, changes, list_in
+from dpmpc.mpc.transport.site_keys import LIST, SiteKeys, changes, list_for, list_in
 from dpmpc.mpc.transport.tls import Tls
 from tests.mpc.test_tls import _pair
 from tests.refusals import refuses
-from tests.runs import HANG
+from tests.runs import HANG, own_addresses
 
 NAMES = ("party0", "party1", "owner0")
 PLAN = hashlib.sha256(b"a plan").hexdigest()
@@ -202,12 +204,49 @@ def test_the_authority_writes_the_list_of_all_keys_as_they_are_now(tmp_path: Pat
     )
 
 
-def test_an_authority_of_before_there_was_a_list_lists_what_it_signed(tmp_path: Path) -> None:
-    path = signed(tmp_path, *NAMES)
-    listed = SiteKeys.read(path)
-    path.unlink()
+def test_an_authority_that_knows_of_no_plan_writes_no_list_and_lists_all_that_it_signed_once_it_does(
+    tmp_path: Path,
+) -> None:
+    """Keys may be signed before there is a plan. No list of theirs is for any plan: there is none."""
+    for name in NAMES:
+        sign_request(tmp_path / "authority", make_request(tmp_path / name, name), name, tmp_path / name)
+    path = tmp_path / "authority" / LIST
+    assert not path.exists()
     signed(tmp_path, "owner1")
-    assert dict(listed.keys).items() < dict(SiteKeys.read(path).keys).items()
+    listed = SiteKeys.read(path)
+    assert dict(listed.keys) == {name: of(tmp_path / name / f"{name}.crt") for name in (*NAMES, "owner1")}
+    assert listed.plan == PLAN
+
+
+def test_a_list_of_no_plan_is_none_and_one_of_another_plan_is_refused_wherever_a_plan_is_begun(tmp_path: Path) -> None:
+    """By kits, and by programs of one's own: a party, an owner, a site."""
+    signed(tmp_path, *NAMES)
+    listed = SiteKeys.read(tmp_path / "authority" / LIST)
+    for plan in ("", "0" * 63, "x" * 64, PLAN.upper()):
+        with refuses("keys"):
+            SiteKeys(plan, listed.keys)
+    text = listed.to_text().replace(f"plan {PLAN}\n", "")
+    (tmp_path / "of_none.txt").write_text(text)
+    with refuses("keys", "none"):
+        SiteKeys.read(tmp_path / "of_none.txt")
+    assert list_for(None, PLAN) is None is list_for(tmp_path / "owner0", PLAN)
+    where = own_addresses(2)[1::2]
+    made = partial(Plan.create, owners=2, dimension=2, clip=1.0, delta=1e-5, parties=2, threshold=1, backend="ot")
+    apart, together = made(), made(role="both")
+    (tmp_path / "site0").mkdir()
+    begin = (
+        (apart, "party0", lambda keys: Party(apart, 0, where, tls=keys, out=tmp_path / "out")),
+        (apart, "owner0", lambda keys: Owner(apart, 0, where, tls=keys, wait=1)),
+        (together, "site0", lambda keys: Site(together, 0, where, tls=keys, out=tmp_path / "both", wait=1)),
+    )
+    for plan, name, one in begin:
+        other = SiteKeys("0" * 64, listed.keys)
+        (tmp_path / name / LIST).write_text(other.to_text())
+        with refuses("keys", plan.file_digest[:16]):
+            one(tmp_path / name)
+        mine = SiteKeys(plan.file_digest, listed.keys)
+        (tmp_path / name / LIST).write_text(mine.to_text())
+        assert list_for(tmp_path / name, plan.file_digest) == mine
 
 
 def test_the_number_is_of_all_that_the_list_says(tmp_path: Path) -> None:
@@ -221,7 +260,7 @@ def test_the_number_is_of_all_that_the_list_says(tmp_path: Path) -> None:
     wanted = f"{int.from_bytes(found, 'big') % 10**30:030d}"
     assert listed.number == " ".join(wanted[k : k + 5] for k in range(0, 30, 5))
     others = [
-        SiteKeys("", listed.keys), SiteKeys(PLAN, listed.keys[:1]),
+        SiteKeys("0" * 64, listed.keys), SiteKeys(PLAN, listed.keys[:1]),
         SiteKeys(PLAN, (("owner0", "b" * 64), ("party0", "a" * 64))),
     ]  # fmt: skip
     numbers = {each.number for each in (listed, *others)}

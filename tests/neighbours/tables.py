@@ -158,9 +158,10 @@ def _beside_arrow(rows: Rows, folder: Path) -> Any:
 
 
 def _category(rows: Rows, folder: Path) -> Any:
-    # pandas itself takes True and 1 for one category
+    # pandas itself takes True and 1 for one category, and False and -0.0
     own = int, float, datetime.date, type(None)
-    texts = [value if isinstance(value, own) and value is not True else plain(value) for value in columns_of(rows)["x"]]
+    texts = [value if isinstance(value, own) and not isinstance(value, bool) else plain(value)
+             for value in columns_of(rows)["x"]]  # fmt: skip
     return _pandas(rows, folder).assign(x=pd.Categorical(_objects(texts)))
 
 

@@ -25,6 +25,7 @@ from dpmpc.aggregation.wire.refusal import refusal_told
 from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.folders import OUT, make_folder
 from dpmpc.mpc.transport.addresses import owner_endpoints
+from dpmpc.mpc.transport.site_keys import list_for
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.cores import threads_for
@@ -101,6 +102,7 @@ class Owner:
         where = owner_endpoints(here.endpoints(plan.parties))
         with _told(plan, here, owners=(index, index + 1)):
             (here.limits or NO_LIMITS).check_owner(plan, index, vectors=True)
+            list_for(here.tls, plan.file_digest)
             self._ledger = _own_ledger(plan, index, here)
         try:
             self._aggregator = Aggregator.of_plan(
@@ -197,6 +199,7 @@ class Site(Owner):
         out = here.folder
         with _told(plan, here, party=index):
             (here.limits or NO_LIMITS).check_owner(plan, index, vectors=True)
+            list_for(here.tls, plan.file_digest)
             job = _party_job(plan, index, here)
         make_folder(out, OUT, private=True)
         out.chmod(0o700)
@@ -262,6 +265,7 @@ class Party:
         here = Here(addresses=tuple(addresses), index=str(index), **said(own))
         with _told(plan, here, party=index):
             (here.limits or NO_LIMITS).check(plan)
+            list_for(here.tls, plan.file_digest)
             self._job = _party_job(plan, index, here)
         self._make_gate: Callable[..., OwnerGate] | None = None  # as of `run_party`
 

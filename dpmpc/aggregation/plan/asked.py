@@ -3,6 +3,7 @@
 Whatever takes an `Asked` needs nothing that has to be derived: the checks of what was asked, and the derivation itself.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,11 @@ class Asked(PromiseSettings, Noise, Computing, Attendance, ABC):
     @abstractmethod
     def to_text(self) -> str:
         """Canonical JSON."""
+
+    @property
+    def file_digest(self) -> str:
+        """SHA-256 of plan.json, hexadecimal."""
+        return hashlib.sha256(self.to_text().encode()).hexdigest()
 
     @property
     def of_named_data(self) -> bool:

@@ -15,7 +15,6 @@ shares the promise, so its own plan has their mechanisms (`Stage.shared`). Each 
 so a stream of randomness is never begun twice.
 """
 
-import hashlib
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -59,7 +58,7 @@ def stage_plan(plan: P, stage: Stage, source: Source | None = None) -> P:
         part=_part_of(plan.part, stage.part),
         capacity=plan.capacity,
         released=plan.before[: stage.shared] if stage.shared else (),
-        stage_of=hashlib.sha256(plan.to_text().encode()).hexdigest(),
+        stage_of=plan.file_digest,
         **settings,
     )
 

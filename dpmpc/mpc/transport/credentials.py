@@ -77,8 +77,8 @@ def sign_request(authority: Path, request: Path, name: str, out: Path, plan: str
     What the request says of its name is not believed: `name` counts, which the authority knows from whom it got the
     request. A second certificate of a name is a renewal. The authority keeps which key it signed for whom, in
     `signed.txt`, and the list of all sites' keys as they are now, in `sites.txt` (`site_keys`), for the plan of this
-    digest, or the one that it knew. Errors: UsageError for a file that is no request, and for a key that it signed for
-    another process: whoever has it could be both.
+    digest, or the one that it knew. While it knows of none there is no list. Errors: UsageError for a file that is no
+    request, and for a key that it signed for another process: whoever has it could be both.
     """
     from cryptography import x509
 
@@ -135,13 +135,16 @@ def _remember(signed: Path, certificate: "x509.Certificate", name: str, request:
 def _list(authority: Path, name: str, key: str, plan: str) -> None:
     """Notes the key that a process has from now on, in the list for all sites."""
     before, path = list_in(authority), authority / LIST
-    known, of = (dict(before.keys), before.plan) if before is not None else (dict[str, str](), "")
+    plan = plan or _plan_of(authority) or ("" if before is None else before.plan)
+    if not plan:  # a list is for one plan; the keys are in `signed.txt` until there is one
+        return
+    known = {} if before is None else dict(before.keys)
     if before is None and (authority / "signed.txt").is_file():  # of before there was a list
         lines = (authority / "signed.txt").read_text("ascii").splitlines()
         known = {process: key for key, process in (line.split() for line in lines)}
     taken = set(_names(name))
     kept = {process: each for process, each in known.items() if not taken & set(_names(process)) and each != key}
-    made = SiteKeys(plan or _plan_of(authority) or of, tuple(sorted({**kept, name: key}.items())))
+    made = SiteKeys(plan, tuple(sorted({**kept, name: key}.items())))
     _write(path, made.to_text().encode(), again=True)
 
 
@@ -429,12 +432,7 @@ def check_listed(keys: Path, role: str, given: SiteKeys, plan: str) -> None:
     """Returns if the list has this site's own key, and is for its plan. Errors: UsageError."""
     from cryptography.hazmat.primitives import serialization
 
-    if given.plan and plan and given.plan != plan:
-        raise UsageError(
-            f"a list of keys is for one plan; it is for {given.plan[:16]}, this kit's plan is {plan[:16]}; get the "
-            "list of this run, and accept it with `dpmpc keys accept`",
-            code="keys",
-        )
+    given.check_plan(plan)
     try:
         own = serialization.load_pem_private_key((keys / f"{role}.key").read_bytes(), None)
     except (OSError, ValueError, TypeError):

@@ -2,7 +2,8 @@
 
 A certificate says what its authority says. Whoever holds the authority, of `dpmpc keys` or of an organisation, can sign
 a second key for any process, and be all parties towards one owner. So the sites hold one list: the process and the
-SHA-256 of its public key, a line each, for one plan. Each site puts it into the folder of its keys by hand, and its
+SHA-256 of its public key, a line each, for one plan, whose digest is its first line: the number that people compare
+is of the plan too, and a list without one is none. Each site puts it into the folder of its keys by hand, and its
 people read each other a number over a line that the authority does not carry. From then on a process takes nobody whose
 key is not on its own list, whatever the certificate says, and processes that meet compare the digests of their lists. A
 renewed key is a new list.
@@ -30,11 +31,19 @@ _DIGITS, _GROUP = 30, 5
 
 @dataclass(frozen=True)
 class SiteKeys:
-    """`plan`: SHA-256 of the plan's file, hexadecimal; "" where none was said. `keys`: (process, SHA-256 of its public
-    key), sorted. Public."""
+    """`plan`: SHA-256 of the plan's file, hexadecimal. `keys`: (process, SHA-256 of its public key), sorted. Public.
+    Errors: UsageError for a list of no plan."""
 
     plan: str
     keys: tuple[tuple[str, str], ...]
+
+    def __post_init__(self) -> None:
+        if not _PLAN.fullmatch(f"plan {self.plan}"):
+            raise UsageError(
+                f"a list of keys is for one plan, by the digest of its plan.json; got {self.plan or 'none'}; make it "
+                "of the certificates, with `dpmpc keys list *.crt --plan plan.json --out sites.txt`",
+                code="keys",
+            )
 
     @cached_property
     def digest(self) -> bytes:
@@ -64,14 +73,22 @@ class SiteKeys:
                 "does not; ask that site by voice, and accept a new list with `dpmpc keys accept`"
             )
 
+    def check_plan(self, plan: str) -> None:
+        """Errors: UsageError unless the list is for the plan of this digest."""
+        if self.plan != plan:
+            raise UsageError(
+                f"a list of keys is for one plan; it is for {self.plan[:16]}, the plan here is {plan[:16]}; get the "
+                "list of this run, and accept it with `dpmpc keys accept`",
+                code="keys",
+            )
+
     def to_text(self) -> str:
         """The file."""
-        plan = [f"plan {self.plan}\n"] if self.plan else []
-        return "".join([HEAD, *plan, *(f"{process} {key}\n" for process, key in self.keys)])
+        return "".join([HEAD, f"plan {self.plan}\n", *(f"{process} {key}\n" for process, key in self.keys)])
 
     @staticmethod
     def read(path: Path) -> "SiteKeys":
-        """The list in a file. Errors: UsageError for what is none, or names a process or a key twice."""
+        """The list in a file. Errors: UsageError for what is none, is of no plan, or names a process or a key twice."""
         plan, keys = "", dict[str, str]()
         try:
             lines = [line.strip() for line in path.read_text(encoding="ascii").splitlines()]
@@ -101,6 +118,15 @@ def list_in(keys: Path) -> SiteKeys | None:
     """The list that a site has put into the folder of its keys; None where it has none. Errors: as `SiteKeys.read`."""
     path = keys / LIST
     return SiteKeys.read(path) if path.exists() else None
+
+
+def list_for(keys: Path | None, plan: str) -> SiteKeys | None:
+    """The same, held against the digest of the plan that a process is about to take part in, stages and all. Errors:
+    as `list_in`, and a list for another plan."""
+    found = None if keys is None else list_in(keys)
+    if found is not None:
+        found.check_plan(plan)
+    return found
 
 
 def key_in(certificate: bytes) -> str:

@@ -1,5 +1,6 @@
 """`python -m tests.intake.corpus [TABLES [FIRST]]`: judges all cases, and so many mutations (2,000), by seeds."""
 
+import itertools
 import sys
 import tempfile
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.intake.corpus.ugly import ugly
 tables, first = (int(given) for given in (*sys.argv[1:], *("2000", "0")[len(sys.argv) - 1 :]))
 known, odd = (*cases(), *ugly(), *exports_more()), 0
 with tempfile.TemporaryDirectory() as folder:
-    for case in (*known, *map(mutation, range(first, first + tables))):
+    for case in itertools.chain(known, map(mutation, range(first, first + tables))):
         for text in judged(case, Path(folder)):
             odd += 1
             print(f"{case.name}: {text}", flush=True)

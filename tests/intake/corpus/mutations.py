@@ -131,6 +131,8 @@ HABITS = (
 
 
 def _western(text: str) -> str:
+    """With signs that only Windows-1252 has; it has no narrow space between thousands."""
+    text = text.replace("\u202f", "\xa0")
     return (
         text.replace("mid", "m\u00eame").replace("Twn", "for\u00eat \u2013 l\u2019autre").replace("none", "n\u00e9ant")
     )
