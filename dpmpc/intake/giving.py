@@ -26,22 +26,36 @@ _FEW = 20  # different numbers: more are told by ranges, of so many records each
 def giving(table: Table, target: str, features: Mapping[str, str], number: bool) -> Iterator[tuple[str, str]]:
     """Each of some columns that nearly gives the target by itself, with a line on it. `features`: what each is read
     as, "number", "date" or "text"; `number`: whether the target is a quantity. Cost: one reading of the table as it is
-    held, or of the first records of a source."""
+    held, but for what it keeps, or of the first records of a source."""
     features = {name: kind for name, kind in features.items() if name in table and name != target}
     if not features or target not in table:
         return
-    names = [target, *features]
+    most = looked_at(len(features))
+    step = -(-table.n // most) or 1
+    # of a column that the table keeps, the same records as of one that is read
+    kept = {} if table.parsed else {
+        name: column.part_of(slice(step - 1, None, step))
+        for name, kind in features.items()
+        if kind == "number" and table[name].kind == kind
+        and (column := table.kept.of(table.relation, table.number(name))) is not None
+    }  # fmt: skip
+    names = [target, *(name for name in features if name not in kept)]
     asked = ", ".join(f"{_field(table, name)} AS f{k}" for k, name in enumerate(names))
-    most, fields = looked_at(len(features)), ", ".join(f"f{k}" for k in range(len(names)))
+    fields = ", ".join(f"f{k}" for k in range(len(names)))
     if table.parsed:
         looked = f"(SELECT * FROM {table.relation} LIMIT {most})"
     else:  # chosen as they stand: what is made of a field is made of few
         numbered = f"(SELECT *, row_number() OVER () AS {_PLACE} FROM {table.relation})"
-        looked = f"(SELECT * FROM {numbered} WHERE {_PLACE} % {-(-table.n // most) or 1} = 0)"
+        looked = f"(SELECT * FROM {numbered} WHERE {_PLACE} % {step} = 0)"
+    if kept:
+        asked, fields = f"{asked}, {_PLACE}", f"{fields}, {_PLACE}"
     rows = table.rows(fields, "WHERE f0 IS NOT NULL", selected(asked, looked))
-    truth, *columns = zip(*rows, strict=True) if rows else ((), *([()] * len(features)))
+    truth, *columns = zip(*rows, strict=True) if rows else ((), *([()] * (len(names) - 1 + bool(kept))))
+    place = np.array(columns.pop() if kept else (), dtype=np.int64) // step - 1
+    found = dict(zip(names[1:], columns, strict=True))
     read = {
-        name: _read(table, name, kind, values) for (name, kind), values in zip(features.items(), columns, strict=True)
+        name: kept[name][place] if name in kept else _read(table, name, kind, found[name])
+        for name, kind in features.items()
     }
     yield from giving_of(read, _read(table, target, "number" if number else "text", truth), number)
 

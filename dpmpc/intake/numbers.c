@@ -10,6 +10,8 @@ the same bits. It runs on the machine of the records' owner, who sees them anywa
 enum { PRESENT, FINITE, WHOLE, AT_LEAST, AT_MOST, COUNTS }; /* what is counted */
 enum { LEAST, GREATEST, NEXT, SECOND, LAST, BEFORE, ENDS };  /* ends of all, and the two least and greatest that are no codes */
 enum { REGISTERS = 4096, DIRECT = 1000 };
+enum { MANY, LOG_SLOTS, STATE };                  /* of a coding: how many codes, and the logarithm of slots in use */
+enum { CODES = 1 << 16, MOST_SLOTS = 2 * CODES }; /* the first code is that of what is missing */
 
 static int taken(Py_buffer *view, PyObject *object, char kind, Py_ssize_t size, int writable, Py_ssize_t least) {
     if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0))) return -1;
@@ -123,7 +125,80 @@ end:
     return result;
 }
 
+static inline uint64_t slot_of(uint64_t bits, int64_t log_slots) {
+    return ((bits ^ (bits >> 32)) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - log_slots);
+}
+
+/* The codes of some values, each the place where its bits were first met; how many were taken in, until there are too many.
+A slot has a code, 0 for none. */
+static Py_ssize_t into_codes(const double *values, const uint8_t *there, int64_t first, Py_ssize_t n, int64_t *state, uint16_t *slots,
+                             int64_t *entries, int64_t *counts, uint16_t *out) {
+    int64_t many = state[MANY], log_slots = state[LOG_SLOTS];
+    uint64_t mask = (UINT64_C(1) << log_slots) - 1;
+    Py_ssize_t i = 0;
+    for (; i < n; i++) {
+        uint64_t code = 0;
+        if (!there || there[(first + i) >> 3] >> ((first + i) & 7) & 1) {
+            uint64_t bits;
+            memcpy(&bits, values + i, sizeof bits);
+            uint64_t at = slot_of(bits, log_slots);
+            while ((code = slots[at]) && (uint64_t)entries[code] != bits) at = (at + 1) & mask;
+            if (!code) {
+                if (many == CODES) break;
+                code = (uint64_t)many++;
+                entries[code] = (int64_t)bits;
+                slots[at] = (uint16_t)code;
+                if (2 * many > (int64_t)mask && log_slots < 17) { /* never more than half full */
+                    mask = (UINT64_C(1) << ++log_slots) - 1;
+                    memset(slots, 0, (size_t)(mask + 1) * sizeof *slots);
+                    for (int64_t k = 1; k < many; k++) {
+                        uint64_t to = slot_of((uint64_t)entries[k], log_slots);
+                        while (slots[to]) to = (to + 1) & mask;
+                        slots[to] = (uint16_t)k;
+                    }
+                }
+            }
+        }
+        counts[code]++;
+        out[i] = (uint16_t)code;
+    }
+    state[MANY] = many, state[LOG_SLOTS] = log_slots;
+    return i;
+}
+
+static PyObject *encode(PyObject *self, PyObject *args) {
+    PyObject *objects[7], *result = NULL;
+    Py_buffer a[7] = {{0}};
+    Py_ssize_t first, done;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOnOOOOO", objects, objects + 1, &first, objects + 2, objects + 3, objects + 4, objects + 5,
+                          objects + 6))
+        return NULL;
+    int some = objects[1] != Py_None;
+    if (taken(a, objects[0], 'd', 8, 0, 0) || taken(a + 2, objects[2], 'q', 8, 1, STATE)) goto end;
+    Py_ssize_t n = a[0].len / 8;
+    const int64_t *state = a[2].buf;
+    if (first < 0 || state[MANY] < 1 || state[MANY] > CODES || state[LOG_SLOTS] < 10 || state[LOG_SLOTS] > 17 ||
+        2 * (state[MANY] - 1) > INT64_C(1) << state[LOG_SLOTS]) {
+        PyErr_SetString(PyExc_ValueError, "codes are counted from 1, and places begin at 0");
+        goto end;
+    }
+    if ((some && taken(a + 1, objects[1], 'B', 1, 0, (first + n + 7) / 8)) || taken(a + 3, objects[3], 'B', 2, 1, MOST_SLOTS) ||
+        taken(a + 4, objects[4], 'q', 8, 1, CODES) || taken(a + 5, objects[5], 'q', 8, 1, CODES) || taken(a + 6, objects[6], 'B', 2, 1, n))
+        goto end;
+    Py_BEGIN_ALLOW_THREADS;
+    done = into_codes(a[0].buf, some ? a[1].buf : NULL, first, n, a[2].buf, a[3].buf, a[4].buf, a[5].buf, a[6].buf);
+    Py_END_ALLOW_THREADS;
+    result = PyLong_FromSsize_t(done);
+end:
+    for (int k = 0; k < 7; k++)
+        if (a[k].obj) PyBuffer_Release(a + k);
+    return result;
+}
+
 static PyMethodDef METHODS[] = {
+    {"encode", encode, METH_VARARGS,
+     "encode(values, there, first, state, slots, entries, counts, out): the codes of values; how many there was room for."},
     {"look", look, METH_VARARGS,
      "look(values, there, first, codes, counts, ends, of_code, registers): adds what these values are to what is known of a column."},
     {NULL, NULL, 0, NULL},

@@ -29,8 +29,8 @@ N, COLUMNS, OWNERS = 400_000, 12, 5
 NAMES = tuple(f"x{k}" for k in range(COLUMNS))
 SCHEMA = Schema(tuple(Numeric(name, 0.0, 1.0) for name in NAMES), Labels("y", ("yes",), ("no",)), True)
 # labels and factors 16; who owns which and whose those for training are, 8; which these are, in which order, and where
-# each belongs, 12; what some of it is made of on its way
-A_RECORD = 44
+# each belongs, 12; the codes of owners and labels, which are read once, 2; what some of it is made of on its way
+A_RECORD = 46
 ONCE = 2 << 20  # bytes, however many records there are: what is read at a time, modules
 
 
