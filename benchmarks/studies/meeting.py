@@ -184,6 +184,30 @@ def rows_of(counted: Mapping[tuple[float, int, str], Counted]) -> list[list[str]
     return rows
 
 
+def table_of(path: Path) -> list[str]:
+    """The file as a table of Markdown, a line a coding, both settings side by side; the last: false alarms of all."""
+    with path.open(newline="", encoding="utf-8") as file:
+        _, *rows = csv.reader(file)
+    settings = list(dict.fromkeys((row[0], row[1]) for row in rows))
+    heads = [
+        f"epsilon {epsilon}, {int(records):,} records a site: found | anything else said"
+        for epsilon, records in settings
+    ]
+    lines = [f"| one of five sites has | {' | '.join(heads)} |", "| --- |" + " --- | --- |" * len(settings)]
+    for coding in dict.fromkeys(row[2] for row in rows):
+        cells = []
+        for setting in settings:
+            (row,) = [row for row in rows if (row[0], row[1]) == setting and row[2] == coding]
+            cells += [_of_interval(row[4:7]), _of_interval(row[7:10])]
+        lines.append(f"| {coding} | {' | '.join(cells)} |")
+    return lines
+
+
+def _of_interval(numbers: Sequence[str]) -> str:
+    share, low, high = numbers
+    return f"{float(share):.3f} ({float(low):.3f} to {float(high):.3f})" if share else ""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -208,8 +232,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if given.out is not None:
             with given.out.open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file, lineterminator="\n").writerows(rows_of(counted))
-    for line in rows_of(counted):
-        print("  ".join(line))
+    for line in rows_of(counted) if given.out is None else table_of(given.out):
+        print(line if isinstance(line, str) else "  ".join(line))
 
 
 if __name__ == "__main__":
