@@ -10,6 +10,7 @@ has a share of the batch before all others have said that their part of the conv
 Source: docs/active.md, which has the argument and the attacks.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,12 +34,22 @@ __all__ = ["COIN", "DIGEST", "CheckedBatch", "CheckedExecutor"]
 class CheckedBatch(CheckedRounds, SharingBatch):
     """As `SharingBatch`; outputs are given out after all ANDs were checked by all parties."""
 
-    def __init__(self, session: CheckedSession, ident: int, lanes: int, *, compared: bool = False) -> None:
+    def __init__(
+        self,
+        session: CheckedSession,
+        ident: int,
+        lanes: int,
+        *,
+        compared: bool = False,
+        turn: asyncio.Lock | None = None,
+    ) -> None:
         """`compared`: the bits that the program is given are the same at all honest holders of each component, as
-        whoever gives them has seen to; without it none may be given."""
+        whoever gives them has seen to; without it none may be given. `turn`: held from the first AND until what the
+        check keeps is used up: of the batches of a lock one at a time has that memory, while another is still
+        checked. All parties begin them in one order."""
         SharingBatch.__init__(self, session, ident, lanes)
         self.session: CheckedSession = session
-        self._compared = compared
+        self._compared, self._turn = compared, turn or asyncio.Lock()
         self.begin_rounds(session, self.channel)
         self.order = [self.mine.index(s) for s in self.ordered]
         self._pair = [session.stream(s, domains.PAIR, ident) for s in self.ordered]
@@ -53,34 +64,47 @@ class CheckedBatch(CheckedRounds, SharingBatch):
         if self._used:  # holds under -O too
             raise AssertionError(f"the batch on channel {self.ident} has run a program already")
         self._used = True
-        executor = CheckedExecutor(self, masks, program, given)
-        if program.ands:
+        if not program.ands:
+            return await execute(program, SharingExecutor(self, masks, given))
+        async with self._turn:
+            self.session.still_on()
+            executor = CheckedExecutor(self, masks, program, given)
             await self._coins.begin()
-        outputs = await execute(program, executor)
-        if program.ands:
-            await self._check(executor)
-        executor.give_back()
+            outputs = await execute(program, executor)
+            fold = await self._folded(executor)
+        await self._check(fold, executor.used)
         return outputs
 
-    async def _check(self, kept: "CheckedExecutor") -> None:
-        work = self.session.work
+    async def _folded(self, kept: "CheckedExecutor") -> Fold:
+        """The check after its second stage: what was kept is used up, and another batch may have its memory."""
         pair = np.stack([stream.words((2,)) for stream in self._pair], axis=1)
-        fold = Fold(kept.stages, *kept.operands(), pair.astype(kept.stages.field.dtype), self._rights)
+        mask = pair.astype(kept.stages.field.dtype)
+        fold = Fold(kept.stages, *kept.operands(), mask, self._rights, self.session.give_back)
         coin = await self._coins.next()  # every message of every AND has come
-        await work(lambda: fold.begin(coin))
+        await self.session.work(lambda: fold.begin(coin))
         self._note(fold.claim[:, None])
-        for _ in kept.stages.variables:
-            part = await work(fold.sums)
-            fold.take(await self._share(part))
-            stage_coin = await self._coins.next()
-            await work(lambda: fold.fold(stage_coin))  # noqa: B023 - awaited before the next
+        for _ in kept.stages.variables[:2]:
+            await self._stage(fold)
+        return fold
+
+    async def _stage(self, fold: Fold) -> None:
+        """Cost: two rounds."""
+        part = await self.session.work(fold.sums)
+        fold.take(await self._share(part))
+        coin = await self._coins.next()
+        await self.session.work(lambda: fold.fold(coin))
+
+    async def _check(self, fold: Fold, used: int) -> None:
+        """The rest of it. `used`: words of ANDs."""
+        for _ in fold.stages.variables[2:]:
+            await self._stage(fold)
         await self.agree()
         opened = await self._open(fold.opening)
-        if not holds(kept.stages.field, opened):
+        if not holds(fold.stages.field, opened):
             raise self.cheat("the product of all ANDs")
         await self.all_say(opened.tobytes(), "the check's verdict")
         digest = domains.CHECKED.digest(self.session.run_id, self.ident, value=opened.tobytes())
-        self.session.judged(Verdict(self.ident, kept.used, digest.hex()))
+        self.session.judged(Verdict(self.ident, used, digest.hex()))
 
     @property
     def _rights(self) -> Rights:
@@ -146,10 +170,10 @@ class CheckedExecutor(SharingExecutor):
     ) -> None:
         super().__init__(batch, masks, given)
         self.batch: CheckedBatch = batch
-        self.stages = batch.stages(max(1, program.ands * batch.words))
+        self.stages = batch.stages(program.ands * batch.words)
         length = self.stages.lengths[0] * self.stages.field.bits // 64
         self.used = used = program.ands * batch.words  # words of ANDs
-        self._x, self._y, self._z = self._scratch = [batch.session.borrow(self.components, length) for _ in range(3)]
+        self._x, self._y, self._z = [batch.session.borrow(self.components, length) for _ in range(3)]
         for array in (self._x, self._y, self._z):
             array[:, used:] = 0
         self._kept = 0  # ANDs
@@ -175,11 +199,6 @@ class CheckedExecutor(SharingExecutor):
         return Deposit(layer.results, component, sources, added=True, copy=rows.reshape(count, -1))
 
     def operands(self) -> tuple[Words, Words, Words]:
-        """x, y, z as elements of the check's field. The fold uses up x and y."""
+        """x, y, z as elements of the check's field. The fold uses up x and y, and gives all of them back."""
         x, y, z = (words.view(self.stages.field.dtype) for words in (self._x, self._y, self._z))
         return x, y, z
-
-    def give_back(self) -> None:
-        """Lets the next batch have the memory; to be called when the check is over."""
-        for array in self._scratch:
-            self.batch.session.give_back(array)
