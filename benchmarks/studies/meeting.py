@@ -36,7 +36,7 @@ Words = Sequence[str]
 DELTA = 1e-5
 NONE = "nothing"
 SETTINGS = ((0.1, 1500), (0.5, 300))  # epsilon, records a site
-PASS = 10  # meetings
+PASS = 5  # meetings
 
 
 def numbers(values: Floats) -> Column:

@@ -209,8 +209,9 @@ class Moved:
     KEPT, OWN, CELLS_EACH = 0.02, 0.5, 3.0  # priors: cells of both; of m as the others have; cells of each kind
     STEPS, FEWEST, MOST = 8, 0.06, 0.9  # of m, as shares of n
     DRAWS, SURE = 500, 1e-6
+    NEAR, MORE = 0.004, 1500  # a probability below which so many more are drawn: it decides
     LEAST = 1.0  # log of the ratio below which nothing is drawn: the probability is then taken for 1
-    GRID, SPARE = 20, 2
+    GRID, SPARE, EACH = 20, 2, 0.2  # EACH: cells that have so many steps, before it is known that all have all records
     FULLEST = 24  # cells in which records may lie: those with most
     POINTS, BEYOND = 96, 6.0  # of d at which each cell's ratio is worked out; deviations that they reach beyond means
 
@@ -274,14 +275,22 @@ class Moved:
             return 1.0
         if found > -math.log(self.SURE):
             return math.exp(-min(found, 700.0))
-        random = np.random.default_rng(1)
-        which = (random.random((self.DRAWS, len(self.d), 1)) > self.weights.cumsum(axis=1)).sum(axis=-1)
+        random, reach = np.random.default_rng(1), self.whole(self.d[None])
+        total, drawn = 0.0, 0
+        for draws in (self.DRAWS, self.MORE):
+            total, drawn = total + self._reached(random, draws, reach), drawn + draws
+            if total > self.NEAR * drawn:
+                break
+        return min(1.0, total / drawn or math.exp(-found))
+
+    def _reached(self, random: np.random.Generator, draws: int, reach: Floats) -> float:
+        """The sum of f0/f1 over so many draws that reach `LEAST` and, of `whole`, this."""
+        which = (random.random((draws, len(self.d), 1)) > self.weights.cumsum(axis=1)).sum(axis=-1)
         means = self.means[np.minimum(which, len(self.means) - 1)]
         d = means + random.normal(size=means.shape) * np.sqrt(self.v)
         ratios = self.drawn(d)
         d, ratios = d[ratios >= self.LEAST], ratios[ratios >= self.LEAST]
-        reached = self.whole(d) >= self.whole(self.d[None])
-        return min(1.0, float(np.exp(-ratios[reached]).sum()) / self.DRAWS or math.exp(-found))
+        return float(np.exp(-ratios[self.whole(d) >= reach]).sum())
 
     def whole(self, d: Floats) -> Floats:
         """(draws,) the log of the ratio of d (draws, cells) where all records lie somewhere, up to a function of t."""
@@ -301,7 +310,7 @@ class Moved:
         v = empty + m * (1 - m / n) + (n / self.GRID) ** 2 / 12  # and what is between two steps of the grid
         y = -np.sort(-y, axis=1)
         logs = y[:, : self.FULLEST, None] ** 2 / (2 * empty) - (y[:, : self.FULLEST, None] - m) ** 2 / (2 * v)
-        logs -= np.log(v / empty) / 2 + math.log(y.shape[1])
+        logs += math.log(self.EACH / y.shape[1]) - np.log(v / empty) / 2
         sums, found = np.zeros((len(y), self.GRID + 1)), np.zeros(len(y))
         sums[:, 0] = 1.0
         for each in np.moveaxis(logs, 1, 0):

@@ -22,6 +22,7 @@ import numpy as np
 
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.errors import UsageError
+from dpmpc.folders import make_folder
 
 CHECKED = "checked"  # the event of a batch whose check held
 STAND = "stand"  # the event of a barrier: all parties have all inputs
@@ -171,8 +172,8 @@ def _write_spare(spare: Path | None, record: bytes) -> None:
     """Errors: OSError."""
     if spare is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    with contextlib.suppress(FileExistsError):
-        spare.parent.mkdir(mode=0o700)
+    with contextlib.suppress(UsageError):
+        make_folder(spare.parent, "what was opened is kept", private=True)
     if not _of_this_user(spare.parent):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(spare.parent))
     with open(os.open(spare, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab", buffering=0) as file:
