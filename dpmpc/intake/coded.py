@@ -20,7 +20,7 @@ Bits = NDArray[np.uint8]
 
 MOST = 1 << 16  # codes of a column, that of a missing value, 0, among them
 AT_ONCE = 1 << 17  # records of kept columns that are handed out at once
-_SLOTS = 2 * MOST  # of a hash table that is never more than half full
+_SLOTS = 4 * MOST  # of a hash table that is never more than a quarter full
 _SMALL = 1 << 8  # codes that one byte holds
 _CODES = "codes of "  # no SQL begins so
 

@@ -11,7 +11,7 @@ enum { PRESENT, FINITE, WHOLE, AT_LEAST, AT_MOST, COUNTS }; /* what is counted *
 enum { LEAST, GREATEST, NEXT, SECOND, LAST, BEFORE, ENDS };  /* ends of all, and the two least and greatest that are no codes */
 enum { REGISTERS = 4096, DIRECT = 1000 };
 enum { MANY, LOG_SLOTS, STATE };                  /* of a coding: how many codes, and the logarithm of slots in use */
-enum { CODES = 1 << 16, MOST_SLOTS = 2 * CODES }; /* the first code is that of what is missing */
+enum { CODES = 1 << 16, MOST_SLOTS = 4 * CODES }; /* the first code is that of what is missing */
 
 static int taken(Py_buffer *view, PyObject *object, char kind, Py_ssize_t size, int writable, Py_ssize_t least) {
     if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0))) return -1;
@@ -126,7 +126,7 @@ end:
 }
 
 static inline uint64_t slot_of(uint64_t bits, int64_t log_slots) {
-    return ((bits ^ (bits >> 32)) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - log_slots);
+    return ((bits * UINT64_C(0x9E3779B97F4A7C15) ^ bits >> 29) * UINT64_C(0xBF58476D1CE4E5B9)) >> (64 - log_slots);
 }
 
 /* The codes of some values, each the place where its bits were first met; how many were taken in, until there are too many.
@@ -148,7 +148,7 @@ static Py_ssize_t into_codes(const double *values, const uint8_t *there, int64_t
                 code = (uint64_t)many++;
                 entries[code] = (int64_t)bits;
                 slots[at] = (uint16_t)code;
-                if (2 * many > (int64_t)mask && log_slots < 17) { /* never more than half full */
+                if (4 * many > (int64_t)mask && log_slots < 18) { /* few meet others: a step that is not foreseen costs most */
                     mask = (UINT64_C(1) << ++log_slots) - 1;
                     memset(slots, 0, (size_t)(mask + 1) * sizeof *slots);
                     for (int64_t k = 1; k < many; k++) {
@@ -178,8 +178,8 @@ static PyObject *encode(PyObject *self, PyObject *args) {
     if (taken(a, objects[0], 'd', 8, 0, 0) || taken(a + 2, objects[2], 'q', 8, 1, STATE)) goto end;
     Py_ssize_t n = a[0].len / 8;
     const int64_t *state = a[2].buf;
-    if (first < 0 || state[MANY] < 1 || state[MANY] > CODES || state[LOG_SLOTS] < 10 || state[LOG_SLOTS] > 17 ||
-        2 * (state[MANY] - 1) > INT64_C(1) << state[LOG_SLOTS]) {
+    if (first < 0 || state[MANY] < 1 || state[MANY] > CODES || state[LOG_SLOTS] < 10 || state[LOG_SLOTS] > 18 ||
+        4 * (state[MANY] - 1) > INT64_C(1) << state[LOG_SLOTS]) {
         PyErr_SetString(PyExc_ValueError, "codes are counted from 1, and places begin at 0");
         goto end;
     }

@@ -124,7 +124,8 @@ def _held(table: Table, names: Sequence[str], called: str, first: int) -> Table:
 
 
 def _infinite(table: Table, name: str) -> list[str]:
-    return [count_where(f"NOT isfinite({table[name].sql})")]
+    ends = (f"isfinite({end}({table[name].sql}))" for end in ("min", "max"))  # NaN is the greatest
+    return [f"NOT ({' AND '.join(ends)})"]
 
 
 def _held_clean(column: Column) -> bool:

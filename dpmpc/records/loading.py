@@ -138,7 +138,7 @@ def _guessed(
     found, _ = look(table)
     stated = {name for name, value in spelling.options().items() if found.proposed.options().get(name) == value}
     more = {name: value for name, value in found.proposed.options().items() if name not in stated}
-    if len(more.keys() - {"missing"}) < 2 and not task_of(found, unsaid):
+    if more.keys() - {"missing"} <= first.likely.keys() and not task_of(found, unsaid):
         raise first
     asks = "".join(f" ({ask})" for ask in found.asks) + task_of(found, unsaid)
     raise RecordError(f"{first.rule}; its fields need more: state {stating(**more)}{asks}", first.message) from None
@@ -319,6 +319,7 @@ def build(
     if held_out:
         order = np.concatenate([order, test])
     places = placed(order, n)
+    table.give_back()
     del order  # a number a record, as long as they are read
     records = filled(mapping, places, training, private, memory, precision)
     return Dataset(

@@ -16,7 +16,8 @@ from dpmpc.errors import UsageError
 from dpmpc.learning.model import read_model
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_columns import Draft
-from dpmpc.learning.survey_words import known_words, shown
+from dpmpc.learning.survey_words import known_words
+from dpmpc.records.columns import is_name
 from dpmpc.records.schema import Surveyed
 from dpmpc.show.markdown import table
 from dpmpc.statistics.mentioned import askable, check_may_be_asked, mentioned
@@ -194,8 +195,8 @@ def test_rows_of_a_synthetic_table_have_the_words(tmp_path: Path) -> None:
 
 
 def test_a_word_that_drives_a_page_a_terminal_or_a_spreadsheet_is_no_name() -> None:
-    assert not any(map(shown, REFUSED)) and all(map(shown, (*HOSTILE, "Kreißsaal", "日本")))
-    assert all(map(shown, known_words()))
+    assert not any(map(is_name, REFUSED)) and all(map(is_name, (*HOSTILE, "Kreißsaal", "日本")))
+    assert all(map(is_name, known_words()))
     assert table(["a"], [["<b>|x [y](z)"]]).splitlines()[2] == "| &lt;b>\\|x [y]\\(z) |"
     with pytest.raises(UsageError):
         Surveyed("sex", buckets=4, kept=(1,), names=((1, "a\x1b[2J"),))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.intake import staging
+from dpmpc.intake import staging, table
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import connect, numbers_up_to
 from dpmpc.records import Dataset, Schema, filling, load
@@ -151,6 +151,30 @@ def test_a_large_source_is_held_in_a_file_without_a_name(tmp_path: Path, monkeyp
             assert not list(private.iterdir())
     assert found[0] == found[1]
     assert memory[0] > 30_000 * 16 and memory[1] < memory[0] / 10
+
+
+@pytest.mark.parametrize("memory", [None, 3 * 10**9])
+def test_what_was_read_of_a_file_is_given_back(
+    memory: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is then as it was, and what is asked again is read again."""
+    monkeypatch.setattr(staging, "LARGE", 1)
+    monkeypatch.setattr(table, "_LITTLE", "1MB")
+    path, holding = tmp_path / "numbers.csv", "SELECT sum(memory_usage_bytes) FROM duckdb_memory()"
+    limit = "SELECT current_setting('memory_limit')"
+    connection = connect(tmp_path, memory)
+    try:
+        connection.execute(f"COPY (SELECT random() AS a, random() AS b FROM range(200000)) TO '{path}' (HEADER)")
+        found = held(open_source(CsvFile(path), connection, tmp_path), ["a", "b"])
+        sums = ", ".join(f"max({column.sql})" for column in found.columns)
+        before, said = found.rows(sums), connection.execute(limit).fetchall()
+        ((full,),) = connection.execute(holding).fetchall()
+        found.give_back()
+        ((little,),) = connection.execute(holding).fetchall()
+        assert full > 200_000 * 8 and little <= 10**6 and little < full / 2, (full, little)
+        assert connection.execute(limit).fetchall() == said and found.rows(sums) == before
+    finally:
+        connection.close()
 
 
 READING = """

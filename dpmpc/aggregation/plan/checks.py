@@ -65,6 +65,8 @@ def check_plan(plan: Asked) -> None:
         raise UsageError(f"a plan's part is one of an assignment's, or empty; got {plan.part!r}; plan again")
     if not isinstance(plan.stage_of, str) or not re.fullmatch("([0-9a-f]{64})?", plan.stage_of):
         raise UsageError(f"a plan's stage_of is a digest of a plan, or empty; got {plan.stage_of!r}; plan again")
+    if not isinstance(plan.passed, float) or not 0 <= plan.passed < 1:
+        raise UsageError(f"that a cheat has passed has a probability; got {plan.passed!r}; plan again", code="plan")
     law = LAWS[plan.law]
     law.check_calibration(plan.calibration)
     if not plan.delta and not law.pure:

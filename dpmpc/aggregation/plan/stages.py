@@ -15,6 +15,7 @@ shares the promise, so its own plan has their mechanisms (`Stage.shared`). Each 
 so a stream of randomness is never begun twice.
 """
 
+import math
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -84,7 +85,8 @@ def after_first(plan: P, total: Ints, present: Presence | None = None) -> P:
     """The plan after its first stage has opened `total`. Errors: nothing can follow; what follows is dearer or longer
     than was planned."""
     stage, *others = plan.source.schedule.before
-    made = plan.source.follows(sum_of(stage_plan(plan, stage), total, present))
+    opened: Any = stage_plan(plan, stage)
+    made = plan.source.follows(sum_of(opened, total, present))
     coming = made.source.schedule.before
     if [each.epsilon for each in coming] != [each.epsilon for each in others] or any(
         (new.source.coordinates or 0) > (old.source.coordinates or 0) for new, old in zip(coming, others, strict=True)
@@ -94,13 +96,21 @@ def after_first(plan: P, total: Ints, present: Presence | None = None) -> P:
     if dimension > plan.dimension:
         raise UsageError(f"a {stage.name} leads to at most {plan.dimension} coordinates; got {dimension}; plan again")
     released, schema = plan.before[: len(plan.before) - len(others)], made.schema or plan.schema
-    return replace(plan, source=made.source, dimension=dimension, schema=schema, released=released)
+    passed = plan.passed + (opened.derived.undetected or 0.0)
+    return replace(plan, source=made.source, dimension=dimension, schema=schema, released=released, passed=passed)
 
 
 def check_stages(plan: Any) -> None:
     """Errors: UsageError for a plan whose length is not the most that can follow a stage; for a stage after it on the
-    same records."""
+    same records; for stages in which, all together, a cheat passes too easily."""
     schedule = plan.source.schedule
+    if (schedule.before or schedule.after or plan.passed) and (plan.undetected or 0.0) > 2.0**-plan.security_bits:
+        raise UsageError(
+            f"the checks of the parties must be {plan.security_bits:g} bits secure over all stages of the run and all "
+            f"attempts of each; they are {-math.log2(plan.undetected):.1f}; lower <<security_bits>>, or use "
+            "<<security=semi-honest>>",
+            code="range",
+        )
     if schedule.before:
         first = plan.ahead[min(plan.source.deciding, len(plan.ahead) - 1)]
         longest = plan.source.longest(first.divisor, noise_of(first))
