@@ -30,7 +30,8 @@ def read(folder: Path, text: str, records: int = 4000, epsilon: float = 2.0) -> 
     folder.mkdir(parents=True, exist_ok=True)
     parties = "".join(f'[[parties]]\naddress = "127.0.0.{k + 2}:11365"\n' for k in range(3))
     owners = f"[[owners]]\nrecords = {records}\n" * 3
-    head = f'[run]\ndata_id = "x"\nrun_id = "r"\ntls = false\n{parties}{owners}[privacy]\nepsilon = {epsilon}\ndelta = 1e-5\n'
+    head = f'[run]\ndata_id = "x"\nrun_id = "r"\ntls = false\n{parties}{owners}'
+    head += f"[privacy]\nepsilon = {epsilon}\ndelta = 1e-5\n"
     (folder / "consortium.toml").write_text(head + text, encoding="utf-8")
     return read_consortium(folder / "consortium.toml").plan
 
