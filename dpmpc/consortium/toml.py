@@ -262,7 +262,8 @@ def _sizes(file: ConsortiumFile) -> tuple[int, ...]:
     if len(kinds) != 1 or kinds - {said, "capacity"} or any(getattr(owner, *kinds) is None for owner in owners):
         raise UsageError(
             f"each of [[owners]] says its number of {said}, or each its capacity for {said}; got "
-            f"{' and '.join(sorted(kinds)) or 'none'}; write {said} = N in each"
+            f"{' and '.join(sorted(kinds)) or 'none'}; write {said} = N in each",
+            code="missing",
         )
     return tuple(getattr(owner, *kinds) * (rows if said == "persons" else 1) for owner in owners)
 
@@ -426,7 +427,9 @@ def _public(file: ConsortiumFile, path: Path) -> tuple[Schema | None, dict[str, 
         return None, checked_bounds(records.bounds, path.name)
     if file.stats is not None and file.stats.bounds is not None:
         return None, {}
-    raise UsageError("what may be asked is public; [records] has neither; add [records.bounds], or schema = 'FILE'")
+    raise UsageError(
+        "what may be asked is public; [records] has neither; add [records.bounds], or schema = 'FILE'", code="missing"
+    )
 
 
 def _settings(file: ConsortiumFile) -> dict[str, Any]:

@@ -5,14 +5,15 @@ they stood, to the last bit: numbers that people write down have few figures. A 
 kernel's twin is NumPy: the same codes.
 """
 
-import os
-from functools import cache
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.lazy import dataclass
+from dpmpc.lazy import dataclass, kernels
+
+compiled = partial(kernels, "dpmpc.intake._numbers")
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,18 +24,6 @@ AT_ONCE = 1 << 17  # records of kept columns that are handed out at once
 _SLOTS = 4 * MOST  # of a hash table that is never more than a quarter full
 _SMALL = 1 << 8  # codes that one byte holds
 _CODES = "codes of "  # no SQL begins so
-
-
-@cache
-def compiled() -> Any:
-    """The extension, or None where there is none or DPMPC_NATIVE is off."""
-    if os.environ.get("DPMPC_NATIVE", "") == "off":
-        return None
-    try:
-        from dpmpc.intake import _numbers
-    except ImportError:  # installed without a compiler
-        return None
-    return _numbers
 
 
 class ColumnCoding:

@@ -61,6 +61,7 @@ class NamingSource(Source):
     UNITS: ClassVar[tuple[str, ...]] = ("record",)
     RESULT: ClassVar[str] = "answers.html"
     MAKES: ClassVar[str] = "words that many records have"
+    PURPOSE: ClassVar[str] = "words of categories"
     DOES: ClassVar[str] = "opening words"
     REPORT: ClassVar[str] = "dpmpc.naming/1"
     columns: tuple[str, ...]
@@ -187,9 +188,6 @@ class NamingSource(Source):
             f"opens words that many records of all owners together have, of {', '.join(self.columns)}",
             "what is decided of each word is decided inside the MPC; of others nothing is opened",
         ]
-
-    def purpose(self, data: str, schema: "Schema | None") -> str:
-        return f"words of categories ('{data}')"
 
     def invented(self, schema: "Schema | None") -> Iterator[tuple[str, Invented]]:
         yield from ((name, ["a", "b", "c"]) for name in self.columns)
@@ -366,7 +364,8 @@ def check_named(every: Sequence[str], found: Collection[str]) -> None:
     if odd := [name for name in every if name not in found]:
         raise UsageError(
             f"words are named of columns of texts whose values a survey is to find; of '{sayable(odd[0])}' they are "
-            "stated, or it is none; leave it out of <<named>> and <<spell>>"
+            "stated, or it is none; leave it out of <<named>> and <<spell>>",
+            code="column",
         )
 
 
@@ -376,7 +375,8 @@ def check_nothing_named(*said: Sequence[str]) -> None:
         raise UsageError(
             f"words are named of columns whose values a survey finds; got '{sayable(asked[0])}', and this run has none "
             "as its columns are stated, or its budget is too small; leave <<named>>, <<spell>> and words for them "
-            "out, or <<schema>> and <<bounds>>, or raise <<epsilon>>"
+            "out, or <<schema>> and <<bounds>>, or raise <<epsilon>>",
+            code="column",
         )
 
 

@@ -49,10 +49,11 @@ def _needed(line: str, open_ones: Sequence[str], numbers: Sequence[str], texts: 
         else:
             return [name for name, kind in made.items() if kind is _wide]
     assert closest is not None
-    if "one of its levels" in str(closest):
+    if closest.code == "choice":  # of levels
         raise UsageError(
             "which values a column has that a survey is to find is not known before it; got "
-            f"{one_line(line)}; state them in <<bounds>>, or ask 'by' the column"
+            f"{one_line(line)}; state them in <<bounds>>, or ask 'by' the column",
+            code="column",
         ) from None
     raise closest
 
