@@ -82,13 +82,13 @@ STATED = "[records.bounds]\nage = [0, 100]\n"
         (RECORDS + STATS + "[stats.bounds]\nage = [0, 100]\n", breaks("together", "[stats.bounds]")),
         (RECORDS + "[synth]\ncuts = { age = [20, 40] }\n", breaks("together")),
         (RECORDS + '[synth]\ntarget = "sex"\n', breaks("column", "'sex'")),
-        (RECORDS + STATS.replace("mean(age)", "mean(height)"), breaks("usage", "height")),
+        (RECORDS + STATS.replace("mean(age)", "mean(height)"), breaks("column", "height")),
         (
             RECORDS.partition("\n")[0] + '\nspell = ["ward"]\n' + STATED + STATS,
-            breaks("usage", "'ward'", setting="named"),
+            breaks("column", "'ward'", setting="named"),
         ),
-        (RECORDS + STATS.replace("allow", "refuse"), breaks("usage", 120, setting="bounds")),
-        (RECORDS + SYNTH.replace("allow", "refuse"), breaks("usage", 120, setting="bounds")),
+        (RECORDS + STATS.replace("allow", "refuse"), breaks("enough", 120, setting="bounds")),
+        (RECORDS + SYNTH.replace("allow", "refuse"), breaks("enough", 120, setting="bounds")),
     ],
 )
 def test_what_cannot_be_is_said_before_anything_is_spent(tmp_path: Path, text: str, broken: Rule) -> None:
