@@ -251,8 +251,11 @@ def _widths(table: CellModel, which: Ints, of: Ints, deviations: Floats, truth: 
     return found
 
 
-def measured(setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: int = 1) -> Iterator[dict[str, Any]]:
-    """A row a coefficient: the shares of releases, and medians."""
+def measured(
+    setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: int = 1, ended: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """A row a coefficient: the shares of releases, and medians. `ended`: of how many releases sets are followed to
+    their ends, which takes longer than all else; of none: the row says nothing of that."""
     own_seed = [seed, n, round(1000 * epsilon), *setting.name.encode()]
     rng, design, model, theta = np.random.default_rng(own_seed), setting.design, setting.model, setting.truth
     prg = Prg(rng.bytes(32))
@@ -265,7 +268,7 @@ def measured(setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: i
     names = "data", "population", "open", "open_population", "hidden", "power", "rejected", "clear", "rejected_m0"
     sums: dict[str, Floats] = {name: np.zeros(P) for name in names}
     widths, over = [], []
-    ended = _ENDED_OF_MANY if P > _MANY else _ENDED
+    ended = ended if ended is not None else _ENDED_OF_MANY if P > _MANY else _ENDED
     tried = repeat if setting in POWER else _POWER
     for first in range(0, repeat, _AT_ONCE):
         T = min(_AT_ONCE, repeat - first)
@@ -322,7 +325,8 @@ def measured(setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: i
             row |= {} if math.isnan(part) else {"rejected_m0": f"{part:.4g}"}
         else:
             looked = {"open": ended, "open_population": ended, "hidden": ended, "power": tried}
-            row |= {name: f"{sums[name][j] / min(repeat, looked.get(name, repeat)):.4g}" for name in names[:6]}
+            of_each = {name: min(repeat, looked.get(name, repeat)) for name in names[:6]}
+            row |= {name: f"{sums[name][j] / many:.4g}" for name, many in of_each.items() if many}
             if len(wide):
                 row |= {"width": f"{wide[j - B]:.4g}", "over_predicted": f"{reached[j - B] / predicted[j]:.4g}"}
         yield {name: row.get(name, "") for name in FIELDS}

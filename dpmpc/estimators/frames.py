@@ -155,7 +155,7 @@ def rows(schema: Schema, X: Frame, *, ball: bool = True, spelling: Spelling = PL
         there = [count for count in mapped.counts.values() if count.rows >= max(_SEVERAL, 2 * count.missing)]
         odd = [text for count in there if (text := count.warning)]
         if odd:
-            warn("; ".join(odd), above=4)
+            warn("; ".join(odd))
         return found
     out = np.empty((_length(X), len(schema.feature_names)))
     schema.rows([_read(column, X[column.name]) for column in schema.columns], out, ball=ball)

@@ -85,5 +85,5 @@ def first_of(
         there = np.concatenate([rows for (rows,) in first.blocks([f"CAST({first['(row)'].sql} AS INTEGER)"])])
         persons = PersonPlaces(column, places, persons_of(first))
     if text := said_of(first.beyond, places):
-        warn(text, above=2)
+        warn(text)
     return there.astype(np.int64), persons

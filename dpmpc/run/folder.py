@@ -15,7 +15,7 @@ from dpmpc.privacy.ledger import Ledger
 # What --overwrite removes of an earlier run. Its ledgers stay: what was spent stays spent.
 _FILES = ("*.json", "party_*.jsonl", "*.log", "*.bin", "history.csv", "model.npz", "report.svg", "report.html",
           "report.png", "*.tmp",
-          "survey/*.json", "survey/party_*.jsonl", "survey/*.log", "survey/*.bin", "survey/*.tmp",
+          "survey/*.json", "survey/party_*.jsonl", "survey/*.log", "survey/*.bin", "survey/*.npy", "survey/*.tmp",
           "words/*.json", "words/party_*.jsonl", "words/*.log", "words/*.bin", "words/*.npy", "words/*.tmp",
           "questions/*.json", "questions/party_*.jsonl", "questions/*.log", "questions/*.bin", "questions/*.npy",
           "questions/answers.*", "questions/*.tmp",

@@ -20,7 +20,7 @@ from dpmpc.folders import OUT, is_half, make_folder, not_new, replaced, sweep_ha
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.ledgers import WHOLE
 from dpmpc.run.files import WHOLE as STAGE_OF
-from dpmpc.run.owners import Ended, Made
+from dpmpc.run.owners import Ended, Made, Opens
 from dpmpc.run.resume import Since, begun_as, left, note_attempt, opened_anywhere, presence_anywhere
 from dpmpc.run.seat import Seat
 
@@ -62,6 +62,7 @@ class Once:
     doing: str
     hears: Callable[..., None]
     keeps: Callable[[Ended], None]
+    opens: Opens | None = None
 
     def takes(self, release: Release, made: Made | None) -> None:
         """Nothing follows from it but what is kept."""
@@ -82,7 +83,9 @@ def since_in(plan: Plan, seat: Seat) -> Since:
     if seat.out is None:
         return Since()
     if begun_as(plan, seat.out) != plan:
-        raise UsageError(f"a run is begun once in its folder; {seat.out} has another; name another <<out>>")
+        raise UsageError(
+            f"a run is begun once in its folder; {seat.out} has another; name another <<out>>", code="over"
+        )
     return left(plan, seat.out)
 
 

@@ -134,11 +134,18 @@ class RunStages(Generic[H]):
             reserve.keep(self.plan, before, after, spent)
             yield
 
-    def run(self, does: Callable[[StagePart, H], None], say: Callable[[str], None], keeps: Keeps | None = None) -> Plan:
+    def run(
+        self,
+        does: Callable[[StagePart, H], None],
+        say: Callable[[str], None],
+        keeps: Keeps | None = None,
+        then: Callable[[Plan], Plan] = lambda plan: plan,
+    ) -> Plan:
         """Has every part done that is not over: the stages before, each of which leads to what follows; the plan's own
         releases; the stages after. Returns the plan of its own releases. `does`: does one, where it is told; `keeps`:
-        given what a stage before has opened, and its folder; the same again where the process comes again."""
-        plan = self.before(does, say, keeps)
+        given what a stage before has opened, and its folder; the same again where the process comes again; `then`: the
+        plan of its own releases, of the one that follows from the stages before them."""
+        plan = then(self.before(does, say, keeps))
         does(StagePart(plan, self.plan), self.here)
         self.after(plan, does, say)
         return plan

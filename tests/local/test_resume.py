@@ -33,7 +33,7 @@ from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from dpmpc.planning.training import Facts, plan_of
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
-from dpmpc.run.resume import last_attempt, note_attempt, opened_anywhere, resume
+from dpmpc.run.resume import begun_as, last_attempt, left, note_attempt, opened_anywhere
 from tests.refusals import refuses
 from tests.runs import HANG, small
 
@@ -119,7 +119,8 @@ def test_kills_lose_no_iterate_and_no_ledger_line(tmp_path: Path) -> None:
         note_attempt(tmp_path, attempt)
         _attempt(plan, attempt, tmp_path, kill % PARTIES, STAGES[kill % len(STAGES)], release)
         _check(plan, tmp_path)
-        _, attempt, known = resume(tmp_path, plan)
+        since = left(begun_as(plan, tmp_path), tmp_path)
+        attempt, known = since.attempt, since.known
         assert release <= attempt.first_release <= release + 2 and attempt.number == kill + 1
         assert all(np.array_equal(known[number], values) for number, values in kept.items())
         kept = known
@@ -133,7 +134,7 @@ def test_a_run_with_other_records_or_options_is_not_carried_on(tmp_path: Path) -
     plan.write(plan_path(tmp_path))
     for request, sizes in ((small(), (50, 51)), (small(epsilon=2.0), (50, 50))):
         with refuses("plan", tmp_path):
-            resume(tmp_path, plan_of(request, Facts("synthetic", "logistic", 3, sizes, "public")))
+            begun_as(plan_of(request, Facts("synthetic", "logistic", 3, sizes, "public")), tmp_path)
 
 
 def test_an_attempt_is_never_numbered_twice(tmp_path: Path) -> None:
