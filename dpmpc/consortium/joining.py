@@ -5,7 +5,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import field, fields
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from dpmpc.aggregation.owner.accounts import Books
@@ -24,6 +23,7 @@ from dpmpc.consortium.site_file import SITE
 from dpmpc.consortium.start import take_part
 from dpmpc.consortium.toml_keys import file_spelling
 from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
+from dpmpc.folders import passing_folder
 from dpmpc.intake.spelling import Spelling
 from dpmpc.lazy import dataclass
 from dpmpc.local.holdout import check_named, check_parts
@@ -132,17 +132,20 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         elif request is not None:
             assert owner is not None
             request = request.among_others
-            with TemporaryDirectory() as temporary, open_records(request, Path(temporary), plan=plan) as records:
+            with passing_folder() as temporary, open_records(request, temporary, plan=plan) as records:
                 found = looked_at(plan, request, records.table, (plan.all_sizes[owner],) if plan.counted else ())
                 check_parts(request, plan, owner, records.table)
             for line in found:
                 say(line)
             if any(": refused: " in line for line in found):
-                raise UsageError("a run would refuse these records, as was said; mend them, or the file's [[owners]]")
+                raise UsageError(
+                    "a run would refuse these records, as was said; mend them, or the file's [[owners]]", code="records"
+                )
             if any(": unfit: " in line for line in found):
                 raise UsageError(
                     "records must fit what is public of them; of a column or the target hardly any does, as was said, "
-                    "and a run would spend and learn nothing of it; mend its spelling, unit or codes, or plan again"
+                    "and a run would spend and learn nothing of it; mend its spelling, unit or codes, or plan again",
+                    code="records",
                 )
         listening = None
         if party is not None:
@@ -270,7 +273,8 @@ def check_keys(kit: Kit) -> str:
     if not (keys / f"{role}.crt").is_file():
         raise UsageError(
             f"a key must be signed by the authority; {keys} has no {role}.crt; send {role}.csr to the authority, and "
-            "put what comes back there"
+            "put what comes back there",
+            code="keys",
         )
     listed = list_in(keys)
     check_certificate(keys / f"{role}.crt", keys / "ca.crt", role, listed is not None)

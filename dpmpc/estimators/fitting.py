@@ -2,11 +2,9 @@
 
 import contextlib
 import secrets
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -21,7 +19,7 @@ from dpmpc.estimators.errors import spelling
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.persons import PersonPlaces
 from dpmpc.estimators.spending import PrivacyWarning, expect, ledger_of, spent_on, warn, warn_of_fits
-from dpmpc.folders import make_folder, said_path
+from dpmpc.folders import make_folder, passing_folder, said_path
 from dpmpc.intake.giving import giving_of, looked_at
 from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import PLAIN
@@ -32,7 +30,7 @@ from dpmpc.learning.method import DEFAULT_METHOD, METHODS, Learner
 from dpmpc.learning.survey_columns import ANY
 from dpmpc.learning.task import modelled
 from dpmpc.local.learns import Learns
-from dpmpc.local.surveying import SurveyInputs, draft_of, release, wanted
+from dpmpc.local.surveying import SurveyFirst, SurveyInputs, draft_of, found_by, surveyed_plan, wanted
 from dpmpc.planning.request import Request
 from dpmpc.planning.training import facts_of_schema, foretold, plan_of, settled
 from dpmpc.privacy.composition import Spent
@@ -48,7 +46,7 @@ from dpmpc.records.ownership import Partition, shares
 from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, Labels, Range, Schema, Surveyed, Target
 from dpmpc.run.reserve import Reserve, budget_alone, budget_below
 from dpmpc.run.resume import Since
-from dpmpc.run.run import run
+from dpmpc.run.run import OpenedRelease, run
 from dpmpc.run.seat import Seat
 from dpmpc.settings import declared, said
 from dpmpc.show import notebook
@@ -147,9 +145,28 @@ def fit_records(estimator: Any, given: Given) -> Fitted:
     with _folder(estimator, str(request.run_id)) as (seat, reserve), contextlib.ExitStack() as survey:
         for line in _giving(given):
             expect(line)
-        schema, before, request = _preprocessing(estimator, request, given, seat, reserve, survey)
-        features = rows(schema, given.columns, spelling=estimator.spelling or PLAIN)
-        fitted = _learned(request, schema, before, features, given, seat, reserve, survey)
+
+        def trains(schema: Schema, before: tuple[Mechanism, ...], request: Request) -> _Fit:
+            features = rows(schema, given.columns, spelling=estimator.spelling or PLAIN)
+            return _learning(request, schema, before, features, given, reserve, survey)
+
+        found = _surveyed(estimator, request, given, seat, survey)
+        if found is None:
+            schema = modelled(given.read_off().on(request.basis), given.task)
+            fit = trains(_rests_on(estimator, given, schema), (), request)
+            own = run(fit.plan, fit, seat, reserved=True).own
+        else:
+            whole, asking = found
+
+            def follows(plan: Plan, records: object) -> _Fit:
+                schema, now = found_by(request, whole, plan)
+                return trains(_rests_on(estimator, given, schema, surveyed=True), plan.released, now)
+
+            first = SurveyFirst(whole, asking, lambda: reserve.keep(whole, whole.ahead), follows)
+            own = run(whole, first, seat, survey, reserved=True).own
+            assert isinstance(first.trains, _Fit)
+            fit = first.trains
+        fitted = _fitted(fit, own, seat)
     fits, total = spent_on(estimator.account, fitted.plan)
     warn_of_fits(fits, total, fitted.plan)
     return replace(fitted, spent=total, columns=_accounted(given, fitted.schema))
@@ -164,56 +181,54 @@ def _accounted(given: Given, schema: Schema) -> dict[str, dict[str, Any]]:
     return {"used": used, "left_out": {name: why for name in given.columns if name not in used}}
 
 
-def _preprocessing(
-    estimator: Any, request: Request, given: Given, seat: Seat, reserve: Reserve, until: contextlib.ExitStack
-) -> tuple[Schema, tuple[Mechanism, ...], Request]:
-    """The schema of the records, what finding it has released, and the request with the weights of classes. `until`:
-    its parties are gone at the end of this stack."""
-    found = None
-    if wanted(request) and (estimator.schema is None or request.preprocessing is not None):
-        target = given.target or Range(TARGET, *ANY)
-        table = {**given.columns, TARGET: given.y} if isinstance(target, Range) else given.columns
-        if given.target and request.class_weight == BALANCED:
-            y = np.nan_to_num(given.y)
-            code = np.asarray(y > 0 if isinstance(given.target, Labels) else y, dtype=np.int64)
-            named = np.array(names_of(given.target), dtype=object)[code]
-            named[np.isnan(given.y)] = None
-            table = {**table, given.target.name: named}
-        with opened(table, folder=seat.out, spelling=estimator.spelling or PLAIN) as (records, _):
-            _look(records, estimator)
-            if estimator.schema is not None:
-                draft = modelled(given.read_off(), given.task)
-            elif estimator.bounds is not None:
-                draft = msgspec.structs.replace(given.read_off(), target=target, task=given.task)
-            else:
-                draft = draft_of(records, list(given.columns), target, estimator.fit_intercept, given.task)
-            draft = msgspec.structs.replace(draft.on(request.basis), rests_on=(*draft.rests_on, *given.read))
-            asking = SurveyInputs(records, draft, given.groups, given.sizes)
+def _surveyed(
+    estimator: Any, request: Request, given: Given, seat: Seat, until: contextlib.ExitStack
+) -> tuple[Plan, SurveyInputs] | None:
+    """The plan of a fit with a survey, and what that asks of the records, which are held until the end of this stack;
+    None where there is none."""
+    if not wanted(request) or (estimator.schema is not None and request.preprocessing is None):
+        return None
+    target = given.target or Range(TARGET, *ANY)
+    table = {**given.columns, TARGET: given.y} if isinstance(target, Range) else given.columns
+    if given.target and request.class_weight == BALANCED:
+        y = np.nan_to_num(given.y)
+        code = np.asarray(y > 0 if isinstance(given.target, Labels) else y, dtype=np.int64)
+        named = np.array(names_of(given.target), dtype=object)[code]
+        named[np.isnan(given.y)] = None
+        table = {**table, given.target.name: named}
+    held = opened(table, folder=seat.out, spelling=estimator.spelling or PLAIN)
+    records, _ = until.enter_context(held)
+    _look(records, estimator)
+    if estimator.schema is not None:
+        draft = modelled(given.read_off(), given.task)
+    elif estimator.bounds is not None:
+        draft = msgspec.structs.replace(given.read_off(), target=target, task=given.task)
+    else:
+        draft = draft_of(records, list(given.columns), target, estimator.fit_intercept, given.task)
+    draft = msgspec.structs.replace(draft.on(request.basis), rests_on=(*draft.rests_on, *given.read))
+    asking = SurveyInputs(records, draft, given.groups, given.sizes)
+    whole = surveyed_plan(request, asking, expect)
+    return None if whole is None else (whole, asking)
 
-            def check(stages: Sequence[Plan], training: Plan) -> None:
-                reserve.keep(training, stages)
 
-            found = release(request, asking, seat, check, expect, until)
-    schema = modelled(given.read_off().on(request.basis), given.task) if found is None else found[1]
+def _rests_on(estimator: Any, given: Given, schema: Schema, surveyed: bool = False) -> Schema:
+    """The schema that records are mapped by, with what of it was read off the records, which is warned of."""
     # all records of a person that are kept, where the promise is of persons
     owners = estimator.person_owners or len(given.sizes)
     touched = 1 if given.persons is None else given.persons.rows * owners
-    if found is not None and given.rarest is not None and not decided(given.rarest, touched, touched):
+    if surveyed and given.rarest is not None and not decided(given.rarest, touched, touched):
         schema = msgspec.structs.replace(schema, bounds="data")
     if set(given.read) - set(schema.origin.read):
         schema = msgspec.structs.replace(schema, rests_on=(*schema.rests_on, *given.read))
     if set(schema.origin.read) - {"classes"}:  # that alone is an "if" of the promise, where no one record decides it
-        classes = found is not None and estimator.schema is None
+        classes = surveyed and estimator.schema is None
         what = "the classes" if classes else "constants of preprocessing (ranges, categories, classes)"
         warn(
             f"{what} are read off the records and not covered by the guarantee; state bounds= and classes= or "
             "target_bounds=, or a schema=",
             PrivacyWarning,
-            above=3,
         )
-    if found is None:
-        return schema, (), request
-    return schema, tuple(plan.derived.mechanism for plan in found[0]), found[2]
+    return schema
 
 
 def _giving(given: Given) -> Iterator[str]:
@@ -243,19 +258,18 @@ def _look(records: Table, estimator: Any) -> None:
     lines = [line for line in intake.findings if " alone gives the target" not in line]  # `_giving` said it
     odd = [*([text] if (text := spelled_otherwise(intake)) else []), *lines]
     if odd:
-        warn(spelt("; ".join(odd), spelling), above=4)
+        warn(spelt("; ".join(odd), spelling))
 
 
-def _learned(
+def _learning(
     request: Request,
     schema: Schema,
     before: tuple[Mechanism, ...],
     X: Floats,
     given: Given,
-    seat: Seat,
     reserve: Reserve,
     survey: contextlib.ExitStack,
-) -> Fitted:
+) -> "_Fit":
     """`survey`: the end of what came before."""
     y = zeroed(X, given.scaled(schema))  # a target that is missing, where that was stated to count as a zero vector
     records, sizes = sorted_by_owner(X, y, given.split, given.weights), given.sizes
@@ -266,29 +280,28 @@ def _learned(
         expect(text)
     survey.close()
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
-    learner = Learner(plan.learning, plan.releases, records, sizes, noise)
-    ended = run(plan, _Fit(reserve, learner), seat).own.ended
-    assert seat.out is not None and ended is not None
-    entries, report = ledger_of(seat.out), report_of(plan, None, plan.releases, list(ended.lost))
-    return Fitted(
-        schema, learner.model, promise_of(plan), entries, report, learner.iteration, plan, plan.learning.weights
-    )
+    return _Fit(plan, Learner(plan.learning, plan.releases, records, sizes, noise), schema, reserve)
 
 
-@dataclass(frozen=True)
-class _Fit:
-    """The owners of a fit (`run.run.RecordsHere`)."""
+class _Fit(Learns):
+    """The owners of a fit, whose model is in memory alone."""
 
-    reserve: Reserve
-    learner: Learner
-
-    def ready(self, plan: Plan) -> None:
-        self.reserve.keep(plan)
+    def __init__(self, plan: Plan, learner: Learner, schema: Schema, reserve: Reserve) -> None:
+        super().__init__(plan, learner, doing="fitting")
+        self.schema, self._reserve = schema, reserve
 
     @contextlib.contextmanager
-    def plays(self, plan: Plan, seat: Seat, since: Since) -> Iterator[Learns]:
-        with notebook.releases("fit", plan.releases) as hears:
-            yield Learns(plan, self.learner, hears, "fitting")
+    def plays(self, plan: Plan, seat: Seat, since: Since) -> Iterator[Self]:
+        self._reserve.keep(plan)
+        with notebook.releases("fit", plan.releases) as self.hears:
+            yield self
+
+
+def _fitted(fit: _Fit, own: OpenedRelease, seat: Seat) -> Fitted:
+    assert seat.out is not None and own.ended is not None
+    plan, model, done = fit.plan, fit.learner.model, fit.learner.iteration
+    entries, report = ledger_of(seat.out), report_of(plan, None, plan.releases, list(own.ended.lost))
+    return Fitted(fit.schema, model, promise_of(plan), entries, report, done, plan, plan.learning.weights)
 
 
 @contextlib.contextmanager
@@ -297,10 +310,10 @@ def _folder(estimator: Any, run_id: str) -> Iterator[tuple[Seat, Reserve]]:
     keeps = estimator.ledgers is not None
     own = None if estimator.account is None else said_path(estimator.account, "account")
     if not keeps:
-        with tempfile.TemporaryDirectory(prefix="dpmpc-", ignore_cleanup_errors=True) as folder:
+        with passing_folder() as folder:
             books = Books.kept(own, budget_alone(estimator.budget), keeps=False)
-            with Reserve(books, Path(folder)) as reserve:
-                yield Seat(Here(out=Path(folder)), books), reserve
+            with Reserve(books, folder) as reserve:
+                yield Seat(Here(out=folder), books), reserve
         return
     out = said_path(estimator.ledgers, "ledgers").resolve() / run_id
     books = Books.kept(own, budget_below(estimator.budget, estimator.ledgers, out))

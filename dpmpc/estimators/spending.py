@@ -5,6 +5,7 @@ its `data_id`, and at the second a warning says what all of them come to. A proc
 """
 
 import re
+import sys
 import warnings
 from pathlib import Path
 
@@ -32,14 +33,16 @@ def spent_on(account: str | None, plan: Plan) -> tuple[int, Spent]:
 _SAID = set[tuple[type[Warning], str]]()  # what this process has warned of: texts without their numbers
 
 
-def warn(text: str, category: type[Warning] = UserWarning, *, above: int = 1) -> None:
-    """Warns, of each kind once a process: a search fits a hundred times and would say it as often, each time with
-    other numbers, which Python takes for other warnings. above: how many calls above the caller the user's one is
-    taken to be. What is ignored has not been said."""
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warns whoever called this package, of each kind once a process: a search fits a hundred times and would say it as
+    often, each time with other numbers, which Python takes for other warnings. What is ignored has not been said."""
     kind = category, re.sub(r"\d[\d.,]*(e[-+]?\d+)?", "#", text)
     if kind in _SAID:
         return
-    warnings.warn(text, category, stacklevel=above + 2)
+    frame, level = sys._getframe().f_back, 2
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == __name__.partition(".")[0]:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
     if not _ignored(text, category):
         _SAID.add(kind)
 
@@ -62,13 +65,12 @@ def warn_of_fits(fits: int, total: Spent, plan: Plan) -> None:
         "the same records; give others another data_id; scores on held-out records are outside the guarantee; later "
         "fits of this process add to it without a word: spent_ of each has the sum",
         PrivacyWarning,
-        above=3,
     )
 
 
 def expect(text: str) -> None:
     """Warns whoever fits of what is to be expected: that noise will swamp the signal, or a column gives the target."""
-    warn(f"before anything is spent: {spelt(text.removeprefix('warning: '), spelling)}", above=4)
+    warn(f"before anything is spent: {spelt(text.removeprefix('warning: '), spelling)}")
 
 
 def ledger_of(run: Path) -> tuple[Entry, ...]:

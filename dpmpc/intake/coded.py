@@ -5,14 +5,15 @@ they stood, to the last bit: numbers that people write down have few figures. A 
 kernel's twin is NumPy: the same codes.
 """
 
-import os
-from functools import cache
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.lazy import dataclass
+from dpmpc.lazy import dataclass, kernels
+
+compiled = partial(kernels, "dpmpc.intake._numbers")
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,20 +26,13 @@ _SMALL = 1 << 8  # codes that one byte holds
 _CODES = "codes of "  # no SQL begins so
 
 
-@cache
-def compiled() -> Any:
-    """The extension, or None where there is none or DPMPC_NATIVE is off."""
-    if os.environ.get("DPMPC_NATIVE", "") == "off":
-        return None
-    try:
-        from dpmpc.intake import _numbers
-    except ImportError:  # installed without a compiler
-        return None
-    return _numbers
-
-
 class ColumnCoding:
     """The codes of a column of n numbers, as they come: of each value in the order in which it was first there."""
+
+    @staticmethod
+    def size(n: int) -> int:
+        """How many bytes one takes at most."""
+        return 2 * n + 2 * _SLOTS + 16 * MOST
 
     def __init__(self, n: int) -> None:
         self.codes: NDArray[np.uint16] = np.empty(n, dtype=np.uint16)
@@ -111,6 +105,11 @@ class CodedColumn:
     codes: NDArray[Any]
     values: Floats | None = None
 
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What it is held as."""
+        return (self.codes,) if self.values is None else (self.codes, self.values)
+
     def part(self, begin: int, end: int) -> NDArray[Any]:
         """Rows begin ... end - 1, as a database gives them: float64, or int32."""
         return self.part_of(slice(begin, end))
@@ -138,7 +137,7 @@ class Kept:
     @property
     def room(self) -> int:
         """How many bytes there is room for."""
-        held = {id(each.codes): each.codes.nbytes for each in self._columns.values()}
+        held = {id(array): array.nbytes for each in self._columns.values() for array in each.arrays}
         return self.most - sum(held.values())
 
     def of(self, relation: str, expression: str) -> CodedColumn | None:

@@ -1,10 +1,8 @@
 /* What a look asks of a column of numbers, in one pass: what `numbers.py` says. Its twin there is NumPy and gives the same counts and
 the same bits. It runs on the machine of the records' owner, who sees them anyway: how long it takes depends on values. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "../buffers.h"
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 enum { PRESENT, FINITE, WHOLE, AT_LEAST, AT_MOST, COUNTS }; /* what is counted */
@@ -12,18 +10,6 @@ enum { LEAST, GREATEST, NEXT, SECOND, LAST, BEFORE, ENDS };  /* ends of all, and
 enum { REGISTERS = 4096, DIRECT = 1000 };
 enum { MANY, LOG_SLOTS, STATE };                  /* of a coding: how many codes, and the logarithm of slots in use */
 enum { CODES = 1 << 16, MOST_SLOTS = 4 * CODES }; /* the first code is that of what is missing */
-
-static int taken(Py_buffer *view, PyObject *object, char kind, Py_ssize_t size, int writable, Py_ssize_t least) {
-    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0))) return -1;
-    char found = view->format && view->format[0] && !view->format[1] ? view->format[0] : '?';
-    int fits = view->itemsize == size && (found == kind || (kind == 'q' && found == 'l') || kind == 'B');
-    if (fits && view->len / size >= least && (uintptr_t)view->buf % (uintptr_t)size == 0) return 0;
-    PyErr_Format(PyExc_ValueError, "an array of %zd items of kind %c is due; got %zd of kind %c", least, kind,
-                 view->len / view->itemsize, found);
-    PyBuffer_Release(view);
-    view->obj = NULL;
-    return -1;
-}
 
 /* Which of the sorted codes a whole number is, -1 for none. `direct`: the answer for sizes below DIRECT; no other code is below
 `far`. */
@@ -105,23 +91,22 @@ static PyObject *look(PyObject *self, PyObject *args) {
                           objects + 6))
         return NULL;
     int some = objects[1] != Py_None;
-    if (taken(a, objects[0], 'd', 8, 0, 0) || taken(a + 2, objects[2], 'd', 8, 0, 0)) goto end;
+    if (taken(a, objects[0], 'd', 0, 0) || taken(a + 2, objects[2], 'd', 0, 0)) goto end;
     Py_ssize_t n = a[0].len / 8, many = a[2].len / 8;
     if (first < 0 || many > INT16_MAX) {
         PyErr_SetString(PyExc_ValueError, "codes are few, and places begin at 0");
         goto end;
     }
-    if ((some && taken(a + 1, objects[1], 'B', 1, 0, (first + n + 7) / 8)) || taken(a + 3, objects[3], 'q', 8, 1, COUNTS) ||
-        taken(a + 4, objects[4], 'd', 8, 1, ENDS) || taken(a + 5, objects[5], 'q', 8, 1, many) ||
-        taken(a + 6, objects[6], 'B', 1, 1, REGISTERS))
+    if ((some && taken(a + 1, objects[1], 'B', 0, (first + n + 7) / 8)) || taken(a + 3, objects[3], 'q', 1, COUNTS) ||
+        taken(a + 4, objects[4], 'd', 1, ENDS) || taken(a + 5, objects[5], 'q', 1, many) ||
+        taken(a + 6, objects[6], 'B', 1, REGISTERS))
         goto end;
     Py_BEGIN_ALLOW_THREADS;
     into(a[0].buf, some ? a[1].buf : NULL, first, n, a[2].buf, many, a[3].buf, a[4].buf, a[5].buf, a[6].buf);
     Py_END_ALLOW_THREADS;
     result = Py_NewRef(Py_None);
 end:
-    for (int k = 0; k < 7; k++)
-        if (a[k].obj) PyBuffer_Release(a + k);
+    released(a, 7);
     return result;
 }
 
@@ -175,7 +160,7 @@ static PyObject *encode(PyObject *self, PyObject *args) {
                           objects + 6))
         return NULL;
     int some = objects[1] != Py_None;
-    if (taken(a, objects[0], 'd', 8, 0, 0) || taken(a + 2, objects[2], 'q', 8, 1, STATE)) goto end;
+    if (taken(a, objects[0], 'd', 0, 0) || taken(a + 2, objects[2], 'q', 1, STATE)) goto end;
     Py_ssize_t n = a[0].len / 8;
     const int64_t *state = a[2].buf;
     if (first < 0 || state[MANY] < 1 || state[MANY] > CODES || state[LOG_SLOTS] < 10 || state[LOG_SLOTS] > 18 ||
@@ -183,16 +168,15 @@ static PyObject *encode(PyObject *self, PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "codes are counted from 1, and places begin at 0");
         goto end;
     }
-    if ((some && taken(a + 1, objects[1], 'B', 1, 0, (first + n + 7) / 8)) || taken(a + 3, objects[3], 'B', 2, 1, MOST_SLOTS) ||
-        taken(a + 4, objects[4], 'q', 8, 1, CODES) || taken(a + 5, objects[5], 'q', 8, 1, CODES) || taken(a + 6, objects[6], 'B', 2, 1, n))
+    if ((some && taken(a + 1, objects[1], 'B', 0, (first + n + 7) / 8)) || taken(a + 3, objects[3], 'H', 1, MOST_SLOTS) ||
+        taken(a + 4, objects[4], 'q', 1, CODES) || taken(a + 5, objects[5], 'q', 1, CODES) || taken(a + 6, objects[6], 'H', 1, n))
         goto end;
     Py_BEGIN_ALLOW_THREADS;
     done = into_codes(a[0].buf, some ? a[1].buf : NULL, first, n, a[2].buf, a[3].buf, a[4].buf, a[5].buf, a[6].buf);
     Py_END_ALLOW_THREADS;
     result = PyLong_FromSsize_t(done);
 end:
-    for (int k = 0; k < 7; k++)
-        if (a[k].obj) PyBuffer_Release(a + k);
+    released(a, 7);
     return result;
 }
 

@@ -1,7 +1,8 @@
 """Owners that learn: each release is the mean of what a learner makes of the model so far, and moves the model."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Self
 
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.owner.opens_sums import Release
@@ -9,17 +10,32 @@ from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.learning.method import Learner
-from dpmpc.run.owners import Ended, Made, nobody
+from dpmpc.run.owners import Ended, Made, Opens, nobody
+from dpmpc.run.resume import Since
+from dpmpc.run.seat import Seat
 
 
 class Learns:
-    """The owners here of a plan that trains a model (`run.engine.Sends`). `learner`: has their records; its model
-    follows what was opened, the same at every process. `hears`: told what becomes of the releases."""
+    """The owners here of a plan that trains a model, and their records (`run.run.RecordsHere`, `run.owners.Sends`).
+    `learner`: has them; its model follows what was opened, the same at every process. `hears`: told what becomes of the
+    releases. `opens`: who opens the sums, where owners elsewhere have the records."""
 
     def __init__(
-        self, plan: Plan, learner: Learner, hears: Callable[..., None] = nobody, doing: str = "training"
-    ) -> None:
-        self.plan, self.learner, self.hears, self.doing = plan, learner, hears, doing
+        self, plan: Plan, learner: Learner, hears: Callable[..., None] = nobody, doing: str = "training",
+        opens: Opens | None = None,
+    ) -> None:  # fmt: skip
+        self.plan, self.learner, self.hears, self.doing, self.opens = plan, learner, hears, doing, opens
+
+    def ready(self, plan: Plan) -> None:
+        """Nothing is refused."""
+
+    def then(self, plan: Plan) -> Plan:
+        """As it follows."""
+        return plan
+
+    def plays(self, plan: Plan, seat: Seat, since: Since) -> AbstractContextManager[Self]:
+        """These."""
+        return nullcontext(self)
 
     def vectors(self) -> Iterator[Floats]:
         """See `Sends`."""

@@ -1,17 +1,21 @@
 """The records of an owners' process, as it has them when its run begins: surveyed, loaded, and what is said of them."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import number_of, some
 from dpmpc.intake.database import filtered_by
+from dpmpc.learning.naming import STAGE as WORDS
+from dpmpc.learning.survey_columns import SURVEY
 from dpmpc.local.evaluating import all_of, evaluation_of, training_part
 from dpmpc.local.holdout import unplaced
 from dpmpc.local.job import Emit, OwnersJob
+from dpmpc.local.learns import Learns
 from dpmpc.local.named_records import (
     as_planned,
     check_shape,
@@ -22,7 +26,7 @@ from dpmpc.local.named_records import (
     misfits_said,
     open_records,
 )
-from dpmpc.local.surveying import earlier, survey, wanted
+from dpmpc.local.surveying import SurveyFirst, found_by, survey, wanted, with_schema
 from dpmpc.planning.adviser import Advice
 from dpmpc.planning.training import Ahead, expectation, facts_of, plan_of, settled
 from dpmpc.privacy.mechanism import Mechanism
@@ -31,38 +35,56 @@ from dpmpc.records import Dataset
 from dpmpc.records.loading import OpenTable
 from dpmpc.records.mapping import one_value
 from dpmpc.records.persons import kept, said_of
+from dpmpc.run.files import WHOLE
+from dpmpc.run.once import OPENED
 from dpmpc.run.reserve import Reserve
 from dpmpc.run.resume import spent_anywhere
 from dpmpc.run.stages import whole_plan
 from dpmpc.tables.questions import check_spelled
 
+Trains = Callable[[OwnersJob, tuple[Mechanism, ...], OpenTable | None], Learns]  # of a job, and what was before it
+
 
 def surveyed(
-    job: OwnersJob, emit: Emit, while_read: contextlib.ExitStack, reserve: Reserve
-) -> tuple[OwnersJob, tuple[Mechanism, ...], OpenTable | None]:
-    """The job with the schema of its survey, what that released, and the records as it has read them, open as long as
-    `while_read`, at whose end its parties are gone too; the job as it was, if it has none."""
-    request = job.request
+    job: OwnersJob, emit: Emit, while_read: contextlib.ExitStack, reserve: Reserve, trains: Trains
+) -> SurveyFirst | None:
+    """The run of the job with a survey before it trains, whose records are open as long as `while_read`; None where it
+    has none. `trains`: who does then, with the schema of the survey, what that released and the records that are
+    open."""
+    request, out = job.request, job.out
     if job.addresses is not None or job.plan is not None or job.owner is not None or not wanted(request):
-        return job, (), None
-    found = earlier(request, job.out) if job.resume else None
-    if found is None and not plan_path(job.out).exists():
+        return None
+    begun = [path for stage in (WORDS, SURVEY) if (path := out / stage / WHOLE).is_file()]
+    asking = None
+    if begun and (out / SURVEY / OPENED).is_file():
+        whole = Plan.read(begun[0])
+    else:
+        if plan_path(out).exists():  # its training was begun without one
+            return None
         request.require_owners()
         emit("stage", text="surveying the records")
-        records = while_read.enter_context(open_records(request, job.out, request.kept))
-        seat = job.seat(tell := lambda text: emit("stage", text=text))
+        say = lambda text: emit("stage", text=text)  # noqa: E731
+        found = survey(request, while_read.enter_context(open_records(request, out, request.kept)), say)
+        if found is None:
+            while_read.close()
+            return None
+        whole, asking = found
 
-        def check(stages: Sequence[Plan], training: Plan) -> None:
-            def spent(plan: Plan) -> int:
-                return spent_anywhere(job.out / plan.run_id.rpartition("+")[2], plan) if plan in stages else 0
+    def check() -> None:
+        assert asking is not None
+        reserve.keep(whole, whole.ahead, evaluation_of(whole), lambda each: _spent(out, each) if each != whole else 0)
+        for line in asking.said:
+            emit("stage", text=line)
 
-            reserve.keep(training, stages, evaluation_of(training), spent)
+    def follows(plan: Plan, records: OpenTable | None) -> Learns:
+        schema, now = found_by(request, whole, plan)
+        return trains(replace(job, request=with_schema(now, schema, out / SURVEY)), plan.released, records)
 
-        found = survey(request, records, seat, check, tell, while_read)
-    if found is None:
-        while_read.close()
-        return job, (), None
-    return replace(job, request=found.request), found.before, found.records
+    return SurveyFirst(whole, asking, check, follows)
+
+
+def _spent(out: Path, stage: Plan) -> int:
+    return spent_anywhere(out / stage.run_id.rpartition("+")[2], stage)
 
 
 def records_and_plan(

@@ -34,15 +34,17 @@ from dpmpc.outcome import Iteration
 from dpmpc.planning.adviser import Advice
 from dpmpc.planning.forecast import forecast, too_few, why_not
 from dpmpc.planning.training import foretold
+from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.processes.logs import log_to
 from dpmpc.processes.status import Status, status_path
 from dpmpc.processes.worker import Log
 from dpmpc.records import Dataset
+from dpmpc.records.loading import OpenTable
 from dpmpc.run.forecast import check_possible
-from dpmpc.run.owners import Ended, Made, Opens
+from dpmpc.run.owners import Ended, Made
 from dpmpc.run.reserve import Reserve
 from dpmpc.run.resume import Since
-from dpmpc.run.run import release
+from dpmpc.run.run import release, run
 from dpmpc.run.seat import Seat
 from dpmpc.run.stages import StagePart, whole_plan
 from dpmpc.show.chart import draw
@@ -82,11 +84,10 @@ def _any(job: OwnersJob, does: Does | None, log: Log, emit: Emit) -> None:
             "alone with <<index=owner0>> and so on, or leave <<executor>> out"
         )
     with contextlib.ExitStack() as stack:
-        opens, parties = None, None
+        sites, parties = None, None
         if job.request.role == "both" and job.party is None:
             sites = SitesHere(job.request.parties, job.here, job.books)
             stack.callback(sites.end)
-            opens = partial(_by_sites, sites)
         elif job.addresses is None and job.request.engine == "mpc":  # they import while records are loaded
             role = {} if job.role is None else {"role": job.role}
             parties = PartiesHere(job.request.parties, job.here, job.books, **role)
@@ -95,7 +96,7 @@ def _any(job: OwnersJob, does: Does | None, log: Log, emit: Emit) -> None:
             if does is not None:
                 does(job, log, emit)
                 return
-            _run(job, parties, opens, log, emit, stack)
+            _run(job, parties, sites, log, emit, stack)
         except DpmpcError as error:
             if job.party is None:
                 raise
@@ -108,21 +109,18 @@ class _Training(Learns):
 
     def __init__(
         self, job: OwnersJob, plan: Plan, dataset: Dataset, advice: Advice | None, within: "_Within", reserve: Reserve,
-        log: Log, emit: Emit,
+        log: Log, emit: Emit, sites: SitesHere | None,
     ) -> None:  # fmt: skip
         first, end = job.seat(log).owners or (0, plan.owners)
         noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
         learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end], noise)
-        super().__init__(plan, learner, emit)
+        super().__init__(plan, learner, emit, opens=None if sites is None else partial(self._at, sites))
         self.job, self.dataset, self.advice, self.within = job, dataset, advice, within
         self._reserve, self._log = reserve, log
         self.evaluator: Evaluator | None = None
         self.presence: dict[int, Presence] = {}  # by release, where owners may be missing
         self._noted = frozenset[int]()  # the releases of earlier attempts that have their row
         self._history: History
-
-    def ready(self, plan: Plan) -> None:
-        """See `plays`."""
 
     @contextlib.contextmanager
     def plays(self, plan: Plan, seat: Seat, since: Since) -> Iterator[Self]:
@@ -163,6 +161,11 @@ class _Training(Learns):
         """Writes the model and, when nothing is left to open, the report: from then on the run is over."""
         _keep(self, ended)
 
+    def _at(self, sites: SitesHere, since: Since, ledger: OwnLedger | None) -> SitesRun:
+        """The releases of a run in which every owner is a party, and all sites are here."""
+        records, say = self.dataset.train, says(self._log, self.hears)
+        return sites.of(self.plan, since.attempt, self.job.out, records, since.known, say=say)
+
     def _note(self, release: Release, made: Made | None) -> Iteration:
         """Write the row of the iteration that a release gave."""
         loss = gap = score = figure = None
@@ -180,38 +183,53 @@ class _Training(Learns):
         return row
 
 
-OpensFor = Callable[[_Training, Seat], Opens]  # what opens the releases of these owners: sites of this machine
-
-
 def _run(
-    job: OwnersJob, parties: PartiesHere | None, opens: OpensFor | None, log: Log, emit: Emit,
+    job: OwnersJob, parties: PartiesHere | None, sites: SitesHere | None, log: Log, emit: Emit,
     until: contextlib.ExitStack,
 ) -> None:  # fmt: skip
     if job.plan is not None:  # before a record is read
         for line in job.check(job.plan):
             log(line)
     reserve = until.enter_context(Reserve(job.books, job.out))
-    with contextlib.ExitStack() as while_read:
-        job, before, records = surveyed(job, emit, while_read, reserve)
-        emit("stage", text="loading records", phase="loading records")
-        dataset, plan, advice = records_and_plan(job, emit, before, records, until)
-    if job.plan is None:
-        for line in job.check(plan):
-            log(line)
-    tell(dataset, plan, job, log, emit)
-    for text in () if before else foretold(plan, advice):  # those of a survey were told before it
-        emit("stage", text=f"warning: {text}")
-    within = _evaluated_inside(job, plan, dataset)
-    training = _Training(job, plan, dataset, advice, within, reserve, log, emit)
     seat = job.seat(says(log, emit), parties)
+    with contextlib.ExitStack() as while_read:
+
+        def trains(job: OwnersJob, before: tuple[Mechanism, ...], records: OpenTable | None) -> _Training:
+            emit("stage", text="loading records", phase="loading records")
+            dataset, plan, advice = records_and_plan(job, emit, before, records, until)
+            while_read.close()
+            for line in () if job.plan is not None else job.check(plan):
+                log(line)
+            tell(dataset, plan, job, log, emit)
+            for text in () if before else foretold(plan, advice):  # those of a survey were told before it
+                emit("stage", text=f"warning: {text}")
+            within = _evaluated_inside(job, plan, dataset)
+            return _Training(job, plan, dataset, advice, within, reserve, log, emit, sites)
+
+        found = surveyed(job, emit, while_read, reserve, trains)
+        training: Learns | None
+        if found is not None:
+            run(found.whole, found, seat, while_read, reserved=True)
+            training = found.trains
+        else:
+            training = trains(job, (), None)
+            _trained(job, training, seat, log, emit)
+    assert training is not None
+    log(f"{training.learner.iteration} iterations; report and model written")
+
+
+def _trained(job: OwnersJob, training: Learns, seat: Seat, log: Log, emit: Emit) -> None:
+    """Has the releases of a training made that no survey comes before here. Of one over several machines the stages are
+    others' affair (`consortium.start`)."""
+    if job.addresses is None:
+        run(training.plan, training, seat, reserved=True)
+        return
     with contextlib.ExitStack() as stack:
         if job.party is not None:
             party = PartyHere(job.party, log, emit)
             stack.callback(party.end)
             seat = replace(seat, parties=party)
-        by = None if opens is None else opens(training, seat)
-        release(StagePart(plan, plan), training, seat, opens=by)
-    log(f"{training.learner.iteration} iterations; report and model written")
+        release(StagePart(training.plan, training.plan), training, seat)
 
 
 def _keep(training: _Training, ended: Ended) -> None:
@@ -280,13 +298,3 @@ def _evaluate(training: _Training, report: dict[str, Any]) -> None:
 def _names(training: _Training) -> tuple[str, ...]:
     """What the owners are called: by the consortium, or in the records."""
     return training.dataset.group_names if training.plan.names is None else training.plan.names.owners
-
-
-def _by_sites(sites: SitesHere, training: _Training, seat: Seat) -> Opens:
-    """The releases of a run in which every owner is a party, and all sites are here."""
-
-    def opens(since: Since, ledger: OwnLedger | None) -> SitesRun:
-        plan, records = training.plan, training.dataset.train
-        return sites.of(plan, since.attempt, training.job.out, records, since.known, say=seat.say)
-
-    return opens

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -72,19 +72,12 @@ def serve(
 
 
 class _Owner(Learns):
-    """The owner of a site whose records are here (`run.run.RecordsHere`); the command writes down what comes of
-    them."""
+    """The owner of a site whose records are here; the command writes down what comes of them."""
 
     def __init__(self, job: PartyJob, records: Records, tell: Emit, log: Log) -> None:
         plan, own = job.plan, job.plan.sizes[job.index : job.index + 1]
         super().__init__(plan, Learner(plan.learning, plan.releases, records, own), self._hears)
         self._tell, self._log = tell, log
-
-    def ready(self, plan: Plan) -> None:
-        """The command was asked."""
-
-    def plays(self, plan: Plan, seat: Seat, since: Since) -> contextlib.AbstractContextManager[Self]:
-        return contextlib.nullcontext(self)
 
     def takes(self, release: Release, made: Made | None) -> None:
         super().takes(release, made)

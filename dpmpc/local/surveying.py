@@ -10,9 +10,8 @@ error before anything is released.
 """
 
 import contextlib
-import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,20 +20,16 @@ import msgspec
 import numpy as np
 
 from dpmpc.aggregation.owner.local_parties import work_out
-from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.aggregation.plan.stages import after_first, sum_of
-from dpmpc.codec import loads
 from dpmpc.errors import UsageError
-from dpmpc.folders import write_file
-from dpmpc.intake.table import Ints, Table
+from dpmpc.intake.table import Floats, Ints, Table
 from dpmpc.lazy import dataclass
 from dpmpc.learning.class_weights import names_of, stated
-from dpmpc.learning.naming import STAGE as WORDS_STAGE
-from dpmpc.learning.survey_columns import ANY, SURVEY
+from dpmpc.learning.survey_columns import ANY
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.local.evaluating import counted as counted_of
 from dpmpc.local.evaluating import inside, parting, splitting, training_part
+from dpmpc.local.learns import Learns
 from dpmpc.local.named_records import shared_out
 from dpmpc.planning.request import Request
 from dpmpc.planning.training import (
@@ -46,7 +41,6 @@ from dpmpc.planning.training import (
     too_loud,
     warned_of,
 )
-from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.records import Schema
 from dpmpc.records.blocks import check_room
 from dpmpc.records.check import given
@@ -59,20 +53,10 @@ from dpmpc.records.mapping import Mapping, one_value, owners_in
 from dpmpc.records.memory import parse_memory, usual_memory
 from dpmpc.records.persons import drawn_apart, persons_of, touched_at_most
 from dpmpc.records.schema import Numeric, Range, Target, read_bounds
-from dpmpc.run.run import VectorsOnce, run
+from dpmpc.run.owners import Sends
+from dpmpc.run.resume import Since
+from dpmpc.run.run import ReadOnce
 from dpmpc.run.seat import Seat
-
-WEIGHTS = "class_weight.json"  # of the classes, as the survey's counts have them
-
-
-@dataclass(frozen=True)
-class SurveyOutcome:
-    """What a survey led to: the request that names its schema, what its release spent, and the records that it has read
-    already."""
-
-    request: Request
-    before: tuple[Mechanism, ...]
-    records: OpenTable | None = None
 
 
 def wanted(request: Request) -> bool:
@@ -84,20 +68,14 @@ def wanted(request: Request) -> bool:
 
 
 def survey(
-    request: Request,
-    records: OpenTable,
-    seat: Seat,
-    check: Callable[[Sequence[Plan], Plan], None] = lambda stages, training: None,
-    tell: Callable[[str], None] = lambda text: None,
-    until: contextlib.ExitStack | None = None,
-) -> SurveyOutcome | None:
-    """Surveys the records that the request names, in a folder in that of `seat`, and writes its schema.json. `tell`:
-    what is warned of, before anything is spent. `until`: as of `release`. A survey that was cut short goes on.
+    request: Request, records: OpenTable, tell: Callable[[str], None] = lambda text: None
+) -> "tuple[Plan, SurveyInputs] | None":
+    """The plan of a run that surveys the records that the request names before it trains, and what it asks of them.
+    `tell`: what is warned of, before anything is spent.
 
     None if the budget is too small for it or bounds leave nothing open, and none was asked for by name.
-    `check` may refuse its plan, that of words before it, and one of the training after it, of a usual number of
-    features.
-    Errors: as for records; a target that does not suit the task; options that no run can do; as of releases.
+    Errors: as for records; a target that does not suit the task; options that no run can do; no room for what comes
+    after.
     """
     request = replace(request, run_id=request.run_id or secrets.token_hex(8))
     table = records.table
@@ -118,24 +96,16 @@ def survey(
     held = counted_of(request, len(rows[1]), None if persons is None else persons[rows[1]])
     inside(request, held, draft.task, draft.classes)  # what was asked for is refused before the survey is spent
     part = training_part(request, counted_of(request, sum(map(len, rows)), persons), table.source)
-    asking = SurveyInputs(table, draft, owner_of, sizes, part)
-
-    def checked(stages: Sequence[Plan], training: Plan) -> None:
-        asks = training.learning.survey
-        if asks is not None:  # what comes after has room, or nothing is spent
-            memory = usual_memory() if request.memory is None else parse_memory(request.memory)
-            check_room(sum(map(len, rows)), asks.places, request.precision, memory, records.private)
-        check(stages, training)
-        for line in (each.text for each in given(draft, table)) if intake is None else intake.findings:
-            tell(line)
-
-    found = release(request, asking, seat, checked, tell, until)
-    if found is None:
+    asking = SurveyInputs(table, draft, owner_of, sizes, part, replace(records, table=table, rows=rows))
+    whole = surveyed_plan(request, asking, tell)
+    if whole is None:
         return None
-    plans, schema, request = found
-    assert seat.out is not None
-    surveyed = _with_schema(request, plans, schema, seat.out / SURVEY)
-    return replace(surveyed, records=replace(records, table=table, rows=rows))
+    asks = whole.learning.survey
+    assert asks is not None
+    memory = usual_memory() if request.memory is None else parse_memory(request.memory)
+    check_room(sum(map(len, rows)), asks.places, request.precision, memory, records.private)
+    said = (each.text for each in given(draft, table)) if intake is None else intake.findings
+    return whole, replace(asking, said=tuple(said))
 
 
 def asked_of(request: Request) -> TableSettings:
@@ -185,79 +155,95 @@ def draft_of(source: Table, features: Sequence[str], target: Target, intercept: 
 @dataclass(frozen=True)
 class SurveyInputs:
     """What a survey is about: a table, what is public of its columns, the owner of each record (n,), -1 for none, and
-    how many each has."""
+    how many each has. `records`: those of the table, where training reads them again; `said`: of them, to their owners,
+    before anything is spent."""
 
     table: Table
     draft: Schema
     owner_of: Ints
     sizes: tuple[int, ...]
     part: str = ""
+    records: OpenTable | None = None
+    said: tuple[str, ...] = ()
 
 
-def release(
-    request: Request,
-    asking: SurveyInputs,
-    seat: Seat,
-    check: Callable[[Sequence[Plan], Plan], None] = lambda stages, training: None,
-    tell: Callable[[str], None] = lambda text: None,
-    until: contextlib.ExitStack | None = None,
-) -> tuple[tuple[Plan, ...], Schema, Request] | None:
-    """The plans of the survey, and of words that are opened before it, the last one its own; the schema that they led
-    to, and the request with the weights of classes that it counted. Folders of their names in that of `seat` have
-    their files. `until`: the survey's parties are gone at the end of this stack, by default at once. None and errors:
-    as `survey`."""
+def surveyed_plan(
+    request: Request, asking: SurveyInputs, tell: Callable[[str], None] = lambda text: None
+) -> Plan | None:
+    """The plan of a run with a survey, and with words before it where they are wanted, ahead of training. None and
+    errors: as of `survey`."""
     if not surveyed_first(request, asking.draft, asking.sizes, complete=False):
         return None
     draft = on_advised_basis(request, asking.draft, asking.sizes)
     if too_loud(request, draft, asking.sizes):
-        raise UsageError(silence(draft, asking.sizes))
-    # the parties of a run that is all here are processes of their own, and all its owners come
+        raise UsageError(silence(draft, asking.sizes), code="enough")
+    # the parties of stages that are all here are processes of their own, and all their owners come
     apart = partial(replace, role="apart", min_owners=None)
     name, part, ahead = asking.table.source, asking.part, lambda first: work_out(apart(first))
     whole, advice = advised_with_survey(request, draft, asking.sizes, name, part, ahead=ahead)
-    plans = tuple(map(apart, whole.ahead))
-    for plan in plans:
-        work_out(plan)
     for warning in warned_of(request, whole, advice, draft, asking.sizes):
         tell(f"warning: {warning}")
-    check(plans, whole)
-    for plan, stage in zip(plans, whole.source.schedule.before, strict=True):
-        means = partial(plan.source.means, asking.table, asking.owner_of, asking.sizes)
-        own = run(plan, VectorsOnce(means), seat.inside(stage.name), until if plan is plans[-1] else None).own
-        opened = sum_of(plan, own.total, own.present)
-        if plan is not plans[-1]:
-            whole = after_first(whole, own.total, own.present)
-    asked = whole.learning.survey
-    assert asked is not None
-    if asked.balanced:
-        weights = asked.weights(opened)
-        text = stated(dict(zip(names_of(draft.target), weights, strict=True))) if weights else None
+    whole = apart(whole)
+    for plan in whole.ahead:
+        work_out(plan)
+    return whole
+
+
+class SurveyFirst(ReadOnce):
+    """The records of a run that is surveyed before it trains (`run.run.RecordsHere`). `asking`: what the survey is
+    about; None where it is over. `check`: may refuse what the run will spend, before anything is. `follows`: who
+    trains, of the plan that follows from the survey and the records that it has read."""
+
+    def __init__(
+        self, whole: Plan, asking: SurveyInputs | None, check: Callable[[], None],
+        follows: Callable[[Plan, OpenTable | None], Learns],
+    ) -> None:  # fmt: skip
+        self.whole, self._asking, self._follows = whole, asking, follows
+        self._check: Callable[[], None] | None = check
+        self.trains: Learns | None = None
+
+    def vectors(self, plan: Plan) -> Iterator[Floats]:
+        asking = self._asking
+        assert asking is not None
+        return plan.source.means(asking.table, asking.owner_of, asking.sizes)
+
+    def ready(self, plan: Plan) -> None:
+        """Stages after the first were asked for with it."""
+        if self._check is not None and self._asking is not None:
+            self._check()
+        self._check = None
+
+    def then(self, plan: Plan) -> Plan:
+        records, self._asking = None if self._asking is None else self._asking.records, None
+        self.trains = self._follows(plan, records)
+        return self.trains.plan
+
+    @contextlib.contextmanager
+    def plays(self, plan: Plan, seat: Seat, since: Since) -> Iterator[Sends]:
+        mine = super().plays if self.trains is None else self.trains.plays
+        with mine(plan, seat, since) as owners:
+            yield owners
+
+
+def found_by(request: Request, whole: Plan, plan: Plan) -> tuple[Schema, Request]:
+    """The schema that a survey led to, and the request with the weights of classes that it counted. `plan`: what
+    follows from it in the run of `whole`."""
+    assert whole.learning.survey is not None and plan.schema is not None
+    schema, weights = Schema.from_json(plan.schema), plan.learning.weights
+    if whole.learning.survey.balanced:
+        text = stated(dict(zip(names_of(schema.target), weights, strict=True))) if weights else None
         request = replace(request, class_weight=text)
-    return plans, asked.after(opened), request
+    return schema, request
 
 
-def earlier(request: Request, out: Path) -> SurveyOutcome | None:
-    """What the survey of an interrupted run led to; None where it is not over."""
-    folder = out / SURVEY
-    if not (folder / "schema.json").exists():
-        return None
-    plan = Plan.read(folder / "plan.json")
-    run_id = plan.run_id.removesuffix(f"+{SURVEY}")
-    request = replace(request, class_weight=loads((folder / WEIGHTS).read_text(encoding="utf-8")))
-    words = [Plan.read(plan_path(out / WORDS_STAGE))] if plan_path(out / WORDS_STAGE).is_file() else []
-    return _with_schema(replace(request, run_id=run_id), (*words, plan), Schema.read(folder / "schema.json"), folder)
-
-
-def _with_schema(request: Request, plans: Sequence[Plan], schema: Schema, folder: Path) -> SurveyOutcome:
+def with_schema(request: Request, schema: Schema, folder: Path) -> Request:
+    """The request of what follows a survey, whose schema is written into its folder."""
     path = folder / "schema.json"
-    if not path.exists():  # last: from now on the survey is over
-        write_file(folder / WEIGHTS, json.dumps(request.class_weight) + "\n")
-        schema.write(path)
-    mapped = replace(
+    schema.write(path)
+    return replace(
         request, schema=str(path), target=None, drop=(), positive=None, classes=(), bounds=None, preprocessing=None,
         named=(), spell=(), word_list=None, task=schema.task, without=request.dropped,
     )  # fmt: skip
-    return SurveyOutcome(mapped, tuple(plan.derived.mechanism for plan in plans))
 
 
 def owners_of_records(request: Request, table: Table, plain: Table | None = None) -> tuple[Rows, Ints, tuple[int, ...]]:

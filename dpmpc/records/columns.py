@@ -321,7 +321,8 @@ def _check_told_apart(column: Numeric) -> None:
     if not (np.isfinite(at).all() and (np.diff(at) > 0).all()):
         raise SchemaError(
             f"the ends of a range and its knots lie apart on its scale; '{column.name}' has {sayable(column.low):g} to "
-            f"{sayable(column.high):g} on a logarithmic one; leave scale out, or mend them"
+            f"{sayable(column.high):g} on a logarithmic one; leave scale out, or mend them",
+            code="range",
         )
 
 

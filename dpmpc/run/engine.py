@@ -37,12 +37,11 @@ def releases(
     since: Since,
     *,
     keeps: Callable[[Ended], None],
-    opens: Opens | None = None,
     ends: contextlib.ExitStack | None = None,
 ) -> Ended:
     """Makes the releases of a plan that are left, and returns what became of them. `since`: what earlier attempts left.
-    `keeps`: writes down what comes of them. `opens`: who opens the sums, by default whoever is `connected`. `ends`: the
-    parties take leave while others go on, and are gone at the end of this stack.
+    `keeps`: writes down what comes of them. `ends`: the parties take leave while others go on, and are gone at the end
+    of this stack.
 
     Errors: SpentError where all releases are spent and none was opened; as of `connected` and of releases."""
     emit = owners.hears
@@ -63,7 +62,7 @@ def releases(
         if plan.parties:
             emit("stage", text="connecting", phase="connecting")
         with contextlib.ExitStack() as stack:
-            aggregator = stack.enter_context((opens or _connected(plan, seat, emit))(since, ledger))
+            aggregator = stack.enter_context((owners.opens or _connected(plan, seat, emit))(since, ledger))
             emit("stage", text=_noise_ahead(plan, seat, since.attempt), phase="making noise")
             aggregator.wait_for_noise()
             sent = aggregator.session.bytes_before

@@ -6,15 +6,16 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from dpmpc.aggregation.wire.transcript import holds_nothing
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, is_half, make_folder
+from dpmpc.folders import OUT, is_half, make_folder, not_new
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.ledger import Ledger
 
 # What --overwrite removes of an earlier run. Its ledgers stay: what was spent stays spent.
 _FILES = ("*.json", "party_*.jsonl", "*.log", "*.bin", "history.csv", "model.npz", "report.svg", "report.html",
           "report.png", "*.tmp",
-          "survey/*.json", "survey/party_*.jsonl", "survey/*.log", "survey/*.bin", "survey/*.tmp",
+          "survey/*.json", "survey/party_*.jsonl", "survey/*.log", "survey/*.bin", "survey/*.npy", "survey/*.tmp",
           "words/*.json", "words/party_*.jsonl", "words/*.log", "words/*.bin", "words/*.npy", "words/*.tmp",
           "questions/*.json", "questions/party_*.jsonl", "questions/*.log", "questions/*.bin", "questions/*.npy",
           "questions/answers.*", "questions/*.tmp",
@@ -35,7 +36,8 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
         if not request_path(out).is_file():
             raise UsageError(
                 f"<<resume>> needs the request.json of a run that was started on one machine; {out} has none; start a "
-                "new run without <<resume>>; a process of several machines is started again with its own command"
+                "new run without <<resume>>; a process of several machines is started again with its own command",
+                code="file",
             )
         if (out / "report.json").exists():
             raise UsageError(f"<<resume>> is for interrupted runs; {out} is finished; see its report.json")
@@ -43,14 +45,13 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
     if held and not overwrite and not _failed_early(out):
         unfinished = request_path(out).is_file() and not (out / "report.json").exists()
         on = f", or carry on with <<resume={out}>>" if unfinished else ""
-        raise UsageError(
-            f"<<out>> must be a new or empty directory; {out} is not; name another, or add <<overwrite>>{on}"
-        )
+        raise not_new(out, f", or add <<overwrite>>{on}")
     if held:
         known = (request_path(out), out / "plan.json", out / "owners.log")
         if not out.is_dir() or not any(path.exists() for path in known):
             raise UsageError(
-                f"<<overwrite>> replaces an earlier run; {out} does not look like one; name another directory"
+                f"<<overwrite>> replaces an earlier run; {out} does not look like one; name another directory",
+                code="over",
             )
         for pattern in _FILES:
             for path in out.glob(pattern):
@@ -71,7 +72,7 @@ def make_private(out: Path) -> None:
 def opened_nothing(*files: Path) -> bool:
     """Whether each of these ledgers and files of opened vectors is empty or absent, or a ledger that tells of no
     release yet: nothing was spent or opened."""
-    there = [file for file in files if file.exists() and file.stat().st_size]
+    there = [file for file in files if not holds_nothing(file)]
     return all(file.suffix == ".jsonl" and _tells_nothing(Ledger.read(file)) for file in there)
 
 

@@ -34,8 +34,14 @@ class Ended:
     lost: Sequence[int]
 
 
+Opens = Callable[[Since, OwnLedger | None], contextlib.AbstractContextManager[OpensSums[Any]]]
+
+
 class Sends(Protocol):
-    """The owners of a run's releases that are played here."""
+    """The owners of a run's releases that are played here. `opens`: who opens the sums; None: who is connected."""
+
+    @property
+    def opens(self) -> Opens | None: ...
 
     @property
     def doing(self) -> str:
@@ -52,9 +58,6 @@ class Sends(Protocol):
 
     def hears(self, event: str, **fields: Any) -> None:
         """What becomes of the releases meanwhile, for people."""
-
-
-Opens = Callable[[Since, OwnLedger | None], contextlib.AbstractContextManager[OpensSums[Any]]]
 
 
 def nobody(event: str, **fields: Any) -> None:

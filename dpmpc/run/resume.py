@@ -28,14 +28,6 @@ class Since:
     present: Mapping[int, Presence] = field(default_factory=dict)
 
 
-def resume(out: Path, fresh: Plan) -> tuple[Plan, Attempt, dict[int, Ints]]:
-    """(the plan, the next attempt, release -> opened vector of the earlier ones) for the interrupted run in `out`.
-    Errors: as `begun_as` and `left`."""
-    plan = begun_as(fresh, out)
-    since = left(plan, out)
-    return plan, since.attempt, dict(since.known)
-
-
 def begun_as(fresh: Plan, out: Path) -> Plan:
     """The plan under the name of the run that was begun in `out`; as it is, where none was. Errors: UsageError where
     the request or the records lead to another plan than the one there."""
@@ -46,7 +38,8 @@ def begun_as(fresh: Plan, out: Path) -> Plan:
     plan = Plan.read(begun[0])
     if replace(fresh, run_id=plan.run_id) != plan:
         raise UsageError(
-            f"a resumed run must have the records and options it began with; {out} has another plan; start a new run"
+            f"a resumed run must have the records and options it began with; {out} has another plan; start a new run",
+            code="plan",
         )
     return plan
 
@@ -56,17 +49,19 @@ def left(plan: Plan, out: Path) -> Since:
 
     A release that any ledger there has a line for is spent, opened or not; the next attempt goes on after it, so the
     run never makes more releases than were planned."""
-    if not plan_path(out).is_file() or not _attempted(out):
+    if not plan_path(out).is_file() or not _attempted(out, plan):
         return Since()
     known, spent = opened_anywhere(out, plan), spent_anywhere(out, plan)
     attempt = Attempt(last_attempt(out).number + 1, max(spent, max(known, default=-1) + 1))
     return Since(attempt, known, presence_anywhere(out, plan) if plan.names_owners else {})
 
 
-def _attempted(out: Path) -> bool:
-    """Whether a process in `out` has begun an attempt: else there is a plan alone."""
-    kept = ("ledger_*.jsonl", "party_*.transcript.jsonl", "*.opened.bin")
-    return attempt_path(out).exists() or any(path.stat().st_size for each in kept for path in out.glob(each))
+def _attempted(out: Path, plan: Plan) -> bool:
+    """Whether a process in `out` has begun an attempt at this plan: else there is a plan alone, or the ledgers of
+    another run, which stay when that is replaced."""
+    kept = [path for each in ("party_*.transcript.jsonl", "*.opened.bin") for path in out.glob(each)]
+    named = (plan.run_id.encode() in path.read_bytes() for path in out.glob("ledger_*.jsonl"))
+    return attempt_path(out).exists() or any(path.stat().st_size for path in kept) or any(named)
 
 
 def spent_anywhere(out: Path, plan: Plan) -> int:
@@ -114,7 +109,8 @@ def opened_anywhere(out: Path, plan: Plan) -> dict[int, Ints]:
             if release in result and (result[release] != values).any():
                 raise UsageError(
                     f"all files must hold the same opened vectors; release {release} differs in {path}; restore the "
-                    "run directory"
+                    "run directory",
+                    code="file",
                 )
             result[release] = values
     return result

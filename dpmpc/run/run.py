@@ -9,7 +9,6 @@ and goes on there.
 """
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -24,12 +23,13 @@ from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.opening import opening_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import sum_of
+from dpmpc.folders import passing_folder
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import Schedule
 from dpmpc.outcome import Outcome
 from dpmpc.run.engine import releases
 from dpmpc.run.once import Once, begins, keep_sum, over, since_in
-from dpmpc.run.owners import Ended, Opens, Sends, nobody
+from dpmpc.run.owners import Ended, Sends, nobody
 from dpmpc.run.resume import Since, begun_as
 from dpmpc.run.seat import Seat
 from dpmpc.run.stages import RunStages, StagePart
@@ -40,6 +40,10 @@ class RecordsHere(Protocol):
 
     def ready(self, plan: Plan) -> None:
         """Told what is released next, before anything of it is spent. Errors: it is refused."""
+
+    def then(self, plan: Plan) -> Plan:
+        """The plan of the run's own releases, when all that comes before is opened: `plan`, which follows from it, or
+        one that is made of what that found. Errors: nothing can follow."""
 
     def plays(self, plan: Plan, seat: Seat, since: Since) -> AbstractContextManager[Sends]:
         """The owners of the releases of a plan, in the folder of `seat`, while these are made. `since`: what earlier
@@ -55,6 +59,9 @@ class ReadOnce:
 
     def ready(self, plan: Plan) -> None:
         """Nothing is refused."""
+
+    def then(self, plan: Plan) -> Plan:
+        return plan
 
     def shows(self, plan: Plan) -> AbstractContextManager[Callable[..., None]]:
         """Hears what becomes of the release of a plan, until its end."""
@@ -127,15 +134,12 @@ class FinishedPlan:
 
 
 def run(
-    plan: Plan,
-    records: RecordsHere,
-    seat: Seat,
-    until: contextlib.ExitStack | None = None,
-    opens: Opens | None = None,
+    plan: Plan, records: RecordsHere, seat: Seat, until: contextlib.ExitStack | None = None, reserved: bool = False
 ) -> FinishedPlan:
     """Executes a plan, stages and all, in the folder of `seat`; without one nothing stays of it. A run that was begun
-    there goes on. `until`: the parties of its own releases take leave while others go on, and are gone at the end of
-    this stack. `opens`: who opens these, by default who is connected at `seat`.
+    there goes on. `until`: the parties of the last stage before its own releases take leave while others go on, and are
+    gone at the end of this stack. `reserved`: whether `records` reserves what it is told is next, and all after it; by
+    default that is done here.
 
     Errors: UsageError where another run is there; as of `RecordsHere`, of stages and of releases."""
     made: dict[str, OpenedRelease] = {}
@@ -144,26 +148,29 @@ def run(
     def does(part: StagePart, here: Here) -> None:
         if part.plan.run_id != first:
             records.ready(part.plan)
-        by, leave = (opens, until) if part.stage is None else (None, None)
-        made[part.plan.run_id] = release(part, records, replace(seat, here=here), opens=by, until=leave)
+        last = part.stage is not None and len(part.whole.source.schedule.before) == 1
+        own = seat.parties if part.stage is None else None
+        where = replace(seat, here=here, parties=own)
+        made[part.plan.run_id] = release(part, records, where, until=until if last else None)
 
     def keeps(stage: Plan, total: Ints, folder: Path) -> None:
         before.append(OpenedRelease(stage, total))
 
     if seat.out is None and plan.source.schedule == Schedule():
         records.ready(plan)
-        return FinishedPlan((), release(StagePart(plan, plan), records, seat, until=until, opens=opens))
+        return FinishedPlan((), release(StagePart(plan, plan), records, seat))
     with contextlib.ExitStack() as ends:
         if seat.out is None:  # stages follow from files
-            kept = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-", ignore_cleanup_errors=True)))
+            kept = ends.enter_context(passing_folder())
             seat = replace(seat, here=seat.here.but(out=kept))
         plan = begun_as(plan, seat.here.folder)
         stages = RunStages(plan, seat.here, seat.books)
         stages.check()
         records.ready(next_one := stages.next())  # what is refused leaves no folder
         first = next_one.run_id
-        ends.enter_context(stages.reserved())
-        own = stages.run(does, lambda text: None, keeps)
+        if not reserved:
+            ends.enter_context(stages.reserved())
+        own = stages.run(does, lambda text: None, keeps, records.then)
     return FinishedPlan(tuple(made.get(each.plan.run_id, each) for each in before), made[own.run_id])
 
 
@@ -173,12 +180,11 @@ def release(
     seat: Seat,
     *,
     since: Since | None = None,
-    opens: Opens | None = None,
     until: contextlib.ExitStack | None = None,
 ) -> OpenedRelease:
     """Makes the releases of one part of a run, a stage or the plan's own, or finds them in the folder of `seat`.
-    `since`: what earlier attempts left, where another process knows it; `opens`: who opens the sums, by default who is
-    connected at `seat`; `until`: as of `run`. Errors: as of `RecordsHere.plays` and of releases."""
+    `since`: what earlier attempts left, where another process knows it; `until`: its parties are gone at its end.
+    Errors: as of `RecordsHere.plays` and of releases."""
     plan, stage = part.plan, part.stage
     if (found := over(plan, seat.out)) is not None:
         return OpenedRelease(plan, found.last.total, found.last.present)
@@ -186,5 +192,5 @@ def release(
     with records.plays(plan, seat, since) as owners:
         begins(plan, seat, since)
         keeps = owners.keeps if stage is None else lambda ended: stage.settle(ended.last.total, ended.last.present)
-        ended = releases(plan, owners, seat, since, keeps=keeps, opens=opens, ends=until)
+        ended = releases(plan, owners, seat, since, keeps=keeps, ends=until)
     return OpenedRelease(plan, ended.last.total, ended.last.present, ended)

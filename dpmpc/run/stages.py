@@ -134,11 +134,18 @@ class RunStages(Generic[H]):
             reserve.keep(self.plan, before, after, spent)
             yield
 
-    def run(self, does: Callable[[StagePart, H], None], say: Callable[[str], None], keeps: Keeps | None = None) -> Plan:
+    def run(
+        self,
+        does: Callable[[StagePart, H], None],
+        say: Callable[[str], None],
+        keeps: Keeps | None = None,
+        then: Callable[[Plan], Plan] = lambda plan: plan,
+    ) -> Plan:
         """Has every part done that is not over: the stages before, each of which leads to what follows; the plan's own
         releases; the stages after. Returns the plan of its own releases. `does`: does one, where it is told; `keeps`:
-        given what a stage before has opened, and its folder; the same again where the process comes again."""
-        plan = self.before(does, say, keeps)
+        given what a stage before has opened, and its folder; the same again where the process comes again; `then`: the
+        plan of its own releases, of the one that follows from the stages before them."""
+        plan = then(self.before(does, say, keeps))
         does(StagePart(plan, self.plan), self.here)
         self.after(plan, does, say)
         return plan
@@ -251,14 +258,16 @@ class RunStages(Generic[H]):
 
 def _of_another(folder: Path) -> UsageError:
     return UsageError(
-        f"<<out>> holds the {folder.name} of another run ({folder}); name another directory, or add <<overwrite>>"
+        f"<<out>> holds the {folder.name} of another run ({folder}); name another directory, or add <<overwrite>>",
+        code="over",
     )
 
 
 def _disagree(folder: Path) -> UsageError:
     return UsageError(
         f"a plan follows from what its {folder.name} opened, and counts what that cost; the files in {folder} do not "
-        "agree on it; restore them, or start a new run, which spends anew: another <<out>> at every process"
+        "agree on it; restore them, or start a new run, which spends anew: another <<out>> at every process",
+        code="over",
     )
 
 

@@ -171,9 +171,13 @@ class _KnownOwners:
     progress: Callable[[int, int], None]
     opened: list[Ints] = field(default_factory=list)
     doing: str = "releasing"
+    opens: None = None
 
     def ready(self, plan: Plan) -> None:
         """Nothing is refused."""
+
+    def then(self, plan: Plan) -> Plan:
+        return plan
 
     def plays(self, plan: Plan, seat: Seat, since: Since) -> AbstractContextManager[Self]:
         return nullcontext(self)

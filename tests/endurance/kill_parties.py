@@ -47,7 +47,7 @@ from dpmpc.privacy.budget import Budget, check_fits
 from dpmpc.privacy.composition import spending_of, total
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import Reservation, merge
-from dpmpc.run.resume import opened_anywhere, resume
+from dpmpc.run.resume import begun_as, left, opened_anywhere
 from dpmpc.verify.structure import check_structure
 from tests.endurance.mortal import EVENT, POINTS, ROLE
 
@@ -125,7 +125,7 @@ def check(out: Path) -> State:
     known = opened_anywhere(out, plan)
     lost = [r for r, seen in learned.items() if r not in known or digest(known[r]) != seen]
     assert not lost, f"learned by a party, but lost: {lost}"
-    _, attempt, _ = resume(out, plan)
+    attempt = left(begun_as(plan, out), out).attempt
     remembered = merge(Budget(plan.epsilon, plan.delta, None, account_at(out)).books([plan.data_id]))
     assert {entry.release for entry in remembered} == spent, "the account remembers what the ledgers say"
     free = free_releases(out, plan)

@@ -36,7 +36,7 @@ from tests.aggregation.mutants import (
     words_of,
 )
 from tests.local.test_spelled_columns import WARDS, delta_of
-from tests.refusals import refuses
+from tests.refusals import breaks, refuses
 from tests.runs import dpmpc as command
 
 PROMISE: dict[str, Any] = {"owners": "site", "epsilon": 4.0, "delta": 1e-5, "engine": "clear"}
@@ -94,11 +94,11 @@ def test_levels_of_rows_and_of_answers_are_the_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ask", [drawn, answered])
 def test_the_account_counts_the_run_once_and_reserves_all_of_it(ask: Ask, tmp_path: Path) -> None:
     frame, given = people(WARDS), {"account": tmp_path / "account", "data_id": "words first"}
-    with pytest.raises(dpmpc.DpmpcError, match="budget"):
+    with refuses("budget", setting="budget"):
         ask(frame, budget="3,1e-5", out=tmp_path / "no", **given)
     assert not list(tmp_path.rglob("opened.npy"))
     ask(frame, budget="4,1e-5", out=tmp_path / "run", **given)
-    with pytest.raises(dpmpc.DpmpcError, match="budget"):
+    with refuses("budget", setting="budget"):
         ask(frame, budget="4,1e-5", out=tmp_path / "second", **given)
     assert not list((tmp_path / "second").rglob("opened.npy"))
 
@@ -154,17 +154,17 @@ def test_no_schema_and_no_plan_of_tables_takes_a_name_that_may_not_be_shown(word
 def test_what_has_no_words_is_refused_before_anything_is_spent(ask: Ask, tmp_path: Path) -> None:
     frame = people(WARDS, 900)
     stated = {"bounds": {"age": [0, 100], "ward": list(WARDS)}}
-    for more, says in (
-        (stated, "got 'ward', and this run has none"),
-        ({"spell": ["age"]}, "of 'age' they are stated, or it is none"),
-        ({"spell": ["height"]}, "'height'"),
-        ({"neighbours": "presence"}, "neighbours"),
-        ({"backend": "ot", "parties": 2, "engine": "mpc"}, "backend"),
-        ({"capacity": [400, 400, 400]}, "places"),
-        ({"epsilon": 0.01}, "a survey finds cells of more than"),
+    for more, broken in (
+        (stated, breaks("column", "ward", setting="named")),
+        ({"spell": ["age"]}, breaks("column", "age", setting="named")),
+        ({"spell": ["height"]}, breaks("column", "height", setting="named")),
+        ({"neighbours": "presence"}, breaks("choice", "presence", setting="neighbours")),
+        ({"backend": "ot", "parties": 2, "engine": "mpc"}, breaks("together", "backend=ot", setting="backend")),
+        ({"capacity": [400, 400, 400]}, breaks("together", "places", setting="min_owners")),
+        ({"epsilon": 0.01}, breaks("enough", 900, setting="bounds")),
     ):
         given = {**PROMISE, "spell": ["ward"], "out": tmp_path / "run", **more}
-        with pytest.raises(UsageError, match=says):
+        with refuses(broken):
             if ask is drawn:
                 dpmpc.synth(frame, **given)
             else:

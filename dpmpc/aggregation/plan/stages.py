@@ -56,6 +56,7 @@ def stage_plan(plan: P, stage: Stage, source: Source | None = None) -> P:
         weights="size",
         names=plan.names,
         rests_on=plan.origin.read,
+        found=plan.origin.found,
         part=_part_of(plan.part, stage.part),
         capacity=plan.capacity,
         released=plan.before[: stage.shared] if stage.shared else (),
@@ -91,10 +92,14 @@ def after_first(plan: P, total: Ints, present: Presence | None = None) -> P:
     if [each.epsilon for each in coming] != [each.epsilon for each in others] or any(
         (new.source.coordinates or 0) > (old.source.coordinates or 0) for new, old in zip(coming, others, strict=True)
     ):
-        raise UsageError(f"stages keep the prices and lengths that were planned; those after {stage.name} do not")
+        raise UsageError(
+            f"stages keep the prices and lengths that were planned; those after {stage.name} do not", code="plan"
+        )
     dimension = plan.dimension if made.dimension is None else made.dimension
     if dimension > plan.dimension:
-        raise UsageError(f"a {stage.name} leads to at most {plan.dimension} coordinates; got {dimension}; plan again")
+        raise UsageError(
+            f"a {stage.name} leads to at most {plan.dimension} coordinates; got {dimension}; plan again", code="plan"
+        )
     released, schema = plan.before[: len(plan.before) - len(others)], made.schema or plan.schema
     passed = plan.passed + (opened.derived.undetected or 0.0)
     return replace(plan, source=made.source, dimension=dimension, schema=schema, released=released, passed=passed)
@@ -127,7 +132,8 @@ def check_stages(plan: Any) -> None:
         if mine not in parted.sizes or plan.part != parted.assignment.label(mine) or sizes != parted.sizes:
             raise UsageError(
                 "the parts of the records, and their sizes, follow from the plan's data and its numbers of records; "
-                "those of this plan are others; plan again"
+                "those of this plan are others; plan again",
+                code="plan",
             )
         if parted.places == plan.counted:
             raise UsageError(
@@ -143,5 +149,6 @@ def check_stages(plan: Any) -> None:
     for stage in schedule.after:
         if not stage.part or not plan.part or plan.part.endswith(f"/{stage.part}"):
             raise UsageError(
-                f"a stage after the releases is of another part of the data; {stage.name} is not; plan again"
+                f"a stage after the releases is of another part of the data; {stage.name} is not; plan again",
+                code="plan",
             )

@@ -5,6 +5,7 @@ docs/active.md has the ideal functionality, the protocol and the argument.
 """
 
 import asyncio
+import contextlib
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -35,9 +36,9 @@ MOST_PARTS = 10  # of a share: a check keeps the operands of every AND, in all p
 AT_ONCE = 2  # batches in the making: what they keep for their checks takes memory, and each is a try of a cheat's
 MOST_ATTEMPTS = 1 << 10  # of a run: each is a try more
 _CHECKS = 2.5  # times as long as without checks; measured 2.3..2.6
-# Words of ANDs of a batch at most. Each keeps 24 bytes a part for the check: 25 MB among three parties, which the last
+# Words of ANDs of a batch at most. Each keeps 24 bytes a part for the check: 31 MB among three parties, which the last
 # cache of a server's processor holds. It is there once (`CheckedHolder._turn`), and is written to again and again.
-MOST_WORDS = 1 << 19
+MOST_WORDS = 5 << 17
 _KEPT = 3  # words of each AND, part and lane that are kept: operands and result
 
 
@@ -47,12 +48,13 @@ class CheckedHolder(SeededShares, CheckedSession):
     def __init__(self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None) -> None:
         super().__init__(party, parties, threshold, run_id, observe)
         self._room = asyncio.Semaphore(AT_ONCE)
-        self._turn = asyncio.Lock()
+        self._turn = asyncio.Lock()  # batches take it in one order at all parties, that of their channels
 
     async def noise(self, sampler: Sampler, channel: int, count: int) -> Words:
-        async with self._room:
+        async with self._room, contextlib.AsyncExitStack() as turn:
+            await turn.enter_async_context(self._turn)  # until what this batch keeps is used up
             self.still_on()
-            batch = CheckedBatch(self, channel, lanes_for(sampler, count), turn=self._turn)
+            batch = CheckedBatch(self, channel, lanes_for(sampler, count), used_up=turn.aclose)
             values = await sampler.circuit(batch, None)
             self.still_on()
             return less_offset(values.reshape(-1)[:count], sampler.offset)

@@ -10,8 +10,7 @@ has a share of the batch before all others have said that their part of the conv
 Source: docs/active.md, which has the argument and the attacks.
 """
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 
@@ -41,15 +40,14 @@ class CheckedBatch(CheckedRounds, SharingBatch):
         lanes: int,
         *,
         compared: bool = False,
-        turn: asyncio.Lock | None = None,
+        used_up: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`compared`: the bits that the program is given are the same at all honest holders of each component, as
-        whoever gives them has seen to; without it none may be given. `turn`: held from the first AND until what the
-        check keeps is used up: of the batches of a lock one at a time has that memory, while another is still
-        checked. All parties begin them in one order."""
+        whoever gives them has seen to; without it none may be given. `used_up`: called when the check is over its
+        second stage, and another batch may have the memory of what was kept."""
         SharingBatch.__init__(self, session, ident, lanes)
         self.session: CheckedSession = session
-        self._compared, self._turn = compared, turn or asyncio.Lock()
+        self._compared, self._used_up = compared, used_up
         self.begin_rounds(session, self.channel)
         self.order = [self.mine.index(s) for s in self.ordered]
         self._pair = [session.stream(s, domains.PAIR, ident) for s in self.ordered]
@@ -66,17 +64,18 @@ class CheckedBatch(CheckedRounds, SharingBatch):
         self._used = True
         if not program.ands:
             return await execute(program, SharingExecutor(self, masks, given))
-        async with self._turn:
-            self.session.still_on()
-            executor = CheckedExecutor(self, masks, program, given)
-            await self._coins.begin()
-            outputs = await execute(program, executor)
-            fold = await self._folded(executor)
+        executor = CheckedExecutor(self, masks, program, given)
+        await self._coins.begin()
+        outputs = await execute(program, executor, executor.room)
+        executor.evaluated()
+        fold = await self._folded(executor)
+        if self._used_up is not None:
+            await self._used_up()
         await self._check(fold, executor.used)
         return outputs
 
     async def _folded(self, kept: "CheckedExecutor") -> Fold:
-        """The check after its second stage: what was kept is used up, and another batch may have its memory."""
+        """The check after its second stage: what was kept is used up."""
         pair = np.stack([stream.words((2,)) for stream in self._pair], axis=1)
         mask = pair.astype(kept.stages.field.dtype)
         fold = Fold(kept.stages, *kept.operands(), mask, self._rights, self.session.give_back)
@@ -179,6 +178,15 @@ class CheckedExecutor(SharingExecutor):
         self._kept = 0  # ANDs
         self._place = {k: place for place, k in enumerate(batch.order)}
         self._target = self._place[self._products.target]
+
+    def room(self, size: int) -> Words:
+        """Memory for the wires."""
+        self._wires = self.batch.session.borrow(1, size)
+        return self._wires.reshape(-1)
+
+    def evaluated(self) -> None:
+        """Gives it back: wires are no longer asked for."""
+        self.batch.session.give_back(self._wires)
 
     def kept(self, layer: Layer) -> KeptOperands:
         return KeptOperands(self._x, self._y, self._z[self._target], self._kept, turned=self._place[0] != 0)
