@@ -6,7 +6,8 @@ Each draw: sites draw the records of ten columns from one law (a clinic's: numbe
 one codes a column otherwise, the cells are counted as a run counts them, and the noise is that of the plan: its own
 discrete sampler, evaluated in the clear. Found is the column at the site; a false alarm is any other site or column in
 the whole meeting. Intervals are Clopper and Pearson's, of 95 %. Of all settings and codings `PASS` meetings are drawn
-before more of any are, and FILE (CSV) is written after each pass: what is cut short is a result of fewer meetings.
+before more of any are, and FILE (CSV) is written after each pass: what is cut short is a result of fewer meetings, and
+goes on from there when the same command is given again.
 """
 
 import argparse
@@ -34,7 +35,7 @@ Column = Floats  # (n, 2) of each record: its number, its bucket; as a survey re
 Words = Sequence[str]
 
 DELTA = 1e-5
-NONE = "nothing"
+NONE, ALL = "nothing", "all of these"
 SETTINGS = ((0.1, 1500), (0.5, 300))  # epsilon, records a site
 PASS = 5  # meetings
 
@@ -174,14 +175,28 @@ def rows_of(counted: Mapping[tuple[float, int, str], Counted]) -> list[list[str]
     for epsilon, records in dict.fromkeys(key[:2] for key in counted):
         mine = [row for key, row in counted.items() if key[:2] == (epsilon, records)]
         draws, alarms = sum(row.draws for row in mine), sum(row.alarms for row in mine)
-        for row in (*mine, Counted("all of these", draws, 0, alarms)):
-            shares = [(row.found, row.coding not in (NONE, "all of these")), (row.alarms, True)]
+        for row in (*mine, Counted(ALL, draws, 0, alarms)):
+            shares = [(row.found, row.coding not in (NONE, ALL)), (row.alarms, True)]
             numbers = []
             for count, said in shares:
                 told = (count / row.draws, *within(count, row.draws))
                 numbers += [f"{share:.4f}" if said else "" for share in told]
             rows.append([f"{epsilon:g}", str(records), row.coding, str(row.draws), *numbers])
     return rows
+
+
+def counted_in(path: Path | None) -> dict[tuple[float, int, str], Counted]:
+    """What a file of earlier meetings has counted; nothing of none."""
+    found = dict[tuple[float, int, str], Counted]()
+    if path is None or not path.exists():
+        return found
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in list(csv.reader(file))[1:]:
+            draws = int(row[3])
+            hits, alarms = (round(float(share or 0) * draws) for share in (row[4], row[7]))
+            if row[2] != ALL:
+                found[float(row[0]), int(row[1]), row[2]] = Counted(row[2], draws, hits, alarms)
+    return found
 
 
 def table_of(path: Path) -> list[str]:
@@ -217,8 +232,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, default=600.0, help="no pass begins after so many")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(arguments)
-    end, counted = time.monotonic() + 60 * given.minutes, dict[tuple[float, int, str], Counted]()
-    for first in range(0, given.draws, PASS):
+    end, counted = time.monotonic() + 60 * given.minutes, counted_in(given.out)
+    for first in range(min((row.draws for row in counted.values()), default=0), given.draws, PASS):
         if time.monotonic() > end:
             break
         draws = min(PASS, given.draws - first)

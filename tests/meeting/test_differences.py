@@ -1,14 +1,29 @@
 """What a meeting says to differ, held against other routes: SciPy's laws, brute force, and draws of whole meetings with
 the plan's own discrete noise (`benchmarks/studies/meeting.py`, which has the larger counts)."""
 
+import csv
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpmpc.benchmarks.studies.meeting import CODINGS, COLUMNS, DELTA, meet_once, planned, study
+from dpmpc.benchmarks.studies.meeting import (
+    CODINGS,
+    COLUMNS,
+    DELTA,
+    NONE,
+    SETTINGS,
+    Counted,
+    counted_in,
+    meet_once,
+    planned,
+    rows_of,
+    study,
+    table_of,
+)
 from dpmpc.learning.survey_numbers import CELLS, cell_of
 from dpmpc.meeting import differences as module
 from dpmpc.meeting.differences import ALARMS, EXCHANGED, PARTS, UNITS, Compared, chi_squared_tail, multiplied
@@ -127,6 +142,19 @@ def test_one_site_of_five_that_codes_a_column_otherwise_is_found(name: str, reco
     said = meet_once(planned(5, records, epsilon), wrong, np.random.default_rng(3))
     (difference,) = [each for each in said[wrong.column] if each.site == 0]
     assert SAID[name] in difference.coding
+
+
+def test_a_study_goes_on_where_its_file_was_left(tmp_path: Path) -> None:
+    """The file has all that was counted, whatever the shares; and nothing is drawn once there is enough."""
+    draws = [7, 90, 333, 1000]
+    counted = {
+        (epsilon, records, name): Counted(name, n, 0 if name == NONE else n - k, k)
+        for epsilon, records in SETTINGS for k, n in enumerate(draws) for name in (NONE, f"coding, {k}")
+    }  # fmt: skip
+    with (tmp_path / "found.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows_of(counted))
+    assert counted_in(tmp_path / "found.csv") == counted and counted_in(tmp_path / "none") == {}
+    assert len(table_of(tmp_path / "found.csv")) == 2 + len(draws) + 2
 
 
 def test_where_nothing_differs_little_is_said() -> None:
