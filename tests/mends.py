@@ -129,7 +129,7 @@ ATTACKS = (
                  "    if doubt := \"\":\n"),)),
     Attack("the promise of a meeting about records is added to one about whole owners or persons",
            "tests/meeting/test_found_schemas.py::test_a_records_promise_is_never_one_of_persons_or_owners",
-           (Mend("dpmpc/records/schema.py", "return self.neighbours == neighbours or (self.neighbours == \"owner\"",
+           (Mend("dpmpc/records/origins.py", "return self.neighbours == neighbours or (self.neighbours == \"owner\"",
                  "return self.neighbours != \"\" or (self.neighbours == \"owner\""),)),
     Attack("what a meeting's promise holds under is lost when its schema is used",
            "tests/meeting/test_found_schemas.py::test_what_the_release_holds_under_is_said_with_it",
