@@ -18,7 +18,7 @@ def extension(name: str, sources: str) -> Extension:
     return Extension(
         name,
         sorted(glob(f"{sources}/*.c")),
-        depends=sorted(glob(f"{sources}/*.h")),
+        depends=["dpmpc/buffers.h", *sorted(glob(f"{sources}/*.h"))],
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if limited else [],
         # a product and a sum are rounded one after the other, as the twins do it
         extra_compile_args=["-O3", "-std=gnu11", "-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra"],

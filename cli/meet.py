@@ -9,7 +9,7 @@ import click
 from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Noise
 from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import names_options, options_of, own_option
-from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
+from dpmpc.cli.sources import memory_of, of_records, source_of, warn_of_filters
 
 
 def run_command(
@@ -84,14 +84,4 @@ _OWN = [
     click.Option(["--wait"], type=float, default=60.0, help="Seconds for parties to come.  [default: 60]"),
 ]  # fmt: skip
 _LATER = ("pool", "check_owners", "link", "scale", "calibration", "law", "sampler")
-_CALLED = source_options(run_command)
-command = click.Command(
-    "meet",
-    callback=_CALLED,
-    params=[
-        *_OWN,
-        *reversed(_CALLED.__click_params__),  # type: ignore[attr-defined]
-        *options_of(Noise, Choosing, Computing, without=_LATER),
-    ],
-    help=run_command.__doc__,
-)
+command = of_records("meet", run_command, _OWN, options_of(Noise, Choosing, Computing, without=_LATER))

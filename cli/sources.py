@@ -1,7 +1,7 @@
 """The options that name records and say how they are spelled, shared by the commands that read them."""
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -148,6 +148,15 @@ def source_options(command: Callable[..., Any], own: Callable[[Any], Any] | None
     spelled.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
     spelled.__click_params__ += [*reversed(SPELLING), *reversed(_SOURCE)]  # type: ignore[attr-defined]
     return spelled
+
+
+def of_records(
+    name: str, run: Callable[..., Any], own: Sequence[click.Parameter], more: Sequence[click.Parameter]
+) -> click.Command:
+    """A command about records: its own options, those of `source_options`, and more."""
+    called = source_options(run)
+    options = reversed(called.__click_params__)  # type: ignore[attr-defined]
+    return click.Command(name, callback=called, params=[*own, *options, *more], help=run.__doc__)
 
 
 def warn_of_filters(sql: str | None, settings: Mapping[str, Any]) -> None:

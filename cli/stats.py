@@ -13,7 +13,7 @@ from dpmpc.cli.defaults import with_delta, with_delta_rule
 from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import names_options, options_of
 from dpmpc.cli.settings import spelling as as_options
-from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
+from dpmpc.cli.sources import memory_of, of_records, source_of, warn_of_filters
 from dpmpc.errors import UsageError, spelt
 from dpmpc.planning.settings import OwnerSettings
 
@@ -148,14 +148,5 @@ _OWN = [
     click.Option(["--wait"], type=float, default=60.0, help="Seconds for parties to come.  [default: 60]"),
 ]  # fmt: skip
 _LATER = ("pool", "check_owners", "link")
-_CALLED = source_options(run_command)
-command = click.Command(
-    "stats",
-    callback=_CALLED,
-    params=[
-        *_OWN,
-        *reversed(_CALLED.__click_params__),  # type: ignore[attr-defined]
-        *with_delta_rule(options_of(PromiseSettings, Choosing, Computing, without=_LATER)),
-    ],
-    help=run_command.__doc__,
-)
+_PROMISE = options_of(PromiseSettings, Choosing, Computing, without=_LATER)
+command = of_records("stats", run_command, _OWN, with_delta_rule(_PROMISE))

@@ -10,7 +10,7 @@ from dpmpc.aggregation.plan.settings import Accounting, Choosing, Computing, Pro
 from dpmpc.cli.defaults import OUT, out_of, with_delta, with_delta_rule
 from dpmpc.cli.everywhere import give
 from dpmpc.cli.settings import names_options, options_of
-from dpmpc.cli.sources import memory_of, source_of, source_options, warn_of_filters
+from dpmpc.cli.sources import memory_of, of_records, source_of, warn_of_filters
 from dpmpc.errors import UsageError
 from dpmpc.planning.settings import OwnerSettings
 
@@ -133,15 +133,6 @@ _OWN = [
     click.Option(["--wait"], type=float, default=60.0, help="Seconds for parties to come.  [default: 60]"),
 ]  # fmt: skip
 _LATER = ("pool", "check_owners", "link")
-_CALLED = source_options(run_command)
-command = click.Command(
-    "synth",
-    callback=_CALLED,
-    params=[
-        *_OWN,
-        *reversed(_CALLED.__click_params__),  # type: ignore[attr-defined]
-        *options_of(OwnerSettings, without=("owners", "owner_sizes", "skew")),
-        *with_delta_rule(options_of(Accounting, PromiseSettings, Choosing, Computing, without=_LATER)),
-    ],
-    help=run_command.__doc__,
-)
+_PROMISE = options_of(Accounting, PromiseSettings, Choosing, Computing, without=_LATER)
+_OWNERS = options_of(OwnerSettings, without=("owners", "owner_sizes", "skew"))
+command = of_records("synth", run_command, _OWN, [*_OWNERS, *with_delta_rule(_PROMISE)])

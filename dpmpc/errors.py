@@ -297,7 +297,7 @@ def as_written(what: str, way: str) -> Iterator[None]:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         said = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UsageError(f"{what} must be as dpmpc wrote it; it is not: {said[:200]}; {way}") from error
+        raise UsageError(f"{what} must be as dpmpc wrote it; it is not: {said[:200]}; {way}", code="file") from error
 
 
 _KINDS = {kind.code: kind for kind in (UsageError, SpentError, NotYetError, PeerError, CheatError, OwnerError)}

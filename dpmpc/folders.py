@@ -43,6 +43,11 @@ def make_folder(
         raise UsageError(f"{rule}; {folder}: {error.strerror}; {way}", code="path") from None
 
 
+def not_new(out: Path, way: str = "") -> UsageError:
+    """How a folder that has to be new or empty is refused, and is not. `way`: more ways out."""
+    return UsageError(f"<<out>> must be a new or empty directory; {out} is not; name another{way}", code="over")
+
+
 def check_folder(folder: Path, rule: str, way: str = "name another") -> Path:
     """The folder, or the nearest one above it that is there: one that can be written, so that `make_folder` could.
     Nothing is made. Errors: as `make_folder`."""

@@ -1,9 +1,10 @@
-"""Values, and methods, that are made when they are first asked for."""
+"""Values, methods and modules that are made when they are first asked for."""
 
 import dataclasses
 import functools
 import importlib
 import operator
+import os
 import re
 import reprlib
 import sys
@@ -60,6 +61,18 @@ def exports(
             raise absent(*error.args) from None
 
     return get, lambda: sorted(homes)
+
+
+@functools.cache
+def kernels(name: str) -> Any:
+    """A module of compiled kernels, whose NumPy twins give the same bits; None where it is not there, as in what was
+    installed without a compiler, and where DPMPC_NATIVE is off."""
+    if os.environ.get("DPMPC_NATIVE", "") == "off":
+        return None
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
 
 
 class _Regex:

@@ -24,7 +24,8 @@ class Level:
         if not 0.5 <= self.confidence < 1 or self.about not in ("data", "population"):
             raise UsageError(
                 f"intervals have a confidence from 0.5 to 1 and are about the data or the population; got "
-                f"{self.confidence} and {self.about!r}; write 0.95 and 'data'"
+                f"{self.confidence} and {self.about!r}; write 0.95 and 'data'",
+                code="range",
             )
 
     @cached_property

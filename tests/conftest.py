@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests import bytecode
+from tests.refusals import hold_words
 
 # Bytecode is kept even where the environment says otherwise: without it each of some hundred processes that tests start
 # compiles the library for longer than it runs, and each worker compiles all tests.
@@ -58,6 +59,9 @@ WHOLE_RUNS = (  # folders of tests
     "consortium", "dossier", "estimators", "experiments", "local", "planning", "statistics", "synthesis",
 )  # fmt: skip
 FOREVER = 1200.0  # seconds; no test takes a tenth of it, and one that waits for ever would keep all others waiting
+
+
+hold_words()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -2,9 +2,10 @@
 names. Never its words."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -73,6 +74,16 @@ def refuses(
     with pytest.raises(due.raised) as caught:
         yield caught
     due.held(caught.value)
+
+
+def hold_words(matches: Callable[..., bool] = pytest.RaisesExc.matches) -> None:
+    """From now on `pytest.raises` with `match=` fails at an error that has a code, whatever class it is caught by."""
+
+    def of_others(self: Any, error: BaseException | None) -> bool:
+        assert self.match is None or not isinstance(error, DpmpcError), f"hold it by `refuses`: {error!r}"
+        return matches(self, error)
+
+    pytest.RaisesExc.matches = of_others  # type: ignore[assignment, method-assign]
 
 
 @contextmanager

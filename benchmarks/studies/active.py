@@ -2,7 +2,8 @@
 
 python benchmarks/studies/active.py [--parties 3] [--counts 122,10000,1000000] [--repetitions 5] [--json FILE]
 
-Both modes are on replicated shares for 3 to 5 parties, and on Shamir's for more.
+Both modes are on replicated shares for 3 to 5 parties, and on Shamir's for more. The first draw of a session, whose
+memory is fresh, stands apart from those that follow.
 """
 
 import argparse
@@ -18,24 +19,27 @@ MODES = ("semi-honest", "active")
 
 
 async def draws(holder: Any, count: int, times: int) -> dict[str, Any]:
-    """Seconds of each of so many draws of one session, after one that warms up; the costs of one."""
+    """Of a session that has drawn a few samples: seconds and processor seconds of its first draw of `count`, whose
+    memory is fresh, and of each of the `times` that follow; the costs of one."""
     from dpmpc.noise.draw import draw
     from dpmpc.privacy.law import DEFAULT_LAW, LAWS
     from dpmpc.processes.memory import peak_memory
 
     sampler = LAWS[DEFAULT_LAW].sampler("discrete", SCALE)
-    await draw(holder, sampler, count, first_channel=1 << 25)
+    await draw(holder, sampler, 122, first_channel=1 << 25)
     await holder.here(1)
-    seconds, rounds, sent, cpu = [], holder.rounds, holder.bytes_sent, time.process_time()
-    for k in range(times):
-        begin = time.perf_counter()
+    seconds, cpu, rounds, sent = [], [], holder.rounds, holder.bytes_sent
+    for k in range(times + 1):
+        begin, before = time.perf_counter(), time.process_time()
         await draw(holder, sampler, count, first_channel=(1 << 26) + (k << 10))
         seconds.append(time.perf_counter() - begin)
+        cpu.append(time.process_time() - before)
     return {
-        "seconds": seconds,
-        "rounds": (holder.rounds - rounds) / times,
-        "bytes": (holder.bytes_sent - sent) / times,
-        "cpu": (time.process_time() - cpu) / times,
+        "first": {"seconds": seconds[0], "cpu": cpu[0]},
+        "seconds": seconds[1:],
+        "rounds": (holder.rounds - rounds) / (times + 1),
+        "bytes": (holder.bytes_sent - sent) / (times + 1),
+        "cpu": statistics.mean(cpu[1:]),
         "memory": peak_memory(),
     }
 
@@ -52,6 +56,7 @@ def measure(parties: int, count: int, repetitions: int) -> dict[str, Any]:
 
     seconds: dict[str, list[float]] = {mode: [] for mode in MODES}
     cpu: dict[str, list[float]] = {mode: [] for mode in MODES}
+    first: dict[str, list[float]] = {mode: [] for mode in MODES}
     counted: dict[str, Any] = {}
     memory: dict[str, int] = {}
     times = max(3, min(40, 100_000 // count))  # one draw alone would be at the mercy of what else runs
@@ -66,11 +71,13 @@ def measure(parties: int, count: int, repetitions: int) -> dict[str, Any]:
                 raise DpmpcError(f"{mode}, {count} samples: measured {measured}, counted {predicted}")
             seconds[mode].append(max(statistics.median(f["seconds"]) for f in found))
             cpu[mode].append(statistics.mean(f["cpu"] for f in found))
+            first[mode].append(statistics.mean(f["first"]["cpu"] for f in found))
             counted[mode] = {"rounds": predicted["rounds"], "bytes_a_sample": max(predicted["bytes"]) / count}
             memory[mode] = max(memory.get(mode, 0), *(f["memory"] for f in found))
     medians = {mode: statistics.median(times) for mode, times in seconds.items()}
-    ratios, work = (
-        sorted(two / one for one, two in zip(*(of[mode] for mode in MODES), strict=True)) for of in (seconds, cpu)
+    ratios, work, fresh = (
+        sorted(two / one for one, two in zip(*(of[mode] for mode in MODES), strict=True))
+        for of in (seconds, cpu, first)
     )
     return {
         "parties": parties,
@@ -80,6 +87,8 @@ def measure(parties: int, count: int, repetitions: int) -> dict[str, Any]:
         "ratios": ratios,
         "cpu": {mode: statistics.median(times) for mode, times in cpu.items()},
         "cpu_ratio": statistics.median(work),
+        "first_cpu": {mode: statistics.median(times) for mode, times in first.items()},
+        "first_cpu_ratio": statistics.median(fresh),
         "counted": counted,
         "memory": memory,
         "load": os.getloadavg()[0],
@@ -95,21 +104,22 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     numbers, counts = ([int(each) for each in text.split(",")] for text in (given.parties, given.counts))
-    print("| parties | samples | semi-honest | active | ratio | CPU, ratio | rounds | bytes a sample | MB | load |")
-    print("| --- " * 10 + "|")
+    head = "parties | samples | semi-honest | active | ratio | CPU, ratio | first, CPU, ratio | rounds | bytes a sample"
+    print(f"| {head} | MB | load |")
+    print("| --- " * 11 + "|")
     rows = []
     for parties in numbers:
         for count in counts:
             rows.append(row := measure(parties, count, given.repetitions))
             one, two = (row["counted"][mode] for mode in MODES)
             times = " | ".join(f"{row['seconds'][mode] * 1e3:.3g} ms" for mode in MODES)
-            cpu = ", ".join(f"{row['cpu'][mode] * 1e3:.3g}" for mode in MODES)
+            cpu, first = (", ".join(f"{row[of][mode] * 1e3:.3g}" for mode in MODES) for of in ("cpu", "first_cpu"))
             rounds = f"{one['rounds']}, {two['rounds']}"
             sent = f"{one['bytes_a_sample']:.1f}, {two['bytes_a_sample']:.1f}"
             memory = ", ".join(f"{row['memory'][mode] / 1e6:.0f}" for mode in MODES)
             print(
-                f"| {parties} | {count:,} | {times} | {row['ratio']:.2f} | {cpu}, {row['cpu_ratio']:.2f} | {rounds} | "
-                f"{sent} | {memory} | {row['load']:.1f} |",
+                f"| {parties} | {count:,} | {times} | {row['ratio']:.2f} | {cpu}, {row['cpu_ratio']:.2f} | {first}, "
+                f"{row['first_cpu_ratio']:.2f} | {rounds} | {sent} | {memory} | {row['load']:.1f} |",
                 flush=True,
             )
     if given.json is not None:

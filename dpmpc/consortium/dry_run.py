@@ -195,6 +195,7 @@ def before_meeting(plan: Plan, addresses: list[Endpoint], folder: Path) -> list[
     if free < coming + _SPARE:
         raise UsageError(
             f"a run's files need some {(coming + _SPARE) / 1e6:,.0f} MB of disk; {there} has {free / 1e6:,.0f}; make "
-            "room, or name another <<out>>"
+            "room, or name another <<out>>",
+            code="memory",
         )
     return [*taking_part(plan, [str(e) for e in addresses]), f"disk: {free / 1e9:.1f} GB are free at {there}"]

@@ -138,11 +138,14 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
             for line in found:
                 say(line)
             if any(": refused: " in line for line in found):
-                raise UsageError("a run would refuse these records, as was said; mend them, or the file's [[owners]]")
+                raise UsageError(
+                    "a run would refuse these records, as was said; mend them, or the file's [[owners]]", code="records"
+                )
             if any(": unfit: " in line for line in found):
                 raise UsageError(
                     "records must fit what is public of them; of a column or the target hardly any does, as was said, "
-                    "and a run would spend and learn nothing of it; mend its spelling, unit or codes, or plan again"
+                    "and a run would spend and learn nothing of it; mend its spelling, unit or codes, or plan again",
+                    code="records",
                 )
         listening = None
         if party is not None:
@@ -270,7 +273,8 @@ def check_keys(kit: Kit) -> str:
     if not (keys / f"{role}.crt").is_file():
         raise UsageError(
             f"a key must be signed by the authority; {keys} has no {role}.crt; send {role}.csr to the authority, and "
-            "put what comes back there"
+            "put what comes back there",
+            code="keys",
         )
     listed = list_in(keys)
     check_certificate(keys / f"{role}.crt", keys / "ca.crt", role, listed is not None)

@@ -34,7 +34,8 @@ def check_data_id(plan: Plan, where: Placement) -> None:
             return
         raise UsageError(
             f"<<budget>> is for the records of one <<data_id>>; the plan has {plan.data!r}; add <<data_id>> with the "
-            "name that you keep your budget under"
+            "name that you keep your budget under",
+            code="missing",
         )
     if plan.data_id != data_digest(data_id):
         raise UsageError(

@@ -42,7 +42,9 @@ def kits_in(folder: Path) -> list[Kit]:
     """The kits of all sites below a folder. Errors: one is of another plan, or missing."""
     kits = [read_kit(path.parent) for path in sorted(folder.glob(f"*/{SITE}"))]
     if not kits:
-        raise UsageError(f"a rehearsal needs the folder with all kits, as `dpmpc kit` wrote it; {folder} has none")
+        raise UsageError(
+            f"a rehearsal needs the folder with all kits, as `dpmpc kit` wrote it; {folder} has none", code="path"
+        )
     plan = kits[0].plan
     if odd := [kit.site.name for kit in kits if kit.site.plan != kits[0].site.plan]:
         raise UsageError(f"all kits are of one plan; that of {odd[0]} is of another; make them again")
@@ -50,7 +52,9 @@ def kits_in(folder: Path) -> list[Kit]:
     needed = [f"{'site' if both else 'party'}{i}" for i in range(plan.parties)]
     needed += [] if both else [f"owner{j}" for j in range(plan.owners)]
     if missing := sorted(set(needed) - {kit.site.role for kit in kits}):
-        raise UsageError(f"a rehearsal has all sites; {folder} has no kit of {', '.join(missing)}; add them")
+        raise UsageError(
+            f"a rehearsal has all sites; {folder} has no kit of {', '.join(missing)}; add them", code="missing"
+        )
     return kits
 
 

@@ -163,7 +163,8 @@ def carry_on(where: Placement, progress: Progress) -> None:
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(
             f"<<resume>> needs the request.json of a run that was started on one machine; {where.out}: {error}; a "
-            "process of several machines is started again with its own command"
+            "process of several machines is started again with its own command",
+            code="file",
         ) from None
     train(request, Here(**values_of(where, Here)), resume=True, progress=progress)
 
@@ -250,10 +251,13 @@ def _make_ready(plan: Plan, where: Placement, index: int) -> None:
         if same:
             raise UsageError(
                 f"runs over several machines cannot be carried on with the backend {plan.backend}; {where.out} holds a "
-                "part of one; start a new run, which spends anew: another <<out>> at every process, or <<overwrite>>"
+                "part of one; start a new run, which spends anew: another <<out>> at every process, or <<overwrite>>",
+                code="over",
             )
         raise UsageError(
-            f"<<out>> already holds a run of party {index} ({transcript}); name another directory, or add <<overwrite>>"
+            f"<<out>> already holds a run of party {index} ({transcript}); name another directory, or add "
+            "<<overwrite>>",
+            code="over",
         )
     check_new([ledger_path(where.out, index)], plan.run_id)
     for name in (transcript, opened):
@@ -366,7 +370,8 @@ def prepare_owners(where: Placement, plan: Plan | None, run_id: str | None = Non
             for path in (opened, *finished):
                 if not opened_nothing(path):
                     raise UsageError(
-                        f"<<out>> already holds a run ({path}); name another directory, or add <<overwrite>>"
+                        f"<<out>> already holds a run ({path}); name another directory, or add <<overwrite>>",
+                        code="over",
                     )
     else:
         check_new([where.out / OWN_LEDGER], (run_id if plan is None else plan.run_id) or "")

@@ -86,7 +86,9 @@ def read_status(folder: Path, spelling: Spelling = python_spelling) -> RunStatus
     plans += [path for stage in stages for path in (stage / WHOLE, plan_path(stage))]  # before the run's own is made
     plan = next((Plan.read(path) for path in plans if path.is_file()), None)
     if plan is None:
-        raise UsageError(f"a run's folder has a plan; {folder} has none yet; name a run, or wait until it has begun")
+        raise UsageError(
+            f"a run's folder has a plan; {folder} has none yet; name a run, or wait until it has begun", code="path"
+        )
     figures = folder / FIGURES
     return RunStatus(
         folder,

@@ -28,7 +28,7 @@ from dpmpc.consortium.toml_keys import (
     SynthPart,
     file_spelling,
 )
-from dpmpc.errors import UsageError, python_spelling, spelt
+from dpmpc.errors import UsageError, python_spelling, reworded, spelt
 from dpmpc.intake.written import checked, read_written
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import SOURCES, Source
@@ -104,7 +104,7 @@ def read_consortium(path: Path) -> Consortium:
     try:
         return _consortium(file, path)
     except UsageError as error:
-        raise UsageError(f"{path.name}: {spelt(error.message, _spelling)}") from None
+        raise reworded(error, lambda said: f"{path.name}: {spelt(said, _spelling)}") from None
 
 
 def _spelling(name: str, value: str | None) -> str:
@@ -255,7 +255,8 @@ def _sizes(file: ConsortiumFile) -> tuple[int, ...]:
     if len(kinds) != 1 or kinds - {said, "capacity"} or any(getattr(owner, *kinds) is None for owner in owners):
         raise UsageError(
             f"each of [[owners]] says its number of {said}, or each its capacity for {said}; got "
-            f"{' and '.join(sorted(kinds)) or 'none'}; write {said} = N in each"
+            f"{' and '.join(sorted(kinds)) or 'none'}; write {said} = N in each",
+            code="missing",
         )
     return tuple(getattr(owner, *kinds) * (rows if said == "persons" else 1) for owner in owners)
 
@@ -363,7 +364,9 @@ def _public(file: ConsortiumFile, path: Path) -> tuple[Schema | None, dict[str, 
         return None, checked_bounds(records.bounds, path.name)
     if file.stats is not None and file.stats.bounds is not None:
         return None, {}
-    raise UsageError("what may be asked is public; [records] has neither; add [records.bounds], or schema = 'FILE'")
+    raise UsageError(
+        "what may be asked is public; [records] has neither; add [records.bounds], or schema = 'FILE'", code="missing"
+    )
 
 
 def _settings(file: ConsortiumFile) -> dict[str, Any]:

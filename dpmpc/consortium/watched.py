@@ -68,7 +68,8 @@ def server(address: str, pages: Pages) -> ThreadingHTTPServer:
         return Server((host, port), Handler)
     except OSError as error:
         raise UsageError(
-            f"a page is served on an address that is free; {address}: {error.strerror}; name another port, or 0"
+            f"a page is served on an address that is free; {address}: {error.strerror}; name another port, or 0",
+            code="addresses",
         ) from None
 
 
@@ -83,7 +84,8 @@ def _parts(address: str) -> tuple[str, int]:
     if not good or not 0 <= number < 1 << 16:
         raise UsageError(
             f"a page is served to this machine alone, as 127.0.0.1:PORT; got {address}; name a loopback address, and "
-            "let a proxy or ssh carry it further"
+            "let a proxy or ssh carry it further",
+            code="addresses",
         )
     return ("127.0.0.1" if host == "localhost" else host), number
 

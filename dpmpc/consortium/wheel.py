@@ -25,7 +25,9 @@ def wheel_of(path: Path | None = None) -> Wheel | None:
     if path is None:
         return _installed()
     if not re.fullmatch(r"dpmpc-[\w.+!-]+\.whl", path.name):
-        raise UsageError(f"<<wheel>> is a file dpmpc-*.whl; got {path.name}; name one, as `make wheel` makes it")
+        raise UsageError(
+            f"<<wheel>> is a file dpmpc-*.whl; got {path.name}; name one, as `make wheel` makes it", code="file"
+        )
     try:
         content = path.read_bytes()
     except OSError as error:

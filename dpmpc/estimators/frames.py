@@ -48,7 +48,9 @@ def frame_of(X: Any) -> Frame:
     columns of one name; a column with several values a record."""
     names = list(X.column_names if hasattr(X, "column_names") else X.columns)
     if (own := len({str(name) for name in names})) < len(names):
-        raise EstimatorError(f"columns have names of their own; {len(names)} columns have {sayable(own)}; rename them")
+        raise EstimatorError(
+            f"columns have names of their own; {len(names)} columns have {sayable(own)}; rename them", code="unique"
+        )
     if type(X).__module__.split(".")[0] == "pandas":
         X = plain_pandas(X)
     return {str(name): column_of(X[name], str(name)) for name in names}
@@ -65,7 +67,9 @@ def column_of(values: Any, name: str = TARGET) -> Any:
     values."""
     column = declared(values)
     if column.ndim != 1:
-        raise EstimatorError(f"a column has one value a record; '{sayable(name)}' has shape {column.shape}; mend it")
+        raise EstimatorError(
+            f"a column has one value a record; '{sayable(name)}' has shape {column.shape}; mend it", code="shape"
+        )
     if column.dtype.kind in "iuf":
         return column.astype(np.float64)
     if column.dtype.kind == "m":
@@ -91,7 +95,8 @@ def make_schema(X: Frame, bounds: Any, target: Target, public: bool, one: bool, 
     elif isinstance(bounds, Mapping):
         if absent := [name for name in X if name not in bounds]:
             raise EstimatorError(
-                f"bounds must cover every column; {sayable(', '.join(absent[:8]))} not there; add them"
+                f"bounds must cover every column; {sayable(', '.join(absent[:8]))} not there; add them",
+                code="missing",
             )
         low, high = np.array([[float(bounds[name][k]) for name in X] for k in (0, 1)])
     else:
@@ -120,7 +125,8 @@ def _pair(bounds: Any, d: int) -> tuple[Floats, Floats]:
         raise EstimatorError(
             f"bounds are (low, high), numbers or one for each of {sayable(d)} columns, or a mapping from columns to "
             "[low, "
-            f"high]; got {type(bounds).__name__}; mend them"
+            f"high]; got {type(bounds).__name__}; mend them",
+            code="type",
         ) from None
     return low, high
 
@@ -176,11 +182,14 @@ def weights_of(sample_weight: Any, bound: float, n: int) -> Floats | None:
     if sample_weight is None:
         return None
     if not (isinstance(bound, int | float) and 0 < bound < np.inf):
-        raise EstimatorError(f"a bound of weights is a positive number; got {sayable(bound)!r}; mend weight_bound")
+        raise EstimatorError(
+            f"a bound of weights is a positive number; got {sayable(bound)!r}; mend weight_bound", code="range"
+        )
     w = np.asarray(sample_weight, dtype=np.float64)
     if w.shape != (n,):
         raise EstimatorError(
-            f"sample_weight has one weight for each record, shape ({sayable(n)},); got shape {w.shape}; mend it"
+            f"sample_weight has one weight for each record, shape ({sayable(n)},); got shape {w.shape}; mend it",
+            code="shape",
         )
     if not ((w >= 0) & (w <= bound)).all():
         raise EstimatorRecordError(
@@ -197,14 +206,15 @@ def owner_codes(owners: Any, n: int) -> Ints:
     names = declared(owners)
     if names.shape != (n,):
         raise EstimatorError(
-            f"owners say whose each record is, shape ({sayable(n)},); got shape {names.shape}; mend owners"
+            f"owners say whose each record is, shape ({sayable(n)},); got shape {names.shape}; mend owners",
+            code="shape",
         )
     if names.dtype.kind == "O":
         if any(name is None for name in names):
-            raise EstimatorError("every record has an owner; one has none; fill it in")
+            raise EstimatorError("every record has an owner; one has none; fill it in", code="column")
         names = names.astype(str)
     if names.dtype.kind == "f" and not np.isfinite(names).all():
-        raise EstimatorError("every record has an owner; one has none; fill it in")
+        raise EstimatorError("every record has an owner; one has none; fill it in", code="column")
     return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
 
 
@@ -227,7 +237,8 @@ def schema_classes(target: Target, y: Any) -> Any:
     else:
         raise EstimatorError(
             "classes are public: a schema names them, one value each, or classes= does; this schema's label has "
-            "several values a class, or none; state classes="
+            "several values a class, or none; state classes=",
+            code="missing",
         )
     kind = np.asarray(y).dtype
     if kind.kind == "O":  # of a list: whether the caller's classes are numbers or texts; no label is read by it
@@ -239,7 +250,8 @@ def schema_classes(target: Target, y: Any) -> Any:
     except (ValueError, KeyError):
         raise EstimatorError(
             f"the schema's classes are {sayable(', '.join(names[:4]))}; the labels are {sayable(str(kind))} values; "
-            "mend y, or state classes="
+            "mend y, or state classes=",
+            code="column",
         ) from None
 
 

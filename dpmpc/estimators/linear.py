@@ -225,7 +225,9 @@ def _finite(columns: Frame) -> Frame:
     """The columns. Errors: one has an infinite value."""
     for name, column in columns.items():
         if column.dtype.kind == "f" and np.isinf(column).any():
-            raise EstimatorError(f"values are finite numbers, or missing; '{sayable(name)}' has infinity; mend it")
+            raise EstimatorError(
+                f"values are finite numbers, or missing; '{sayable(name)}' has infinity; mend it", code="range"
+            )
     return columns
 
 
@@ -328,7 +330,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinear):
         if len(self.classes_) < 2:
             raise EstimatorError(
                 f"a classifier needs at least 2 classes; got {len(self.classes_)} "
-                f"class{sayable('es' * (len(self.classes_) != 1))}; state them with classes="
+                f"class{sayable('es' * (len(self.classes_) != 1))}; state them with classes=",
+                code="enough",
             )
         if self.classes is not None and schema is None and numbered(y[there], self.classes_):
             self.classes_ = np.arange(len(self.classes_))  # as a meta-estimator numbered them, by their order

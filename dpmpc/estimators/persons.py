@@ -50,7 +50,8 @@ def ids_of(estimator: Any, column: Any, given: Any, n: int) -> Any:
         raise EstimatorError(
             f"ids of persons come once; X has a column {sayable(estimator.person)!r} and fit was given person= too; "
             "leave one "
-            "out"
+            "out",
+            code="together",
         )
     ids = given if column is None else column
     if ids is None:
@@ -58,13 +59,15 @@ def ids_of(estimator: Any, column: Any, given: Any, n: int) -> Any:
         if asked or estimator.person_rows != 1 or estimator.person_owners:
             raise EstimatorError(
                 "a promise of persons needs to know whose each record is; there are no ids; give fit(..., person=ids), "
-                "or person= the name of a frame's column"
+                "or person= the name of a frame's column",
+                code="missing",
             )
         return None
     shape = np.shape(ids) if hasattr(ids, "__array__") else (len(ids),)
     if shape != (n,):
         raise EstimatorError(
-            f"person has one id for each record, shape ({sayable(n)},); got shape {sayable(shape)}; mend it"
+            f"person has one id for each record, shape ({sayable(n)},); got shape {sayable(shape)}; mend it",
+            code="shape",
         )
     return texts_of(ids)
 

@@ -30,10 +30,14 @@ class _Regression(RegressorMixin, PrivateLinear):
         values: Floats = y
         task = self._modelled
         if task.kind != "number":
-            raise EstimatorError(f"a regression is of a quantity; the task {task.name} is for classes; use another")
+            raise EstimatorError(
+                f"a regression is of a quantity; the task {task.name} is for classes; use another", code="together"
+            )
         schema, public = given_schema(self.schema), self.target_bounds is not None
         if schema is not None and not isinstance(schema.target, Range):
-            raise EstimatorError("the schema of a regression has a number as its target; this has a label; use another")
+            raise EstimatorError(
+                "the schema of a regression has a number as its target; this has a label; use another", code="column"
+            )
 
         def read_off() -> Schema:
             target = range_target(values, self.target_bounds)

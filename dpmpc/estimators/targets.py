@@ -35,7 +35,9 @@ def quantities(y: Any, name: Any, columns: Frame, spelling: Spelling) -> Floats:
     if values.dtype.kind == "O":
         values = _each_by_itself(values, _called(name, columns), columns, spelling)
     elif values.dtype.kind != "f":
-        raise EstimatorError(f"targets of a regression are numbers; these have {values.dtype}; convert them")
+        raise EstimatorError(
+            f"targets of a regression are numbers; these have {values.dtype}; convert them", code="type"
+        )
     wrong = ~np.isfinite(values)
     _check_there(wrong, "targets are finite numbers", "are none", spelling)
     found: Floats = np.where(wrong, np.nan, values)
@@ -163,7 +165,8 @@ def _read(values: Any, name: str, columns: Frame, spelling: Spelling) -> Floats:
     with opened({**columns, name: values}, spelling=spelling) as (table, _):
         if table[name].kind not in ("text", "number"):
             raise EstimatorError(
-                f"targets of a regression are numbers; these are {sayable(table[name].type)}; convert them"
+                f"targets of a regression are numbers; these are {sayable(table[name].type)}; convert them",
+                code="type",
             )
         check_spelled(look(table, target=name)[0])
         return np.concatenate([each for (each,) in table.blocks([value_sql(table, name)])])

@@ -73,7 +73,8 @@ class Sealer:
             if type(owner) is not int or not 0 <= owner < prepared.plan.owners:
                 raise UsageError(
                     f"the plan's owners are numbered 0 to {prepared.plan.owners - 1}; got {owner!r} among <<owners>>; "
-                    "mend it"
+                    "mend it",
+                    code="range",
                 )
         self._plan_digest = prepared.plan.digest(FIRST_ATTEMPT)
         _ = prepared.digest  # both derived once: they go with this object to a simulation's processes

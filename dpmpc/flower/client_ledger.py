@@ -31,12 +31,6 @@ def clients_ledger(folder: Path, digest: bytes) -> Path:
     return folder / "owners" / digest.hex()[:32] / "ledger_clients.jsonl"
 
 
-def check_budget_has_data(limits: Limits) -> None:
-    """Errors: UsageError for a budget of records that have no name: whoever makes the plan could give a fresh one."""
-    if limits.budget is not None and limits.data_id is None:
-        raise UsageError("a budget is for the records of one data id; the limits name none; add data_id to them")
-
-
 @contextmanager
 def spending(
     prepared: Prepared, purpose: Purpose, limits: Limits, account: Path | None

@@ -95,7 +95,10 @@ def names_of(tables: object, prepared: Prepared, owner: int) -> list[bytes]:
         if isinstance(table, bytes) and len(table) in (NAME, NAME * plan.owners):
             found.append(table[-NAME:] if len(table) == NAME else table[NAME * owner : NAME * (owner + 1)])
     if len(found) != plan.parties:
-        raise UsageError("the server must carry what its parties remember of accounts; its message does not; update it")
+        raise UsageError(
+            "the server must carry what its parties remember of accounts; its message does not; update it",
+            code="message",
+        )
     return found
 
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from dpmpc.aggregation.owner.sites import check_named
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits
 from dpmpc.errors import UsageError
 from dpmpc.flower.client import Sealer, log_refusal
-from dpmpc.flower.client_ledger import check_budget_has_data
 from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.update import change, dimension_of, numpy_arrays
 from dpmpc.flower.words import OWNER, PLAN, RECORD, REFUSED, RELEASE, SEALED, SHARES, needs_flower
@@ -58,7 +58,7 @@ class Sealing:
     def __init__(
         self, prepared: Prepared, limits: Limits, account: Path | None, owners: int | Collection[int] | None
     ) -> None:
-        check_budget_has_data(limits)
+        check_named(limits)
         self._prepared, self._sealer = prepared, Sealer(prepared, limits, account, owners)
 
     def answered(self, message: Message, context: Context, make: Callable[[int], Floats]) -> Message:
@@ -115,7 +115,9 @@ class PrivateMod(Sealing):
         """The arrays that the server sends. Errors: UsageError for others than the plan is for."""
         before, d = _arrays(message.content, "the server's message"), self._prepared.model_dimension
         if (found := dimension_of(before)) != d:
-            raise UsageError(f"the plan is for models of {d} numbers; the server sends {found}; prepare again")
+            raise UsageError(
+                f"the plan is for models of {d} numbers; the server sends {found}; prepare again", code="shape"
+            )
         return before
 
     def _train(self, before: dict[str, Any], message: Message, context: Context, call_next: CallNext) -> Floats:

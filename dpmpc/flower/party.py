@@ -35,7 +35,8 @@ def opener_of(prepared: Prepared, party: int, key: Path) -> Opener:
     if private.public_key().public_bytes_raw() != prepared.keys[party]:
         raise UsageError(
             f"party {party} needs the key that flower.json names for it; {key} holds another; give it the files of one "
-            "prepare"
+            "prepare",
+            code="keys",
         )
     return Opener(party, private)
 

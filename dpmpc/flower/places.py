@@ -11,7 +11,7 @@ from dpmpc.codec import loads
 from dpmpc.errors import UsageError
 from dpmpc.flower.courier import Courier
 from dpmpc.flower.prepared import Prepared
-from dpmpc.folders import OUT, make_folder, write_file
+from dpmpc.folders import OUT, make_folder, not_new, write_file
 from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.privacy.budget import Budget
 from dpmpc.processes.provenance import software
@@ -29,7 +29,7 @@ class Places:
         self._prepared, self._keys, self._process, self.out = prepared, keys, here, here.out
         self.here = here.index is None
         if self.out is not None and not self._is_free(self.out):
-            raise UsageError(f"<<out>> must be a new or empty directory; {self.out} is not; name another")
+            raise not_new(self.out)
         self._addresses = None if self.here else owner_endpoints(here.endpoints(prepared.plan.parties))
         self._books = NO_BOOKS
         if budget is not None:

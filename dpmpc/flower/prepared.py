@@ -35,18 +35,20 @@ class Prepared:
     def __post_init__(self) -> None:
         plan = self.plan
         if not plan.parties:
-            raise UsageError("under Flower parties add up; this plan has none; plan with parties=3")
+            raise UsageError("under Flower parties add up; this plan has none; plan with parties=3", code="plan")
         if plan.role == "both":
             raise UsageError('under Flower owners and parties are apart; this plan has role="both"; leave it out')
         if not plan.source.OF_RECORDS and plan.neighbours not in ("owner", "stated"):
             raise UsageError(
                 f"under Flower whole updates are clipped, which says nothing of one record; this plan's neighbours are "
-                f"by {plan.neighbours}; leave <<records>> out, and clip by record in programs of your own"
+                f"by {plan.neighbours}; leave <<records>> out, and clip by record in programs of your own",
+                code="together",
             )
         if not plan.dropouts:
             raise UsageError(
                 f"under Flower clients are sampled, and some fail: min_owners must lie below the number of owners, "
-                f"{plan.owners}; it is {plan.fewest}; give a smaller one"
+                f"{plan.owners}; it is {plan.fewest}; give a smaller one",
+                code="range",
             )
         if len(self.keys) != plan.parties or any(len(key) != _KEY for key in self.keys):
             raise UsageError(f"there is one public key a party, {plan.parties} of {_KEY} bytes; mend {FILE}")
@@ -84,11 +86,13 @@ class Prepared:
         try:
             value = loads(text)
             if value["version"] != VERSION:
-                raise UsageError(f"{FILE} must have version {VERSION}; this one has {value['version']}; prepare again")
+                raise UsageError(
+                    f"{FILE} must have version {VERSION}; this one has {value['version']}; prepare again", code="file"
+                )
             keys = tuple(base64.b64decode(key, validate=True) for key in value["keys"])
             return cls(Plan.from_text(json.dumps(value["plan"])), keys)
         except (ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"{FILE} must be what prepare wrote; {error}; copy it again") from None
+            raise UsageError(f"{FILE} must be what prepare wrote; {error}; copy it again", code="file") from None
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
@@ -129,7 +133,8 @@ def prepare(
     if settings.get("security") == "active":
         raise UsageError(
             "under Flower clients are sampled, and some fail, and active security needs all of them in every round; "
-            "got <<security=active>>; use <<security=semi-honest>>"
+            "got <<security=active>>; use <<security=semi-honest>>",
+            code="together",
         )
     if settings.get("min_owners") is None:
         settings["min_owners"] = max(1, owners // 2)

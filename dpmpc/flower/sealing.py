@@ -96,7 +96,9 @@ def write_key(path: Path) -> bytes:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
-        raise UsageError(f"a new key needs a new file; {path}: {error.strerror}; name another folder") from None
+        raise UsageError(
+            f"a new key needs a new file; {path}: {error.strerror}; name another folder", code="path"
+        ) from None
     with os.fdopen(descriptor, "wb") as file:
         file.write(pem)
     return key.public_key().public_bytes_raw()
@@ -108,7 +110,9 @@ def read_key(path: Path) -> X25519PrivateKey:
         key = serialization.load_pem_private_key(path.read_bytes(), None)
     except (OSError, ValueError, TypeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it holds something else"
-        raise UsageError(f"a party has the key file that prepare made; {path}: {why}; check the path") from None
+        raise UsageError(
+            f"a party has the key file that prepare made; {path}: {why}; check the path", code="keys"
+        ) from None
     if not isinstance(key, X25519PrivateKey):
         raise UsageError(f"a party's key for shares is an X25519 key; {path} holds another; check the path")
     return key

@@ -56,5 +56,6 @@ def _refuse_second(descriptor: int, purpose: Purpose) -> None:
     if mine.search(content(descriptor)):
         raise UsageError(
             f"a client seals once for each release of a run; owner {purpose.owner} has for release {purpose.release}; "
-            "skip that release, or prepare a new run"
+            "skip that release, or prepare a new run",
+            code="over",
         )

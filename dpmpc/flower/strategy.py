@@ -91,10 +91,13 @@ class PrivateStrategy(Strategy):
         UsageError for a model or a number of rounds that the plan is not for; PeerError when a party leaves."""
         plan = self._prepared.plan
         if (d := dimension_of(initial_arrays)) != self._prepared.model_dimension:
-            raise UsageError(f"the plan is for models of {self._prepared.model_dimension} numbers; this one has {d}")
+            raise UsageError(
+                f"the plan is for models of {self._prepared.model_dimension} numbers; this one has {d}", code="shape"
+            )
         if num_rounds > plan.releases:
             raise UsageError(
-                f"the plan has {plan.releases} releases, one a round; {num_rounds} rounds were asked for; plan more"
+                f"the plan has {plan.releases} releases, one a round; {num_rounds} rounds were asked for; plan more",
+                code="plan",
             )
         with self._places.courier() as courier:
             self._courier, self._past = courier, {} if self._places.here else courier.past()

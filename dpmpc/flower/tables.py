@@ -79,7 +79,9 @@ def check_records(prepared: Prepared | Path | str, owner: int, records: Source, 
     given = read_prepared(prepared)
     asked_in(given)
     if not 0 <= owner < given.plan.owners:
-        raise UsageError(f"owners are numbered from 0; got owner {owner} of {given.plan.owners}; mend the index")
+        raise UsageError(
+            f"owners are numbered from 0; got owner {owner} of {given.plan.owners}; mend the index", code="range"
+        )
     mean_of(given.plan, owner, records, spelling)
 
 

@@ -3,7 +3,8 @@
 import re
 from typing import Literal
 
-from dpmpc.intake.scripts import ENGLISH, ERAS, FIRST, WORDS_BEFORE, small, turned, western
+from dpmpc.intake.month_names import ENGLISH, WEEKDAYS
+from dpmpc.intake.scripts import ERAS, FIRST, small, turned, western
 
 Calendar = Literal["", "buddhist", "persian", "minguo"]
 # The years of each calendar that are read, as of the years 1800 to 2253 or so; what is meant by others is not known.
@@ -51,7 +52,7 @@ SAID_CLOCKS = (
     rf"^(\d{{1,2}})[.:](\d{{2}})(:\d{{2}})?{_CLOCK_WORD}$",
     r"^([01]\d|2[0-3])([0-5]\d)(:\d{2})? ?(?i:hrs?\.?|h|uhr)$",  # 1430hrs
 )
-BEFORE_DATE = rf"^(?i:{'|'.join(WORDS_BEFORE)})[.,]* +"
+BEFORE_DATE = rf"^(?i:{'|'.join(WEEKDAYS)})[.,]* +"
 
 
 def bare_date(text: str) -> str:

@@ -40,6 +40,10 @@ class ColumnProfile:
     worded: bool = False  # its owner stated that it has words, whatever they look like
     codes: bool = False  # numbers that seem to stand for something else, and are read as numbers
     merging: str = ""  # two different values that what was stated of units makes one
+    scales: tuple[str, str] = (
+        "",
+        "",
+    )  # two fields, with and without what seems a factor
     shares: tuple[str, str] = ("", "")  # two fields, of those that have a sign of per cent and of others, a hundredth
     forms: Forms | None = field(default=None, repr=False)
 

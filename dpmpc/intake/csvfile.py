@@ -1,9 +1,10 @@
 """CSV text for DuckDB: separator, header and encoding found here, and every oddity named by its line.
 
 A file is UTF-8, or UTF-16 if its mark says so, or in the encoding that its owner stated; its separator is a comma,
-semicolon, tab or bar, or what a first line `sep=;` says, as Excel has it; fields may be quoted with double quotes;
-blank lines do not count. DuckDB reads it strictly. What it will not read goes through Python's csv module, which either
-finds the line at fault or makes a clean copy (blank lines with spaces, lines that start with a comment, mixed ends).
+semicolon, tab or bar, what a first line `sep=;` says, as Excel has it, or a sign that cuts all lines alike; fields may
+be quoted with double quotes; blank lines do not count. DuckDB reads it strictly. What it will not read goes through
+Python's csv module, which either finds the line at fault or makes a clean copy (blank lines with spaces, lines that
+start with a comment, mixed ends, several blanks between columns).
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from dpmpc.intake.engine import duckdb
 from dpmpc.intake.footer import check_last, without_last
 from dpmpc.intake.head import SEPARATORS, UnstatedError, check_head, declared, lines_of, separator_of, surplus
 from dpmpc.intake.reading import literal, path_literal
-from dpmpc.intake.spelling import bare, stating
-from dpmpc.intake.table import Column, Table, check_names, check_width, numbered, unused
+from dpmpc.intake.spelling import bare, numbered, stating
+from dpmpc.intake.table import Column, Table, check_names, check_width, unused
 from dpmpc.intake.written import no_pipe
 from dpmpc.lazy import dataclass
 
@@ -257,7 +258,9 @@ def open_csv(
     size = path.stat().st_size
     table = Table(name, columns, view, connection, loose, repair=repair, parsed=True, typed=typed, size=size)
     # in a file of one column DuckDB takes a blank line for a record; a header over several lines is one line to `skip`
-    if comment is not None or width == 1 or broken or (ended and _moved(connection, path, width, separator, skip)):
+    ended = ended or separator not in SEPARATORS
+    apart = comment is None and width > 1 and separator != " " and not broken
+    if not apart or (ended and _moved(connection, path, width, separator, skip)):
         repair()
         table = replace(table, repair=None)
     if not table.rows("1", "LIMIT 1"):
@@ -336,7 +339,7 @@ def _rows(lines: Iterable[str], name: str, separator: str, comment: str | None) 
             if comment is not None and line.startswith(comment):
                 dropped += 1
             else:
-                yield line
+                yield line if separator != " " else line.rstrip() + "\n"
 
     csv.field_size_limit(_LONGEST_LINE)
     reader = csv.reader(counted(), delimiter=separator, skipinitialspace=True, strict=True)

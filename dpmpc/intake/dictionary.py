@@ -5,14 +5,18 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from dpmpc.intake.batched import COLUMN, alike
 from dpmpc.intake.reading import count_where, literal
-from dpmpc.intake.table import Table
+from dpmpc.intake.table import Table, quoted
 
 MOST = 256  # texts of one column
 _LONGEST = 256  # characters of one
 _SAMPLE = 1 << 14  # rows that say whether the others are looked at
 _DIGIT = re.compile("[0-9]")
+_LITERALS = 2000  # numbers that are listed in a query
+_EXACT = ("DOUBLE", "FLOAT", "TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT")  # a double has each number
 
 TIMES = '"(times)"'  # no column of records has such a name
 
@@ -104,7 +108,25 @@ def different(table: Table, name: str) -> str:
     values = listed(table, name)
     if values is not None:
         return f"(SELECT {sql}, {TIMES} FROM {values} {there})"
+    if (known := _kept(table, name)) is not None:
+        return known
     return f"(SELECT {sql}, count(*) AS {TIMES} FROM {table.relation} {there} GROUP BY 1)"
+
+
+def _kept(table: Table, name: str) -> str | None:
+    """The same of a column of few numbers that the table keeps; None of another."""
+    column = table[name]
+    if column.type not in _EXACT or not (column.sql.isidentifier() or column.sql == quoted(name)):
+        return None
+    found = table.kept.of(table.relation, table.number(name))
+    if found is None or found.values is None or len(found.values) > _LITERALS:
+        return None
+    times = np.bincount(found.codes, minlength=len(found.values))[1:]
+    values, which = np.unique(found.values[1:] + 0.0, return_inverse=True)  # a zero has one sign, NaN is one
+    times = np.bincount(which.reshape(-1), times, len(values)).astype(np.int64)
+    listed, often = ", ".join(f"'{value!r}'" for value in values.tolist()), ", ".join(map(str, times.tolist()))
+    fields = f"CAST(CAST(unnest(CAST([{listed}] AS VARCHAR[])) AS DOUBLE) AS {column.type}) AS {column.sql}"
+    return f"(SELECT {fields}, unnest(CAST([{often}] AS BIGINT[])) AS {TIMES})"
 
 
 def lacks(table: Table, name: str) -> bool:

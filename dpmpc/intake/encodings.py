@@ -21,6 +21,7 @@ _PAIRS = {  # of two that suit as well the narrower, which comes first
     "cp932": ((0x82, 0x97), (0x40, 0xFC)),
     "euc_jp": ((0xA4, 0xCF), (0xA1, 0xFE)),
 }
+_SIGN_ROWS = {"cp932": (0x81, 0x81)}  # the first bytes of signs, where these are others than the common ones
 _SIGNS = "°²³µ€£₪§«»“”„‘’–—…·\u00a0º"
 _EURO = {"cp1252": "\u00a4"}  # what ISO 8859-15 has for it
 _NEARLY = 0.5  # of the bytes that are not ASCII
@@ -75,7 +76,8 @@ def _pairs(text: bytes, name: str) -> float:
         good = len(pair) == 2 and low <= pair[0] <= high and least <= pair[1] <= most
         around = text[at - 1 : at] + text[at + 2 : at + 3]
         good = good and not (around.isascii() and around.isalpha() and pair[1:].isalpha())  # one among ASCII letters
-        sign = len(pair) == 2 and (0xA1 <= pair[0] <= 0xA3 or 0x30 <= pair[1] <= 0x39)  # of four bytes: gb18030's
+        first, last = _SIGN_ROWS.get(name, (0xA1, 0xA3))
+        sign = len(pair) == 2 and (first <= pair[0] <= last or 0x30 <= pair[1] <= 0x39)  # of four bytes: gb18030's
         fits, odd = fits + good, odd + (not good and not sign)
         at += 4 if 0x30 <= pair[-1] <= 0x39 else 2
     return fits / max(1, fits + odd)

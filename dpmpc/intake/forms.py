@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from dpmpc.errors import number_of, some
 from dpmpc.intake.calendars import TIME, WORD, YEAR_WORD, bare_date
+from dpmpc.intake.month_names import ENGLISH, IN_TWO, MONTHS
 from dpmpc.intake.once import once
 from dpmpc.intake.reading import literal
-from dpmpc.intake.scripts import ENGLISH, IN_TWO, LIKELY_MISSING, MONTHS, month_list, quick, small
+from dpmpc.intake.scripts import LIKELY_MISSING, month_list, quick, small
 from dpmpc.intake.spelling import GAPS, NO_CENTS, Negative, Order, Spelling, composed, is_unit, stating
 from dpmpc.lazy import dataclass
 

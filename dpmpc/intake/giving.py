@@ -1,7 +1,6 @@
 """Columns of which each alone nearly tells the target: it may have been known only afterwards, or say the same in other
 words. For the owner's own eyes, before anything is spent: a look at some records, that nothing protects."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from dpmpc.intake.spelling import canonical
 from dpmpc.intake.table import Table
 
 Values = NDArray[np.float64] | Sequence[str | None]
+Places = NDArray[np.int64]
 _RECORDS, _FIELDS = 2000, 100_000  # that are looked at, at most
 _LEAST = 50  # records: of fewer a column may tell the target by chance
 _OTHERS = 10  # records without the commonest class, at least
@@ -26,22 +26,36 @@ _FEW = 20  # different numbers: more are told by ranges, of so many records each
 def giving(table: Table, target: str, features: Mapping[str, str], number: bool) -> Iterator[tuple[str, str]]:
     """Each of some columns that nearly gives the target by itself, with a line on it. `features`: what each is read
     as, "number", "date" or "text"; `number`: whether the target is a quantity. Cost: one reading of the table as it is
-    held, or of the first records of a source."""
+    held, but for what it keeps, or of the first records of a source."""
     features = {name: kind for name, kind in features.items() if name in table and name != target}
     if not features or target not in table:
         return
-    names = [target, *features]
+    most = looked_at(len(features))
+    step = -(-table.n // most) or 1
+    # of a column that the table keeps, the same records as of one that is read
+    kept = {} if table.parsed else {
+        name: column.part_of(slice(step - 1, None, step))
+        for name, kind in features.items()
+        if kind == "number" and table[name].kind == kind
+        and (column := table.kept.of(table.relation, table.number(name))) is not None
+    }  # fmt: skip
+    names = [target, *(name for name in features if name not in kept)]
     asked = ", ".join(f"{_field(table, name)} AS f{k}" for k, name in enumerate(names))
-    most, fields = looked_at(len(features)), ", ".join(f"f{k}" for k in range(len(names)))
+    fields = ", ".join(f"f{k}" for k in range(len(names)))
     if table.parsed:
         looked = f"(SELECT * FROM {table.relation} LIMIT {most})"
     else:  # chosen as they stand: what is made of a field is made of few
         numbered = f"(SELECT *, row_number() OVER () AS {_PLACE} FROM {table.relation})"
-        looked = f"(SELECT * FROM {numbered} WHERE {_PLACE} % {-(-table.n // most) or 1} = 0)"
+        looked = f"(SELECT * FROM {numbered} WHERE {_PLACE} % {step} = 0)"
+    if kept:
+        asked, fields = f"{asked}, {_PLACE}", f"{fields}, {_PLACE}"
     rows = table.rows(fields, "WHERE f0 IS NOT NULL", selected(asked, looked))
-    truth, *columns = zip(*rows, strict=True) if rows else ((), *([()] * len(features)))
+    truth, *columns = zip(*rows, strict=True) if rows else ((), *([()] * (len(names) - 1 + bool(kept))))
+    place = np.array(columns.pop() if kept else (), dtype=np.int64) // step - 1
+    found = dict(zip(names[1:], columns, strict=True))
     read = {
-        name: _read(table, name, kind, values) for (name, kind), values in zip(features.items(), columns, strict=True)
+        name: kept[name][place] if name in kept else _read(table, name, kind, found[name])
+        for name, kind in features.items()
     }
     yield from giving_of(read, _read(table, target, "number" if number else "text", truth), number)
 
@@ -53,12 +67,13 @@ def looked_at(columns: int) -> int:
 
 def giving_of(columns: Mapping[str, Values], truth: Values, number: bool) -> Iterator[tuple[str, str]]:
     """The same of the values of columns and target, each an array of floats, or a list of texts."""
+    classes = _coded(truth)
     for name, values in columns.items():
         if number:
             said = _alike(values, truth) if isinstance(values, np.ndarray) and isinstance(truth, np.ndarray) else ""
         else:
-            ways = (_ranges(values), _sides(values, list(truth))) if isinstance(values, np.ndarray) else (values,)
-            said = max((_told(way, list(truth)) for way in ways), key=len)
+            ways = (_ranges(values), _sides(values, classes)) if isinstance(values, np.ndarray) else (_coded(values),)
+            said = max((_told(way, classes) for way in ways), key=len)
         if said:
             way = f"leave it out: {dropping([name])}"
             yield name, f"column '{name}' alone {said}; where that is known only afterwards, or is the same, {way}"
@@ -81,40 +96,51 @@ def _read(table: Table, name: str, kind: str, values: Sequence[Any]) -> Values:
     return np.array([np.nan if each is None else each for each in read], dtype=np.float64)
 
 
-def _ranges(values: NDArray[np.float64]) -> Sequence[Any]:
+def _coded(values: Sequence[Any] | NDArray[np.float64]) -> Places:
+    """The number of each value among different ones."""
+    known: dict[Any, int] = {}
+    return np.fromiter((known.setdefault(value, len(known)) for value in values), np.int64, len(values))
+
+
+def _ranges(values: NDArray[np.float64]) -> Places:
     """Which of the ranges of a column's numbers each is in; equal ones are in one."""
-    there = np.unique(values[np.isfinite(values)])
-    if len(there) <= _FEW:
-        return list(map(repr, values.tolist()))
-    first = np.searchsorted(np.sort(values), values)  # equal numbers have one place; what is missing has the last
-    return list(np.where(np.isfinite(values), first // _FEW, -1))
+    there = np.isfinite(values)
+    ends = np.unique(values[there])
+    if len(ends) > _FEW:
+        place = np.searchsorted(np.sort(values), values) // _FEW  # equal numbers have one place
+    else:
+        place = np.searchsorted(ends, values)
+    return np.where(there, place, len(values))
 
 
-def _sides(values: NDArray[np.float64], truth: Sequence[Any]) -> Sequence[Any]:
+def _sides(values: NDArray[np.float64], classes: Places) -> Places:
     """On which side each of a column's numbers is of the one that parts the classes best."""
     there = np.isfinite(values)
     ends, place = np.unique(values[there], return_inverse=True)
-    classes, code = np.unique(np.array(truth)[there], return_inverse=True)
-    counts = np.zeros((len(ends), len(classes)))
-    np.add.at(counts, (place, code), 1)
+    if not len(ends):
+        return np.zeros(len(values), dtype=np.int64)
+    counts = np.zeros((len(ends), classes.max() + 1))
+    np.add.at(counts, (place, classes[there]), 1)
     below = np.cumsum(counts, axis=0)
     right = below.max(axis=1, initial=0) + (counts.sum(axis=0) - below).max(axis=1, initial=0)
-    return list(np.where(there, values > ends[np.argmax(right)], 2)) if len(ends) else [2] * len(truth)
+    return np.where(there, values > ends[np.argmax(right)], 2)
 
 
-def _told(values: Sequence[Any], truth: Sequence[Any]) -> str:
+def _told(values: Places, classes: Places) -> str:
     """What a column says of classes, by the commonest one of other records with the same value."""
-    groups: dict[Any, Counter[Any]] = {}
-    for value, said in zip(values, truth, strict=True):
-        groups.setdefault(value, Counter())[said] += 1
-    right = 0
-    for counts in groups.values():
-        (_, most), *others = counts.most_common(2)
-        right += most if most > 1 and most - 1 >= (others[0][1] if others else 0) else 0
-    wrong, without = len(truth) - right, len(truth) - max(Counter(truth).values(), default=0)
-    if len(truth) < _LEAST or without < _OTHERS or wrong > _WRONG * without:
+    if len(classes) < _LEAST:
         return ""
-    return f"tells the target of {right} of {len(truth)} records that were looked at"
+    several = classes.max() + 1
+    pairs, counts = np.unique(values * several + classes, return_counts=True)
+    order = np.lexsort((counts, pairs // several))  # of each value the commonest class is the last
+    group, counts = pairs[order] // several, counts[order]
+    last = np.append(group[1:] != group[:-1], True)
+    before = np.where(np.append(False, group[1:] == group[:-1]), np.append(0, counts[:-1]), 0)  # the next to it
+    right = int(counts[last & (counts > 1) & (counts - 1 >= before)].sum())
+    wrong, without = len(classes) - right, len(classes) - int(np.bincount(classes).max())
+    if without < _OTHERS or wrong > _WRONG * without:
+        return ""
+    return f"tells the target of {right} of {len(classes)} records that were looked at"
 
 
 def _alike(values: NDArray[np.float64], truth: NDArray[np.float64]) -> str:

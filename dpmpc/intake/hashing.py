@@ -47,4 +47,5 @@ def check_number(name: str, text: str) -> int:
 
 
 def _digest(name: str, text: str) -> str:
-    return hashlib.sha256(f"{name}{_SEPARATOR}{spelled_key(text)}".encode()).hexdigest()
+    # a text of a file of JSON may have half a character, which no record has
+    return hashlib.sha256(f"{name}{_SEPARATOR}{spelled_key(text)}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -6,6 +6,7 @@ records below it, or where somebody said so.
 """
 
 import csv
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -14,15 +15,19 @@ from typing import Any
 
 from dpmpc.errors import RecordError
 from dpmpc.intake.scripts import LIKELY_MISSING, small
-from dpmpc.intake.spelling import MISSING, bare, stating
+from dpmpc.intake.spelling import MISSING, bare, numbered, stating
 from dpmpc.lazy import dataclass, regex
 
 SEPARATORS = (",", ";", "\t", "|")
+_WITHIN = frozenset(" \t\u00a0\u3000\"'.-+:/\\_()[]{}<>@&#%$=?*")  # signs that stand in values and names
+_FEW_LINES = 5
+_NEARLY = 0.9
 _TOP = 12  # lines, among which the one is that names the columns
 _HEAD = 1 << 16  # bytes, whose lines are looked at
 _FIGURE = regex(r"[^\w\s]{0,3}\s?\d")  # where a field begins that is a number, a date, an amount, a limit
 _NUMBER = regex(r"[^\w\s]{0,3}\s?\d[\d.,:/ '\u2019-]*\s?[^\W\d]{0,4}\W?")
-_CUT = regex(r"\d[;\t|]\d")  # what a separator leaves of two numbers with decimal commas
+_COMMA_CUT = regex(r"\d[;\t|]\d")  # what a separator leaves of two numbers with decimal commas
+_BLANKS = regex(r"\S {2,}\S")  # between two columns of a text that is laid out for the eye
 _MOSTLY = 0.6
 _NONE = {*MISSING, "none", "unknown", "unbekannt", "inconnu"}
 # How often a name is a value of its column, and a file has no names; how much likelier names have to be.
@@ -59,7 +64,7 @@ def lines_of(path: Path) -> Iterator[str]:
 def declared(path: Path) -> str:
     """The separator in a first line `sep=;`, which Excel writes and reads; nothing if there is none."""
     first = next(lines_of(path), "").strip("\r\n")
-    return first[4:] if first[:4].lower() == "sep=" and first[4:] in SEPARATORS else ""
+    return first[4:] if first[:4].lower() == "sep=" and len(first) == 5 else ""
 
 
 def surplus(row: Sequence[str], width: int) -> bool:
@@ -70,28 +75,57 @@ def surplus(row: Sequence[str], width: int) -> bool:
 def separator_of(path: Path, header: int = 0) -> str:
     """The separator that cuts the first lines, from line `header` on, into most fields, all lines alike; where none
     does, the one by which most lines have as many fields as each other, empty ones at their ends aside. One that leaves
-    another separator between two digits cuts decimal commas, and is none where another will do."""
+    another separator between two digits cuts decimal commas, and is none where another will do. Where none of the usual
+    ones does, another sign is one that cuts all lines alike, and blanks where they cut them into several fields."""
     with path.open("rb") as file:
         head = file.read(_HEAD + 1)
-    text = head[:_HEAD].decode("utf-8-sig", errors="replace").splitlines()[max(0, header - 1) :]
+    text = head[:_HEAD].decode("utf-8-sig", errors="replace").split("\n")[max(0, header - 1) :]
+    text = [line for part in text for line in part.split("\r")]
     lines = [line for line in text if line.strip()]
     if len(head) > _HEAD and len(lines) > 1:
         lines = lines[:-1]
-    found = list[tuple[bool, int, int, int, str]]()
+    found, all_alike = list[tuple[bool, int, int, int, str]](), False
     for k, separator in enumerate(SEPARATORS):
-        rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
-        first = rows[:20][:-1] or rows[:20]  # the last may be cut within quotes
-        width = len(first[0]) if first else 0
-        if width > 1 and all(len(row) == width or surplus(row, width) for row in first):
-            alike = len(rows)
+        first, rows, width = _cut(lines, separator)
+        if width > 1:
+            alike, all_alike = len(rows), True
         else:
             width = max(Counter(map(len, rows)).items(), key=lambda item: (item[1], item[0]), default=(1, 0))[0]
             alike = sum(len(row) == width or surplus(row, width) for row in rows)
             if width < 2 or 2 * alike <= len(lines):  # a comma will do for a file of one column
                 continue
-        cut = any(_CUT.search(cell) for row in first for cell in row)
+        cut = any(_COMMA_CUT.search(cell) for row in first for cell in row)
         found.append((not cut, alike, width, -k, separator))
-    return max(found)[-1] if found else ","
+    other = "" if all_alike else _other_separator(lines)
+    return other or (max(found)[-1] if found else ",")
+
+
+def _cut(lines: Sequence[str], separator: str) -> tuple[list[list[str]], list[list[str]], int]:
+    """The first rows, all rows, and how many fields the first ones have, all alike; 0 where these differ."""
+    rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+    first = rows[:20][:-1] or rows[:20]  # the last may be cut within quotes
+    width = len(first[0]) if first else 0
+    return first, rows, width * all(len(row) == width or surplus(row, width) for row in first)
+
+
+def _other_separator(lines: Sequence[str]) -> str:
+    """The sign, of those that stand in no number, date or word, that cuts nearly all first lines into as many fields as
+    each other, the line of names perhaps into one less; a blank where that makes several, of some lines; else
+    nothing."""
+    held = Counter(sign for line in lines for sign in {*line} - _WITHIN - {*SEPARATORS} if not sign.isalnum())
+    found = [(0, 0, "")]
+    for sign in (*sorted(sign for sign in held if 2 * held[sign] > len(lines)), " "):
+        rows = list(csv.reader([line.rstrip(sign) for line in lines], delimiter=sign, skipinitialspace=True))
+        width, alike = max(Counter(map(len, rows)).items(), key=lambda item: (item[1], item[0]), default=(1, 0))
+        named = (width, width - 1) if sign != " " or all('"' in line for line in lines) else (width,)
+        several = width > 1 + (sign == " " or alike < len(rows) - 1) and (sign != " " or alike > _FEW_LINES)
+        if (
+            several
+            and alike >= _NEARLY * len(rows)
+            and next((len(row) for row in rows if len(row) >= width - 1), 0) in named
+        ):
+            found.append((alike, width, sign))
+    return max(found)[-1]
 
 
 def check_head(path: Path, name: str, separator: str) -> None:
@@ -106,6 +140,7 @@ def check_head(path: Path, name: str, separator: str) -> None:
     if len(rows) < 2:
         return
     width = _width(rows)
+    _check_cut(rows, name, separator)
     kinds = _numeric(rows, width)
     plain = next((k for k, row in enumerate(rows[: _TOP + 1]) if _is_record(row.cells, kinds, rows, width, True)), 0)
     names = _line_of_names(rows[:plain], width)
@@ -119,11 +154,34 @@ def check_head(path: Path, name: str, separator: str) -> None:
         _refuse_names(name, rows[0], doubt, width)
 
 
+def _check_cut(rows: Sequence[Row], name: str, separator: str) -> None:
+    """Errors: lines are one field each, which other fields stand in; the names are one less than the fields of every
+    row."""
+    first = rows[0].cells
+    if all(len(row.cells) == 1 for row in rows):
+        inner = {len(next(csv.reader([row.cells[0]], delimiter=sign))) for sign in SEPARATORS for row in rows[:1]}
+        way = "each line is one field in quotes; take the quotes at its ends away" if max(inner) > 1 else ""
+        if not way and len(_BLANKS.findall(first[0])) > 1:
+            way = "blanks alone stand between columns; save it with commas between them"
+        if way:
+            raise RecordError(f"a separator stands between the fields of a data file; of {name}, {way}")
+    ids = [row.cells[0] for row in rows[1:]]
+    longer = all(len(row.cells) == len(first) + 1 for row in rows[1:]) and any(row.cells[-1] for row in rows[1:])
+    if longer and len(rows) > 3 and len({*ids}) == len(ids) and all(ids) and len({*first}) == len(first) and all(first):
+        likely: dict[str, Any] = {"names": (numbered(1), *first), "below": 1}
+        rule = (
+            f"every row has as many fields as there are columns; that of the names of {name} has one less than others"
+        )
+        error = HeaderError(f"{rule}; where its first column has no name, state {stating(**likely)}, or add its name")
+        error.likely, error.rule = likely, rule
+        raise error
+
+
 def _rows(path: Path, separator: str) -> list[Row]:
     """The rows of the first lines that are not empty; none after a quote that is not closed within these."""
     texts, size = list[str](), 0
     for line in lines_of(path):
-        texts.append(line)
+        texts.append(line if separator != " " else line.rstrip() + "\n")
         size += len(line)
         if size > _HEAD:
             break
@@ -213,6 +271,16 @@ def _are_names(cells: Sequence[str], worded: Sequence[int], again: int, others: 
     return _PLAINLY * record < _ALIKE**again
 
 
+def _run(cells: Sequence[str]) -> bool:
+    """Whether the numbers of a row, beside its words, follow each other by one step, as years that are names of columns
+    do, and numbers of a record hardly."""
+    numbers = [int(cell) for cell in cells if cell.isascii() and cell.isdigit() and len(cell) < 7]
+    words = sum(bool(cell) and not _FIGURE.match(cell) for cell in cells)
+    steps = {b - a for a, b in itertools.pairwise(numbers)}
+    even = len(steps) == 1 and 0 not in steps and (len(numbers) > 3 or all(1800 <= n < 2200 for n in numbers))
+    return even and words > 0 and len(numbers) + words == len(cells)
+
+
 def _words_at(rows: Sequence[Row], k: int) -> int:
     """How many rows have a word in a column of numbers."""
     return sum(len(row.cells) > k and bool(row.cells[k]) and not _FIGURE.match(row.cells[k]) for row in rows)
@@ -253,7 +321,8 @@ def _refuse_names(name: str, row: Row, doubt: str, width: int) -> None:
     more = "" if width <= 4 else ", ..."
     give = f"give {width} names, such as {stating(names=called)}{more}"
     meant, none = stating(header=row.first), stating(no_header=True)
-    names = "words" in doubt and len({*row.cells}) == len(row.cells) and all(row.cells)
+    cells = row.cells[:width]
+    names = ("words" in doubt or _run(cells)) and len({*cells}) == len(cells) and all(cells)
     error = HeaderError(
         f"{rule}; state {meant} where it does name them; where it is a record, {none}, or {give}"
         if names

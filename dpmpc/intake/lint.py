@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dpmpc.errors import number_of, some
@@ -31,6 +31,8 @@ _VALUES = 5  # different ones: of fewer none is far from the others
 _MANY_VALUES = 20  # of a column: fewer are categories
 _SHARED = 0.01  # of the records: so many share a code
 _MOST_CODES = 6
+_FACTOR = 20  # so far apart are the middle ones of numbers that are not in the same unit
+_FIELDS = 1000  # of the first records, of which units are looked at
 _GAP = 5  # times the widest gap between other values: so far are codes from these
 # What is below or above what can be measured, by a sign before it or a word after it, and what is not quite so: ~2.4.
 LIMIT_WORDS = ("未満", "以下", "超", "以上", "미만", "이하", "초과", "이상")
@@ -221,12 +223,25 @@ def percents(counts: Mapping[str, int]) -> tuple[str, str]:
     large; empty where there are none."""
     marked = {text for text in counts if text.rstrip().endswith(("%", "％", "٪"))}
     read = {text: western(text, ".").rstrip("% ").replace(",", ".") for text in counts}
-    numbers = sorted((float(number), text) for text, number in read.items() if is_number(number))
-    there, plain = ([each for each in numbers if (each[1] in marked) is sign] for sign in (True, False))
+    numbers = {text: float(number) for text, number in read.items() if is_number(number)}
+    with_sign, without = _scale(numbers, marked, counts)
+    return (with_sign, without) if with_sign and numbers[with_sign] > numbers[without] else ("", "")
+
+
+def _scale(numbers: Mapping[str, float], marked: Collection[str], counts: Mapping[str, int]) -> tuple[str, str]:
+    """Two fields of a column, of those with a sign or a word beside their number (`marked`) and of those without, where
+    the middle ones lie so far apart that what is beside it seems to be a factor: 85% and 0.85, 1.5K and 900. Empty
+    where there are none. `numbers`: what fields read as; nought needs no unit."""
+    there, plain = (
+        sorted((number, text) for text, number in numbers.items() if number and (text in marked) is sign)
+        for sign in (True, False)
+    )
     enough = all(sum(counts[t] for _, t in part) >= _SHARED * sum(counts.values()) for part in (there, plain))
-    if not (there and plain and enough) or not 20 <= abs(there[len(there) // 2][0] / (plain[len(plain) // 2][0] or 1)):
+    if not (there and plain and enough):
         return "", ""
-    return there[len(there) // 2][1], plain[len(plain) // 2][1]
+    (one, with_sign), (other, without) = there[len(there) // 2], plain[len(plain) // 2]
+    near = abs(one) < _FACTOR * abs(other) and abs(other) < _FACTOR * abs(one)
+    return ("", "") if near else (with_sign, without)
 
 
 def _beyond(columns: Sequence[ColumnProfile]) -> Iterator[str]:
@@ -243,14 +258,35 @@ def _beyond(columns: Sequence[ColumnProfile]) -> Iterator[str]:
             )
 
 
-def _percents(columns: Sequence[ColumnProfile]) -> Iterator[str]:
+def factors(counts: Mapping[str, int], spelling: Spelling) -> tuple[str, str]:
+    """Two fields of some, with and without a unit, where units seem to be factors; empty where there are none."""
+    bare_of = replace(spelling, units=())
+    numbers = {text: number for text in counts if (number := spelling.number(text)) is not None}
+    return _scale(numbers, {text for text in numbers if bare_of.number(text) is None}, counts)
+
+
+def _scales(source: Table, columns: Sequence[ColumnProfile], spelling: Spelling) -> Iterator[str]:
+    """Fields with and without a sign or a word that is a factor. Of columns that are read with units the first records
+    say it. Cost: a query for these."""
+    read = [c for c in columns if c.kind == "number" and source[c.name].kind == "text" and not any(c.scales)]
+    read = [c for c in read if c.role != "owners" and spelling.units and c.name not in spelling.percents]
+    texts = (
+        zip(*source.rows(", ".join(source.text(c.name) for c in read), f"LIMIT {_FIELDS}"), strict=True) if read else ()
+    )
+    pairs = {c.name: factors(Counter(filter(None, t)), spelling.of(c.name)) for c, t in zip(read, texts, strict=True)}
     for c in columns:
+        pair = pairs.get(c.name, c.scales)
         if any(c.shares):
-            with_sign, without = c.shares
             yield (
-                f"column '{c.name}' has fields such as '{with_sign[:20]}' beside '{without[:20]}': with and without a "
-                "sign of per cent they differ by a factor of 100; to read both as shares: "
+                f"column '{c.name}' has fields such as '{c.shares[0][:20]}' beside '{c.shares[1][:20]}': with and "
+                "without a sign of per cent they differ by a factor of 100; to read both as shares: "
                 f"{stating(percents=(c.name,))}"
+            )
+        elif any(pair) and c.role != "owners":
+            yield (
+                f"column '{c.name}' has fields such as '{pair[0][:20]}' beside '{pair[1][:20]}': what stands beside a "
+                "number seems to be a factor, which no unit is; write all of them as plain numbers, or have them read "
+                f"as words: {stating(words=(c.name,))}"
             )
 
 
@@ -427,7 +463,7 @@ def oddities(
         *days(table, seen),
         *limits(seen),
         *_beyond(seen),
-        *_percents(seen),
+        *_scales(source, seen, proposed),
         *_sizes(seen),
         *_calendars(seen, proposed, stated),
         *_groups(source, table, seen, stated),
@@ -649,7 +685,7 @@ def _figures(table: Table, columns: Sequence[ColumnProfile], otherwise: bool) ->
     seen = []
     for c in columns:
         worded = c.role == "feature" and c.kind in ("category", "free text", "identifier")
-        worded = worded and not any(c.shares) and not (c.forms and c.forms.unnamed)
+        worded = worded and not any((*c.shares, *c.scales)) and not (c.forms and c.forms.unnamed)
         worded = worded and (c.distinct > _MANY_VALUES or measured(c))
         if not worded or 2 * c.digits < c.present or c.forms is None or (otherwise and c.forms.otherwise):
             continue
@@ -683,7 +719,7 @@ def _mixed(columns: Sequence[ColumnProfile]) -> Iterator[str]:
     """Columns of words many of which are numbers."""
     for c in columns:
         if c.role == "feature" and c.forms is not None and c.kind in ("category", "free text", "identifier"):
-            numbers = 0 if c.worded or c.codes or any(c.shares) else c.forms.read[0]
+            numbers = 0 if c.worded or c.codes or any((*c.shares, *c.scales)) else c.forms.read[0]
             other = next((text for text, _ in c.values if not is_number(text)), "")
             mixed = _MUCH * c.present <= numbers < c.present and c.distinct > _MANY_VALUES
             if mixed and other and not signed(other)[0]:

@@ -1,27 +1,15 @@
 /* What a look asks of a column of numbers, in one pass: what `numbers.py` says. Its twin there is NumPy and gives the same counts and
 the same bits. It runs on the machine of the records' owner, who sees them anyway: how long it takes depends on values. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "../buffers.h"
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 enum { PRESENT, FINITE, WHOLE, AT_LEAST, AT_MOST, COUNTS }; /* what is counted */
 enum { LEAST, GREATEST, NEXT, SECOND, LAST, BEFORE, ENDS };  /* ends of all, and the two least and greatest that are no codes */
 enum { REGISTERS = 4096, DIRECT = 1000 };
-
-static int taken(Py_buffer *view, PyObject *object, char kind, Py_ssize_t size, int writable, Py_ssize_t least) {
-    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0))) return -1;
-    char found = view->format && view->format[0] && !view->format[1] ? view->format[0] : '?';
-    int fits = view->itemsize == size && (found == kind || (kind == 'q' && found == 'l') || kind == 'B');
-    if (fits && view->len / size >= least && (uintptr_t)view->buf % (uintptr_t)size == 0) return 0;
-    PyErr_Format(PyExc_ValueError, "an array of %zd items of kind %c is due; got %zd of kind %c", least, kind,
-                 view->len / view->itemsize, found);
-    PyBuffer_Release(view);
-    view->obj = NULL;
-    return -1;
-}
+enum { MANY, LOG_SLOTS, STATE };                  /* of a coding: how many codes, and the logarithm of slots in use */
+enum { CODES = 1 << 16, MOST_SLOTS = 4 * CODES }; /* the first code is that of what is missing */
 
 /* Which of the sorted codes a whole number is, -1 for none. `direct`: the answer for sizes below DIRECT; no other code is below
 `far`. */
@@ -103,27 +91,98 @@ static PyObject *look(PyObject *self, PyObject *args) {
                           objects + 6))
         return NULL;
     int some = objects[1] != Py_None;
-    if (taken(a, objects[0], 'd', 8, 0, 0) || taken(a + 2, objects[2], 'd', 8, 0, 0)) goto end;
+    if (taken(a, objects[0], 'd', 0, 0) || taken(a + 2, objects[2], 'd', 0, 0)) goto end;
     Py_ssize_t n = a[0].len / 8, many = a[2].len / 8;
     if (first < 0 || many > INT16_MAX) {
         PyErr_SetString(PyExc_ValueError, "codes are few, and places begin at 0");
         goto end;
     }
-    if ((some && taken(a + 1, objects[1], 'B', 1, 0, (first + n + 7) / 8)) || taken(a + 3, objects[3], 'q', 8, 1, COUNTS) ||
-        taken(a + 4, objects[4], 'd', 8, 1, ENDS) || taken(a + 5, objects[5], 'q', 8, 1, many) ||
-        taken(a + 6, objects[6], 'B', 1, 1, REGISTERS))
+    if ((some && taken(a + 1, objects[1], 'B', 0, (first + n + 7) / 8)) || taken(a + 3, objects[3], 'q', 1, COUNTS) ||
+        taken(a + 4, objects[4], 'd', 1, ENDS) || taken(a + 5, objects[5], 'q', 1, many) ||
+        taken(a + 6, objects[6], 'B', 1, REGISTERS))
         goto end;
     Py_BEGIN_ALLOW_THREADS;
     into(a[0].buf, some ? a[1].buf : NULL, first, n, a[2].buf, many, a[3].buf, a[4].buf, a[5].buf, a[6].buf);
     Py_END_ALLOW_THREADS;
     result = Py_NewRef(Py_None);
 end:
-    for (int k = 0; k < 7; k++)
-        if (a[k].obj) PyBuffer_Release(a + k);
+    released(a, 7);
+    return result;
+}
+
+static inline uint64_t slot_of(uint64_t bits, int64_t log_slots) {
+    return ((bits * UINT64_C(0x9E3779B97F4A7C15) ^ bits >> 29) * UINT64_C(0xBF58476D1CE4E5B9)) >> (64 - log_slots);
+}
+
+/* The codes of some values, each the place where its bits were first met; how many were taken in, until there are too many.
+A slot has a code, 0 for none. */
+static Py_ssize_t into_codes(const double *values, const uint8_t *there, int64_t first, Py_ssize_t n, int64_t *state, uint16_t *slots,
+                             int64_t *entries, int64_t *counts, uint16_t *out) {
+    int64_t many = state[MANY], log_slots = state[LOG_SLOTS];
+    uint64_t mask = (UINT64_C(1) << log_slots) - 1;
+    Py_ssize_t i = 0;
+    for (; i < n; i++) {
+        uint64_t code = 0;
+        if (!there || there[(first + i) >> 3] >> ((first + i) & 7) & 1) {
+            uint64_t bits;
+            memcpy(&bits, values + i, sizeof bits);
+            uint64_t at = slot_of(bits, log_slots);
+            while ((code = slots[at]) && (uint64_t)entries[code] != bits) at = (at + 1) & mask;
+            if (!code) {
+                if (many == CODES) break;
+                code = (uint64_t)many++;
+                entries[code] = (int64_t)bits;
+                slots[at] = (uint16_t)code;
+                if (4 * many > (int64_t)mask && log_slots < 18) { /* few meet others: a step that is not foreseen costs most */
+                    mask = (UINT64_C(1) << ++log_slots) - 1;
+                    memset(slots, 0, (size_t)(mask + 1) * sizeof *slots);
+                    for (int64_t k = 1; k < many; k++) {
+                        uint64_t to = slot_of((uint64_t)entries[k], log_slots);
+                        while (slots[to]) to = (to + 1) & mask;
+                        slots[to] = (uint16_t)k;
+                    }
+                }
+            }
+        }
+        counts[code]++;
+        out[i] = (uint16_t)code;
+    }
+    state[MANY] = many, state[LOG_SLOTS] = log_slots;
+    return i;
+}
+
+static PyObject *encode(PyObject *self, PyObject *args) {
+    PyObject *objects[7], *result = NULL;
+    Py_buffer a[7] = {{0}};
+    Py_ssize_t first, done;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOnOOOOO", objects, objects + 1, &first, objects + 2, objects + 3, objects + 4, objects + 5,
+                          objects + 6))
+        return NULL;
+    int some = objects[1] != Py_None;
+    if (taken(a, objects[0], 'd', 0, 0) || taken(a + 2, objects[2], 'q', 1, STATE)) goto end;
+    Py_ssize_t n = a[0].len / 8;
+    const int64_t *state = a[2].buf;
+    if (first < 0 || state[MANY] < 1 || state[MANY] > CODES || state[LOG_SLOTS] < 10 || state[LOG_SLOTS] > 18 ||
+        4 * (state[MANY] - 1) > INT64_C(1) << state[LOG_SLOTS]) {
+        PyErr_SetString(PyExc_ValueError, "codes are counted from 1, and places begin at 0");
+        goto end;
+    }
+    if ((some && taken(a + 1, objects[1], 'B', 0, (first + n + 7) / 8)) || taken(a + 3, objects[3], 'H', 1, MOST_SLOTS) ||
+        taken(a + 4, objects[4], 'q', 1, CODES) || taken(a + 5, objects[5], 'q', 1, CODES) || taken(a + 6, objects[6], 'H', 1, n))
+        goto end;
+    Py_BEGIN_ALLOW_THREADS;
+    done = into_codes(a[0].buf, some ? a[1].buf : NULL, first, n, a[2].buf, a[3].buf, a[4].buf, a[5].buf, a[6].buf);
+    Py_END_ALLOW_THREADS;
+    result = PyLong_FromSsize_t(done);
+end:
+    released(a, 7);
     return result;
 }
 
 static PyMethodDef METHODS[] = {
+    {"encode", encode, METH_VARARGS,
+     "encode(values, there, first, state, slots, entries, counts, out): the codes of values; how many there was room for."},
     {"look", look, METH_VARARGS,
      "look(values, there, first, codes, counts, ends, of_code, registers): adds what these values are to what is known of a column."},
     {NULL, NULL, 0, NULL},

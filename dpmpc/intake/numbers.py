@@ -7,18 +7,16 @@ and 2.2 % about 13,000. What is said of a column is a function of its numbers al
 """
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.intake.coded import ColumnCoding, compiled
 from dpmpc.intake.once import asked
 from dpmpc.intake.streamed import with_nulls
-from dpmpc.intake.table import Floats, Ints, Table
+from dpmpc.intake.table import Floats, Ints, Table, value_sql
 from dpmpc.lazy import dataclass
 
 # Of surveys and registers, with either sign: 7, 88, 999; 97 and 98, which stand beside 99.
@@ -77,25 +75,30 @@ class NumbersSeen:
         """The twin of the kernel."""
         if there is not None:
             values = values[np.unpackbits(there, count=first + len(values), bitorder="little")[first:] != 0]
+        self.add_counted(values, np.ones(len(values), dtype=np.int64))
+
+    def add_counted(self, values: Floats, times: Ints) -> None:
+        """Takes in each of some values (k,) so many times: the same as one by one, in any order."""
         with np.errstate(invalid="ignore"):  # a NaN that signals
             values = values + 0.0  # a zero has one sign
         bits = np.where(np.isnan(values), np.nan, values).view(np.uint64)
         hashed = _mixed(bits)
         register = (hashed >> np.uint64(64 - _SHIFT)).astype(np.intp)
         np.maximum.at(self.registers, register, _ranks(hashed << np.uint64(_SHIFT)))
-        finite = values[np.isfinite(values)]
+        there = np.isfinite(values)
+        finite, often = values[there], times[there]
         whole = finite == np.floor(finite)
-        self.counts[:3] += [len(values), len(finite), int(np.count_nonzero(whole))]
+        self.counts[:3] += [int(times.sum()), int(often.sum()), int(often[whole].sum())]
         if not len(finite):
             return
         for end, count, value in ((_LEAST, _AT_LEAST, finite.min()), (_GREATEST, _AT_MOST, finite.max())):
             closer = value < self.ends[end] if end == _LEAST else value > self.ends[end]
             if closer:
                 self.ends[end], self.counts[count] = value, 0
-            self.counts[count] += int(np.count_nonzero(finite == self.ends[end]))
+            self.counts[count] += int(often[finite == self.ends[end]].sum())
         place = np.minimum(np.searchsorted(self.codes, finite), len(self.codes) - 1)
         code = whole & (self.codes[place] == finite)
-        self.of_code += np.bincount(place[code], minlength=len(self.codes))
+        np.add.at(self.of_code, place[code], often[code])
         rest = finite[~code]
         self.ends[[_NEXT, _SECOND]] = _two_least(np.append(rest, self.ends[[_NEXT, _SECOND]]))
         self.ends[[_LAST, _BEFORE]] = -_two_least(-np.append(rest, self.ends[[_LAST, _BEFORE]]))
@@ -131,11 +134,36 @@ def days_of(table: Table, names: Sequence[str]) -> dict[str, Numbers]:
     return _read(table, {name: table.days(name) for name in names}, "date", _NO_CODE)
 
 
+class _Look:
+    """A look at a column, which is coded as long as it has few different numbers: then each of these is looked at."""
+
+    def __init__(self, codes: Floats, coding: ColumnCoding | None) -> None:
+        self.seen, self.coding = NumbersSeen(codes), coding
+
+    def add(self, values: Floats, there: NDArray[np.uint8] | None, first: int) -> None:
+        """As `NumbersSeen.add`."""
+        if self.coding is not None:
+            if (done := self.coding.add(values, there, first)) == len(values):
+                return
+            self.seen.add_counted(self.coding.values, self.coding.times)
+            values, first, self.coding = values[done:], first + done, None
+        self.seen.add(values, there, first)
+
+    @property
+    def found(self) -> Numbers:
+        """All that is known, after the last value."""
+        if self.coding is not None:
+            self.seen.add_counted(self.coding.values, self.coding.times)
+        return self.seen.found
+
+
 def _read(table: Table, values: Mapping[str, str], kind: str, codes: Floats) -> dict[str, Numbers]:
-    """What SQL for the values of each column gives, by its name."""
+    """What SQL for the values of each column gives, by its name. Numbers of a large table are kept, where they are few
+    different ones and there is room."""
     key = f"{kind} {{}}".format
     if left := [name for name in values if key(name) not in table.found]:
-        seen = {name: NumbersSeen(codes) for name in left}
+        room = table.kept.room // (2 * table.n) if kind == "number" and table.n > EXACT else 0
+        seen = {name: _Look(codes, ColumnCoding(table.n) if k < room else None) for k, name in enumerate(left)}
         query = asked(", ".join(f"{values[name]} AS e{k}" for k, name in enumerate(left)), table.relation)
         with table.reading(), table.by_one_thread(), ThreadPoolExecutor(1) as other:
             before = list[Future[None]]()
@@ -146,20 +174,13 @@ def _read(table: Table, values: Mapping[str, str], kind: str, codes: Floats) -> 
             for done in before:
                 done.result()
         table.unchanged()
-        table.found.update({key(name): one.found for name, one in seen.items()})
+        for name, one in seen.items():
+            table.found[key(name)] = one.found
+            if one.coding is not None:
+                coded = one.coding.coded
+                table.kept.put(table.relation, values[name], coded)
+                table.kept.put(table.relation, value_sql(table, name), coded.as_values)
     return {name: table.found[key(name)] for name in values}
-
-
-@cache
-def compiled() -> Any:
-    """The extension, or None where there is none or DPMPC_NATIVE is off."""
-    if os.environ.get("DPMPC_NATIVE", "") == "off":
-        return None
-    try:
-        from dpmpc.intake import _numbers
-    except ImportError:  # installed without a compiler
-        return None
-    return _numbers
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -72,7 +72,9 @@ def plain_pandas(frame: Any) -> Any:
     for name, dtype in frame.dtypes.items():
         kind, of = type(dtype).__name__, getattr(getattr(dtype, "categories", None), "dtype", None)
         if getattr(dtype, "kind", "") == "c":
-            raise UsageError(f"columns hold numbers or texts; '{sayable(name)}' has {sayable(dtype)}; convert it")
+            raise UsageError(
+                f"columns hold numbers or texts; '{sayable(name)}' has {sayable(dtype)}; convert it", code="type"
+            )
         if kind == "PeriodDtype":
             odd[name] = frame[name].dt.to_timestamp()
         elif "IntervalDtype" in (kind, type(of).__name__):

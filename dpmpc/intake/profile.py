@@ -7,6 +7,7 @@ look only proposes: what a field reads as follows from that field and from what 
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -16,10 +17,22 @@ from dpmpc.intake.column_facts import MOSTLY, TOP, Fact, facts_of
 from dpmpc.intake.column_profile import ALIKE, ColumnProfile, Kind, Role, dropping
 from dpmpc.intake.dictionary import few
 from dpmpc.intake.forms import BOTH, FORMS, NAMED, NEGATIVE, SOME, Forms, months_in, proposed
-from dpmpc.intake.lint import CODE, LIKELY_YEARS, LIMIT_WORDS, fewer, identifies, oddities, of_sexes, percents, years_of
+from dpmpc.intake.lint import (
+    CODE,
+    LIKELY_YEARS,
+    LIMIT_WORDS,
+    factors,
+    fewer,
+    identifies,
+    oddities,
+    of_sexes,
+    percents,
+    years_of,
+)
 from dpmpc.intake.missing import as_stated
 from dpmpc.intake.numbers import EXACT
 from dpmpc.intake.spelling import (
+    NUMBERED,
     PLAIN,
     Decimal,
     Negative,
@@ -32,7 +45,7 @@ from dpmpc.intake.spelling import (
     stating,
 )
 from dpmpc.intake.staging import held
-from dpmpc.intake.table import NUMBERED, Table, no_column
+from dpmpc.intake.table import Table, no_column
 from dpmpc.intake.text_facts import plain_forms
 from dpmpc.lazy import dataclass
 
@@ -315,7 +328,7 @@ def _numbered(table: Table, found: ColumnProfile, fact: Fact) -> ColumnProfile:
     dense = found.greatest - found.least < 1.1 * found.present
     padded = bool(fact.get("coded")) and fact["narrow"] == fact["broad"] >= _WIDE
     long = found.least >= _LONG and math.floor(math.log10(found.least)) == math.floor(math.log10(found.greatest))
-    named = identifies(found.name)
+    named = identifies(found.name) or (dense and re.fullmatch(NUMBERED, found.name) is not None)  # numbers of rows
     if not (dense or long or padded or named) or not _all_different(table, found, fact):
         return found
     why = "whole numbers, all different" + ", one after the other" * dense
@@ -360,12 +373,13 @@ def _text(table: Table, base: ColumnProfile, fact: Fact) -> ColumnProfile:
         units and (numbered or identifies(base.name)) and not broken and base.distinct >= _NEARLY * present >= _FEW
     ):  # PID00271828
         units = {}
-    merging, shares = "", ("", "")
-    if base.distinct <= 20 * TOP and not base.worded and composed(base.name) not in table.spelling.percents:
-        shares = percents(fact["counts"])
-    base = replace(base, shares=shares)
-    if base.distinct <= 20 * TOP and (units or table.spelling.units):
-        units, merging = _tried(table, base, fact["counts"], units)
+    seen: Mapping[str, int] = fact["counts"] if base.distinct <= 20 * TOP else {}
+    if not seen and (units or table.spelling.units):
+        seen = Counter(text for (text,) in table.rows(table.text(base.name), f"LIMIT {_SAMPLE}") if text)
+    if not base.worded and composed(base.name) not in table.spelling.percents:
+        base = replace(base, shares=percents(seen))
+    if seen and (units or table.spelling.units):
+        units, base = _tried(table, base, seen, units)
     levels = bool(fact["units"]) and not units and base.distinct <= _LEVELS
     other = timed or levels or base.worded
     counts = {form: 0 if other else int(fact[form]) for form in (*FORMS, *NAMED, *NEGATIVE)}
@@ -376,7 +390,7 @@ def _text(table: Table, base: ColumnProfile, fact: Fact) -> ColumnProfile:
     forms = Forms(
         there, counts, units, words, points, (numbers, dates), base.name, int(fact["plain"]), lettered, months, results
     )
-    base = replace(base, forms=forms, merging=merging, digits=int(fact["odd"]), whole=fact["whole"] == numbers)
+    base = replace(base, forms=forms, digits=int(fact["odd"]), whole=fact["whole"] == numbers)
     if base.distinct <= 20 * TOP:
         base = _counted(table, base, fact)
     remarks = sum(not is_number(value) for value, _ in base.values) if base.listed else base.distinct
@@ -411,25 +425,30 @@ def _levels(base: ColumnProfile, counts: Mapping[str, int]) -> bool:
 
 def _tried(
     table: Table, base: ColumnProfile, counts: Mapping[str, int], units: Mapping[str, int]
-) -> tuple[dict[str, int], str]:
+) -> tuple[dict[str, int], ColumnProfile]:
     """(the units that are worth stating of a column, whose proposal was tried on its values: it makes no two different
-    ones one, reads more fields, and those of no column of levels; two values that what was stated makes one)."""
-    numeric = dict(itertools.islice(counts.items(), 0 if base.worded else _SAMPLE))  # the commonest
-    if merged := _merged(numeric, table.spelling.of(base.name)):
-        return {}, merged
-    if not units or base.worded or any(base.shares) or _levels(base, counts):
-        return {}, ""
-    parts = tuple(unit for both in units for unit in both.split(BOTH) if is_unit(unit))
+    ones one, reads more fields, those of no column of levels, and is no factor; the column with what units make of it
+    that they should not)."""
+    if base.worded:
+        return {}, base
+    numeric = dict(itertools.islice(counts.items(), _SAMPLE))  # the commonest
+    spread = dict(itertools.islice(counts.items(), 0, None, 1 + len(counts) // _SAMPLE))
     now = table.spelling.of(base.name)
+    if merged := _merged(numeric, now):
+        return {}, replace(base, merging=merged)
+    if not units or any(base.shares) or _levels(base, counts):
+        return {}, base
+    parts = tuple(unit for both in units for unit in both.split(BOTH) if is_unit(unit))
     read = sum(count for text, count in numeric.items() if now.number(text) is not None)
     below: tuple[Negative, ...] = (now.negative,) if now.negative else ("", "trailing", "parentheses")
     for (decimal, thousands), negative in itertools.product(_NUMBERS, below):  # what else is proposed is tried with it
         tried = replace(now, units=(*now.units, *parts), decimal=decimal, thousands=thousands, negative=negative)
         if _merged(numeric, tried):
-            return {}, ""
+            return {}, base
         if read < sum(count for text, count in numeric.items() if tried.number(text) is not None):
-            return dict(units), ""
-    return {}, ""
+            factor = factors(spread, tried)
+            return ({} if any(factor) else dict(units)), replace(base, scales=factor)
+    return {}, base
 
 
 def _merged(counts: Mapping[str, int], spelling: Spelling) -> str:

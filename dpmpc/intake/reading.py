@@ -7,8 +7,9 @@ from pathlib import Path
 
 from dpmpc.intake.calendars import BEFORE_DATE
 from dpmpc.intake.dates import CLOCK, DAYS, LONGEST, way_of
+from dpmpc.intake.month_names import WEEKDAYS
 from dpmpc.intake.once import let
-from dpmpc.intake.scripts import ARABIC_COMMA, ARABIC_POINT, ENGLISH_LIST, FROM, TO, WORDS_BEFORE, quick
+from dpmpc.intake.scripts import ARABIC_COMMA, ARABIC_POINT, ENGLISH_LIST, FROM, TO, quick
 from dpmpc.intake.spelling import GAPS, SHARE, Spelling
 
 # What stands for a value within an expression; no column of records has such a name, and one that had it would be read
@@ -128,7 +129,7 @@ def without_before_sql(text: str) -> str:
 
 def _led(text: str) -> str:
     """SQL for whether a text begins as some day of the week does."""
-    two = ", ".join(sorted({word[:2] for word in WORDS_BEFORE}))  # of one text: a list of them is looked through slower
+    two = ", ".join(sorted({word[:2] for word in WEEKDAYS}))  # of one text: a list of them is looked through slower
     return f"contains({literal(two)}, lower(left({text}, 2)))"
 
 

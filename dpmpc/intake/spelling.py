@@ -28,7 +28,8 @@ from dpmpc.intake.calendars import (
     persian_days,
     time_of,
 )
-from dpmpc.intake.scripts import BLANKS, ENGLISH, ERAS, FIRST, MARKS, MONTHS_OF, both_small, small, western
+from dpmpc.intake.month_names import ENGLISH
+from dpmpc.intake.scripts import BLANKS, ERAS, FIRST, MARKS, MONTHS_OF, both_small, small, western
 from dpmpc.lazy import dataclass
 
 MISSING = ("", "?", "na", "n/a", "null")
@@ -68,6 +69,14 @@ _BLANK = "".join(map(chr, (*range(9, 14), *range(28, 33), 133))) + BLANKS + MARK
 def bare(text: str) -> str:
     """The text without what is blank at its ends: spaces, and marks that have no width."""
     return text.strip() if text.isascii() else text.strip(_BLANK)
+
+
+NUMBERED = r"column \d+"  # what columns without a name of their own are called
+
+
+def numbered(place: int) -> str:
+    """The name of a column that its file does not name, by its place from 1 on; NUMBERED fits it."""
+    return f"column {place}"
 
 
 def composed(text: str) -> str:

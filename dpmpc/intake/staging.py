@@ -16,6 +16,7 @@ from pathlib import Path
 
 from dpmpc.errors import RecordError
 from dpmpc.intake.batched import COLUMN, SMALL, alike, asked_of, in_lists
+from dpmpc.intake.coded import Kept
 from dpmpc.intake.dictionary import MOST, few_of, listed_together, texts_of
 from dpmpc.intake.engine import duckdb
 from dpmpc.intake.once import worked_out
@@ -123,7 +124,8 @@ def _held(table: Table, names: Sequence[str], called: str, first: int) -> Table:
 
 
 def _infinite(table: Table, name: str) -> list[str]:
-    return [count_where(f"NOT isfinite({table[name].sql})")]
+    ends = (f"isfinite({end}({table[name].sql}))" for end in ("min", "max"))  # NaN is the greatest
+    return [f"NOT ({' AND '.join(ends)})"]
 
 
 def _held_clean(column: Column) -> bool:
@@ -202,7 +204,10 @@ def _kept(table: Table, columns: Sequence[Column], select: str, called: str, rel
     table.run(f"CREATE OR REPLACE {'' if filed else 'TEMP '}TABLE {name} AS SELECT {select}{along} FROM {relation}")
     if filed:  # what was replaced is given back, and the log of what was written goes
         table.run(f"CHECKPOINT {_FILE}")
-    return replace(table, columns=tuple(columns), relation=name, repair=None, parsed=False, unchanged=lambda: None)
+    return replace(
+        table, columns=tuple(columns), relation=name, repair=None, parsed=False, unchanged=lambda: None,
+        kept=Kept(table.kept.most),  # another table may have had this name
+    )  # fmt: skip
 
 
 def _has_file(table: Table) -> bool:

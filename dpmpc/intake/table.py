@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import RecordError, UsageError, sayable, some
+from dpmpc.intake.coded import AT_ONCE, IntegersSeen, Kept
 from dpmpc.intake.dates import add_dates
 from dpmpc.intake.engine import duckdb, explained, interrupted
 from dpmpc.intake.once import asked, once
@@ -49,8 +50,9 @@ _NUMBER_TYPES = (
 _DATE_TYPES = ("DATE", "TIMESTAMP")
 MOST_COLUMNS = 50_000  # to look at more takes hours; such a table lies on its side, or has to be cut
 MOST_LETTERS = 1_000  # of a column's name: plans and models have it, and a text of these has up to 4,000
-NUMBERED = r"column \d+"  # what columns without a name of their own are called
 _EXACT_DIGITS = 15  # of a whole number: with as many it is a double, as a power of ten up to 10^22 is
+_LITTLE = "16MB"  # of files that were read
+_LIMIT = "dpmpc_memory"  # a variable that a connection has: what DuckDB says of its limit is rounded
 _AT_ONCE = 256  # aggregates of one query: of a thousand each costs twice as much, and at ten thousand DuckDB dies
 
 
@@ -109,6 +111,7 @@ class Table:
     typed: tuple[str, Callable[[Collection[str]], str]] | None = field(default=None, repr=False)
     along: str = ""  # a column of the relation that is none of the table's, and that goes where its rows go
     found: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # what was asked for before
+    kept: Kept = field(default_factory=Kept, repr=False)  # columns that were read, of this relation and of others
     uncounted: frozenset[str] = frozenset()  # keys of JSON objects that are no columns, for so few records have them
     size: int = 0  # bytes of what each reading parses
     beyond: int = 0  # records of persons who have more than are kept: none of these is read; for their owner alone
@@ -236,14 +239,38 @@ class Table:
         """The values of expressions (DOUBLE or INTEGER, never NULL) for every row in order, some at a time. `quick`:
         whether to read them takes less than what becomes of them, as of numbers. Errors: the source cannot be read, or
         has changed when all was read."""
-        select = ", ".join(f"{expression} AS e{k}" for k, expression in enumerate(expressions))
+        kept = [None if tail else self.kept.of(self.relation, expression) for expression in expressions]
+        left = [expression for expression, one in zip(expressions, kept, strict=True) if one is None]
+        if expressions and not left:
+            for begin in range(0, self.n, AT_ONCE):
+                yield [one.part(begin, min(self.n, begin + AT_ONCE)) for one in kept if one is not None]
+            self.unchanged()
+            return
+        select = ", ".join(f"{expression} AS e{k}" for k, expression in enumerate(left))
         query = asked(select, self.relation, tail)
         if self.repair is not None:
             self.n  # noqa: B018  reads everything once, so that what needs repair is repaired before the first block
         known = self.n if "n" in vars(self) or not self.parsed else None
+        noted = dict[str, IntegersSeen]()
         with self.reading(), self.by_one_thread() if quick else contextlib.nullcontext():
-            yield from streamed(self.connection, query, len(expressions), known)
+            seen = 0
+            for block in streamed(self.connection, query, len(left), known):
+                if not seen and not tail and known is not None and known > AT_ONCE:
+                    noted = {
+                        each: IntegersSeen(known)
+                        for each, values in zip(left, block, strict=True)
+                        if values.dtype == np.int32 and self.kept.room >= 2 * known
+                    }
+                for each, values in zip(left, block, strict=True):
+                    if each in noted:
+                        noted[each].add(values)
+                end, own = seen + len(block[0]), iter(block)
+                yield [next(own) if one is None else one.part(seen, end) for one in kept]
+                seen = end
         self.unchanged()
+        for each, one in noted.items():
+            if (column := one.coded) is not None:
+                self.kept.put(self.relation, each, column)
 
     @contextlib.contextmanager
     def by_one_thread(self) -> Iterator[None]:
@@ -260,6 +287,15 @@ class Table:
         finally:
             with contextlib.suppress(duckdb.Error):  # who reads no further may have closed the connection
                 self.connection.execute(f"SET threads = {before}")
+
+    def give_back(self) -> None:
+        """Has DuckDB give back what it holds of files that were read, which it reads again where it is asked for."""
+        with contextlib.suppress(duckdb.Error):  # what is in use it does not give back
+            ((most,),) = self.connection.execute(f"SELECT getvariable('{_LIMIT}')").fetchall()
+            try:
+                self.connection.execute(f"SET memory_limit = '{_LITTLE}'")
+            finally:
+                self.connection.execute("RESET memory_limit" if most is None else f"SET memory_limit = '{most}'")
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -319,6 +355,8 @@ def connect(folder: Path | None, memory: int | None, threads: int | None = None)
     if folder is not None:
         config["temp_directory"] = str(folder)
     connection = duckdb.connect(config=config)
+    if memory is not None:
+        connection.execute(f"SET VARIABLE {_LIMIT} = '{memory}B'")
     add_dates(connection)
     # standard output is for results and, in a run's processes, for events; in a notebook without ipywidgets DuckDB
     # cannot even switch its bar off, and draws none
@@ -330,11 +368,6 @@ def connect(folder: Path | None, memory: int | None, threads: int | None = None)
 def numbers_up_to(n: int) -> type[np.signedinteger[Any]]:
     """What arrays of numbers of n records are of: as long as all are held at once, four bytes each are enough."""
     return np.int32 if n <= np.iinfo(np.int32).max else np.int64
-
-
-def numbered(place: int) -> str:
-    """The name of a column that its file does not name, by its place from 1 on; NUMBERED fits it."""
-    return f"column {place}"
 
 
 def unused(kind: str) -> str:

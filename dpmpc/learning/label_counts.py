@@ -19,7 +19,7 @@ def counted(target: Target | str) -> str:
     target is a quantity."""
     if not isinstance(target, Labels | Classes):
         name = target if isinstance(target, str) else target.name
-        raise UsageError(f"<<class_weight>> is for classes; '{name}' is a quantity; leave it out")
+        raise UsageError(f"<<class_weight>> is for classes; '{name}' is a quantity; leave it out", code="together")
     each = [{_place(target.name, value, BUCKETS) for value in values} for values in _values(target)]
     places = [place for some in each for place in some]
     if len(set(places)) < len(places):

@@ -186,7 +186,9 @@ class Learning(Descent, Source):
     def check(self, neighbours: str, dimension: int) -> None:
         super().check(neighbours, dimension)
         if self.survey is not None and neighbours == "owner":
-            raise UsageError("a survey of columns is for neighbours by record; the plan's are owners; plan again")
+            raise UsageError(
+                "a survey of columns is for neighbours by record; the plan's are owners; plan again", code="together"
+            )
         METHODS[self.method].check(self)
 
     def promised(self, neighbours: str) -> Self:
@@ -269,7 +271,8 @@ def check_near(theta: Floats) -> Floats:
     unpaid, what no noise covers. Errors: UsageError for one that is farther than `FAR`, of public numbers alone."""
     if not (np.abs(theta) <= FAR).all():  # nor what is no number
         raise UsageError(
-            f"an iterate, or a model, lies within {FAR:g} in every coordinate; this one does not; lower the <<step>>"
+            f"an iterate, or a model, lies within {FAR:g} in every coordinate; this one does not; lower the <<step>>",
+            code="range",
         )
     return theta
 
@@ -395,7 +398,8 @@ def check_record_weights(learning: Learning, records: Records) -> None:
     if not METHODS[learning.method].weighs:
         raise UsageError(
             f"records count by weights with the method {DEFAULT_METHOD}; got {learning.method}; choose the other, or "
-            "leave weights out"
+            "leave weights out",
+            code="together",
         )
     if w.shape != (records.n,) or not ((w >= 0) & (w <= 1)).all():
         raise RecordError(

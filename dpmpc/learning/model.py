@@ -145,7 +145,7 @@ def read_model(run: Path) -> Model:
             )
     except FileNotFoundError:
         if not run.exists():
-            raise UsageError(f"a run has a folder; {run} is not there; check the path") from None
+            raise UsageError(f"a run has a folder; {run} is not there; check the path", code="path") from None
         raise UsageError(f"a finished run has a model.npz; {run} has none; {carried_on(run)}") from None
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError, zipfile.BadZipFile) as error:
         raise UsageError(f"a model must be what train wrote; {path}: {error}; train again") from None

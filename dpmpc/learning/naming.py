@@ -5,7 +5,7 @@ bits of its UTF-8 bytes, filled up with zeros, and 32 further bits of the digest
 records' votes. What parties open of all owners' sums is decided inside the MPC, cell by cell: where every vote's sum
 stands out of one noise, the signs, which spell the text that more than half of the cell's records have; of every other
 cell nothing (`mpc.contract.decisions`). Signs are taken for a word only where they are UTF-8 whose own digest gives
-the cell and the 32 bits, and where the word may be shown (`survey_words.shown`): a cell that several words share spells
+the cell and the 32 bits, and where the word may be shown (`columns.is_name`): a cell that several words share spells
 none of them, and is caught. Texts that read as numbers, and those beyond `LONGEST` bytes, have no votes.
 
 Guarantees: one record replaced changes, in each column, one cell by at most 2 in every vote, or two by 1. A cell's
@@ -28,12 +28,13 @@ from dpmpc.intake.spelling import is_number
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import Floats, Ints, Invented, Opening, Source, Stage, Sum, Votes, of_means
 from dpmpc.learning.survey import Survey
-from dpmpc.learning.survey_words import check_words, known_words, shown, stated_names
+from dpmpc.learning.survey_words import check_words, known_words, stated_names
 from dpmpc.outcome import Outcome
 from dpmpc.privacy.checks import check_count, check_epsilon, check_nonnegative
 from dpmpc.privacy.gaussian import epsilon_of_mu
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
+from dpmpc.records.columns import is_name
 
 if TYPE_CHECKING:
     from dpmpc.intake.table import Table
@@ -58,6 +59,7 @@ class NamingSource(Source):
     UNITS: ClassVar[tuple[str, ...]] = ("record",)
     RESULT: ClassVar[str] = "answers.html"
     MAKES: ClassVar[str] = "words that many records have"
+    PURPOSE: ClassVar[str] = "words of categories"
     DOES: ClassVar[str] = "opening words"
     REPORT: ClassVar[str] = "dpmpc.naming/1"
     columns: tuple[str, ...]
@@ -158,9 +160,6 @@ class NamingSource(Source):
             "what is decided of each word is decided inside the MPC; of others nothing is opened",
         ]
 
-    def purpose(self, data: str, schema: "Schema | None") -> str:
-        return f"words of categories ('{data}')"
-
     def invented(self, schema: "Schema | None") -> Iterator[tuple[str, Invented]]:
         yield from ((name, ["a", "b", "c"]) for name in self.columns)
 
@@ -213,7 +212,7 @@ def word_of(name: str, cell: int, cells: int, votes: Floats) -> str | None:
         return None
     if check_number(name, word) != int.from_bytes(raw[LONGEST:], "big"):
         return None
-    return word if shown(word) and not is_number(word) else None
+    return word if is_name(word) and not is_number(word) else None
 
 
 @dataclass(frozen=True)
@@ -274,6 +273,7 @@ class NamedColumns:
             object.__setattr__(self, "spelled", tuple(of))
         for name in ("named", "words"):
             object.__setattr__(self, name, tuple(map(str, getattr(self, name))))
+        _check_spelled(self.spelled)
         if self.words and not self.named:
             raise UsageError("words are tried as names of columns; none is named; say <<named>>, or give no words")
         check_words(self.words)
@@ -317,12 +317,26 @@ class NamedColumns:
         return made
 
 
+def _check_spelled(spelled: Sequence[tuple[str, tuple[tuple[int, str], ...]]]) -> None:
+    """Errors: UsageError for a word that no release could have opened there: whoever writes a plan would say it."""
+    for name, each in spelled:
+        for cell, word in each:
+            votes = votes_of(name, word)
+            if votes is None or word_of(name, cell, BUCKETS, votes) != word:
+                raise UsageError(
+                    f"words that were opened are those of their cells, and may be shown; '{sayable(word)}' of "
+                    f"'{sayable(name)}' is none of cell {cell}; plan again",
+                    code="plan",
+                )
+
+
 def check_named(every: Sequence[str], found: Collection[str]) -> None:
     """Errors: UsageError for names of a column that is none of those of which a survey finds what texts they hold."""
     if odd := [name for name in every if name not in found]:
         raise UsageError(
             f"words are named of columns of texts whose values a survey is to find; of '{sayable(odd[0])}' they are "
-            "stated, or it is none; leave it out of <<named>> and <<spell>>"
+            "stated, or it is none; leave it out of <<named>> and <<spell>>",
+            code="column",
         )
 
 
@@ -332,7 +346,8 @@ def check_nothing_named(*said: Sequence[str]) -> None:
         raise UsageError(
             f"words are named of columns whose values a survey finds; got '{sayable(asked[0])}', and this run has none "
             "as its columns are stated, or its budget is too small; leave <<named>>, <<spell>> and words for them "
-            "out, or <<schema>> and <<bounds>>, or raise <<epsilon>>"
+            "out, or <<schema>> and <<bounds>>, or raise <<epsilon>>",
+            code="column",
         )
 
 

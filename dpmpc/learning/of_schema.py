@@ -15,7 +15,8 @@ def described(schema: Schema | None) -> Schema:
     """The schema. Errors: UsageError where a plan that needs one has none."""
     if schema is None:
         raise UsageError(
-            "owners map their records by the plan's schema; this plan has none; plan again with <<schema>>"
+            "owners map their records by the plan's schema; this plan has none; plan again with <<schema>>",
+            code="plan",
         )
     return schema
 

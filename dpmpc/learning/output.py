@@ -47,24 +47,20 @@ class OutputMethod(Method):
         return learning.loss.G / learning.lam
 
     def sensitivity(self, learning: Learning, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
-        return output_sensitivity(
-            G=learning.loss.G,
-            lam=learning.lam,
-            sizes=sizes,
-            weights=weights,
-            solver_gradient_norm=learning.solver_tolerance,
-            farthest=farthest(learning.loss, learning.lam),
-        )
+        return self._moved(learning, sizes, weights, absent=False)
 
     def presence(self, learning: Learning, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
         """That of a record whose loss is constant, of zero features."""
+        return self._moved(learning, sizes, weights, absent=True)
+
+    def _moved(self, learning: Learning, sizes: Sequence[int], weights: Weights, absent: bool) -> Sensitivity:
         return output_sensitivity(
             G=learning.loss.G,
             lam=learning.lam,
             sizes=sizes,
             weights=weights,
             solver_gradient_norm=learning.solver_tolerance,
-            presence=True,
+            presence=absent,
             farthest=farthest(learning.loss, learning.lam),
         )
 
@@ -74,7 +70,8 @@ class OutputMethod(Method):
             raise UsageError(
                 f"a local optimum reaches a gradient norm of <<solver_tolerance>> whatever the records are; "
                 f"{learning.solver_tolerance:g} is below {least:.2g}, which doubles reach with lam {learning.lam:g}; "
-                "raise either"
+                "raise either",
+                code="range",
             )
 
     def vectors(self, learning: Learning, theta: Floats, records: Records, offsets: Ints) -> Floats:

@@ -173,6 +173,7 @@ class Source(ABC):
     BY_SCHEMA: ClassVar[tuple[str, ...]] = ()  # fields that a plan with a schema leaves out, as the schema says them
     RESULT: ClassVar[str] = "opened.json"  # the last file that a run's folder gets of what was opened
     MAKES: ClassVar[str] = "the sums"  # what comes of the releases, for people
+    PURPOSE: ClassVar[str] = ""  # what owners bring their data together for, for people, where that is always the same
     DOES: ClassVar[str] = "making the release"  # what a process is busy with meanwhile
     BEFORE: ClassVar[str] = "one that its own follow from"  # what releases of earlier stages were
     REPORT: ClassVar[str] = "dpmpc.opened/1"  # the schema of the report.json of its one release
@@ -258,7 +259,7 @@ class Source(ABC):
 
     def purpose(self, data: str, schema: "Schema | None") -> str:
         """What owners brought these data together for, for people. `schema`: of the records, if they have one."""
-        return f"{self.MAKES} of {self.KIND} ('{data}')"
+        return f"{self.PURPOSE or f'{self.MAKES} of {self.KIND}'} ('{data}')"
 
     def expects(self, sizes: Sequence[int], noise: float, counted: bool = True) -> list[str]:
         """How far what will be opened is off, a line each, before anything is spent: from public numbers. `noise`: its

@@ -77,7 +77,7 @@ def names_of(
     own (`learning.naming`), and are names whatever the code says. Errors: none; what can be no name is passed over."""
     buckets = len(counts)
     sure = frozenset(known)
-    keys = [word for word in dict.fromkeys((*sorted(sure), *words)) if shown(word) and not is_number(word)]
+    keys = [word for word in dict.fromkeys((*sorted(sure), *words)) if is_name(word) and not is_number(word)]
     if not keys:
         return {}
     place = np.array([bucket(column, word, buckets * CODES) for word in keys], dtype=np.int64)
@@ -94,16 +94,6 @@ def names_of(
         if at not in found or (found[at].word in sure, found[at].about) < (keys[k] in sure, about[k]):
             found[at] = Name(keys[k], float(about[k]), off)
     return found
-
-
-def shown(word: str) -> bool:
-    """Whether a word may be a name: one that a schema takes (`is_name`), a line of characters that only stand for
-    themselves. Refused are controls, marks that turn the direction of a text, what has no width, spaces of other kinds,
-    private and unassigned characters, and words that the pages have themselves, and what a spreadsheet would take for a
-    formula."""
-    if not is_name(word) or word != word.strip() or word in ("(other)", "(missing)", "missing"):
-        return False
-    return not word.startswith(("bucket ", "=", "+", "-", "@"))
 
 
 def check_words(words: Sequence[str]) -> None:

@@ -32,6 +32,7 @@ class Vectors(Source):
     KIND: ClassVar[str] = "vectors"
     UNITS: ClassVar[tuple[str, ...]] = ("owner", "record", "presence", "person", "stated")
     OF_RECORDS: ClassVar[bool] = False
+    PURPOSE: ClassVar[str] = "means or sums of the owners' vectors"
 
     norm: float
     sensitivity: float | None = None
@@ -71,9 +72,6 @@ class Vectors(Source):
             )
         unit, rest = said.split("; ", 1)
         return f"{unit}, in means of records' vectors clipped to norm {self.clip:g}, as the caller states; {rest}"
-
-    def purpose(self, data: str, schema: "Schema | None") -> str:
-        return f"means or sums of the owners' vectors ('{data}')"
 
     def held_against(self, table: "Table", schema: "Schema | None", sizes: Sequence[int] = ()) -> "Findings":
         raise UsageError(

@@ -64,7 +64,8 @@ def inside(request: Request, held: int, task: str = "logistic", classes: int = 2
     if reason and request.figures is not None:
         raise UsageError(
             f"figures inside the promise must tell something; {reason}; hold out more with <<test_fraction>>, raise "
-            "<<epsilon>>, or use <<figures=plain>>"
+            "<<epsilon>>, or use <<figures=plain>>",
+            code="enough",
         )
     return not reason
 
@@ -90,7 +91,8 @@ def shared(request: Request, schema: Schema, sizes: tuple[int, ...]) -> tuple[tu
     if request.test_fraction:
         raise UsageError(
             f"figures inside the promise must tell something; {reason}; hold out more with <<test_fraction>>, raise "
-            "<<epsilon>>, or use <<test_fraction=0>>"
+            "<<epsilon>>, or use <<test_fraction=0>>",
+            code="enough",
         )
     return (), f"no figures of the model inside the promise, all records are trained on: {reason}"
 
@@ -171,14 +173,16 @@ def parting(request: Request, n: int, source: str) -> Holdout | None:
     if request.database:
         raise UsageError(
             "held-out records are known again by an id; rows of a database have no place; name the column of their ids "
-            "with <<ids>>, or use <<figures=plain>>"
+            "with <<ids>>, or use <<figures=plain>>",
+            code="missing",
         )
     name = _PLACES + files_digest(request.source)[:32]
     others = [known for known in account.assignments(data) if known.startswith(_PLACES) and known != name]
     if others and not in_scratch(Path(request.source)):
         raise UsageError(
             f"records without ids are held out by their place in a file that stays as it is; {source} changed since; "
-            "name the column of their ids with <<ids>>, or use <<figures=plain>>"
+            "name the column of their ids with <<ids>>, or use <<figures=plain>>",
+            code="missing",
         )
     return Holdout(account.assignment(data, name, parts), None)
 

@@ -188,12 +188,14 @@ def check_named(request: Request | None, plan: Plan) -> None:
     if wanted == "all":
         raise UsageError(
             "where numbers of records are private they are held out by their ids, for places change as records come "
-            "and go; none was named; name the column of ids with <<ids>>, or have all plan with a test_fraction of 0"
+            "and go; none was named; name the column of ids with <<ids>>, or have all plan with a test_fraction of 0",
+            code="missing",
         )
     if request.database or request.source is None:
         raise UsageError(
             "held-out records are known again by an id; rows of a database have no place; name the column of their ids "
-            "with <<ids>>"
+            "with <<ids>>",
+            code="missing",
         )
 
 
@@ -228,7 +230,8 @@ def check_ids(request: Request, plan: Plan, table: Table) -> None:
     if len(set(ids)) < len(ids) and ids_wanted(plan) == "database":
         raise UsageError(
             f"parts of exact sizes need an id that each row has alone; two rows have the same '{request.ids}'; name "
-            "another column with <<ids>>"
+            "another column with <<ids>>",
+            code="unique",
         )
 
 
@@ -266,12 +269,14 @@ def _told_alike(names: Collection[str], place: _Place, known: _Known, n: int = 0
         raise UsageError(
             "records are held out by their place in a file that stays as it is, or by their ids; since an earlier run "
             "on this data id the file is another, or they are told apart otherwise; use the file as it was, or name "
-            "the column of ids that it had with <<ids>>, or plan with another data_id"
+            "the column of ids that it had with <<ids>>, or plan with another data_id",
+            code="missing",
         )
     if n and known.column is not None and name in names and not place.file.exists():
         raise UsageError(
             f"which records are held out is kept in the account; {place.account.folder} has lost it; restore that "
-            "folder, or plan with another data_id"
+            "folder, or plan with another data_id",
+            code="file",
         )
     return name
 
@@ -291,5 +296,6 @@ def check_alone(plan: Plan, party: int | None, owner: int | None) -> None:
     if party is None and owner is None and plan.source.parted(plan.data_id) is not None:
         raise UsageError(
             "each owner of this plan holds out records of its own, by a process of its own; got <<index=owners>>; "
-            "start each with <<index=owner0>> and so on, or plan with <<test_fraction=0>>"
+            "start each with <<index=owner0>> and so on, or plan with <<test_fraction=0>>",
+            code="together",
         )

@@ -282,7 +282,9 @@ def load_owner(
     Errors: as `load_records`; records that the plan's schema does not fit, or not as many as it says.
     """
     if owner >= plan.owners:
-        raise UsageError(f"owners are numbered from 0; got owner {owner} of {plan.owners}; mend <<index>>")
+        raise UsageError(
+            f"owners are numbered from 0; got owner {owner} of {plan.owners}; mend <<index>>", code="range"
+        )
     if request.test_fraction is None:
         request = replace(request, test_fraction=0.0)
     request = as_planned(request, plan)

@@ -227,10 +227,11 @@ def read_report(run: Path) -> dict[str, Any]:
         report: dict[str, Any] = loads(path.read_text(encoding="utf-8"))
     except OSError:
         if not run.exists():
-            raise UsageError(f"a run has a folder; {run} is not there; check the path") from None
+            raise UsageError(f"a run has a folder; {run} is not there; check the path", code="path") from None
         raise UsageError(
             f"a finished run has a report.json; {run} has none; {carried_on(run)} (dpmpc budget tells what it has "
-            "spent)"
+            "spent)",
+            code="file",
         ) from None
     except ValueError as error:
         raise UsageError(f"a report must be what train wrote; {path}: {error}; train again") from None

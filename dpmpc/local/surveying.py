@@ -176,7 +176,7 @@ def surveyed_plan(
         return None
     draft = on_advised_basis(request, asking.draft, asking.sizes)
     if too_loud(request, draft, asking.sizes):
-        raise UsageError(silence(draft, asking.sizes))
+        raise UsageError(silence(draft, asking.sizes), code="enough")
     # the parties of stages that are all here are processes of their own, and all their owners come
     apart = partial(replace, role="apart", min_owners=None)
     name, part, ahead = asking.table.source, asking.part, lambda first: work_out(apart(first))

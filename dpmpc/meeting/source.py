@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpmpc.errors import UsageError, number_of
 from dpmpc.intake.hashing import BUCKETS
 from dpmpc.lazy import cached_property, dataclass
-from dpmpc.learning.source import Floats, Ints, Invented, Opening, Source, of_means
+from dpmpc.learning.source import Floats, Ints, Opening, Source, of_means
 from dpmpc.learning.survey import TWICE, Survey
 from dpmpc.learning.survey_numbers import CELLS, NUMBER
 from dpmpc.learning.survey_words import LETTERS, WEIGHT, Name, names_of
@@ -35,7 +35,6 @@ from dpmpc.privacy.sensitivity import Sensitivity, Weights, arithmetic_bound, ow
 
 if TYPE_CHECKING:
     from dpmpc.intake.table import Table
-    from dpmpc.records.schema import Schema
 
 MOST = 1 << 20  # coordinates
 
@@ -53,6 +52,7 @@ class MeetingSource(Source):
     UNITS: ClassVar[tuple[str, ...]] = ("record", "presence", "owner")
     RESULT: ClassVar[str] = "answers.html"
     MAKES: ClassVar[str] = "what sites differ in"
+    PURPOSE: ClassVar[str] = "a first meeting of sites"
     DOES: ClassVar[str] = "comparing columns"
     REPORT: ClassVar[str] = "dpmpc.meeting/1"
     columns: tuple[str, ...]
@@ -223,12 +223,6 @@ class MeetingSource(Source):
             f"compares sites, column by column: {', '.join(self.columns)}",
             "what is opened has counts of every owner by itself, each with the noise",
         ]
-
-    def purpose(self, data: str, schema: "Schema | None") -> str:
-        return f"a first meeting of sites ('{data}')"
-
-    def invented(self, schema: "Schema | None") -> Iterator[tuple[str, Invented]]:
-        yield from ((name, (0.0, 1.0)) for name in self.columns)
 
     def expects(self, sizes: Sequence[int], noise: float, counted: bool = True) -> list[str]:
         from dpmpc.meeting.foresight import lines_of

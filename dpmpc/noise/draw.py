@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from dpmpc.circuits.sampler import Sampler
 from dpmpc.errors import PeerError
-from dpmpc.mpc.contract.backend import Backend, Batches, Counts, Holder, InBatches, Share
+from dpmpc.mpc.contract.backend import Backend, Batches, Counts, Gathers, Holder, InBatches, Share
 from dpmpc.mpc.transport.channels import NOISE
 
 BATCH = 3 << 14  # samples of one batch, of a backend that does not say
@@ -41,12 +41,12 @@ async def draw(
     """The share of `count` fresh samples. `batch`: as the holder's backend has it, where none is given. Errors:
     PeerError when another party leaves meanwhile."""
     sizes = batch_sizes(count, batch) if batch else holders_batches(holder, sampler, count)
-    parts: dict[int, Share] = {}
+    made = _Made(holder, sizes)
     due = iter(range(len(sizes)))  # whoever is free takes the next
 
     async def worker() -> None:
         for k in due:
-            parts[k] = await holder.noise(sampler, first_channel + k, sizes[k])
+            made.put(k, await holder.noise(sampler, first_channel + k, sizes[k]))
 
     workers = [asyncio.ensure_future(worker()) for _ in range(min(holder.threads + 1, len(sizes)))]
     try:
@@ -55,7 +55,31 @@ async def draw(
         for task in workers:
             task.cancel()
         await _settle(workers)
-    return holder.join([parts[k] for k in range(len(sizes))]) if parts else holder.zero(0)
+    return made.whole()
+
+
+class _Made:
+    """The batches of a draw, one after the other however they come: in the whole at once, where the holder can."""
+
+    def __init__(self, holder: Holder[Share], sizes: Sequence[int]) -> None:
+        self._holder, self._sizes = holder, sizes
+        self._parts: dict[int, Share] = {}
+        self._gathers: Gathers[Share] | None = holder if isinstance(holder, Gathers) and len(sizes) > 1 else None
+        self._whole = self._gathers.zero(sum(sizes)) if self._gathers else None
+
+    def put(self, k: int, share: Share) -> None:
+        """Batch k."""
+        if self._gathers is not None and self._whole is not None:
+            self._gathers.put(self._whole, sum(self._sizes[:k]), share)
+        else:
+            self._parts[k] = share
+
+    def whole(self) -> Share:
+        """When all are there."""
+        if self._whole is not None:
+            return self._whole
+        parts = [self._parts[k] for k in range(len(self._sizes))]
+        return self._holder.join(parts) if parts else self._holder.zero(0)
 
 
 async def _settle(tasks: Sequence["asyncio.Task[None]"]) -> None:

@@ -15,7 +15,7 @@ from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.planning.settings import LearningSettings, Naming, OwnerSettings, RecordSettings
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
-from dpmpc.privacy.law import LAWS, PURE_LAW, Law, law_of_sampler
+from dpmpc.privacy.law import LAWS, Law, law_of_sampler
 from dpmpc.records.memory import parse_memory
 from dpmpc.records.ownership import KeptOwners
 from dpmpc.records.scikit import scikit_learn
@@ -263,12 +263,7 @@ def _check_choices(r: Request) -> None:
             f"<<law>>",
             code="together",
         )
-    if not law.pure and not r.delta:
-        raise UsageError(
-            f"{law.name.capitalize()} noise needs a delta in (0, 1); none was given; add <<delta>>, for example "
-            f"<<delta=1e-5>>, or use <<law={PURE_LAW}>>",
-            code="missing",
-        )
+    law.check_delta(r.delta)
     if not r.learning_method.repeats and r.iterations not in (None, 1):
         raise UsageError(
             f"<<method={r.method}>> makes one release; got <<iterations={r.iterations}>>; leave it out, or use "

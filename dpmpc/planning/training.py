@@ -260,7 +260,8 @@ def advised_with_survey(
     if request.neighbours == "owner":
         raise UsageError(
             "a survey of columns is for neighbours by record; whole owners have too much to hide for it; give "
-            "<<bounds>> of all columns"
+            "<<bounds>> of all columns",
+            code="together",
         )
     rest = left(request, before)
     part_of_survey, mu2 = _survey_part(rest, draft, sizes)[0], mu_of_budget(rest.epsilon, request.delta) ** 2
@@ -382,7 +383,7 @@ def asked_of_machines(
     """The same, for processes on several machines. Errors: also a survey that finds nothing."""
     rest = left(request, before)
     if too_loud(rest, draft, sizes):
-        raise UsageError(silence(draft, sizes))
+        raise UsageError(silence(draft, sizes), code="enough")
     return plan_with_survey(request, on_advised_basis(rest, draft, sizes), sizes, name, part, before)
 
 

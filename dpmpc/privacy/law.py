@@ -218,7 +218,17 @@ class Law(ABC):
         if calibration not in self.calibrations:
             raise UsageError(
                 f"{self.name} noise is calibrated by {', '.join(self.calibrations)}; got {calibration!r}; use "
-                f"{self.calibrations[0]}"
+                f"{self.calibrations[0]}",
+                code="choice",
+            )
+
+    def check_delta(self, delta: float) -> None:
+        """Errors: UsageError without a delta, unless the law has pure promises."""
+        if not self.pure and not delta:
+            raise UsageError(
+                f"{self.name.capitalize()} noise needs a delta in (0, 1); none was given; add <<delta>>, for example "
+                f"<<delta=1e-5>>, or use <<law={PURE_LAW}>>",
+                code="missing",
             )
 
     def solve(self, question: Question, sensitivity: Sensitivity) -> tuple[str, list[Row]]:

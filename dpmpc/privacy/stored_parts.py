@@ -46,7 +46,8 @@ def by_id(path: Path, key: str, ids: Sequence[str], second: int, keep: bool = Tr
     mine = np.frombuffer(digests, dtype="<u8")
     if len(np.unique(mine)) < len(mine):
         raise UsageError(
-            "parts of exact sizes need an id that each row has alone; two rows have the same; name another column"
+            "parts of exact sizes need an id that each row has alone; two rows have the same; name another column",
+            code="unique",
         )
     known = np.load(path, allow_pickle=False) if path.exists() else np.empty(0, dtype=_ROW)  # sorted by hash
     place = np.minimum(np.searchsorted(known["hash"], mine), max(len(known) - 1, 0))

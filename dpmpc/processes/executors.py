@@ -43,9 +43,9 @@ def executor_maker(name: str) -> Make:
     if rest and all(part.isidentifier() for part in kind.split(".")):
         function = getattr(_module(kind, kind), rest, None)
         if not callable(function):
-            raise UsageError(f"<<executor>> MODULE:FUNCTION names a function; {name} is none; mend it")
+            raise UsageError(f"<<executor>> MODULE:FUNCTION names a function; {name} is none; mend it", code="unknown")
         return lambda workers: _checked(name, function())
-    raise UsageError(f"<<executor>> is {KINDS}; got {name!r}; choose one")
+    raise UsageError(f"<<executor>> is {KINDS}; got {name!r}; choose one", code="choice")
 
 
 def _processes(workers: int) -> Executor:
@@ -203,11 +203,13 @@ def _module(name: str, package: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise UsageError(f"<<executor>> needs the package {package}; {error}; install it") from None
+        raise UsageError(f"<<executor>> needs the package {package}; {error}; install it", code="usage") from None
 
 
 def _checked(name: str, executor: Any) -> Executor:
     if not all(callable(getattr(executor, method, None)) for method in ("submit", "shutdown")):
-        raise UsageError(f"<<executor>> {name} must give an Executor; got {type(executor).__name__}; mend the function")
+        raise UsageError(
+            f"<<executor>> {name} must give an Executor; got {type(executor).__name__}; mend the function", code="type"
+        )
     made: Executor = executor
     return made

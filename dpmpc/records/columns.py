@@ -283,8 +283,13 @@ class Surveyed(
 
 
 def is_name(word: str) -> bool:
-    """Whether a word can stand in the name of a feature: one line, with nothing that drives a terminal."""
-    return bool(word) and word.isprintable() and len(word) <= 64
+    """Whether a word may be a name, whoever says it: a schema, a plan, a list or what was opened. It is a line of
+    characters that only stand for themselves. Refused are controls, marks that turn the direction of a text, what has
+    no width, spaces of other kinds, private and unassigned characters, and words that the pages have themselves, and
+    what a spreadsheet would take for a formula."""
+    if not word or not word.isprintable() or len(word) > 64 or word != word.strip():
+        return False
+    return word not in ("(other)", "(missing)", "missing") and not word.startswith(("bucket ", "=", "+", "-", "@"))
 
 
 Column = Numeric | Categorical | Date | Surveyed
@@ -316,7 +321,8 @@ def _check_told_apart(column: Numeric) -> None:
     if not (np.isfinite(at).all() and (np.diff(at) > 0).all()):
         raise SchemaError(
             f"the ends of a range and its knots lie apart on its scale; '{column.name}' has {sayable(column.low):g} to "
-            f"{sayable(column.high):g} on a logarithmic one; leave scale out, or mend them"
+            f"{sayable(column.high):g} on a logarithmic one; leave scale out, or mend them",
+            code="range",
         )
 
 

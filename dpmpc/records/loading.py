@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmpc.errors import RecordError, UsageError
 from dpmpc.folders import said_path
+from dpmpc.intake.coded import Kept
 from dpmpc.intake.database import open_database
 from dpmpc.intake.engine import duckdb, explained
 from dpmpc.intake.files import open_file, open_files
@@ -30,7 +31,7 @@ from dpmpc.records.derive import PublicBounds, TableSettings, looked, schema_of_
 from dpmpc.records.filling import filled, placed
 from dpmpc.records.keys import Keys
 from dpmpc.records.mapping import Mapping, complete, owners_in
-from dpmpc.records.memory import parse_memory, usual_memory
+from dpmpc.records.memory import kept_within, parse_memory, usual_memory
 from dpmpc.records.ownership import EMPTY, KeptOwners
 from dpmpc.records.persons import drawn_apart, kept, persons_of
 from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, USUAL_GOALS, Basis, Goal, Schema, read_bounds
@@ -97,6 +98,7 @@ def opened(
             try:
                 keys = keys_of(spelling, names, person)
                 table = _guessed(source, connection, private, spelling, keys, refused=not guess, unsaid=unsaid)
+                table = replace(table, kept=Kept(kept_within(usual_memory() if memory is None else memory)))
                 yield (table if person is None else kept(table, person)), private
             finally:
                 connection.close()
@@ -136,7 +138,7 @@ def _guessed(
     found, _ = look(table)
     stated = {name for name, value in spelling.options().items() if found.proposed.options().get(name) == value}
     more = {name: value for name, value in found.proposed.options().items() if name not in stated}
-    if len(more.keys() - {"missing"}) < 2 and not task_of(found, unsaid):
+    if more.keys() - {"missing"} <= first.likely.keys() and not task_of(found, unsaid):
         raise first
     asks = "".join(f" ({ask})" for ask in found.asks) + task_of(found, unsaid)
     raise RecordError(f"{first.rule}; its fields need more: state {stating(**more)}{asks}", first.message) from None
@@ -317,6 +319,7 @@ def build(
     if held_out:
         order = np.concatenate([order, test])
     places = placed(order, n)
+    table.give_back()
     del order  # a number a record, as long as they are read
     records = filled(mapping, places, training, private, memory, precision)
     return Dataset(

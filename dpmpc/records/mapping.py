@@ -71,26 +71,31 @@ class Unfit:
         """Notes that they are of a column as a survey found it."""
         self.surveyed, self.silent = True, not (column.number or column.kept)
 
-    def add(self, other: "Unfit", times: int = 1) -> None:
-        """Counts as many more as another has, so many times."""
+    def add(self, other: "Unfit") -> None:
+        """Counts as many more as another has."""
         for name in ("rows", "missing", "unknown", "clipped", "unread"):
-            setattr(self, name, getattr(self, name) + times * getattr(other, name))
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.surveyed, self.silent = self.surveyed or other.surveyed, self.silent or other.silent
 
-    def add_surveyed(self, column: Surveyed, values: NDArray[Any]) -> None:
+    def add_surveyed(self, column: Surveyed, values: NDArray[Any], times: Ints | None = None) -> None:
         """Counts values (n, 2) of a column as a survey found it. Of numbers or texts of which it published nothing none
-        is odd: they are not what it was looking for."""
+        is odd: they are not what it was looking for. `times`: as of `counted`."""
         self.of_survey(column)
         gone = column.gone(values)
-        self.missing += int(np.count_nonzero(gone))
+        self.missing += _many(gone, times)
         text = np.isinf(values[:, 0]) & ~gone
         if column.kept:
-            self.unknown += int(np.count_nonzero(text & ~np.isin(values[:, 1], column.kept)))
+            self.unknown += _many(text & ~np.isin(values[:, 1], column.kept), times)
         elif column.number:
-            self.unread += int(np.count_nonzero(text))
+            self.unread += _many(text, times)
         if column.number:
-            self.clipped += int(np.count_nonzero((values[:, 0] < column.low) & ~text))
-            self.clipped += int(np.count_nonzero((values[:, 0] > column.high) & ~text))
+            self.clipped += _many((values[:, 0] < column.low) & ~text, times)
+            self.clipped += _many((values[:, 0] > column.high) & ~text, times)
+
+
+def _many(which: NDArray[np.bool_], times: Ints | None) -> int:
+    """How many there are of these, each so many times."""
+    return int(np.count_nonzero(which) if times is None else times[which].sum())
 
 
 @dataclass(eq=False)
@@ -297,23 +302,25 @@ def beside(parts: list[NDArray[Any]]) -> NDArray[Any]:
     return pair.T
 
 
-def counted(counts: Unfit, column: Column, values: NDArray[Any]) -> NDArray[Any]:
-    """The values, of which what does not fit is counted and what is not read is missing."""
-    counts.rows += len(values)
+def counted(counts: Unfit, column: Column, values: NDArray[Any], times: Ints | None = None) -> NDArray[Any]:
+    """The values, of which what does not fit is counted and what is not read is missing. `times`: how often each is
+    there; None: once."""
+    counts.rows += len(values) if times is None else int(times.sum())
     if isinstance(column, Categorical):
-        counts.missing += int(np.count_nonzero(values == -1))
-        counts.unknown += int(np.count_nonzero(values == -2))
+        counts.missing += _many(values == -1, times)
+        counts.unknown += _many(values == -2, times)
         return values
     if isinstance(column, Surveyed):
-        counts.add_surveyed(column, values)
+        counts.add_surveyed(column, values, times)
         return values
     there = np.isfinite(values)
+    outside = (values < column.low) | (values > column.high)
     if not there.all():
         gone = np.isnan(values)
-        counts.missing += int(np.count_nonzero(gone))
-        counts.unread += int(np.count_nonzero(~there & ~gone))
-        values = np.where(there, values, np.nan)
-    counts.clipped += int(np.count_nonzero(values < column.low) + np.count_nonzero(values > column.high))
+        counts.missing += _many(gone, times)
+        counts.unread += _many(~there & ~gone, times)
+        values, outside = np.where(there, values, np.nan), outside & there
+    counts.clipped += _many(outside, times)
     return values
 
 

@@ -8,6 +8,7 @@ from dpmpc.errors import UsageError, sayable
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _LEAST = 512 * 10**6
+_KEPT = 1 << 28  # bytes: what of columns is read again beyond it takes less than as much memory is worth
 
 
 def parse_memory(text: str) -> int:
@@ -28,3 +29,8 @@ def parse_memory(text: str) -> int:
 def usual_memory() -> int:
     """Half of this machine's memory, in bytes."""
     return max(_LEAST, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+
+
+def kept_within(memory: int) -> int:
+    """How many bytes of columns that were read may be kept, of so many that a process may use."""
+    return min(_KEPT, memory // 8)

@@ -3,31 +3,10 @@ and `learning.survey` say, each in one pass. Their twins are NumPy, and give the
 rounds correctly, none is fused with another (the build says so), sums are made in a stated order, and each row is of one record
 alone. It runs on the machine of the records' owner, who sees them anyway: how long it takes depends on values. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "../buffers.h"
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int taken(Py_buffer *view, PyObject *object, char kind, int writable, Py_ssize_t least) {
-    int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
-    if (PyObject_GetBuffer(object, view, flags)) return -1;
-    char found = view->format && view->format[0] && !view->format[1] ? view->format[0] : '?';
-    Py_ssize_t size = kind == 'i' || kind == 'f' ? 4 : 8;
-    int fits = view->itemsize == size && (found == kind || (kind == 'q' && found == 'l') || (kind == 'i' && found == 'l'));
-    if (fits && view->len / size >= least && (uintptr_t)view->buf % (uintptr_t)size == 0) return 0;
-    PyErr_Format(PyExc_ValueError, "an array of %zd items of kind %c is due; got %zd of kind %c", least, kind,
-                 view->len / view->itemsize, found);
-    PyBuffer_Release(view);
-    view->obj = NULL;
-    return -1;
-}
-
-static void released(Py_buffer *views, Py_ssize_t count) {
-    for (Py_ssize_t k = 0; k < count; k++)
-        if (views[k].obj) PyBuffer_Release(views + k);
-}
 
 static inline double within(double value, double low, double high) {
     value = value < low ? low : value;

@@ -176,8 +176,5 @@ def _table(column: Column, reader: ColumnReader) -> NDArray[Any]:
 def _tabled_counts(table: _Tabled, seen: Ints) -> Unfit:
     """The counts of a column each of whose values was seen so often."""
     total = Unfit(table.column.name)
-    for k, times in enumerate(seen.tolist()):
-        one = Unfit(table.column.name)
-        counted(one, table.column, table.values[k : k + 1])
-        total.add(one, times)
+    counted(total, table.column, table.values, seen)
     return total

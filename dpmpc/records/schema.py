@@ -90,7 +90,9 @@ class FoundBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
                 f"what found a schema has a run, an epsilon and a delta of its own; got {sayable(got)}; copy it again"
             )
         if not all(text.isprintable() for text in (self.neighbours, *self.holds_if)):
-            raise SchemaError("what found a schema says so in lines of text; got one with other signs; copy it again")
+            raise SchemaError(
+                "what found a schema says so in lines of text; got one with other signs; copy it again", code="file"
+            )
 
     def covers(self, neighbours: str, places: bool) -> bool:
         """Whether what it promised is a promise for these neighbours too: the same, or parts of what one owner gives,

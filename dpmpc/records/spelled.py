@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmpc.intake.coded import codes_of
 from dpmpc.intake.dictionary import few_of, figureless
 from dpmpc.intake.once import bound, once
 from dpmpc.intake.reading import literal
@@ -25,8 +26,8 @@ Asked = Callable[[Table], Sequence[str]]
 @dataclass(frozen=True)
 class ColumnReader:
     """What is asked of a database about one column, and `read`, which makes of the answers what the column's own
-    expressions would have given. `values`: of each expression, by spelling, a missing one's last; () where the
-    expressions themselves are asked."""
+    expressions would have given. `values`: of each expression, by spelling or code, what is missing at an end; () where
+    the expressions themselves are asked."""
 
     expressions: tuple[str, ...]
     values: tuple[NDArray[Any], ...] = ()
@@ -92,7 +93,15 @@ def _others(table: Table, names: Collection[str], asked: Mapping[str, Asked]) ->
                 listed = once(f"list_transform([{fields}], lambda {_FIELD}: {bound(said)})")
                 for k, (name, place) in enumerate(at_once if len(at_once) >= _SEVERAL else ()):
                     own[name] = (*own[name][:place], f"{listed}[{k + 1}]", *own[name][place + 1 :])
-    return {name: ColumnReader(own[name]) for name in names}
+    return {name: _kept(table, own[name]) or ColumnReader(own[name]) for name in names}
+
+
+def _kept(table: Table, expressions: Sequence[str]) -> ColumnReader | None:
+    """A reader by codes of what one expression gave, where the table keeps that."""
+    found = [table.kept.of(table.relation, expression) for expression in expressions]
+    if len(found) != 1 or found[0] is None or found[0].values is None:
+        return None
+    return ColumnReader((codes_of(expressions[0]),), (found[0].values,))
 
 
 def read_columns(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, is_half, make_folder
+from dpmpc.folders import OUT, is_half, make_folder, not_new
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.ledger import Ledger
 
@@ -35,7 +35,8 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
         if not request_path(out).is_file():
             raise UsageError(
                 f"<<resume>> needs the request.json of a run that was started on one machine; {out} has none; start a "
-                "new run without <<resume>>; a process of several machines is started again with its own command"
+                "new run without <<resume>>; a process of several machines is started again with its own command",
+                code="file",
             )
         if (out / "report.json").exists():
             raise UsageError(f"<<resume>> is for interrupted runs; {out} is finished; see its report.json")
@@ -43,14 +44,13 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
     if held and not overwrite and not _failed_early(out):
         unfinished = request_path(out).is_file() and not (out / "report.json").exists()
         on = f", or carry on with <<resume={out}>>" if unfinished else ""
-        raise UsageError(
-            f"<<out>> must be a new or empty directory; {out} is not; name another, or add <<overwrite>>{on}"
-        )
+        raise not_new(out, f", or add <<overwrite>>{on}")
     if held:
         known = (request_path(out), out / "plan.json", out / "owners.log")
         if not out.is_dir() or not any(path.exists() for path in known):
             raise UsageError(
-                f"<<overwrite>> replaces an earlier run; {out} does not look like one; name another directory"
+                f"<<overwrite>> replaces an earlier run; {out} does not look like one; name another directory",
+                code="over",
             )
         for pattern in _FILES:
             for path in out.glob(pattern):

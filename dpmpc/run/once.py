@@ -16,7 +16,7 @@ from dpmpc.aggregation.plan.asked import AGREED, FIRST_ATTEMPT, plan_path
 from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, is_half, make_folder, replaced, sweep_halves
+from dpmpc.folders import OUT, is_half, make_folder, not_new, replaced, sweep_halves
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.ledgers import WHOLE
 from dpmpc.run.files import WHOLE as STAGE_OF
@@ -48,7 +48,7 @@ def unfinished(folder: Path, last: str, *stages: str) -> None:
     held = [path for path in folder.iterdir() if not is_half(path, stages)] if folder.is_dir() else []
     strange = any(not path.name.startswith(WHOLE) for path in held)  # what was reserved alone is taken over
     if (folder.exists() and not folder.is_dir()) or (strange and not begun):
-        raise UsageError(f"<<out>> must be a new or empty directory; {folder} is not; name another")
+        raise not_new(folder)
     if folder.exists():
         sweep_halves(folder)
 
@@ -83,7 +83,9 @@ def since_in(plan: Plan, seat: Seat) -> Since:
     if seat.out is None:
         return Since()
     if begun_as(plan, seat.out) != plan:
-        raise UsageError(f"a run is begun once in its folder; {seat.out} has another; name another <<out>>")
+        raise UsageError(
+            f"a run is begun once in its folder; {seat.out} has another; name another <<out>>", code="over"
+        )
     return left(plan, seat.out)
 
 

@@ -38,7 +38,8 @@ def begun_as(fresh: Plan, out: Path) -> Plan:
     plan = Plan.read(begun[0])
     if replace(fresh, run_id=plan.run_id) != plan:
         raise UsageError(
-            f"a resumed run must have the records and options it began with; {out} has another plan; start a new run"
+            f"a resumed run must have the records and options it began with; {out} has another plan; start a new run",
+            code="plan",
         )
     return plan
 
@@ -108,7 +109,8 @@ def opened_anywhere(out: Path, plan: Plan) -> dict[int, Ints]:
             if release in result and (result[release] != values).any():
                 raise UsageError(
                     f"all files must hold the same opened vectors; release {release} differs in {path}; restore the "
-                    "run directory"
+                    "run directory",
+                    code="file",
                 )
             result[release] = values
     return result

@@ -258,14 +258,16 @@ class RunStages(Generic[H]):
 
 def _of_another(folder: Path) -> UsageError:
     return UsageError(
-        f"<<out>> holds the {folder.name} of another run ({folder}); name another directory, or add <<overwrite>>"
+        f"<<out>> holds the {folder.name} of another run ({folder}); name another directory, or add <<overwrite>>",
+        code="over",
     )
 
 
 def _disagree(folder: Path) -> UsageError:
     return UsageError(
         f"a plan follows from what its {folder.name} opened, and counts what that cost; the files in {folder} do not "
-        "agree on it; restore them, or start a new run, which spends anew: another <<out>> at every process"
+        "agree on it; restore them, or start a new run, which spends anew: another <<out>> at every process",
+        code="over",
     )
 
 

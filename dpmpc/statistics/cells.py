@@ -122,7 +122,8 @@ class Bins:
     def __post_init__(self) -> None:
         if len(self.edges) < 2 or not all(a < b for a, b in pairwise(self.edges)):
             raise UsageError(
-                f"cuts are at least two numbers that increase; '{self.name}' has {list(self.edges)[:8]}; sort them"
+                f"cuts are at least two numbers that increase; '{self.name}' has {list(self.edges)[:8]}; sort them",
+                code="range",
             )
 
     @property
@@ -178,7 +179,8 @@ def logarithmic(column: Quantity, bins: int) -> Bins:
     """Cells of equal ratios between the column's bounds. Errors: they are not positive."""
     if not column.low > 0:
         raise UsageError(
-            f"logarithmic cells need a positive lower bound; '{column.name}' has {column.low:g}; use cells=octaves"
+            f"logarithmic cells need a positive lower bound; '{column.name}' has {column.low:g}; use cells=octaves",
+            code="range",
         )
     _check_bins(column, bins)
     return Bins(column, tuple(_round(e) for e in np.geomspace(column.low, column.high, bins + 1)))

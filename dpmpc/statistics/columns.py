@@ -228,7 +228,7 @@ class Columns:
         for column in self.columns:
             if composed(column.name) == composed(name):
                 return column
-        raise UsageError(f"a column must be in the schema; there is no {name!r}; {self.nearest(name)}")
+        raise UsageError(f"a column must be in the schema; there is no {name!r}; {self.nearest(name)}", code="column")
 
     def nearest(self, name: str) -> str:
         """What to write for a name that no column has."""

@@ -89,7 +89,8 @@ def refuse_hopeless(found: Sequence[Expected], epsilon: float, delta: float) -> 
         ]  # fmt: skip
         more = ", or ".join([*would, *worst.ways, "wider bands or fewer covariates"])
         raise UsageError(
-            f"an answer must tell something; {worst.question} would tell {worst.line}; {more}, or ask fewer questions"
+            f"an answer must tell something; {worst.question} would tell {worst.line}; {more}, or ask fewer questions",
+            code="enough",
         )
     total = worst.count * worst.cells
     need = epsilon_of_mu(mu_of_budget(epsilon, delta) * worst.ratio / TOLD, delta)
@@ -98,7 +99,8 @@ def refuse_hopeless(found: Sequence[Expected], epsilon: float, delta: float) -> 
         ways.append(f"or {fewer} cell{'s' if fewer > 1 else ''} in place of {worst.cells}")
     raise UsageError(
         f"an answer must tell something; {f'a cell of {worst.question}' if worst.cells > 1 else worst.question} would "
-        f"be off by {worst.half:.3g} of some {worst.count:.3g}; {', '.join(ways)}, or ask fewer questions"
+        f"be off by {worst.half:.3g} of some {worst.count:.3g}; {', '.join(ways)}, or ask fewer questions",
+        code="enough",
     )
 
 

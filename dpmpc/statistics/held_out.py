@@ -68,7 +68,7 @@ class Evaluated(Learning):
                 "each owner holds out some of its records, and not all; the plan says otherwise of one; plan again"
             )
         if self.cells not in CELLS:
-            raise UsageError(f"a score has one of {CELLS} cells; the plan says {self.cells!r}; plan again")
+            raise UsageError(f"a score has one of {CELLS} cells; the plan says {self.cells!r}; plan again", code="plan")
         drawn = self.share or self.column != ""
         if type(self.share) is not float or type(self.column) is not str or (drawn and not _drawable(self.share)):
             raise UsageError(

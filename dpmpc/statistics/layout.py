@@ -39,7 +39,9 @@ class Unit:
 
     def __post_init__(self) -> None:
         if self.kind not in ("record", "presence", "owner", "person"):
-            raise UsageError(f"the unit is a record, presence, owner or person; got {self.kind!r}; choose one")
+            raise UsageError(
+                f"the unit is a record, presence, owner or person; got {self.kind!r}; choose one", code="choice"
+            )
         for name, value in (("rows of a person", self.rows), ("owners of a person", self.owners)):
             check_count(name, value)
 
@@ -68,12 +70,13 @@ class Layout:
 
     def __post_init__(self) -> None:
         if not self.blocks:
-            raise UsageError("statistics need a question; none was asked; ask for instance: count")
+            raise UsageError("statistics need a question; none was asked; ask for instance: count", code="missing")
         assert len(set(self.blocks)) == len(self.blocks) == len(self.weights)
         if self.dimension > MOST_CELLS:
             raise UsageError(
                 f"a release has at most {MOST_CELLS} numbers; these questions have {self.dimension}; ask fewer, or with"
-                " fewer cells"
+                " fewer cells",
+                code="range",
             )
 
     @staticmethod

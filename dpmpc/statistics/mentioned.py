@@ -41,10 +41,11 @@ def check_may_be_asked(asked: Sequence[Asked], numbers: Sequence[str], texts: Se
                 closest = error if closest is None or _read(error) > _read(closest) else closest
         else:
             assert closest is not None
-            if "one of its levels" in str(closest):
+            if closest.code == "choice":  # of levels
                 raise UsageError(
                     "which values a column has that a survey is to find is not known before it; got "
-                    f"{one_line(line)}; state them in <<bounds>>, or ask 'by' the column"
+                    f"{one_line(line)}; state them in <<bounds>>, or ask 'by' the column",
+                    code="column",
                 ) from None
             raise closest
 

@@ -37,7 +37,8 @@ class Opened:
         check_nonnegative("the noise's deviation", self.sigma)
         if np.shape(self.total) != (self.layout.dimension,):
             raise UsageError(
-                f"these questions have {self.layout.dimension} numbers; got {np.shape(self.total)}; ask the same ones"
+                f"these questions have {self.layout.dimension} numbers; got {np.shape(self.total)}; ask the same ones",
+                code="shape",
             )
 
     @property

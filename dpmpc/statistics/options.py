@@ -33,7 +33,7 @@ class Whole(Option):
         name, value, place = given.name.text, given.value, given.place
         if not isinstance(value, float) or value != int(value) or not self.least <= value <= self.most:
             rule = f"{name} is a whole number from {self.least} to {self.most}"
-            reading.refuse(place, rule, f"write {name}={min(self.least * 8, self.most)}")
+            reading.refuse(place, rule, f"write {name}={min(self.least * 8, self.most)}", "range")
         if self.power and int(value) & (int(value) - 1):
             reading.refuse(place, f"{name} are a power of two", f"write {name}={1 << int(value).bit_length()}")
         return value
@@ -50,7 +50,7 @@ class Amount(Option):
         name, value = given.name.text, given.value
         if not isinstance(value, float) or not self.low < value < self.high:
             way = f"write {name}={min(self.low * 2 + 0.2, self.high / 2):g}"
-            reading.refuse(given.place, f"{name} is a number between {self.low:g} and {self.high:g}", way)
+            reading.refuse(given.place, f"{name} is a number between {self.low:g} and {self.high:g}", way, "range")
         return value
 
 

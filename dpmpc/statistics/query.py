@@ -24,7 +24,7 @@ def parse(text: str, columns: Columns, models: Sequence[str] = ()) -> AskedQuest
         names = QUESTION_KINDS.names()
         near = difflib.get_close_matches(w.what.text, names, 1, 0.5)
         way = f"did you mean '{near[0]}'?" if near else "choose one"
-        reading.refuse(w.what, f"a question is one of {', '.join(names)}", way)
+        reading.refuse(w.what, f"a question is one of {', '.join(names)}", way, "unknown")
     kind = QUESTION_KINDS[w.what.text]
     found, levels = kind.read(reading)
     by = reading.by(found)
@@ -34,7 +34,7 @@ def parse(text: str, columns: Columns, models: Sequence[str] = ()) -> AskedQuest
         known = kind.option_of(reading, name)
         if known is None:
             way = f"it has {', '.join(kind.options)}" if kind.options else "it has none"
-            reading.refuse(option.name, f"{w.what.text} must know its options", way)
+            reading.refuse(option.name, f"{w.what.text} must know its options", way, "unknown")
         options[name] = known.check(reading, option)
     if len(options) < len(w.options):
         reading.refuse(w.options[-1].name, "each option is given once", "leave one out")
@@ -65,7 +65,7 @@ def parse_all(
         plain = query.weighing(1.0)
         found[plain] = found.get(plain, 0.0) + query.weight
     if not found:
-        raise UsageError("statistics need a question; none was asked; ask for instance: count")
+        raise UsageError("statistics need a question; none was asked; ask for instance: count", code="missing")
     return tuple(query.weighing(weight) for query, weight in found.items())
 
 
@@ -74,7 +74,9 @@ def lines_of(asked: Sequence[str | Mapping[str, Any]]) -> list[str]:
     found = []
     for item in [asked] if isinstance(asked, str | Mapping) else asked:
         if not isinstance(item, str | Mapping):
-            raise UsageError(f"a question is a line or a table; got {type(item).__name__}; write for instance count")
+            raise UsageError(
+                f"a question is a line or a table; got {type(item).__name__}; write for instance count", code="type"
+            )
         found.append(item if isinstance(item, str) else text_of(item))
     return found
 

@@ -25,14 +25,14 @@ class Reading:
         """The name of the question's kind."""
         return self.written.what.text
 
-    def refuse(self, token: Token, rule: str, way: str) -> NoReturn:
+    def refuse(self, token: Token, rule: str, way: str, code: str = "") -> NoReturn:
         """Errors: always, with a caret below the token."""
-        self.written.refuse(token, rule, way)
+        self.written.refuse(token, rule, way, code)
 
     def known(self, token: Token) -> str:
         """The column that a token names. Errors: there is none; the nearest name."""
         if token.text not in self.columns:
-            self.refuse(token, "a column must be in the schema", self.columns.nearest(token.text))
+            self.refuse(token, "a column must be in the schema", self.columns.nearest(token.text), "column")
         return self.columns[token.text].name
 
     def names(
@@ -53,7 +53,7 @@ class Reading:
             many = f"{least}" if least == most else f"{least} to {most}"
             token = parts[most] if len(parts) > most else self.written.what
             way = "name them in brackets" if len(found) < least else "ask several questions"
-            self.refuse(token, f"{self.what} is about {many} column{'s' if most != 1 else ''}", way)
+            self.refuse(token, f"{self.what} is about {many} column{'s' if most != 1 else ''}", way, "range")
         return tuple(found)
 
     def model(self) -> str:
@@ -64,7 +64,7 @@ class Reading:
         if names[0].text not in self.models:
             near = difflib.get_close_matches(names[0].text, self.models, 1, 0.4)
             way = f"did you mean '{near[0]}'?" if near else "name one of the models that are given"
-            self.refuse(names[0], "a model must be given to be evaluated", way)
+            self.refuse(names[0], "a model must be given to be evaluated", way, "unknown")
         return names[0].text
 
     def by(self, found: Sequence[str]) -> str | None:
@@ -103,7 +103,7 @@ class Reading:
         if low is None or high is None:
             self.refuse(values[0], f"'{column.name}' holds numbers", "write one")
         if low > high:
-            self.refuse(values[0], "a range runs from low to high", "turn it round")
+            self.refuse(values[0], "a range runs from low to high", "turn it round", "range")
         return Between(column, low + 0.0, high + 0.0)
 
     def level(self, column: Any, token: Token) -> int:
@@ -114,4 +114,4 @@ class Reading:
         near = difflib.get_close_matches(token.text, known, 1, 0.5)
         shown = ", ".join(list(known)[:8]) + (", ..." if len(known) > 8 else "")
         way = f"did you mean '{near[0]}'?" if near else f"its levels are {shown}"
-        self.refuse(token, f"a value of '{column.name}' is one of its levels", way)
+        self.refuse(token, f"a value of '{column.name}' is one of its levels", way, "choice")

@@ -89,7 +89,9 @@ class ScoreModel:
         d = len(self.schema.feature_names)
         outputs = TASKS[self.schema.task].scores(self.schema.classes)
         if len(self.theta) != d * outputs or not np.isfinite(self.theta).all():
-            raise UsageError(f"a model has {d * outputs} finite numbers; got {len(self.theta)}; give the right schema")
+            raise UsageError(
+                f"a model has {d * outputs} finite numbers; got {len(self.theta)}; give the right schema", code="shape"
+            )
         check_near(np.array(self.theta))
 
     @staticmethod

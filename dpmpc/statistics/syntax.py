@@ -58,9 +58,9 @@ class WrittenQuestion:
     conditions: tuple[tuple[Token, str, tuple[Token, ...]], ...]
     weight: float
 
-    def refuse(self, token: Token, rule: str, way: str) -> NoReturn:
-        """Errors: always, with a caret below the token."""
-        raise UsageError(pointed(self.text, token.begin, token.end, rule, way))
+    def refuse(self, token: Token, rule: str, way: str, code: str = "") -> NoReturn:
+        """Errors: always, with a caret below the token; of this `code`."""
+        raise UsageError(pointed(self.text, token.begin, token.end, rule, way), code=code)
 
 
 _SHOWN = 100  # characters of a long question on either side of the place
@@ -119,7 +119,7 @@ def text_of(table: Mapping[str, Any]) -> str:
 
 def _spelt(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float | list):
-        raise UsageError(f"a question holds texts, numbers and lists of numbers; got {value!r}; mend it")
+        raise UsageError(f"a question holds texts, numbers and lists of numbers; got {value!r}; mend it", code="type")
     if isinstance(value, list):
         return f"[{', '.join(_spelt(part) for part in value)}]"
     return word(value) if isinstance(value, str) else f"{value!r}"

@@ -230,7 +230,8 @@ class Tables(Source):
     def by_record(self, sizes: Sequence[int], weights: Weights, dimension: int) -> Sensitivity:
         if (known := self.columns.owners) is not None and len(known.levels) < len(sizes):
             raise UsageError(
-                f"questions by owner are of their {len(known.levels)} owners; this plan has {len(sizes)}; plan again"
+                f"questions by owner are of their {len(known.levels)} owners; this plan has {len(sizes)}; plan again",
+                code="plan",
             )
         return of_means(self.spread, self.clip, sizes, self._weights(weights), dimension)
 
@@ -252,7 +253,9 @@ class Tables(Source):
         if self.unit != RECORD:
             raise UsageError(f"a plan says the unit of its promise; its tables say {self.unit.kind} too; plan again")
         if self.number:
-            raise UsageError("a plan is the same at every owner; its tables have the number of one; plan again")
+            raise UsageError(
+                "a plan is the same at every owner; its tables have the number of one; plan again", code="plan"
+            )
 
     @staticmethod
     def _weights(weights: Weights) -> Weights:
@@ -363,7 +366,8 @@ class Tables(Source):
             if not all(_held(block, known) for block in needed):
                 raise UsageError(
                     f"what was opened answers what it holds; it has no numbers for {query.title}; ask for one of its "
-                    "tables, or make a release for it"
+                    "tables, or make a release for it",
+                    code="unknown",
                 )
         if not asked.answers:
             lines = sum(len(found.lines) for found in self._answers(opened, replace(asked, answers=1), by, planned))
@@ -420,7 +424,8 @@ def asked_by(source: Source) -> Tables:
     if not isinstance(source, Tables):
         raise UsageError(
             f"answers come from a release of tables; this one is of {source.KIND}; name a run of `stats`, or one that "
-            "asked questions"
+            "asked questions",
+            code="plan",
         )
     return source
 

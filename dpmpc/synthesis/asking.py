@@ -25,7 +25,8 @@ def check_columns(columns: Columns, target: str | None) -> None:
     """Errors: fewer than two columns; a target that is none of them; more cells than a release has."""
     if len(columns.names) < 2:
         raise UsageError(
-            f"a synthetic table has at least two columns; got {', '.join(columns.names)}; name more in <<bounds>>"
+            f"a synthetic table has at least two columns; got {', '.join(columns.names)}; name more in <<bounds>>",
+            code="enough",
         )
     if target is not None:
         columns[target]
@@ -36,7 +37,8 @@ def check_columns(columns: Columns, target: str | None) -> None:
         widest = max(cells, key=lambda name: cells[name])
         raise UsageError(
             f"all tables of two columns have at most {MOST_CELLS} cells in all; these {len(cells)} columns have "
-            f"{total}, '{widest}' alone {cells[widest]} levels; group its levels, or leave it out with <<drop>>"
+            f"{total}, '{widest}' alone {cells[widest]} levels; group its levels, or leave it out with <<drop>>",
+            code="range",
         )
 
 

@@ -27,9 +27,16 @@ class Constraints:
     impossible: tuple[tuple[Condition, ...], ...]
 
     @staticmethod
-    def of(lines: Sequence[str], columns: Columns) -> "Constraints":
-        """The constraints of lines such as `sex = M and relationship = Wife`. Errors: UsageError for what is none, is
-        about more than two columns, or cuts a cell of a number in two."""
+    def of(lines: Sequence[str], columns: Columns | None) -> "Constraints":
+        """The constraints of lines such as `sex = M and relationship = Wife`. `columns`: None where a survey is to find
+        them. Errors: UsageError for what is none, is about more than two columns, or cuts a cell of a number in two."""
+        if columns is None:
+            if lines:
+                raise UsageError(
+                    "<<constraints>> name public values; a survey is to find these columns; give <<bounds>>",
+                    code="together",
+                )
+            return Constraints(())
         found = []
         for line in lines:
             if not isinstance(line, str):
@@ -57,7 +64,8 @@ class Constraints:
             last = names[-1]
             told = f"'{last}'" if len(names) == 1 else f"{', '.join(names[:6])} together"
             raise UsageError(
-                f"some level of every column must be possible; <<constraints>> leave none of {told}; mend them"
+                f"some level of every column must be possible; <<constraints>> leave none of {told}; mend them",
+                code="together",
             )
 
     def of_one(self, name: str, axes: Mapping[str, Axis]) -> Cells:
@@ -147,7 +155,8 @@ def _check_range(condition: Condition, line: str) -> None:
         known = f"its cells end at {', '.join(f'{edge:g}' for edge in edges[:12])}" if len(edges) else "it has none"
         raise UsageError(
             f"a range in a constraint is made of public cells; got {line}, and of '{condition.column.name}' {known}; "
-            "give it <<cuts>> at the ends"
+            "give it <<cuts>> at the ends",
+            code="range",
         )
 
 

@@ -29,7 +29,9 @@ def stated(columns: Columns, cuts: Mapping[str, Any], cells: int | None) -> Colu
     others. Errors: a column that is none or no number; cuts that are none."""
     for name in cuts:
         if not isinstance(columns[name], Quantity):
-            raise UsageError(f"<<cuts>> are for columns of numbers; '{name}' has levels; leave it out there")
+            raise UsageError(
+                f"<<cuts>> are for columns of numbers; '{name}' has levels; leave it out there", code="column"
+            )
     return Columns(tuple(_with_cuts(column, cuts.get(column.name, cells)) for column in columns.columns))
 
 

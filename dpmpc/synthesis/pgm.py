@@ -32,7 +32,8 @@ def check_installed() -> None:
     """Errors: UsageError where `mbi` is not installed."""
     if importlib.util.find_spec("mbi") is None:
         raise UsageError(
-            "<<model=mbi>> needs the package mbi, which is not installed; pip install 'mbi>=2', or take <<model=tree>>"
+            "<<model=mbi>> needs the package mbi, which is not installed; pip install 'mbi>=2', or take <<model=tree>>",
+            code="usage",
         )
 
 

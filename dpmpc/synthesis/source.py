@@ -55,6 +55,7 @@ class Synthesis(Source):
     KIND: ClassVar[str] = "synthesis"
     RESULT: ClassVar[str] = "synthetic.json"
     MAKES: ClassVar[str] = "a synthetic table"
+    PURPOSE: ClassVar[str] = MAKES
     DOES: ClassVar[str] = "asking all questions at once"
     BEFORE: ClassVar[str] = "those that found cells, and which columns go together"
     STRICT: ClassVar[bool] = True
@@ -74,14 +75,12 @@ class Synthesis(Source):
             raise UsageError("columns of a synthetic table are public, or a survey is to find them; plan again")
         asking.check_columns(self.cells, self.target)
         check_digits(dict(self.digits), () if self.columns is None else numbers_of(self.columns))
-        if self.columns is not None:
-            Constraints.of(self.constraints, self.columns)
-        elif self.constraints:
-            raise UsageError("<<constraints>> name public values; a survey is to find these columns; give <<bounds>>")
+        Constraints.of(self.constraints, self.columns)
         if (self.columns is None or bool(without_cuts(self.columns))) != (self.survey is not None):
             raise UsageError(
                 "a survey finds the cells of numbers that have none; this plan has such numbers or a survey, not both; "
-                "plan again"
+                "plan again",
+                code="plan",
             )
 
     @property
@@ -154,9 +153,6 @@ class Synthesis(Source):
     @property
     def comes_to(self) -> str:
         return "the rows come to `run/synthetic.parquet`, what they are good for to `run/synthetic.md`"
-
-    def purpose(self, data: str, schema: "Schema | None") -> str:
-        return f"a synthetic table ('{data}')"
 
     @property
     def listed(self) -> Mapping[str, Sequence[str]]:

@@ -61,7 +61,8 @@ def check_digits(stated: Mapping[str, Any], numbers: Collection[str]) -> None:
         whole = isinstance(count, int) and not isinstance(count, bool)
         if name not in numbers or not whole or not 0 <= count <= MOST_DIGITS:
             raise UsageError(
-                f"<<digits>> are 0 to {MOST_DIGITS} decimals of a column of numbers; got {name}={count!r}; correct it"
+                f"<<digits>> are 0 to {MOST_DIGITS} decimals of a column of numbers; got {name}={count!r}; correct it",
+                code="range",
             )
 
 

@@ -100,7 +100,8 @@ def _asked_first(
     if not names:
         raise UsageError(
             "what may be asked follows from <<schema>> or <<bounds>>, or from a survey of the columns that questions "
-            "name; they name none that is here; give public bounds, or ask about columns"
+            "name; they name none that is here; give public bounds, or ask about columns",
+            code="together",
         )
     found = to_find(table, names, {}, touched, named, words, spell)
     check_may_be_asked(queries, found.survey.numbers, found.survey.texts)

@@ -262,7 +262,8 @@ def _planned(
         )
     if odd := [name for name in ("person", "min_owners") if asked.get(name) is not None]:
         raise UsageError(
-            f"a meeting compares all owners' records, whose numbers are public; got <<{odd[0]}>>; leave it out"
+            f"a meeting compares all owners' records, whose numbers are public; got <<{odd[0]}>>; leave it out",
+            code="together",
         )
     left = {owners, *drop}
     compared = tuple(columns) or tuple(name for name in table.names if name not in left)

@@ -106,7 +106,9 @@ def asked_of(
 ) -> Tables:
     """The public questions. Errors: neither schema nor bounds, or both; what cannot be asked."""
     if (schema is None) == (bounds is None):
-        raise UsageError("what may be asked follows from <<schema>> or <<bounds>>, one of them; give public ones")
+        raise UsageError(
+            "what may be asked follows from <<schema>> or <<bounds>>, one of them; give public ones", code="together"
+        )
     if schema is not None:
         columns = Columns.of_schema(schema if isinstance(schema, Schema) else Schema.read(Path(schema)))
     else:

@@ -216,7 +216,9 @@ def owned(
     """(the table with these columns held, SQL for each record's owner, the owners' numbers of records, or of places for
     them). Errors: RecordError for an owner with more than its capacity."""
     if owners is None:
-        raise UsageError("the owners must be known; no column is named; give <<owners_column>>, in Python owners=")
+        raise UsageError(
+            "the owners must be known; no column is named; give <<owners_column>>, in Python owners=", code="missing"
+        )
     of = kept_of(settings or {}, owners)
     persons = None if of is None else persons_at(table, owner_numbers(table, owners)[0])
     own = held(table, [owners, *(name for name in reads if name != owners)])
@@ -268,12 +270,14 @@ def _plan_of(
     if not asked.delta or (asked.law and asked.law != DEFAULT_LAW):
         raise UsageError(
             f"intervals are those of Gaussian noise, which needs <<delta>>; got delta {asked.delta:g} and law "
-            f"{asked.law or 'by rule'}; give a delta well below 1/n, such as 1e-5"
+            f"{asked.law or 'by rule'}; give a delta well below 1/n, such as 1e-5",
+            code="together",
         )
     if asked.min_owners is not None or asked.check_owners == "zero":
         raise UsageError(
             "tables are of all owners' records, whose number is public; got <<min_owners>> or <<check_owners=zero>>, "
-            "by which some may be missing; leave it out, or use <<check_owners=stop>>"
+            "by which some may be missing; leave it out, or use <<check_owners=stop>>",
+            code="together",
         )
     return Plan(
         run_id=secrets.token_hex(8),

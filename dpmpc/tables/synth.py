@@ -210,7 +210,7 @@ def synth(
         unfinished(folder, LAST, WORDS, SURVEY, FIRST, "")
     check_drawing(rows, model, seed, digits)
     if hopeless not in ("refuse", "allow"):
-        raise UsageError(f"<<hopeless>> is refuse or allow; got {hopeless!r}; choose one")
+        raise UsageError(f"<<hopeless>> is refuse or allow; got {hopeless!r}; choose one", code="choice")
     lines = lines_of(constraints)
     drop = (*drop, *named_columns(settings))
     read, of = names_read(schema, bounds, owners, drop), kept_of(settings, owners)
@@ -243,14 +243,16 @@ def check_drawing(rows: int | None, model: str, seed: int | None, digits: Mappin
     """Errors: rows that cannot be drawn; a model that is none, or whose package is not there; a seed or decimals that
     are none."""
     if digits is not None and not isinstance(digits, Mapping):
-        raise UsageError(f"<<digits>> map columns to decimals; got {digits!r}; say age = 1 so")
+        raise UsageError(f"<<digits>> map columns to decimals; got {digits!r}; say age = 1 so", code="type")
     if model not in FITS:
         raise UsageError(f"<<model>> is one of {', '.join(FITS)}; got {model}; choose one")
     if model == "mbi":
         pgm.check_installed()
     for name, given, least in (("rows", rows, 1), ("seed", seed, 0)):
         if given is not None and (isinstance(given, bool) or not isinstance(given, Integral) or given < least):
-            raise UsageError(f"<<{name}>> is a whole number, {least} or more; got {given!r}; give another")
+            raise UsageError(
+                f"<<{name}>> is a whole number, {least} or more; got {given!r}; give another", code="range"
+            )
 
 
 def check_room(rows: int | None, columns: int) -> None:
@@ -259,7 +261,9 @@ def check_room(rows: int | None, columns: int) -> None:
     if need > free:
         raise UsageError(
             f"rows must fit into the memory that is free, {free / 1e6:,.0f} MB; {rows:,} of {columns} columns take "
-            f"about {need / 1e6:,.0f} MB; ask for fewer <<rows>>"
+            f"about {need / 1e6:,.0f} MB; ask for fewer <<rows>>",
+            code="memory",
+            setting="rows",
         )
 
 
@@ -301,5 +305,7 @@ def cuts_of(cuts: Mapping[str, Any] | Path | str | None) -> Mapping[str, Any]:
     value = read_written(Path(cuts), Any, "a cuts") if file else cuts
     if not isinstance(value, dict):
         said = Path(cuts).name if file else repr(cuts)
-        raise UsageError(f"<<cuts>> map columns to edges or numbers of cells; {said} does not; write age = 12 so")
+        raise UsageError(
+            f"<<cuts>> map columns to edges or numbers of cells; {said} does not; write age = 12 so", code="type"
+        )
     return value

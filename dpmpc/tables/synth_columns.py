@@ -57,15 +57,16 @@ class Public:
     def check(self, target: str | None, constraints: Sequence[str], stated: Mapping[str, int]) -> None:
         """Errors: what is said of columns that are not there, or not such; before anything is spent."""
         if target is not None and not isinstance(target, str):
-            raise UsageError(f"<<target>> is a column's name; got {target!r}; give one of {some(self.names)}")
-        if self.columns is not None:
-            Constraints.of(constraints, self.columns)
-            if not self.surveyed:
-                check_columns(self.columns, target)
-        elif constraints:
-            raise UsageError("<<constraints>> name public values; a survey is to find these columns; give <<bounds>>")
+            raise UsageError(
+                f"<<target>> is a column's name; got {target!r}; give one of {some(self.names)}", code="type"
+            )
+        Constraints.of(constraints, self.columns)
+        if self.columns is not None and not self.surveyed:
+            check_columns(self.columns, target)
         if target is not None and target not in self.names:
-            raise UsageError(f"<<target>> is a column; there is no {target!r}; the columns are {some(self.names)}")
+            raise UsageError(
+                f"<<target>> is a column; there is no {target!r}; the columns are {some(self.names)}", code="column"
+            )
         check_digits(stated, self.of_numbers)
 
 
@@ -92,7 +93,9 @@ def public_columns(
             )
         names = [name for name in table.names if name not in {*drop, owners}]
         if len(names) < 2:
-            raise UsageError(f"a synthetic table has at least two columns; got {some(names)}; name another file")
+            raise UsageError(
+                f"a synthetic table has at least two columns; got {some(names)}; name another file", code="enough"
+            )
         found = to_find(table, names, stated or {}, touched, named, words, spell)
         return Public(None, found, places=dict(found.digits), spell=tuple(spell))
     check_nothing_named(named, words, spell)
@@ -120,7 +123,8 @@ def names_read(
     Errors: both schema and bounds."""
     if schema is not None and bounds is not None:
         raise UsageError(
-            "the columns of a synthetic table come from <<schema>> or <<bounds>>; both were given; leave one out"
+            "the columns of a synthetic table come from <<schema>> or <<bounds>>; both were given; leave one out",
+            code="together",
         )
     if schema is not None:
         known = (schema if isinstance(schema, Schema) else Schema.read(Path(schema))).names

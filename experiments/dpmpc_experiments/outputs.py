@@ -45,5 +45,6 @@ def no_mpc(name: str, aggregate: Aggregate | None) -> None:
     """Refuse real parties for a method that has none."""
     if aggregate is not None:
         raise UsageError(
-            f"only methods with noise after aggregation run in MPC; {name} has it elsewhere; use no parties"
+            f"only methods with noise after aggregation run in MPC; {name} has it elsewhere; use no parties",
+            code="together",
         )

@@ -142,7 +142,7 @@ def score(columns: Columns, way: str, epsilon: float, delta: float, seed: int, o
         X, share = _surveyed(columns, train, epsilon, delta, owners, rng)
     elif way == "public bounds":
         if columns.public is None:
-            raise UsageError("this set has no public bounds; none are known; choose another way")
+            raise UsageError("this set has no public bounds; none are known; choose another way", code="missing")
         X = columns.public
     else:
         X = _read_off(columns)

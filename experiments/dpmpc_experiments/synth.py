@@ -248,7 +248,7 @@ def run(
     data_dir = data_dir or (Path(os.environ[DATA_DIR_VARIABLE]) if DATA_DIR_VARIABLE in os.environ else None)
     there = [name for name in (names[:1] if quick else names) if available(SETS[name], data_dir)]
     if not there:
-        raise UsageError(f"synth needs one of {', '.join(names)}; none was found; give <<data_dir>>")
+        raise UsageError(f"synth needs one of {', '.join(names)}; none was found; give <<data_dir>>", code="path")
     for name in there:
         data = set_of(load(SETS[name], data_dir), seed)
         for method, how in methods().items():

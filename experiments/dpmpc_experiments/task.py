@@ -169,7 +169,8 @@ def load_records(source: Source, data_dir: Path | None) -> Records:
         path = kdd98.find(data_dir)
         if path is None:
             raise UsageError(
-                f"kddcup98 needs {kdd98.FILES[0]}; it is not in {data_dir}; give its folder with <<data_dir>>"
+                f"kddcup98 needs {kdd98.FILES[0]}; it is not in {data_dir}; give its folder with <<data_dir>>",
+                code="path",
             )
         regression = kdd98.load(path, source.seed, source.max_rows, source.test_fraction)
         return Records(source.dataset, erm.ridge(1.0), source.lam, *regression)
@@ -233,7 +234,8 @@ def owner_sizes(n: int, owners: str, seed: int) -> list[int]:
     if kind == "shares":
         return _round(n * np.array([float(x) for x in rest.split(",")]), n)
     raise UsageError(
-        f"owners are even:M, random:M, skew:M:U, simplex:M or shares:LIST; got '{owners}'; use one of these"
+        f"owners are even:M, random:M, skew:M:U, simplex:M or shares:LIST; got '{owners}'; use one of these",
+        code="choice",
     )
 
 

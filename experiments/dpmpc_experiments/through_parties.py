@@ -42,7 +42,8 @@ class RealParties(Closing):
         """The mean of the vectors (m, d) plus one noise vector of `law` and `scale`, on a grid: (d,)."""
         if scale > 0 and law not in LAWS:
             raise UsageError(
-                f"the parties make {' or '.join(LAWS.names())} noise; got {law}; leave aggregate out for this method"
+                f"the parties make {' or '.join(LAWS.names())} noise; got {law}; leave aggregate out for this method",
+                code="choice",
             )
         longest = float(np.sqrt(np.einsum("md,md->m", vectors, vectors)).max())
         key = (law, scale, vectors.shape)

@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import dpmpc
+from dpmpc.aggregation.plan.of_source import plan_of as of_source
 from dpmpc.aggregation.plan.of_vectors import OfVectors, chosen
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.learning.naming import NamingSource
 from dpmpc.learning.survey import Survey
+from dpmpc.learning.survey_columns import ANY
 from dpmpc.planning.request import Request
-from dpmpc.planning.training import facts_of_schema, plan_of
+from dpmpc.planning.training import facts_of_schema, plan_of, plan_with_survey
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.records.origins import PUBLIC
 from dpmpc.records.schema import Categorical, Labels, Numeric, Range, Schema
@@ -108,6 +111,19 @@ def spelled_and_asked() -> Plan:
     return found_and_asked(("c",))
 
 
+def words(**settings: Any) -> Plan:
+    """Words alone, of two columns in few cells."""
+    given = {"epsilon": EPSILON, "delta": DELTA, **settings}
+    return of_source(NamingSource(("c", "x"), 16), SIZES, data_id="ward", **given)
+
+
+def trained_by_words() -> Plan:
+    """A model of columns whose words are opened before they are found."""
+    draft = Schema((Numeric("x", *ANY),), Labels("ill", ("1",), ("0",)), unknown=("c",))
+    request = Request(data="synthetic", owners=3, epsilon=EPSILON, delta=DELTA, run_id="r", spell=("c",))
+    return plan_with_survey(request, draft, SIZES, "ward")
+
+
 def honest() -> dict[str, list[Plan]]:
     """Plans that an organisation would take part in, by source: with each method, unit and law that they have."""
     one_release = {"iterations": None}
@@ -150,6 +166,8 @@ def honest() -> dict[str, list[Plan]]:
             *(synthesis(**unit) for unit in units),
             found_and_drawn(),
         ],
+        "words": [words(), words(delta=1e-8)],
+        "surveyed_words": [spelled_and_drawn(), spelled_and_asked(), trained_by_words()],
         "surveyed_tables": [found_and_asked(), *(found_and_asked(**unit) for unit in units)],
     }
 

@@ -1,7 +1,8 @@
 """What an owner's vectors lose between neighbouring records, by an independent computation on real ones."""
 
 import math
-from itertools import combinations
+from functools import lru_cache
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,14 @@ from dpmpc.aggregation.owner.encoding import as_blocks, encode
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first
 from dpmpc.errors import UsageError
+from dpmpc.intake.hashing import bucket
 from dpmpc.learning.method import METHODS, Learning
+from dpmpc.learning.naming import NamingSource, votes_of
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.vectors import Vectors
 from dpmpc.records.blocks import Records
+from dpmpc.records.columns import Surveyed
+from dpmpc.records.loading import opened
 from dpmpc.records.schema import Labels, Numeric, Schema
 from dpmpc.statistics import cells
 from dpmpc.statistics.columns import Quantity
@@ -30,6 +35,7 @@ from tests.aggregation.mutants import (
 )
 
 Floats = NDArray[np.float64]
+BITS = 8 * 64 + 32  # votes of a text: of 64 bytes, and of so many bits of its digest (docs/words.md)
 WIDE = 5  # records of a person, which all three owners have
 STATED = 0.5  # by how much one of this owner's units moves its vector, if it says so
 NUMBERS = (-1e300, -1.0, -0.3, 0.0, 0.999, 1.0, 49.99999, 1e300, math.nan)
@@ -38,6 +44,8 @@ NUMBERS = (-1e300, -1.0, -0.3, 0.0, 0.999, 1.0, 49.99999, 1e300, math.nan)
 def moves(plan: Plan, neighbours: str, rng: np.random.Generator) -> Floats:
     """(k, d) by how many grid steps what owner 0 sends moves between neighbouring records: real vectors, as its own
     code makes, clips and rounds them. Errors: UsageError where its records do not fit the plan."""
+    if isinstance(plan.source, NamingSource):
+        return _of_words(plan, plan.source, neighbours)
     found = []
     for some in _vectors(plan, neighbours, rng):
         (block,) = as_blocks(some, len(some), plan.dimension, len(some))
@@ -114,15 +122,24 @@ def _mapped(plan: Plan, rng: np.random.Generator) -> tuple[Floats, Floats]:
     if {column.name for column in schema.columns} - {column.name for column in FEATURES}:
         raise UsageError("a file has the columns of the schema; one is missing; mend it")
     odd = np.array(NUMBERS)
-    values = [
-        rng.choice(odd, RECORDS) if isinstance(column, Numeric) else rng.integers(-2, len(column.features), RECORDS)
-        for column in schema.columns
-    ]
+    values = [_drawn(column, odd, rng) for column in schema.columns]
     X = np.empty((RECORDS, len(schema.feature_names)))
     schema.rows(values, X)
     labels = isinstance(schema.target, Labels)
     y = schema.target.values(np.arange(RECORDS) % 2 if labels else rng.choice(odd, RECORDS))  # type: ignore[arg-type]
     return X, np.where(np.isfinite(y), y, 1.0)
+
+
+def _drawn(column: Any, odd: Floats, rng: np.random.Generator) -> Any:
+    """Values of all records as they are read: numbers; places in a list; of a column that is read as either, numbers
+    beside buckets of texts."""
+    if isinstance(column, Numeric):
+        return rng.choice(odd, RECORDS)
+    if not isinstance(column, Surveyed):
+        return rng.integers(-2, len(column.features), RECORDS)
+    number = rng.random(RECORDS) < 0.5
+    buckets = np.where(number, -1, rng.integers(0, 256, RECORDS))
+    return np.stack([np.where(number, rng.choice(odd, RECORDS), np.inf), buckets], axis=1)
 
 
 def _at(learning: Learning, theta: Floats, X: Floats, y: Floats, neighbours: str, wide: int) -> Floats:
@@ -191,6 +208,48 @@ def _of_tables(
     return _of_sums(sums, None if neighbours == "owner" else total(None), neighbours)
 
 
+# Texts that a record may have: words, of which some are like one another, what has no votes, and what is no text.
+TEXTS = ("oncology", "oncologz", "x", "\u00e9t\u00e9", "w" * 64, "w" * 65, "7", "2024-01-31", "", "a\u0301", "A b")
+
+
+def _of_words(plan: Plan, naming: NamingSource, neighbours: str) -> Floats:
+    """(k, cells) by how many grid steps a cell's margin moves between two records' texts, whatever others add: by its
+    definition, the least of all votes' distances from where a sign turns, it moves by what the vote that moves most
+    does, if the others' sums make that vote the least. The votes are those that the owner's own code adds up."""
+    if neighbours != "record":
+        raise UsageError("words are of records; there are other neighbours; plan again")
+    if set(naming.columns) - {"c", "x"}:
+        raise UsageError("a file has the columns of the words; one is missing; mend it")
+    texts = [*TEXTS, *alike(naming.columns, naming.cells)]
+    first, rest = len(texts), RECORDS - 1
+    given = [*texts, *("stays" if k % 2 else TEXTS[0] for k in range(rest))]
+    with opened({"c": given, "x": given}) as (table, _):
+        whose = np.array([*range(first), *[first] * rest])
+        (total,) = naming.sums(table, whose, first + 1)
+    means = naming.mean_of(total[:-1] + total[-1], [RECORDS] * first)
+    steps = np.concatenate([encode(plan, mean[None], 0) for mean in means]).astype(np.float64)
+    cells = steps.reshape(first, -1, BITS)
+    return np.array([np.abs(a - b).max(axis=1) for a, b in combinations(cells, 2)])
+
+
+@lru_cache
+def alike(columns: tuple[str, ...], cells: int) -> list[str]:
+    """A word in the first one's cell in every column, if one is soon found."""
+    tried = (f"w{k}" for k in range(1 << 18))
+    return list(islice((word for word in tried if all(bucket(name, word, cells) == bucket(name, TEXTS[0], cells)
+                                                      for name in columns)), 1))  # fmt: skip
+
+
+def turned(plan: Plan, moved: Floats) -> float:
+    """How likely something is opened that two neighbours do not share, at most. A vote's sign turns where its sum lies
+    no further from there than it moves; its cell is opened where the noise makes up for all that is missing to the
+    bound that parties decide by. Of each pair, over the cells in which they differ."""
+    decision, scale = plan.derived.decision, plan.derived.sampler.scale
+    assert decision is not None
+    over = np.where(moved > 0, norm.sf((decision.least - moved) / scale), 0.0)
+    return float(over.sum(axis=1).max())
+
+
 def _of_sums(sums: list[Floats], absent: Floats | None, neighbours: str) -> list[Floats]:
     means = np.stack(sums) / RECORDS
     if neighbours != "presence":
@@ -226,22 +285,45 @@ def by_laplace(plan: Plan, moved: Floats, delta: float, mu: float = 0.0) -> floa
 def lost_by(plan: Plan, neighbours: str, delta: float, rng: np.random.Generator) -> float:
     """The same of all stages of a plan, whatever they open, and of what follows: Gaussian releases of fixed questions
     each, once those before are opened."""
-    mu2 = 0.0
+    mu2, whole = 0.0, plan.epsilon
     while plan.source.schedule.before:
-        mu2 += square(plan.first, moves(plan.first, neighbours, rng))
+        moved = moves(plan.first, neighbours, rng)
+        mu2 += square(plan.first, moved)
+        delta -= fails(plan.first, moved, whole)
+        if delta <= 0:
+            return math.inf
         far = rng.choice([0.0, 1.0, 50.0]) * plan.first.derived.sampler.scale
         try:
             plan = after_first(plan, _opened(plan, far, rng))
         except UsageError:  # nothing stands out of it, and nothing follows
             plan = after_first(plan, _opened(plan, 50.0 * plan.first.derived.sampler.scale, rng))
     moved = moves(plan, neighbours, rng)
+    delta -= fails(plan, moved, whole)
+    if delta <= 0 < plan.delta:
+        return math.inf
     if not mu2 or plan.law != "gaussian":
         return by_laplace(plan, moved, delta, mu2**0.5) if mu2 else loses(plan, moved, delta)
     return least_epsilon(min(mu2 + square(plan, moved), 400.0), {}, delta)
 
 
+def fails(plan: Plan, moved: Floats, epsilon: float) -> float:
+    """What delta pays where nothing but decisions can fail: both neighbours may be the one whose sign turns, and what
+    is left of the promise has factors of e^epsilon."""
+    if not isinstance(plan.source, NamingSource):
+        return 0.0
+    return (1 + math.exp(min(epsilon, 700.0))) * turned(plan, moved)
+
+
 def _opened(plan: Plan, far: float, rng: np.random.Generator) -> Any:
-    """A sum that a plan's first stage might open, whose coordinates are so far from 0."""
+    """A sum that a plan's first stage might open, whose coordinates are so far from 0; of words the signs of a few
+    cells, which spell a word, or none."""
+    if isinstance(plan.first.source, NamingSource):
+        signs = np.zeros((plan.first.dimension // BITS, BITS), dtype=np.int64)
+        some = rng.integers(0, len(signs), 3 if far else 0)
+        signs[some] = rng.choice([-1, 1], (len(some), BITS))
+        for name in plan.first.source.columns[:1] if far else ():
+            signs[bucket(name, "oncology", len(signs))] = votes_of(name, "oncology")
+        return signs.ravel()
     return np.rint(rng.normal(size=plan.first.dimension) * far).astype(np.int64)
 
 

@@ -19,11 +19,13 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.owner.encoding import as_blocks
+from dpmpc.aggregation.plan import decided
 from dpmpc.aggregation.plan import limits as limits_module
 from dpmpc.aggregation.plan.guarantee import units_of
 from dpmpc.aggregation.plan.limits import Limits
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError, owner_text
+from dpmpc.learning.quantile_of_noise import upper_quantile
 from dpmpc.learning.survey_columns import ANY
 from dpmpc.learning.vectors import Vectors
 from dpmpc.planning.request import Request
@@ -113,11 +115,13 @@ def limits_for(plan: Plan, rng: random.Random | None = None) -> Limits:
     return Limits(**known)
 
 
-def draw(number: int, seed: int, say: Callable[[str], object] = lambda text: None) -> Counter[str]:
-    """How many of so many mutants were refused by whom, or taken part in, by source. Errors: AssertionError for a
-    fault."""
+def draw(
+    number: int, seed: int, say: Callable[[str], object] = lambda text: None, kinds: Sequence[str] = ()
+) -> Counter[str]:
+    """How many of so many mutants were refused by whom, or taken part in, by source; `kinds`: of these alone. Errors:
+    AssertionError for a fault."""
     rng, found = random.Random(seed), Counter[str]()
-    plans = honest()
+    plans = {kind: some for kind, some in honest().items() if not kinds or kind in kinds}
     words = words_of([json.loads(plan.to_text()) for some in plans.values() for plan in some])
     for k in range(number):
         kind = rng.choice(list(plans))
@@ -257,7 +261,7 @@ def test_a_single_bit_of_security_would_be_caught(monkeypatch: pytest.MonkeyPatc
     )
 
 
-@pytest.mark.parametrize("kind", ["vectors", "learning", "survey", "tables", "synthesis"])
+@pytest.mark.parametrize("kind", ["vectors", "learning", "survey", "tables", "synthesis", "words"])
 def test_a_distance_that_is_believed_would_be_caught(kind: str) -> None:
     """As with `spread` in plan.json, which no plan holds any more: the source says a hundredth of what it moves, or
     that of its releases does."""
@@ -271,9 +275,21 @@ def test_a_distance_that_is_believed_would_be_caught(kind: str) -> None:
         with pytest.raises(AssertionError):
             answers(plan.to_text(), limits, 1)
     value = json.loads(plan.to_text())
-    value["source"][kind]["spread"] = 1e-6
+    value["source"][plan.source.KIND]["spread"] = 1e-6
     if kind != "learning":  # where it chooses how the noise follows theta, and is no number
         assert answers(text_of(value), limits, 1)[0] == "text"
+
+
+@pytest.mark.parametrize("kind", ["words", "surveyed_words"])
+def test_a_bound_for_votes_that_is_too_low_would_be_caught(kind: str) -> None:
+    """Parties open signs a hundred times as often where two neighbours may turn them."""
+    for plan in honest()[kind]:
+        text, limits = plan.to_text(), limits_for(plan)
+        assert answers(text, limits, 1)[0] == "takes part"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(decided, "upper_quantile", lambda p: upper_quantile(100 * p))
+            with pytest.raises(AssertionError):
+                answers(text, limits, 1)
 
 
 def test_the_bound_for_laplace_noise_is_nearly_the_truth() -> None:
@@ -288,10 +304,11 @@ def test_the_bound_for_laplace_noise_is_nearly_the_truth() -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """[plans [seed]]."""
-    asked = [int(word) for word in arguments]
+    """[plans [seed]] [KIND ...]."""
+    asked = [int(word) for word in arguments if word.isdigit()]
+    kinds = [word for word in arguments if not word.isdigit()]
     number, seed = (asked or [10_000])[0], (asked[1:] or [1])[0]
-    found = draw(number, seed, print)
+    found = draw(number, seed, print, kinds)
     for who, count in sorted(found.items()):
         print(f"{who}: {count:,}")
     print(f"{number:,} plans, 0 holes")

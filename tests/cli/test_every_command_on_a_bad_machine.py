@@ -16,34 +16,8 @@ from typing import Any
 import pytest
 
 from dpmpc.cli.main import COMMANDS
+from tests.endurance.system_faults import WORDS
 
-ASKED = ["--csv", "a.csv", "--owners-column", "site", "--epsilon", "2", "--delta", "1e-5", "--engine", "clear"]
-WORDS: dict[str, list[str]] = {
-    "train": ["train", *ASKED, "--bounds", "b.toml", "--target", "ill", "--iterations", "2", "--out", "made/r"],
-    "predict": ["predict", "run", "--csv", "a.csv"],
-    "stats": ["stats", "mean(größe)", *ASKED, "--bounds", "b.toml", "--out", "made/r"],
-    "synth": ["synth", *ASKED, "--bounds", "b.toml", "--cells", "4", "--hopeless", "--out", "made/r"],
-    "report": ["report", "run"],
-    "example": ["example", "hospitals"],
-    "meet": ["meet", *ASKED, "--out", "made/r"],
-    "describe": ["describe", "a.csv"],
-    "check": ["check", "--schema", "s.toml", "--csv", "a.csv"],
-    "advise": ["advise", "--owners", "10", "--total", "9000", "--dimension", "8", "--epsilon", "1", "--delta", "1e-5"],
-    "account": ["account", "--epsilon", "0.5", "--method", "output", "--owners", "100", "--smallest", "500"],
-    "budget": ["budget", "run"],
-    "init": ["init", "-P", "127.0.0.2:11365", "-P", "127.0.0.3:11365", "-P", "127.0.0.4:11365", "--owner-sizes",
-             "60,60,60", "--epsilon", "1", "--delta", "1e-4", "--iterations", "5"],
-    "plan": ["plan", "c/consortium.toml"],
-    "kit": ["kit", "c/consortium.toml", "--out", "made/kits"],
-    "rehearse": ["rehearse", "c/kits"],
-    "join": ["join", "c/kits/party0", "--wait", "0.2"],
-    "status": ["status", "run"],
-    "keys": ["keys", "request", "c/kits/party0"],
-    "verify": ["verify", "run2", "--structure"],
-    "sample": ["sample", "--engine", "clear", "--count", "100"],
-    "circuit": ["circuit", "gaussian", "--sigma", "2^20"],
-    "bench": ["bench", "--help"],
-}  # fmt: skip
 FAULTS: dict[str, dict[str, Any]] = {
     "a closed output": {"stdout": "closed"},
     "a full output": {"stdout": "full"},

@@ -11,9 +11,9 @@ from dpmpc.aggregation.plan.spending import entry_of
 from dpmpc.aggregation.wire.paths import ledger_path, transcript_path
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.start import _make_ready
-from dpmpc.errors import UsageError
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.run.folder import opened_nothing
+from tests.refusals import refuses
 
 
 def begun(plan: Plan, out: Path, releases: int) -> Path:
@@ -43,8 +43,8 @@ def test_a_backend_that_cannot_carry_a_run_on_says_so(tmp_path: Path, backend: s
     plan = Plan.create(owners=3, dimension=4, clip=1.0, delta=1e-5, releases=2, backend=backend)
     assert plan.attempt != AGREED
     _make_ready(plan, Placement(out=begun(plan, tmp_path / "a", 0)), 0)
-    with pytest.raises(UsageError, match=f"cannot be carried on with the backend {backend}; .* start a new run"):
+    with refuses("over", backend, setting="out"):
         _make_ready(plan, Placement(out=begun(plan, tmp_path / "b", 1)), 0)
-    with pytest.raises(UsageError, match=r"overwrite needs a new run_id; .* has 1 of run"):
+    with refuses("over", "1 of run", setting="overwrite"):
         _make_ready(plan, Placement(out=tmp_path / "b", overwrite=True), 0)
     _make_ready(replace(plan, run_id="another"), Placement(out=tmp_path / "b", overwrite=True), 0)

@@ -31,7 +31,7 @@ from dpmpc.consortium.toml import read_consortium
 from dpmpc.consortium.toml_keys import ConsortiumFile, editor_schema
 from dpmpc.consortium.toml_text import Founding, text_of
 from dpmpc.consortium.wheel import wheel_of
-from dpmpc.errors import NotYetError, UsageError, owner_text
+from dpmpc.errors import UsageError, owner_text
 from dpmpc.intake.written import known_keys
 from dpmpc.mpc.transport import credentials
 from dpmpc.mpc.transport.credentials import make_request, sign_request
@@ -40,6 +40,7 @@ from dpmpc.records.schema import Classes, Labels
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.source import Synthesis
 from tests.commands import parsed
+from tests.refusals import refuses
 from tests.tables import write
 
 ROOT = Path(__file__).parents[2]
@@ -316,7 +317,7 @@ def test_a_kit_names_the_wheel_by_what_is_in_it_and_never_by_a_bare_name(tmp_pat
             (tmp_path / "other").mkdir(exist_ok=True)
             (tmp_path / "other" / wheel.name).write_bytes(b"another wheel")
             assert subprocess.run(line, shell=True, cwd=tmp_path / "other", capture_output=True).returncode
-    with pytest.raises(UsageError, match="wheel"):
+    with refuses("file", "other.whl", setting="wheel"):
         wheel_of(tmp_path / "other.whl")
 
 
@@ -383,7 +384,7 @@ def test_a_dry_run_says_what_the_budget_would_refuse(tmp_path: Path) -> None:
     assert check_room(kit.plan, where_of(kit, Joining.of()), None)
     write(kit.folder, plain + 'budget = "0.2,1e-9"\n', "limits.toml")
     where = where_of(kit, Joining.of())
-    with pytest.raises(UsageError, match="budget"):
+    with refuses("budget", "our records", setting="budget"):
         check_room(kit.plan, where, None)
     where.out.mkdir()
     (where.out / "owners.ledger.jsonl").write_text("")
@@ -406,12 +407,12 @@ def test_a_site_without_its_key_or_certificate_does_not_start(tmp_path: Path) ->
     sign_request(tmp_path / "another", request, "party0", tmp_path / "elsewhere")
     (site / "keys" / "party0.crt").write_bytes((tmp_path / "elsewhere" / "party0.crt").read_bytes())
     says(site, "a certificate comes from an authority of this run")
-    with pytest.raises(UsageError, match="a folder holds certificates of one run's authority"):
+    with refuses("keys", tmp_path / "elsewhere"):
         sign_request(authority, request, "party1", tmp_path / "elsewhere")
     sign_request(authority, request, "party1", tmp_path / "back")
     (site / "keys" / "party0.crt").write_bytes((tmp_path / "back" / "party1.crt").read_bytes())
     says(site, "is not for party0; have it signed again")
-    with pytest.raises(UsageError, match="was signed for party1, and whoever has it could be party0 too"):
+    with refuses("keys", "party1", "party0"):
         sign_request(authority, request, "party0", site / "keys")
     (authority / "signed.txt").write_text("")
     sign_request(authority, request, "party0", site / "keys")
@@ -428,9 +429,7 @@ def test_a_site_without_its_key_or_certificate_does_not_start(tmp_path: Path) ->
     check_keys(read_kit(site))
     for mode in (0o644, 0o660, 0o601):
         (site / "keys" / "party0.key").chmod(mode)
-        with pytest.raises(
-            UsageError, match=rf"a key is its site's alone; .*party0.key has mode {mode:o}, .*chmod 600"
-        ):
+        with refuses("keys", f"mode {mode:o}", site / "keys" / "party0.key"):
             check_keys(read_kit(site))
     (site / "keys" / "party0.key").chmod(0o640)  # a group's, as where secrets are mounted
     check_keys(read_kit(site))
@@ -522,7 +521,7 @@ def test_a_taken_port_is_told_by_its_place_in_the_file(tmp_path: Path) -> None:
         taken.listen()
         file = folder / "site.toml"
         file.write_text(file.read_text().replace(f":{port}", f":{taken.getsockname()[1]}"))
-        with pytest.raises(NotYetError, match=r"consortium\.toml") as caught:
+        with refuses("not-yet", "consortium.toml", setting="listen") as caught:
             join(folder, Joining.of(wait=0.1), lambda event: None)
     assert "under [[parties]] of consortium.toml" in owner_text(caught.value) and not re.search(
         r"-[BPI]\b", owner_text(caught.value)
@@ -641,5 +640,5 @@ def test_a_file_of_a_synthetic_table_is_a_plan_of_two_releases(tmp_path: Path) -
 
 def test_what_may_be_asked_is_said_in_public(tmp_path: Path) -> None:
     text = asks(tmp_path).read_text().replace("[records.bounds]", "[records]").replace("age = [0, 100]", "")
-    with pytest.raises(UsageError, match=r"add \[records.bounds\], or schema"):
+    with refuses("missing", "[records.bounds]"):
         read_consortium(write(tmp_path, text.replace('sex = ["f", "m"]', ""), "consortium.toml"))

@@ -10,12 +10,13 @@ from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium.one_release import vectors_of
 from dpmpc.consortium.toml import read_consortium
-from dpmpc.errors import RecordError, UsageError
+from dpmpc.errors import RecordError
 from dpmpc.local.job import OwnersJob
 from dpmpc.local.named_records import load_owner, looked_at, open_records
 from dpmpc.local.own_records import own_records
 from dpmpc.planning.request import Request
 from dpmpc.statistics.tables import STEP, Tables
+from tests.refusals import refuses
 
 TEXT = """
 [run]
@@ -77,7 +78,7 @@ def test_owners_say_how_many_persons_they_have_or_places_for_how_many(tmp_path: 
         ("capacity = 20\nrecords = 9", "capacity = 20", ""),
         ('name = "a"', "records = 20", ""),
     ):
-        with pytest.raises(UsageError, match="owners"):
+        with refuses("missing", "[[owners]]"):
             plan_of(tmp_path, first, second, privacy)
 
 

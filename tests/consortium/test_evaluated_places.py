@@ -37,6 +37,7 @@ from dpmpc.run.stages import StageJob
 from dpmpc.statistics.evaluated import tables_of
 from dpmpc.statistics.held_out import EVALUATION, HELD_OUT, Evaluated
 from tests.machines import together
+from tests.refusals import refuses
 from tests.runs import own_addresses
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -220,12 +221,12 @@ def test_parts_of_places_are_part_of_what_a_plan_may_say() -> None:
 def test_where_numbers_are_private_records_are_known_by_ids_alone(tmp_path: Path) -> None:
     plan = planned((7, 7), capacity=(7, 7))
     rows: Rows = {f"p{k}": [(k / 10, "1")] for k in range(6)}
-    with pytest.raises(UsageError, match="ids"):
+    with refuses("missing", setting="ids"):
         vectors(tmp_path, plan, 0, rows, None)
     vectors(tmp_path, plan, 0, rows, "who")
     for each in (plan, planned((6, 6))):  # another column of ids would put records into other parts
         vectors(tmp_path, each, 0, rows, "who")
-        with pytest.raises(UsageError, match="told apart otherwise"):
+        with refuses("missing", setting="ids"):
             vectors(tmp_path, each, 0, rows, "x")
     request = Request(
         schema="s.json", owner_sizes=(900, 900), capacity=(900, 900), evaluate=False, epsilon=4, delta=1e-5

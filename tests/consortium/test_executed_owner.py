@@ -21,6 +21,7 @@ from dpmpc.planning.request import Request
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from tests.machines import process, together
 from tests.made_up_sites import EACH, OWNERS, draft, files
+from tests.refusals import refuses
 from tests.runs import own_addresses
 
 
@@ -162,5 +163,5 @@ def test_all_owners_in_one_process_have_no_workers(tmp_path: Path) -> None:
     plan, addresses = planned(tmp_path), own_addresses(3)
     request = Request(records="parts", executor="processes", planned=True, evaluate=False)
     where = Placement(out=tmp_path / "owners", index="owners", plan_file=plan, addresses=addresses[1::2], wait=60.0)
-    with pytest.raises(UsageError, match=r"each owner of this plan holds out|read the records of one owner"):
+    with refuses("together", "index=owners", setting="index"):
         start(request, where, lambda event: None)

@@ -14,9 +14,10 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium.joining import Joining, join, try_out
 from dpmpc.consortium.kit import write_kits
 from dpmpc.consortium.toml import read_consortium
-from dpmpc.errors import DpmpcError, PeerError, UsageError, owner_text
+from dpmpc.errors import DpmpcError, PeerError, owner_text
 from dpmpc.local.holdout import ids_wanted
 from dpmpc.planning import forecast
+from tests.refusals import refuses
 from tests.runs import HANG, dpmpc, own_addresses
 
 TOML = """
@@ -69,7 +70,7 @@ def test_who_names_no_ids_hears_it_before_the_day(kits: Path, tmp_path: Path) ->
     assert "--id COLUMN" in (kits / "o0" / "README.md").read_text()
     assert "--id COLUMN" not in (kits / "p0" / "README.md").read_text()
     said: list[dict[str, Any]] = []
-    with pytest.raises(UsageError, match=UNNAMED + r"with `join --id`"):
+    with refuses("missing", "--id", setting="ids"):
         try_out(kits / "o0", Joining.of(**database, account=str(tmp_path / "a")), said.append)
     assert not said, "before anybody is met"
     command = ["check", "--plan", str(plan), "--database", database["database"], "--sql", database["sql"]]
@@ -82,9 +83,9 @@ def test_who_names_no_ids_hears_it_before_the_day(kits: Path, tmp_path: Path) ->
 def test_ids_that_a_run_refuses_are_told_before_the_day(kits: Path, tmp_path: Path) -> None:
     database = source(tmp_path, ids=EACH - 1)
     own = Joining.of(**database, account=str(tmp_path / "a"), ids="number")
-    with pytest.raises(UsageError, match=r"two rows have the same 'number'; name another column with `join --id`"):
+    with refuses("unique", "number", "--id", setting="ids"):
         try_out(kits / "o0", own, lambda event: None)
-    with pytest.raises(UsageError, match="numbre"):
+    with refuses("column", "numbre", "number"):
         try_out(kits / "o0", Joining.of(**database, account=str(tmp_path / "a"), ids="numbre"), lambda event: None)
 
 
@@ -106,7 +107,7 @@ def test_in_a_meeting_nobody_waits_for_who_names_no_ids(kits: Path, tmp_path: Pa
             with closing(socket.socket()) as caller:
                 if caller.connect_ex((address.host, address.port + 3)) == 0:
                     break
-    with pytest.raises(UsageError, match=UNNAMED):
+    with refuses("missing", "--id", setting="ids"):
         join(kits / "o1", Joining.of(**source(tmp_path), account=str(tmp_path / "a")), lambda event: None)
     for thread in threads:
         thread.join(HANG)

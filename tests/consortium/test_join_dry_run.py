@@ -13,9 +13,10 @@ from dpmpc.consortium.dry_run import Trial
 from dpmpc.consortium.joining import Joining, try_out
 from dpmpc.consortium.kit import write_kits
 from dpmpc.consortium.toml import read_consortium
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import UsageError
 from dpmpc.mpc.transport.credentials import make_request, sign_request
 from dpmpc.privacy.account import account_folder
+from tests.refusals import Rule, breaks, refuses
 
 NAMES = ("akh", "charite", "insel")
 TOML = """
@@ -93,29 +94,29 @@ def test_what_a_run_would_refuse_is_refused_before_anybody_is_met(tmp_path: Path
     kit = kits(tmp_path, tls=True)[0]
     plain, records = (kit / "limits.toml").read_text(), (kit / "records.csv").read_text()
 
-    def refused(words: str, **own: Any) -> None:
+    def refused(broken: Rule, **own: Any) -> None:
         said: list[str] = []
-        with pytest.raises(UsageError, match=words):
+        with refuses(broken):
             trial(kit, said, 0.1, **own)()
         assert not any("meeting" in line for line in said)
 
     (kit / "limits.toml").write_text(plain.replace("epsilon = 1.0\n", "epsilon = 0.5\n"))
-    refused(r"epsilon")
+    refused(breaks("limits", 0.5))
     (kit / "limits.toml").write_text(plain.replace('"1.0,1e-4"', '"0.5,1e-4"'))
-    refused("budget")
+    refused(breaks("budget", "epsilon 0.5", setting="budget"))
     (kit / "limits.toml").write_text(plain)
     (tmp_path / "notes").write_text("mine")
-    refused("written to an account", account=str(tmp_path / "notes"))
+    refused(breaks("path", tmp_path / "notes", setting="account"), account=str(tmp_path / "notes"))
     (kit / "records.csv").write_text(records.rsplit("\n", 2)[0] + "\n")  # one record fewer than the plan has
-    refused("a run would refuse these records")
+    refused(breaks("records", "[[owners]]", kind=UsageError))
     head, *rows = records.splitlines()
     at = head.split(",").index("age")
     other = [",".join(f"9{each}0" if k == at else each for k, each in enumerate(row.split(","))) for row in rows]
     (kit / "records.csv").write_text("\n".join([head, *other, ""]))  # in other units
-    refused("hardly any does")
+    refused(breaks("records", kind=UsageError))
     (kit / "records.csv").write_text(records)
     (kit / "keys" / "site0.crt").unlink()
-    refused("a key must be signed")
+    refused(breaks("keys", "site0.crt"))
 
 
 def test_who_is_not_there_is_named_with_its_address_by_the_command(tmp_path: Path) -> None:
@@ -134,7 +135,7 @@ def test_a_site_that_reaches_all_waits_for_who_calls_it(tmp_path: Path, monkeypa
         pass
 
     monkeypatch.setattr(Trial, "_reach", reached)
-    with pytest.raises(PeerError, match=r"charite \(party 1\): has not called"):
+    with refuses("peer", "charite (party 1)", setting="addresses"):
         trial(kits(tmp_path)[0], [], 0.1)()
 
 

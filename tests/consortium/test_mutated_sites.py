@@ -9,9 +9,9 @@ import pytest
 
 from dpmpc.aggregation.plan.fields import differing, marks
 from dpmpc.consortium.toml_keys import ConsortiumFile
-from dpmpc.errors import UsageError
 from dpmpc.intake.written import written
 from tests.endurance.mutated_sites import BASES, based, met, mutants, read, text_of, wrong_with
+from tests.refusals import refuses
 from tests.runs import own_addresses
 
 SOME = 120  # of some 2,500 a kind
@@ -83,16 +83,16 @@ def test_a_refusal_names_the_fields_that_differ(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "values"),
     [
-        (f"[limits]\nrecords = {10**30}", r"limits\.records has 101"),
-        (f"[records]\ntarget = '{'x' * 5000}'", r"records\.target has 5000"),
-        ("[records.bounds]\nage = 3", r"records\.bounds\.age: expected array"),
-        ("[records.bounds]\nward = ['a']\nage = [[1], 2]", r"records\.bounds\.age\[0\]"),
-        ("a = " + "[" * 100_000, "nested too deep|TOML"),
+        (f"[limits]\nrecords = {10**30}", ("limits.records", 101)),
+        (f"[records]\ntarget = '{'x' * 5000}'", ("records.target", 5000)),
+        ("[records.bounds]\nage = 3", ("records.bounds.age",)),
+        ("[records.bounds]\nward = ['a']\nage = [[1], 2]", ("records.bounds.age[0]",)),
+        ("a = " + "[" * 100_000, ()),
     ],
 )
-def test_a_file_says_which_value_is_wrong(text: str, says: str) -> None:
+def test_a_file_says_which_value_is_wrong(text: str, values: tuple[object, ...]) -> None:
     rest = "\n[run]\ndata_id = 'd'\n[privacy]\nepsilon = 1\n[[parties]]\naddress = 'a:1'\n[[owners]]\nrecords = 1\n"
-    with pytest.raises(UsageError, match=says):
+    with refuses("file", *values):
         written(text + rest, ConsortiumFile, "a file", "f.toml", toml=True)

@@ -29,6 +29,7 @@ from dpmpc.records.ownership import KeptOwners
 from dpmpc.records.persons import kept, without_person
 from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
 from tests.machines import together
+from tests.refusals import refuses
 from tests.runs import own_addresses
 
 CANARY = "Zwischenfall"
@@ -95,7 +96,7 @@ def test_values_stop_no_run_and_their_owner_alone_hears_of_them(
             assert CANARY.encode() not in content and b"zero vector" not in content, file
     models = {read_model(tmp_path / index).theta.tobytes() for index in ("0", "owner0", "owner1", "owner2")}
     assert len(models) == 1  # that owners with misfits learn what the others do
-    with pytest.raises(RecordError, match="40 of 40 do not fit") as stopped:
+    with refuses("records", "40 of 40") as stopped:
         load_owner(asked(paths[1], misfits="ask").among_others, plan, 1)
     assert CANARY not in public_text(stopped.value) and "40" not in public_text(stopped.value)
 
@@ -147,7 +148,7 @@ def test_records_without_person_have_no_place(tmp_path: Path) -> None:
         first = kept(table, of)
         assert without_person(table, of) == 2 and first.beyond == 1
         assert [row[0] for row in first.rows(first.text("x"))] == ["0.1", "0.3", "0.5"]
-    with opened(CsvFile(path)) as (table, _), pytest.raises(RecordError, match="empty in some"):
+    with opened(CsvFile(path)) as (table, _), refuses("records", "who", "p.csv"):
         kept(table, of)
 
 
@@ -197,7 +198,7 @@ def test_errors_of_ids_are_their_owners_alone(tmp_path: Path, monkeypatch: pytes
         path.write_text("who,x,y\n" + "".join(f"{each},0.1,1\n" for each in ids))
         for plan in (planned((4, 4), test_fraction=0.5), planned((4, 4), capacity=(4, 4), test_fraction=0.5)):
             request = Request(csv=str(path), planned=True, evaluate=False, delta=1e-5, ids="who")
-            with pytest.raises(RecordError, match=rule) as error:
+            with refuses("records") as error:
                 load_owner(request, plan, 0)
             assert rule not in public_text(error.value) and "r.csv" not in public_text(error.value)
 
@@ -217,5 +218,5 @@ def test_a_flower_client_answers_whatever_its_numbers_look_like(
     with caplog.at_level(logging.WARNING, logger="flwr"):
         found = mean_of(plan, 0, CsvFile(path))
     assert found.shape == (plan.dimension,) and "decimal" in caplog.text
-    with pytest.raises(RecordError, match="decimal"):
+    with refuses("records", "(x)", "t.csv", "decimal=','"):
         mean_of(plan, 0, CsvFile(path), Spelling(misfits="ask"))

@@ -20,7 +20,7 @@ from dpmpc.aggregation.plan.stages import after_first
 from dpmpc.aggregation.wire.transcript import OpenedVectors
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.status import read_status
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import UsageError
 from dpmpc.extend import check_source
 from dpmpc.learning.source import SOURCES, Following, Schedule, Source, Stage, Sum
 from dpmpc.privacy.budget import Budget
@@ -35,6 +35,7 @@ from dpmpc.statistics.tables import Tables
 from dpmpc.tables.stats import reopened
 from dpmpc.verify.verification import verify_structure
 from tests.machines import apart, followed, sites
+from tests.refusals import refuses
 
 SIZES = (400, 400, 400)
 WARDS = ("north", "south", "west")
@@ -203,16 +204,16 @@ def test_what_follows_is_no_dearer_and_no_longer_than_was_planned(how: str) -> N
         second = after_first(plan, total)
         assert second.before == plan.before and second.first.run_id == "fullest+second"
         return
-    with pytest.raises(UsageError, match="leads to at most 8 coordinates" if how == "at once" else "were planned"):
+    with refuses("plan", *((8, 64) if how == "at once" else ())):
         after_first(plan, total)
 
 
 def test_a_stage_after_the_releases_is_of_other_records_at_the_plans_price(tmp_path: Path) -> None:
     """Run once: what was made is read again, and what was opened for another plan is not."""
     label = f"record:{'0' * 16}/training"
-    with pytest.raises(UsageError, match="another part"):
+    with refuses("plan", "check"):
         planned(Fullest(held=(50, 60, 70)))
-    with pytest.raises(UsageError, match="another part"):
+    with refuses("plan", "check"):
         planned(Fullest(held=(50, 60, 70)), part=label.replace("training", "held_out"))
     plan = planned(Fullest(held=(50, 60, 70)), part=label)
     mine: list[tuple[Placement, StagePart]] = []
@@ -225,7 +226,7 @@ def test_a_stage_after_the_releases_is_of_other_records_at_the_plans_price(tmp_p
 
     where = Placement(out=tmp_path / "run", index="owner0", plan_file=tmp_path / "plan.json")
     (tmp_path / "run").mkdir()
-    with pytest.raises(PeerError, match="has none"):
+    with refuses("peer", "owners.opened.bin"):
         RunStages(plan, where).after(plan, run, lambda text: None)
     opened = OpenedVectors(where.out / OWNERS_OPENED)
     opened.append(0, np.zeros(plan.dimension, dtype=np.int64))
@@ -258,7 +259,7 @@ def test_two_runs_of_several_stages_beside_each_other_are_not_both_begun(tmp_pat
     second = replace(first, out=tmp_path / "other")
     with RunStages(plan, first, books).reserved(), RunStages(plan, owner, books).reserved():
         assert [(e.run, e.release) for e in merge(read_ledgers(tmp_path))] == [("fullest+first", 0), ("fullest", 0)]
-        with pytest.raises(UsageError, match=r"all stages of a run must fit .* 2 releases are spent or reserved"):
+        with refuses("budget", "wards", "epsilon 1", 2, setting="budget"):
             RunStages(other, second, books).reserved().__enter__()
         assert not (tmp_path / "other").exists()
     with RunStages(other, second, books).reserved():
@@ -286,5 +287,5 @@ def test_an_owner_goes_on_after_a_stage_without_some_others(tmp_path: Path) -> N
     assert made == after_first(plan, total, (0, 1))
     for wrong in ("[0, 7]", "{}"):
         (where.out / "first" / PRESENT).write_text(wrong)
-        with pytest.raises(UsageError, match="do not agree on it"):
+        with refuses("over", "first", setting="out"):
             stages.check()

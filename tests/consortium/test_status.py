@@ -13,11 +13,11 @@ from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium.status import read_status
-from dpmpc.errors import UsageError
 from dpmpc.local.launcher import train
 from dpmpc.planning.request import Request
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.status import read_state
+from tests.refusals import refuses
 from tests.runs import children_of, dpmpc, errors_of, started, wait_until
 
 WORDS = "--data synthetic --max-rows 200 --dimension 4 --owners 3 --delta 1e-4 --iterations 2000 --no-evaluate"
@@ -25,7 +25,7 @@ WORDS = "--data synthetic --max-rows 200 --dimension 4 --owners 3 --delta 1e-4 -
 
 def test_a_run_is_followed_beside_it_and_after_it_was_killed(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    with pytest.raises(UsageError, match="has none yet"):
+    with refuses("path"):
         read_status(out)
     words = [*WORDS.split(), "--log-json", "--log-level", "debug", "--out", out]
     with started("train", *words) as process:

@@ -34,6 +34,7 @@ from dpmpc.records.schema import Numeric, Schema, Surveyed
 from dpmpc.run import stages
 from tests.machines import apart, followed, process, sites
 from tests.made_up_sites import BOTH, EACH, OWNERS, draft, files, planned
+from tests.refusals import Rule, breaks, refuses
 from tests.runs import HANG, own_addresses
 
 
@@ -104,12 +105,16 @@ def test_weights_of_classes_come_of_the_survey_of_several_machines(tmp_path: Pat
     assert after.schema is not None and "outcome" not in [c["name"] for c in after.schema["columns"]]
     stated, _ = plan_of_machines(replace(request, class_weight="no=0.5,yes=2"), draft(), sizes, complete=True)
     assert stated.learning.weights == (0.25, 1.0) and stated.first.source == plain.first.source
-    for changes, what, says in (
-        ({}, "a quantity", "class_weight is for classes"),
-        ({"method": "functional", "iterations": None}, "two classes", "is for classes and the method"),
-        ({"class_weight": "maybe=1"}, "two classes", "weights of classes are balanced, or each class"),
+    for changes, what, broken in (
+        ({}, "a quantity", breaks("together", "outcome", setting="class_weight")),
+        (
+            {"method": "functional", "iterations": None},
+            "two classes",
+            breaks("together", "functional", setting="class_weight"),
+        ),
+        ({"class_weight": "maybe=1"}, "two classes", breaks("range", "maybe=1", setting="class_weight")),
     ):
-        with pytest.raises(UsageError, match=says):
+        with refuses(broken):
             plan_of_machines(replace(request, **changes), draft(what), sizes, complete=True)
 
 
@@ -177,14 +182,21 @@ def test_what_does_not_fit_is_refused_before_anything_is_sent(tmp_path: Path) ->
     odd.write_text(records[0].read_text().replace("yes", "perhaps", 1))
     without = tmp_path / "without.csv"
     without.write_text(records[0].read_text().replace("ward", "room", 1))
-    for file, what in ((short, "as many training records as the plan says"), (odd, "outcome"), (without, "no 'ward'")):
-        with pytest.raises(UsageError, match=what):
+    for file, broken in (
+        (short, breaks("records", 399, 400)),
+        (odd, breaks("records", "outcome", "perhaps")),
+        (without, breaks("column", "ward")),
+    ):
+        with refuses(broken):
             process(plan, tmp_path / "refused", "owner0", addresses, file, spelling=Spelling(misfits="ask"))()
-    for limits, what in ((Limits(epsilon=0.5, delta=1e-5), "epsilon"), (Limits(schema="0" * 64), "schema")):
-        with pytest.raises(UsageError, match=what):
+    for limits, broken in (
+        (Limits(epsilon=0.5, delta=1e-5), breaks("limits", 0.5)),
+        (Limits(schema="0" * 64), breaks("limits", "0" * 16, setting="schema")),
+    ):
+        with refuses(broken):
             process(plan, tmp_path / "refused", "0", addresses, None, limits=limits)()
     small = Limits(budget="0.9,1e-5", data_id="records")
-    with pytest.raises(UsageError, match="budget"):
+    with refuses("budget", "epsilon 0.9", 1, setting="budget"):
         process(plan, tmp_path / "refused", "0", addresses, None, limits=small)()
     assert not list((tmp_path / "refused").rglob("ledger*.jsonl"))
     value = json.loads(plan.read_text())
@@ -198,9 +210,15 @@ def test_what_does_not_fit_is_refused_before_anything_is_sent(tmp_path: Path) ->
             Plan.from_text(json.dumps({**value, **change}))
 
 
-@pytest.mark.parametrize("change", [{"delta": 0.0, "law": "laplace"}, {"neighbours": "owner"}])
-def test_pure_promises_and_whole_owners_have_no_survey(change: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="a survey"):
+@pytest.mark.parametrize(
+    ("change", "broken"),
+    [
+        ({"delta": 0.0, "law": "laplace"}, breaks("missing", setting="delta")),
+        ({"neighbours": "owner"}, breaks("together", setting="bounds")),
+    ],
+)
+def test_pure_promises_and_whole_owners_have_no_survey(change: dict[str, Any], broken: Rule, tmp_path: Path) -> None:
+    with refuses(broken):
         planned(tmp_path / "made", preprocessing="survey", **change)
 
 
@@ -266,7 +284,7 @@ def test_a_consortiums_bounds_restrict_its_survey_where_there_can_be_one(tmp_pat
         assert read_consortium(path).plan.learning.survey is None, new
     asked = text.replace('# preprocessing = "records"', 'preprocessing = "survey"')
     path.write_text(asked.replace("epsilon = 1.0 ", "epsilon = 0.01 ", 1))
-    with pytest.raises(UsageError, match="finds nothing among"):
+    with refuses("enough", 1550, 1, setting="bounds"):
         read_consortium(path)
     balanced = text.replace("# class_weight =", "class_weight = 'balanced' #")
     assert balanced != text
@@ -274,5 +292,5 @@ def test_a_consortiums_bounds_restrict_its_survey_where_there_can_be_one(tmp_pat
     survey = read_consortium(path).plan.learning.survey
     assert survey is not None and survey.balanced
     path.write_text(text.replace("# unknown =", "unknown =").replace("epsilon = 1.0 ", "epsilon = 0.01 "))
-    with pytest.raises(UsageError, match="finds nothing among"):
+    with refuses("enough", 1550, 2, setting="bounds"):
         read_consortium(path)

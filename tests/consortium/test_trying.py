@@ -9,10 +9,11 @@ from runs import HANG, own_addresses
 from dpmpc.aggregation.plan.fields import differing
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium.dry_run import Trial, before_meeting
-from dpmpc.errors import NotYetError, PeerError, UsageError
+from dpmpc.errors import NotYetError, PeerError
 from dpmpc.mpc.transport.addresses import bound_socket, owner_endpoints, parse_endpoints
 from dpmpc.mpc.transport.credentials import make_credentials
 from dpmpc.privacy.account import Account
+from tests.refusals import refuses
 
 PLAN = Plan.create(owners=2, dimension=5, clip=1.0, delta=1e-5, run_id="trial")
 BOTH = Plan.create(owners=3, dimension=5, clip=1.0, delta=1e-5, run_id="trial", role="both")
@@ -95,7 +96,7 @@ def test_clocks_ports_and_disks_are_told(tmp_path: Path, monkeypatch: pytest.Mon
     assert isinstance(error, NotYetError) and "must listen for parties" in str(error)
     assert "are free at" in before_meeting(PLAN, site.addresses, tmp_path / "run")[-1]
     monkeypatch.setattr("dpmpc.consortium.dry_run._SPARE", 1 << 62)
-    with pytest.raises(UsageError, match=r"a run.s files need some .* MB of disk"):
+    with refuses("memory", tmp_path, setting="out"):
         before_meeting(PLAN, site.addresses, tmp_path / "run")
     assert not list(tmp_path.iterdir())
 
@@ -104,9 +105,9 @@ def test_what_cannot_be_written_on_the_day_is_told_before_it(tmp_path: Path) -> 
     """A run's folder, or the account's, in which a service under a user of its own has no rights."""
     (tmp_path / "notes").write_text("mine")
     for folder in (tmp_path / "notes", tmp_path / "notes" / "run"):
-        with pytest.raises(UsageError, match=r"out must be a directory .*notes: it is a file; name another"):
+        with refuses("path", tmp_path / "notes", setting="out"):
             before_meeting(PLAN, trials(PLAN)[0].addresses, folder)
-        with pytest.raises(UsageError, match=r"written to an account, .*notes: it is a file; name another folder"):
+        with refuses("path", tmp_path / "notes", setting="account"):
             Account(folder).check()
     Account(tmp_path / "not" / "yet").check()
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]

@@ -24,13 +24,13 @@ from dpmpc.dossier.effects import MOST, NOT_EFFECTS, question_of
 from dpmpc.dossier.facts import facts_of
 from dpmpc.dossier.page import page
 from dpmpc.dossier.words import caught
-from dpmpc.errors import UsageError
 from dpmpc.planning.request import Request
 from dpmpc.privacy.book import LedgerError
 from dpmpc.privacy.seen import ELSEWHERE
 from dpmpc.show.svg import Trace, bars, chart, duration
 from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.tables import Tables
+from tests.refusals import refuses
 from tests.runs import dpmpc, run, small
 
 EMPTY = {"meta", "rect", "line", "polyline", "br"}
@@ -277,10 +277,10 @@ def test_verdicts_that_parties_sent_are_shown(finished: Path, tmp_path: Path) ->
     said = told(owner).text
     assert "Verdicts that others sent" in said and "structure holds" in said and "verify_party_1.json" in said
     sent.write_text(json.dumps({**value, "run": "another"}))
-    with pytest.raises(UsageError, match="is of another run or plan"):
+    with refuses("file", sent):
         facts_of(owner)
     sent.write_text("[]")
-    with pytest.raises(UsageError, match="ask for it again"):
+    with refuses("file", sent):
         facts_of(owner)
 
 
@@ -302,9 +302,9 @@ def test_the_command_writes_the_page_and_refuses_what_is_no_run(finished: Path, 
     result = dpmpc("report", finished / "first", "--out", tmp_path / "page.html")
     assert result.returncode == 0 and (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
     assert (tmp_path / "page.html").stat().st_mode & 0o777 == 0o600  # as its run
-    with pytest.raises(UsageError, match=r"a finished run has a report\.json"):
+    with refuses("file", "report.json", tmp_path, setting="resume"):
         facts_of(tmp_path)
-    with pytest.raises(UsageError, match="gone is not there; check the path"):
+    with refuses("path", tmp_path / "gone"):
         facts_of(tmp_path / "gone")
     assert dpmpc("report", finished / "first", "--out", tmp_path / "no" / "page.html").returncode == 2
     shutil.copytree(finished / "first", tmp_path / "changed")

@@ -28,6 +28,7 @@ from tests.intake.exports import (
     WARD,
     Export,
 )
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 ASKED: dict[str, Any] = {"epsilon": 22.0, "delta": 1e-5, "engine": "clear", "iterations": 2, "basis": "linear"}
@@ -64,7 +65,7 @@ def test_every_column_of_an_export_is_read_by_an_estimator(export: Export, tmp_p
     asked = {**ASKED, "classes": list(export.classes), "data_id": export.name}
     spelling = Spelling()
     if replace(export.spelling, encoding="", header=0, missing=()) != spelling:
-        with pytest.raises(ValueError, match=r"state spelling=Spelling\(") as refused:
+        with refuses("records", "spelling=Spelling", kind=ValueError) as refused:
             PrivateLogisticRegression(**asked).fit(frame, y, owners=np.arange(len(y)) % 3)
         stated = re.search(r"state spelling=(Spelling\(.*?\))(?: \(|, leave)", owner_text(refused.value))
         assert stated is not None

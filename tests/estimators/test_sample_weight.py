@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression, PrivateRidge
 from dpmpc.learning.erm_blocks import owner_gradients
 from dpmpc.learning.losses import LOGISTIC, Loss, ridge
@@ -13,6 +12,7 @@ from dpmpc.learning.method import Learner, Learning
 from dpmpc.learning.softmax import SOFTMAX
 from dpmpc.privacy.spread import amplification
 from dpmpc.records.blocks import in_memory
+from tests.refusals import Rule, breaks, refuses
 
 PLAIN: dict[str, Any] = {
     "bounds": (-4.0, 4.0), "engine": "clear", "iterations": 4, "step": 1.0, "lam": 0.01, "average": "none",
@@ -81,21 +81,21 @@ def test_no_pair_of_weighted_records_is_farther_apart_than_claimed(loss: Loss, m
 
 
 @pytest.mark.parametrize(
-    ("w", "words"),
+    ("w", "broken"),
     [
-        (np.full(90, -0.1), "between 0 and weight_bound, 1"),
-        (np.full(90, 1.5), "between 0 and weight_bound, 1"),
-        (np.full(90, np.nan), "between 0 and weight_bound, 1"),
-        (np.ones(3), r"shape \(90,\)"),
+        (np.full(90, -0.1), breaks("records", 0, 1, kind=ValueError)),
+        (np.full(90, 1.5), breaks("records", 0, 1, kind=ValueError)),
+        (np.full(90, np.nan), breaks("records", 0, 1, kind=ValueError)),
+        (np.ones(3), breaks("shape", "(90,)", "(3,)", kind=ValueError)),
     ],
 )
-def test_weights_that_are_none_are_refused_before_anything_is_spent(w: Any, words: str) -> None:
+def test_weights_that_are_none_are_refused_before_anything_is_spent(w: Any, broken: Rule) -> None:
     X, y, site, _ = problem()
     model = PrivateLogisticRegression(**PLAIN, classes=[0, 1])
-    with pytest.raises(ValueError, match=words):
+    with refuses(broken):
         model.fit(X, y, owners=site, sample_weight=w)
     assert not hasattr(model, "ledger_")
-    with pytest.raises(ValueError, match="mend weight_bound"):
+    with refuses("range", 0, kind=ValueError):
         PrivateRidge(**PLAIN, weight_bound=0).fit(X, y, owners=site, sample_weight=np.ones(90))
 
 
@@ -104,8 +104,8 @@ def test_methods_that_are_not_proved_for_weights_refuse_them() -> None:
     rows = X / 10
     for method in ("output", "functional"):
         learning = Learning(method=method, task="logistic", lam=0.1)
-        with pytest.raises(UsageError, match="with the method gradient"):
+        with refuses("together", "gradient", method):
             Learner(learning, 1, in_memory(rows, np.where(y > 0, 1.0, -1.0), w), [len(y)])
-    with pytest.raises(UsageError, match="0 to 1 times"):
+    with refuses("records", 0, 1):
         learning = Learning(method="gradient", task="logistic", lam=0.1)
         Learner(learning, 1, in_memory(rows, np.where(y > 0, 1.0, -1.0), w + 1), [len(y)])

@@ -25,8 +25,8 @@ from dpmpc_experiments.central_rivals import RIVALS
 from dpmpc_experiments.central_table import bent, beside, counted, lists
 from dpmpc_experiments.corpus import FINAL, FRESH, LAST, LATER, LATEST
 
-from dpmpc.errors import UsageError
 from dpmpc.estimators import PrivateLogisticRegression
+from tests.refusals import refuses
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "accuracy.md").read_text("utf-8")
@@ -107,7 +107,7 @@ def test_a_look_writes_every_run_a_page_and_a_picture_and_computes_nothing_twice
     assert (tmp_path / "central" / "central.png").stat().st_size > 5000
     monkeypatch.setattr(central, "scored", lambda *given: pytest.fail("computed twice"))
     central.run(tmp_path, None, quick=True)
-    with pytest.raises(UsageError, match="none was found"):
+    with refuses("path", setting="data_dir"):
         central.run(tmp_path, None, names=("adult",))
 
 

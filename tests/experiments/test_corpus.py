@@ -5,7 +5,7 @@ import pytest
 from dpmpc_experiments.corpus import CHOSEN, CONFIRMED, FINAL, FRESH, LAST, LATER, LATEST, SETS, Set, available, load
 from sklearn import datasets
 
-from dpmpc.errors import UsageError
+from tests.refusals import refuses
 
 
 def test_what_constants_are_chosen_on_is_not_what_confirms_them() -> None:
@@ -29,5 +29,5 @@ def test_a_set_is_the_packages_own_in_another_order(name: str) -> None:
 def test_a_set_that_is_not_there_is_named() -> None:
     away = Set("away", "file:adult", 14, "income")
     assert not available(away, None)
-    with pytest.raises(UsageError, match="the set away comes from file; it is not there"):
+    with refuses("path", "away", "file"):
         load(away)

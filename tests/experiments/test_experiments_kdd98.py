@@ -4,13 +4,12 @@ import csv
 from pathlib import Path
 
 import numpy as np
-import pytest
 from dpmpc_experiments import kdd98
 from dpmpc_experiments.method import Run
 from dpmpc_experiments.methods import METHODS
 from dpmpc_experiments.task import Source, load_records, make_problem
 
-from dpmpc.errors import UsageError
+from tests.refusals import refuses
 
 
 def make(folder: Path, rows: int = 400) -> Path:
@@ -57,10 +56,10 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     assert kdd98.find(tmp_path) == path and kdd98.find(None) is None and kdd98.find(tmp_path / "no") is None
     other = tmp_path / "other.txt"
     other.write_text("a,b\n1,2\n", encoding="latin-1")
-    with pytest.raises(UsageError, match="has a column TARGET_D"):
+    with refuses("column", "TARGET_D", "other.txt"):
         kdd98.load(other, 1, None, 0.2)
     other.write_text("STATE,TARGET_D\nVA,2\n", encoding="latin-1")
-    with pytest.raises(UsageError, match="numeric columns"):
+    with refuses("column", "other.txt"):
         kdd98.load(other, 1, None, 0.2)
-    with pytest.raises(UsageError, match="kddcup98 needs"):
+    with refuses("path", "kddcup98/cup98LRN.txt", setting="data_dir"):
         load_records(Source("kddcup98", 1, 1e-4, None, 0.2), tmp_path / "no")

@@ -19,8 +19,8 @@ from dpmpc_experiments.task import Source, load_records, make_problem, owner_siz
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpmpc.errors import UsageError
 from dpmpc.learning import erm
+from tests.refusals import refuses
 
 Array = NDArray[np.float64]
 ALARM = 1e-8
@@ -124,7 +124,7 @@ def test_methods_without_an_mpc_refuse_parties() -> None:
     problem = owned(UNEVEN)
     for name, method in METHODS.items():
         if name not in (*IN_MPC, *BY_SITES, "MPC Out P (L1 Laplace)", "Functional (Laplace)"):
-            with pytest.raises(UsageError, match="noise after aggregation"):
+            with refuses("together"):
                 method.models(problem, [noiseless()], (1,), plain_mean)
 
 
@@ -264,7 +264,7 @@ def test_owner_sizes() -> None:
     assert owner_sizes(50, "even:all", 1) == [1] * 50
     assert min(owner_sizes(10_000, "random:32", 5)) >= 31
     assert owner_sizes(1000, "random:7", 3) != owner_sizes(1000, "random:7", 4)
-    with pytest.raises(UsageError, match="owners are"):
+    with refuses("choice", "half:2"):
         owner_sizes(10, "half:2", 1)
 
 

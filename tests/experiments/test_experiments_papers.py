@@ -19,13 +19,13 @@ from dpmpc_experiments.records import Problem, Records
 from dpmpc_experiments.summary import Curve, alike, change, curve, interval, spread
 from dpmpc_experiments.task import Row, Source, Task, execute
 
-from dpmpc.errors import UsageError
 from dpmpc.learning import erm, functional
 from dpmpc.privacy.cape import collusion_factor
 from dpmpc.privacy.gaussian import gaussian_epsilon, gaussian_scale
 from dpmpc.privacy.literature import rajkumar_printed_root
 from dpmpc.privacy.spread import logistic_spread
 from dpmpc.records import load_dataset
+from tests.refusals import refuses
 
 DATA = Path(os.environ.get("DPMPC_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 SIZES = [3, 17, 1, 30, 9]
@@ -68,7 +68,7 @@ def test_sites_messages_are_whole_numbers_whose_zero_sum_part_cancels() -> None:
     assert abs(mean.var() / scale**2 - 1) < limit
     assert abs(message.var() / (5 * scale) ** 2 - 1) < limit  # kappa^2 (1 - 1/S + 1/S), kappa = S scale
     assert not abs(1.3 * mean.var() / scale**2 - 1) < limit  # 30 % more would be seen
-    with pytest.raises(UsageError, match="gaussian noise"):
+    with refuses("choice", "gaussian", "laplace"):
         sites(vectors, "laplace", 1.0)
 
 
@@ -374,7 +374,7 @@ def test_a_surveyed_run_scores_like_the_others_and_never_sees_the_test_records()
     one, _ = surveyed._surveyed(columns, train, 4.0, 1e-4, 5, np.random.default_rng(0))
     two, _ = surveyed._surveyed(moved, train, 4.0, 1e-4, 5, rng)
     np.testing.assert_array_equal(one[train], two[train])
-    with pytest.raises(UsageError, match="no public bounds"):
+    with refuses("missing"):
         surveyed.score(moved, "public bounds", 4.0, 1e-4, 1, 5)
 
 

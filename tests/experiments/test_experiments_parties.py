@@ -10,8 +10,8 @@ from dpmpc_experiments.methods.cape import Sites
 from dpmpc_experiments.records import Problem, Records
 from dpmpc_experiments.through_parties import RealParties
 
-from dpmpc.errors import UsageError
 from dpmpc.learning import erm
+from tests.refusals import refuses
 
 
 def _problem() -> Problem:
@@ -51,9 +51,9 @@ def test_the_noise_of_real_parties_has_the_scale_asked_for(law: str) -> None:
 
 def test_what_parties_cannot_do_is_refused() -> None:
     with RealParties(3) as parties:
-        with pytest.raises(UsageError, match="gaussian or laplace"):
+        with refuses("choice", "norm", "gaussian or laplace"):
             parties(np.zeros((2, 3)), "norm", 1.0)
-        with pytest.raises(UsageError, match="grid steps"):
+        with refuses("range", setting="grid_bits"):
             parties(np.full((2, 3), 1e9), "gaussian", 0.0)
         assert parties(np.ones((2, 3)), "gaussian", 0.0).tolist() == [1.0] * 3
 

@@ -3,11 +3,10 @@
 import csv
 from pathlib import Path
 
-import pytest
 from dpmpc_experiments import corpus, lengths
 from dpmpc_experiments.central import cells_of, split_of
 
-from dpmpc.errors import UsageError
+from tests.refusals import refuses
 
 
 def test_a_length_is_stretched_at_one_budget(tmp_path: Path) -> None:
@@ -24,7 +23,7 @@ def test_the_report_has_a_line_a_set(tmp_path: Path) -> None:
     path = lengths.run(tmp_path, None, quick=True)
     text = path.read_text()
     assert "| wdbc |" in text and len((tmp_path / "lengths" / "runs.csv").read_text().splitlines()) == 7
-    with pytest.raises(UsageError, match="none was found"):
+    with refuses("path", setting="data_dir"):
         lengths.run(tmp_path, None, names=("adult",))
 
 

@@ -8,6 +8,8 @@ from dpmpc_experiments import synth, synth_parties, synth_rivals
 from dpmpc_experiments.corpus import Raw
 from dpmpc_experiments.synth_attack import Found, attack
 
+from tests.refusals import refuses
+
 
 @pytest.fixture(scope="module")
 def small() -> synth.Set:
@@ -126,8 +128,7 @@ def test_the_page_has_the_tables_of_the_files_beside_it() -> None:
 
 
 def test_without_any_set_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpmpc.errors import UsageError
 
     monkeypatch.delenv("DPMPC_DATA", raising=False)
-    with pytest.raises(UsageError, match="synth needs one of adult"):
+    with refuses("path", "adult", setting="data_dir"):
         synth.run(tmp_path, None, names=("adult",))

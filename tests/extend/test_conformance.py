@@ -19,7 +19,6 @@ from dpmpc.extend import (  # fmt: skip
     Source,
     Spending,
     Task,
-    UsageError,
     check_law,
     check_method,
     check_source,
@@ -30,6 +29,7 @@ from dpmpc.learning.gradient import GradientMethod as Gradient
 from dpmpc.learning.tasks import RidgeRegression
 from dpmpc.learning.vectors import Vectors
 from dpmpc.privacy.laplace_law import LaplaceLaw
+from tests.refusals import Rule, breaks, refuses
 
 
 @pytest.mark.parametrize("name", LAWS.names())
@@ -155,18 +155,18 @@ def test_a_source_that_forgets_or_contradicts_itself_fails(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("outcome", "says"),
+    ("outcome", "broken"),
     [
         (lambda state: Outcome(lines=(str(state.append(0) or len(state)),)), "follows from what was opened alone"),
         (lambda state: Outcome(section={"share": float("nan")}), "are JSON values"),
         (lambda state: Outcome(section={"share": np.float32(1)}), "are JSON values"),
-        (lambda state: Outcome(files={"../x.csv": "1"}), "has a name of its own"),
-        (lambda state: Outcome(files={"ledger_0.jsonl": "1"}), "has a name of its own"),
-        (lambda state: Outcome(files={"Plan.json": "1"}), "has a name of its own"),
+        (lambda state: Outcome(files={"../x.csv": "1"}), breaks("path", "../x.csv")),
+        (lambda state: Outcome(files={"ledger_0.jsonl": "1"}), breaks("path", "ledger_0.jsonl")),
+        (lambda state: Outcome(files={"Plan.json": "1"}), breaks("path", "Plan.json")),
     ],
 )
 def test_a_source_whose_outcome_is_not_one_fails(
-    outcome: Callable[[list[int]], Outcome], says: str, monkeypatch: pytest.MonkeyPatch
+    outcome: Callable[[list[int]], Outcome], broken: Rule | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Other(Vectors):
         def outcome(self, opened: Opening) -> Outcome:
@@ -174,7 +174,7 @@ def test_a_source_whose_outcome_is_not_one_fails(
 
     state: list[int] = []
     monkeypatch.setitem(SOURCES._loaded, "vectors", Other)  # type: ignore[arg-type]
-    with pytest.raises((ConformanceError, UsageError), match=says):
+    with refuses(broken) if isinstance(broken, Rule) else pytest.raises(ConformanceError, match=broken):
         check_source(Other(norm=1.0), (10,), 3)
 
 

@@ -22,6 +22,7 @@ from dpmpc.privacy.account import Account
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.heads import Head, Memory, goes_on, name_of
 from dpmpc.privacy.ledger import Ledger
+from tests.refusals import refuses
 from tests.runs import HANG
 from tests.shareparties import Parties
 
@@ -153,7 +154,7 @@ def test_a_party_takes_no_head_that_is_older_than_what_it_was_shown(tmp_path: Pa
     names = heads.begin(0, purpose)
     assert heads.told(0, 1) == name_of(new, purpose(0, 1).at(0)) == names[16:]
     for shown in (old, Head(2, b"x" * 32)):
-        with pytest.raises(PeerError, match="saw another of owner 1"):
+        with refuses("peer", 0, 1):
             heads.see(1, shown.pack())
     longer = new.after([b"3"])
     for owner, shown in ((1, new), (1, longer), (0, old), (1, Head())):
@@ -167,7 +168,7 @@ def test_a_party_takes_no_head_that_is_older_than_what_it_was_shown(tmp_path: Pa
     heads.keep(first=False)
     assert memory.of("owner1").lines == 4
     memory.path("owner0").write_text("{")
-    with pytest.raises(PeerError, match="cannot read or write one"):
+    with refuses("peer", 0, setting="account"):
         ClientHeads(given.plan, 0, memory).begin(0, purpose)
 
 
@@ -182,7 +183,7 @@ def test_names_say_which_head_and_are_for_one_purpose() -> None:
 @pytest.mark.parametrize("tables", [None, [], [b"1" * 16] * 2, [b"1" * 16] * 4, [b"1" * 17] * 3, ["1" * 16] * 3, b"1"])
 def test_a_server_that_carries_no_names_is_refused(tmp_path: Path, tables: object) -> None:
     given = planned(tmp_path / "p", owners=4)
-    with pytest.raises(UsageError, match="the server must carry what its parties remember"):
+    with refuses("message"):
         names_of(tables, given, 1)
     assert names_of([b"a" * 16 + b"b" * 16 + b"c" * 32] * 3, given, 1) == [b"b" * 16] * 3
     assert names_of([b"x" * 16] * 3, given, 1) == [b"x" * 16] * 3

@@ -21,7 +21,6 @@ from flwr.serverapp.strategy import FedAdam, FedAvg, Strategy
 import dpmpc
 from dpmpc.aggregation.party.party import ledger_path
 from dpmpc.benchmarks.flower_grid import InlineGrid
-from dpmpc.errors import PeerError, UsageError
 from dpmpc.flower import PrivateStrategy, dimension_of, prepare, private_mod
 from dpmpc.flower.prepared import Prepared, read_prepared
 from dpmpc.flower.strategy import EVALUATED
@@ -31,6 +30,7 @@ from dpmpc.privacy.account import Account
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import read_ledger
 from dpmpc.verify.verification import verify_structure
+from tests.refusals import Rule, breaks, refuses
 from tests.runs import HANG, children_of
 from tests.shareparties import Parties
 
@@ -84,10 +84,10 @@ def plan(folder: Path, **settings: Any) -> Path:
 
 
 def test_no_promise_of_records_is_made_where_whole_updates_are_clipped(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="which says nothing of one record"):
+    with refuses("together", "record", setting="records"):
         plan(tmp_path, records=(50,) * OWNERS)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(UsageError, match="accept it with neighbours=stated"):
+    with refuses("limits", "1e-06", "neighbours=stated", setting="neighbours"):
         private_mod(plan(tmp_path / "stated", sensitivity=1e-6))
     private_mod(tmp_path / "stated", limits=dpmpc.Limits(neighbours="stated", sensitivity=1e-6))
 
@@ -279,7 +279,7 @@ def test_a_killed_party_ends_the_run_with_its_name(tmp_path: Path) -> None:
             os.kill(children_of(os.getpid())[-2], signal.SIGKILL)
         return changed(owner)
 
-    with pytest.raises(PeerError, match=r"party 1 was killed \(SIGKILL\)"):
+    with refuses("peer", 1, "SIGKILL"):
         private.start(InlineGrid([app(folder, killing)] * OWNERS), record(MODEL), num_rounds=2)
     assert [len(read_ledger(ledger_path(tmp_path / "out", i)).entries) for i in range(3)] == [1, 1, 1]
     report = json.loads((tmp_path / "out" / "report.json").read_text())
@@ -287,18 +287,18 @@ def test_a_killed_party_ends_the_run_with_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "rule"),
+    ("change", "broken"),
     [
-        ({"rounds": 2}, "the plan has 1 releases, one a round; 2 rounds were asked for"),
-        ({"model": {"layer": np.zeros(3)}}, "the plan is for models of 8 numbers; this one has 3"),
+        ({"rounds": 2}, breaks("plan", 1, 2)),
+        ({"model": {"layer": np.zeros(3)}}, breaks("shape", 8, 3)),
     ],
 )
 def test_what_the_plan_is_not_for_is_refused_before_any_process(
-    tmp_path: Path, change: dict[str, Any], rule: str
+    tmp_path: Path, change: dict[str, Any], broken: Rule
 ) -> None:
     folder = plan(tmp_path / "p")
     private = PrivateStrategy(FedAvg(), folder, out=tmp_path / "out")
-    with pytest.raises(UsageError, match=rule):
+    with refuses(broken):
         private.start(InlineGrid([]), record(change.get("model", MODEL)), num_rounds=change.get("rounds", 1))
     assert not (tmp_path / "out").exists()
 
@@ -331,29 +331,29 @@ def test_a_client_is_one_owner(tmp_path: Path, caplog: Any) -> None:
         caplog.clear()
         return mod(message, context, train)
 
-    def refuses(answer: Message, why: str) -> None:
+    def saying(answer: Message, why: str) -> None:
         assert answer.error.reason == REFUSED and why in caplog.text
 
     assert reply(asking_by_hand(given, 3)).content["dpmpc"]["owner"] == 3 and len(called) == 1
-    refuses(reply(asking_by_hand(given, 3)), "seals once for each release of a run; owner 3 has for release 0")
-    refuses(reply(asking_by_hand(given, 4)), "seals once for each release of a run; owner 3 has for release 0")
-    refuses(reply(asking_by_hand(given, 4), {"partition-id": 4}), "this one is owner 3, and would be owner 4")
-    refuses(reply(asking_by_hand(given, 4), owners=4), "this one is owner 3, and would be owner 4")
-    refuses(reply(asking_by_hand(given, 4), {"partition-id": 4}, owners=3), "its mod says owner 3, its node's")
-    refuses(reply(asking_by_hand(given, 4), owners=range(5)), "clients that share an account have a partition-id each")
-    refuses(reply(asking_by_hand(given, 4), {"partition-id": 4}, owners=[1, 3]), "4 is not among 1, 3")
-    refuses(reply(asking_by_hand(given, 0), {"partition-id": 5}), "the plan has 5 owners, 0 to 4; this client would be")
-    refuses(reply(asking_by_hand(given, 3, release=2)), "the plan has 2 releases; the server asks for another")
-    refuses(reply(asking_by_hand(given, 3, release=True)), "the plan has 2 releases; the server asks for another")
-    refuses(reply(Message(RecordDict(), dst_node_id=1, message_type="train")), "must hold one ArrayRecord")
+    saying(reply(asking_by_hand(given, 3)), "seals once for each release of a run; owner 3 has for release 0")
+    saying(reply(asking_by_hand(given, 4)), "seals once for each release of a run; owner 3 has for release 0")
+    saying(reply(asking_by_hand(given, 4), {"partition-id": 4}), "this one is owner 3, and would be owner 4")
+    saying(reply(asking_by_hand(given, 4), owners=4), "this one is owner 3, and would be owner 4")
+    saying(reply(asking_by_hand(given, 4), {"partition-id": 4}, owners=3), "its mod says owner 3, its node's")
+    saying(reply(asking_by_hand(given, 4), owners=range(5)), "clients that share an account have a partition-id each")
+    saying(reply(asking_by_hand(given, 4), {"partition-id": 4}, owners=[1, 3]), "4 is not among 1, 3")
+    saying(reply(asking_by_hand(given, 0), {"partition-id": 5}), "the plan has 5 owners, 0 to 4; this client would be")
+    saying(reply(asking_by_hand(given, 3, release=2)), "the plan has 2 releases; the server asks for another")
+    saying(reply(asking_by_hand(given, 3, release=True)), "the plan has 2 releases; the server asks for another")
+    saying(reply(Message(RecordDict(), dst_node_id=1, message_type="train")), "must hold one ArrayRecord")
     bare = Message(RecordDict({"arrays": record(MODEL)}), dst_node_id=1, message_type="train")
-    refuses(reply(bare), "wrap its strategy in PrivateStrategy")
+    saying(reply(bare), "wrap its strategy in PrivateStrategy")
     assert len(called) == 1
     assert reply(asking_by_hand(given, 4, release=1)).content["dpmpc"]["owner"] == 3  # who it was, whatever it is told
     assert reply(asking_by_hand(given, 0), {"partition-id": 4}, owners=range(5)).content["dpmpc"]["owner"] == 4
     assert len(called) == 3
     for owners in ([5], [0, -1], 7, [True], ["1"]):
-        with pytest.raises(UsageError, match="owners are numbered 0 to 4"):
+        with refuses("range", 0, 4, setting="owners"):
             private_mod(folder, limits=ANY, owners=owners)
 
 
@@ -384,9 +384,9 @@ def test_a_server_is_not_told_where_an_account_is(tmp_path: Path, caplog: Any) -
 
 
 def test_limits_hold_at_the_client(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="a plan must add noise"):
+    with refuses("limits", "epsilon=inf", setting="epsilon"):
         private_mod(plan(tmp_path / "p", scale=0.0))
-    with pytest.raises(UsageError, match="epsilon"):
+    with refuses("together", 0.5, setting="delta"):
         private_mod(plan(tmp_path / "q"), limits=dpmpc.Limits(epsilon=0.5))
 
 
@@ -410,7 +410,7 @@ def test_clients_have_a_ledger_and_an_account_of_their_own(tmp_path: Path) -> No
     assert lines[0].token == theirs[0].token  # it counts once with theirs
     assert [each.state for each in Account(mine).known(data)] == ["there"]
     other = plan(tmp_path / "q", data_id="wards", epsilon=0.8)
-    with pytest.raises(UsageError, match="the limits name none; add data_id"):
+    with refuses("missing", "data_id"):
         private_mod(other, limits=dpmpc.Limits(budget="1,1e-5"))
     private = PrivateStrategy(FedAvg(fraction_evaluate=0.0), other, out=tmp_path / "out2")
     grid = InlineGrid([app(other, limits=budget, account=mine, owners=range(OWNERS))] * OWNERS, keep=True)
@@ -483,5 +483,5 @@ def test_an_interrupted_run_goes_on_with_the_model_that_it_had(tmp_path: Path) -
         assert (arrays_of(result)[name] == arrays_of(expected)[name]).all()
     report = private.report()
     assert report["releases_made"] == 3 and report["presence"]["owners"].keys() == {"0", "1", "2"}
-    with pytest.raises(UsageError, match="out must be a new or empty directory"):
+    with refuses("over", tmp_path / "out", setting="out"):
         PrivateStrategy(FedAvg(), plan(tmp_path / "q"), addresses=parties.addresses, out=tmp_path / "out")

@@ -36,6 +36,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.privacy.heads import Head, name_of
 from dpmpc.privacy.ledger import Ledger
+from tests.refusals import refuses
 
 DATA, D, OWNERS = "wards", 4, 6
 EPSILON, DELTA = 1.6, 1e-5
@@ -473,7 +474,7 @@ def test_standing_is_a_file_that_survives_half_a_line(tmp_path: Path) -> None:
         with pytest.raises(UsageError):
             Standing(tmp_path, bytes(32), owners).keep(1)
     Standing(tmp_path, bytes(32), (1, 12)).keep(1)
-    with pytest.raises(UsageError, match="this one is owner 1, and would be owner 12"):
+    with refuses("unique", 1, 12, setting="account"):
         standing.check(12)
 
 

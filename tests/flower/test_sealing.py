@@ -9,8 +9,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError
 from dpmpc.flower.sealing import OVERHEAD, TAG, Opener, Purpose, read_key, seal, write_key
+from tests.refusals import refuses
 
 PURPOSE = Purpose(hashlib.sha256(b"a plan").digest(), bytes(16), 3, 7)
 SHARES = [b"for party zero...", b"for party one", b""]
@@ -52,7 +53,7 @@ def test_another_implementation_opens_it() -> None:
 def test_nothing_opens_for_another_purpose(other: Purpose) -> None:
     private, public = three()
     sealed = seal(SHARES, public, PURPOSE)
-    with pytest.raises(PeerError, match=f"owner {other.owner}, release {other.release}, is not"):
+    with refuses("peer", 0, other.owner, other.release):
         Opener(0, private[0]).open(sealed[0], other)
 
 
@@ -93,9 +94,9 @@ def test_a_key_is_written_once_and_for_its_owner_alone(tmp_path: Path) -> None:
     public = write_key(path)
     assert read_key(path).public_key().public_bytes_raw() == public
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    with pytest.raises(UsageError, match="a new key needs a new file"):
+    with refuses("path", path):
         write_key(path)
     (tmp_path / "other").write_text("no key")
     for name in ("other", "missing"):
-        with pytest.raises(UsageError, match="the key file that prepare made"):
+        with refuses("keys", tmp_path / name):
             read_key(tmp_path / name)

@@ -148,3 +148,19 @@ def test_a_look_at_many_records_reads_a_column_of_numbers_once(
     with loading.opened(str(path), folder=tmp_path) as (found, _):
         look(found)
     assert (of_column(logs, "x0"), of_column(logs, "x1")) == (1, 1)
+
+
+@pytest.mark.parametrize("columns", [12, 0])
+def test_training_on_many_records_reads_a_column_of_numbers_once(
+    columns: int, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look's reading is kept: the survey, the records and what gives the target read nothing more. Without room for
+    it each reads the column."""
+    monkeypatch.setattr(numbers, "EXACT", N - 1)
+    monkeypatch.setattr(loading, "kept_within", lambda memory: 2 * N * columns)
+    write_parquet(tmp_path / "records.parquet")
+    dpmpc.train(
+        tmp_path / "run", records=str(tmp_path / "records.parquet"), target="y", owners=3, epsilon=2.0, delta=1e-6,
+        engine="clear", evaluate=False, method="gradient", iterations=2,
+    )  # fmt: skip
+    assert of_column(logs, "x1") == (1 if columns else 4)

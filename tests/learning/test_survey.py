@@ -453,5 +453,5 @@ def test_the_kernel_refuses_what_lies_outside_its_arrays() -> None:
         {"stride": 401},
         {"groups": 2},
     ):
-        with pytest.raises(ValueError, match=r"must|is due"):
+        with pytest.raises(ValueError, match="must"):
             call(**wrong)  # type: ignore[arg-type]

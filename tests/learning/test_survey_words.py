@@ -18,8 +18,8 @@ from dpmpc.learning.survey_words import (
     known_words,
     names_of,
     read_words,
-    shown,
 )
+from dpmpc.records.columns import is_name
 from dpmpc.records.loading import opened
 from tests.refusals import refuses
 
@@ -123,12 +123,12 @@ def test_a_bucket_of_two_words_has_the_name_of_neither_unless_one_covers_it() ->
     ["", " x", "a\nb", "a\x1b[31mb", "\u202eabc", "a\u200bb", "\ue000", "bucket 3", "missing", "x" * 65, "\ud800"],
 )
 def test_what_would_drive_a_page_or_a_terminal_is_no_name(word: str) -> None:
-    assert not shown(word)
+    assert not is_name(word)
 
 
 def test_lists_are_public_words_each_once(tmp_path: object) -> None:
     words = known_words()
-    assert len(set(words)) == len(words) > 4000 and all(map(shown, words))
+    assert len(set(words)) == len(words) > 4000 and all(map(is_name, words))
     assert {"female", "Male", "yes", "IIIb", "C34", "ab", "never", "HS-grad"} <= set(words)
 
 

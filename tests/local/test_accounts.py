@@ -19,11 +19,11 @@ from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.cli.main import named
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.start import start
-from dpmpc.errors import UsageError
 from dpmpc.planning.request import Request
 from dpmpc.privacy.account import Account, account_folder
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.ledger import Ledger
+from tests.refusals import refuses
 from tests.runs import HANG, own_addresses
 
 command = named("budget")
@@ -54,7 +54,7 @@ def test_a_deleted_run_is_still_spent(tmp_path: Path, engine: str) -> None:
     records(tmp_path)
     train(tmp_path, "x", engine=engine)
     shutil.rmtree(tmp_path / "runs")
-    with pytest.raises(UsageError, match=r"the budget for data hospital is epsilon 1, .* 3 releases are spent"):
+    with refuses("budget", "hospital", "epsilon 1", 3, setting="budget"):
         train(tmp_path, "y", engine=engine, budget="1,1e-5")
     train(tmp_path, "z", engine=engine, budget="2,1e-5")
     answer = json.loads(CliRunner().invoke(command, ["--json"], catch_exceptions=False).output)
@@ -71,13 +71,13 @@ def test_records_of_ones_own_count_whatever_somebody_calls_them(tmp_path: Path) 
     train(tmp_path, "x", data_id="wine")
     plan = dpmpc.Plan.read(tmp_path / "runs" / "x" / "plan.json")
     shutil.rmtree(tmp_path / "runs")
-    with pytest.raises(UsageError, match=r"the budget for data wine is epsilon 1, .* 3 releases are spent"):
+    with refuses("budget", "wine", "epsilon 1", 3, setting="budget"):
         train(tmp_path, "y", data_id="wine", budget="1,1e-5")
     plan = replace(plan, parties=3, threshold=1, backend="sharing", run_id="of-somebody-else")
     plan.write(tmp_path / "plan.json")
     mine = Request(csv=str(tmp_path / "hospital.csv"), planned=True, evaluate=False)
     where = Placement(out=tmp_path / "owner", index="owner0", plan_file=tmp_path / "plan.json", budget="9,1e-5")
-    with pytest.raises(UsageError, match="budget is for the records of one data_id; the plan has 'wine'"):
+    with refuses("missing", "wine", setting="budget"):
         start(mine, where, lambda event: None)
 
 
@@ -103,11 +103,11 @@ def test_aggregators_and_means_in_one_process_are_held_against_a_budget(engine: 
     more = {"engine": engine, "budget": "1,1e-5"}
     for _ in range(3):  # three of epsilon 0.5 are 0.89 together, four are 1.04
         dpmpc.private_mean(VECTORS, **ONE, **more)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"the budget for data vectors is epsilon 1"):
+    with refuses("budget", "vectors", "epsilon 1", setting="budget"):
         dpmpc.private_mean(VECTORS, **ONE, **more)  # type: ignore[arg-type]
     dpmpc.private_mean(VECTORS, **ONE, engine=engine)  # only a budget refuses
     dpmpc.private_mean(VECTORS, **ONE, **more, data_id="others")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"the budget for data vectors"):
+    with refuses("budget", "vectors", "epsilon 1", setting="budget"):
         dpmpc.Aggregator(owners=3, dimension=2, **ONE, **more)  # type: ignore[arg-type]
 
 
@@ -133,7 +133,7 @@ def test_what_counts_where() -> None:
 def test_a_run_does_not_start_where_its_account_cannot_be_written(tmp_path: Path) -> None:
     records(tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="written to an account, and before anything is spent"):
+    with refuses("path", setting="account"):
         train(tmp_path, "x", account=str(tmp_path / "file" / "account"))
     assert not list(tmp_path.rglob("*.opened.bin")) or not any(p.stat().st_size for p in tmp_path.rglob("*.opened.bin"))
 
@@ -146,7 +146,7 @@ def test_processes_that_this_one_starts_count_with_it() -> None:
         "dpmpc.private_mean(numpy.full((3, 2), 0.1), clip=1.0, epsilon=0.5, delta=1e-5, engine='clear')"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
-    with pytest.raises(UsageError, match="2 releases are spent"):
+    with refuses("budget", 2, setting="budget"):
         dpmpc.private_mean(VECTORS, **ONE, engine="clear", budget="0.8,1e-5")
 
 
@@ -162,7 +162,7 @@ def test_a_ledger_takes_no_second_line_of_a_release(tmp_path: Path, first: int) 
             ledger.spend(FIRST_ATTEMPT, release)
     assert [entry.release for entry in Ledger.read(path).entries] == [0, 1]
     again = Attempt(1, first)
-    with pytest.raises(UsageError, match=r"a run spends each release once; .* has release 1 of run"):
+    with refuses("budget", "release 1", setting="run_id"):
         OwnLedger(path, plan, again, None, None)
     with OwnLedger(path, plan, Attempt(1, 2), None, None) as ledger:
         ledger.spend(Attempt(1, 2), 2)
@@ -207,7 +207,7 @@ def test_a_plan_with_active_security_is_opened_once_in_the_same_folders(tmp_path
         refused = attempt(number)
         assert len(refused) == plan.parties and all("spends each release once" in str(each) for each in refused)
     if account == "kept":
-        with pytest.raises(UsageError, match="a run spends each release once"):
+        with refuses("budget", "release 0", setting="run_id"):
             dpmpc.Owner(plan, 0, ["127.0.0.1:1"] * 3, limits=limits, account=str(tmp_path / "account"))
     lines = [Ledger.read(path).entries for path in sorted(tmp_path.rglob("ledger_*.jsonl"))]
     assert len(lines) == plan.parties + plan.owners and all(len(each) == 1 for each in lines)
@@ -222,16 +222,16 @@ def test_an_owners_budget_is_held_against_what_its_account_remembers(tmp_path: P
     with OwnLedger(tmp_path / "ledger_0.jsonl", plan("a"), FIRST_ATTEMPT, None, Account(account_folder())) as ledger:
         ledger.spend(FIRST_ATTEMPT, 0)
     limits = dpmpc.Limits(budget="1,1e-5", data_id="hospital")
-    with pytest.raises(UsageError, match="the budget for data hospital is epsilon 1"):
+    with refuses("budget", "hospital", "epsilon 1", setting="budget"):
         dpmpc.Owner(plan("b"), 0, ["127.0.0.1:1"] * 3, limits=limits)
-    with pytest.raises(UsageError, match="the limits name none; add data_id"):
+    with refuses("missing", "data_id"):
         dpmpc.Owner(plan("b"), 0, ["127.0.0.1:1"] * 3, limits=dpmpc.Limits(budget="1,1e-5"))
 
 
 def test_a_run_is_replaced_under_another_name_alone(tmp_path: Path) -> None:
     records(tmp_path)
     train(tmp_path, "x", run_id="one")
-    with pytest.raises(UsageError, match="overwrite needs a new run_id"):
+    with refuses("over", "3 of run one", setting="overwrite"):
         train(tmp_path, "x", run_id="one", overwrite=True)
     train(tmp_path, "x", run_id="two", overwrite=True)
     runs = [entry.run for entry in Ledger.read(tmp_path / "runs/x/ledger_0.jsonl").entries]

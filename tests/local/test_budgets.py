@@ -11,11 +11,11 @@ from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import entry_of, prices_of
 from dpmpc.cli.main import named
-from dpmpc.errors import UsageError
 from dpmpc.planning.request import Request
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, read_ledgers
 from dpmpc.run.reserve import budget_below
+from tests.refusals import refuses
 from tests.runs import dpmpc, errors_of, small, started
 
 command = named("budget")
@@ -42,7 +42,7 @@ def test_of_two_runs_at_once_one_gets_the_budget(tmp_path: Path) -> None:
 
 
 def test_records_of_a_file_need_a_name_for_a_budget() -> None:
-    with pytest.raises(UsageError, match="add data_id=NAME"):
+    with refuses("missing", "data_id=NAME", setting="budget"):
         Request(csv="hospital.csv", target="outcome", owners=2, delta=1e-5, budget="1,1e-5")
     Request(csv="copy of hospital.csv", target="outcome", owners=2, delta=1e-5, budget="1,1e-5", data_id="hospital")
     small(budget="1,1e-5")  # a named set
@@ -65,7 +65,7 @@ def test_a_party_takes_part_in_plans_for_the_budgets_data_only(tmp_path: Path) -
 
 
 def test_a_runs_own_ledgers_are_below_the_budgets_folder(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="put out below ledgers"):
+    with refuses("together", setting="out"):
         budget_below("1,1e-5", tmp_path / "ledgers", tmp_path / "runs" / "a")
     inside = budget_below("1,1e-5", tmp_path, tmp_path / "runs" / "a")
     assert inside is not None and inside.root == tmp_path.resolve()

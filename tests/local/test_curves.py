@@ -19,7 +19,6 @@ from dpmpc.aggregation.plan.stages import after_first
 from dpmpc.circuits.gaussian import _plan_gaussian
 from dpmpc.circuits.sampler import noise_program
 from dpmpc.cli.main import group
-from dpmpc.errors import UsageError
 from dpmpc.learning.additive import Additive
 from dpmpc.learning.predict import predict
 from dpmpc.learning.survey_columns import ANY
@@ -31,6 +30,7 @@ from dpmpc.planning.training import advised_with_survey, plan_with_survey
 from dpmpc.privacy import gaussian
 from dpmpc.records.schema import Labels, Numeric, Schema
 from dpmpc.run.reserve import Reserve
+from tests.refusals import refuses
 
 N = 3000
 
@@ -91,7 +91,7 @@ def test_a_straight_model_has_no_curves(run: Trained, tmp_path: Path) -> None:
             "engine": "clear", "bounds": str(bounds), "drop": ("dose",), "iterations": 10,
             "evaluate": False, "preprocessing": "records"}  # fmt: skip
     straight = train(tmp_path / "straight", **told)
-    with pytest.raises(UsageError, match="basis=additive"):
+    with refuses("together", "basis=additive", setting="basis"):
         straight.plot(tmp_path / "none.html")
     bent = train(tmp_path / "bent", basis="additive", **told)
     assert [c.name for c in bent.model.additive.curves] == ["age", "ward"] and len(bent.model.theta) == 11

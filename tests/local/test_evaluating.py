@@ -13,7 +13,6 @@ from sklearn.metrics import r2_score, root_mean_squared_error
 
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import SpentError, UsageError
 from dpmpc.intake.table import Block, Table
 from dpmpc.learning.model import read_model
 from dpmpc.learning.predict import predict
@@ -31,6 +30,7 @@ from dpmpc.run.seat import Seat
 from dpmpc.show.summary import summary
 from dpmpc.statistics.evaluated import CELLS, figures_of, tables_of, totals
 from dpmpc.statistics.figures import plain
+from tests.refusals import refuses
 from tests.runs import run, small
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -91,13 +91,13 @@ def test_a_changed_file_without_ids_is_refused_and_nothing_is_spent(tmp_path: Pa
     frame.to_csv(path, index=False)
     assert held(request(path), frame) == held(request(path), frame)
     frame.iloc[::-1].to_csv(path, index=False)
-    with pytest.raises(UsageError, match="changed since; name the column of their ids"):
+    with refuses("missing", "people.csv", setting="ids"):
         run(request(path), tmp_path / "run")
     assert not ledgers_below(tmp_path / "run")
     gone = frame.copy()
     gone.loc[3, "id"] = ""
     gone.to_csv(path, index=False)
-    with pytest.raises(UsageError, match="every record has an id"):
+    with refuses("records", "id", "people.csv"):
         run(request(path, ids="id"), tmp_path / "again")
     assert parting(request(path, figures="plain"), ENOUGH, "people.csv") is None
 
@@ -183,7 +183,7 @@ def test_a_run_ends_with_figures_from_inside_its_promise(tmp_path: Path) -> None
     (out / "evaluation" / "opened.npy").unlink()
     for file in (out / "evaluation").glob("*.opened.bin"):
         file.unlink()
-    with pytest.raises(SpentError, match="is spent and was not opened"):
+    with refuses("spent"):
         evaluate(asked, Plan.read(out / "plan.json"), dataset, model.theta, seat)
 
 
@@ -197,10 +197,10 @@ def test_too_few_records_are_said_before_anything_is_spent(tmp_path: Path) -> No
     report = json.loads((tmp_path / "plain" / "report.json").read_text())
     assert not report["figures"]["inside"] and report["utility"] is not None
     assert any("80 held-out records are too few" in text and "would do" in text for text in said)
-    with pytest.raises(UsageError, match="figures inside the promise must tell something; 80 held-out records"):
+    with refuses("enough", 80, setting="test_fraction"):
         run(request(path, figures="inside", engine="mpc"), tmp_path / "asked")
     assert not ledgers_below(tmp_path / "asked")
-    with pytest.raises(UsageError, match=r"training and evaluation add up; some [0-9,]+ of like size would do"):
+    with refuses("enough", setting="test_fraction"):
         run(request(path, figures="inside", neighbours="owner"), tmp_path / "owners")
     assert run(request(path, evaluate=False), tmp_path / "none")["figures"] is None
 
@@ -214,7 +214,7 @@ def test_figures_that_a_task_has_too_few_records_for_are_refused_before_its_surv
     frame["y"] = frame["x"] if task == "ridge" else np.digitize(frame["x"], [-0.5, 0.5])
     frame.to_csv(path, index=False)
     asked = request(path, figures="inside", task=task, epsilon=1.5, bounds=None, test_fraction=0.2)
-    with pytest.raises(UsageError, match=rf"held-out records are too few: {figure} would be off by"):
+    with refuses("enough", figure, setting="test_fraction"):
         run(asked, tmp_path / "asked")
     assert not ledgers_below(tmp_path / "asked")
     assert not run(replace(asked, figures=None), tmp_path / "not")["figures"]["inside"]

@@ -13,8 +13,9 @@ from dpmpc.aggregation.party.job import PartyJob
 from dpmpc.aggregation.party.party import run_party
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import NotYetError, PeerError, UsageError
+from dpmpc.errors import PeerError
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
+from tests.refusals import refuses
 from tests.runs import (
     HANG,
     alive,
@@ -120,7 +121,7 @@ def test_a_large_delta_is_a_warning(tmp_path: Path) -> None:
 
 def test_no_directory_is_overwritten_that_is_not_a_run(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("dear")
-    with pytest.raises(UsageError, match="not look like"):
+    with refuses("over", tmp_path, setting="overwrite"):
         run(small(), tmp_path, overwrite=True)
     assert (tmp_path / "thesis.tex").exists()
 
@@ -161,7 +162,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with bound_socket() as taken:
         taken.listen()
         base = endpoint_of(taken).port
-        with pytest.raises(UsageError, match=rf"party 0 must listen on 127.0.0.1:{base}.*base_port"):
+        with refuses("addresses", 0, f"127.0.0.1:{base}", setting="base_port"):
             run(small(), tmp_path / "run", base_port=base)
 
 
@@ -171,7 +172,7 @@ def test_an_owners_port_in_use_is_named(tmp_path: Path) -> None:
         taken.listen()
         here = [endpoint_of(taken)] * 3
         job = PartyJob(plan, 1, here, here, Here(out=tmp_path, wait=1.0))
-        with pytest.raises(NotYetError, match=rf"party 1 must listen for owners on {here[0]}.*addresses"):
+        with refuses("not-yet", 1, here[0], setting="listen"):
             asyncio.run(run_party(job, lambda text: None, lambda event, **fields: None))
 
 

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.errors import UsageError, owner_text
+from dpmpc.errors import owner_text
 from dpmpc.learning.method import Learner
 from dpmpc.learning.model import write_model
 from dpmpc.local.named_records import load_owner
 from dpmpc.planning.request import Request
 from dpmpc.planning.training import facts_without_records, plan_of
 from dpmpc.records.schema import Categorical, Labels, Numeric, Schema
+from tests.refusals import Rule, breaks, refuses
 
 COLUMNS = (
     Numeric("age", 0.0, 100.0),
@@ -70,19 +71,19 @@ def test_orders_and_spellings_do_not_matter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "spell", "named"),
+    ("order", "spell", "broken"),
     [
-        (["age", "ward", "outcome"], {}, "pressure"),
-        (["age", "pressure", "outcome"], {}, "ward"),
-        (["age", "ward", "pressure"], {}, "outcome"),
-        (["age", "ward", "pressure", "outcome"], {"1": "2"}, "outcome"),
-        (["age", "ward", "pressure", "outcome"], {"1": "yes"}, "outcome"),
+        (["age", "ward", "outcome"], {}, breaks("column", "pressure")),
+        (["age", "pressure", "outcome"], {}, breaks("column", "ward")),
+        (["age", "ward", "pressure"], {}, breaks("column", "outcome")),
+        (["age", "ward", "pressure", "outcome"], {"1": "2"}, breaks("records", "outcome", "2.0")),
+        (["age", "ward", "pressure", "outcome"], {"1": "yes"}, breaks("records", "outcome", "yes")),
     ],
 )
 def test_what_the_schema_does_not_fit_is_refused_at_that_owner(
-    order: list[str], spell: dict[str, str], named: str, tmp_path: Path
+    order: list[str], spell: dict[str, str], broken: Rule, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match=named) as caught:
+    with refuses(broken) as caught:
         load_owner(site(tmp_path / "a.csv", order, spell), plan(tmp_path), 0)
     assert "\n" not in owner_text(caught.value)
 
@@ -92,10 +93,10 @@ def test_owners_map_by_the_plan_or_not_at_all(tmp_path: Path) -> None:
     value = json.loads(plan(tmp_path).to_text())
     value |= {"schema": None, "bounds": "public"}
     value["source"]["learning"] |= {"task": "logistic", "classes": 2}  # which the schema said
-    with pytest.raises(UsageError, match="plan again with schema"):
+    with refuses("plan", setting="schema"):
         load_owner(file, Plan.from_text(json.dumps(value)), 0)
     for option in ({"target": "outcome"}, {"bounds": "b.json"}, {"positive": "1"}, {"schema": "s.json"}):
-        with pytest.raises(UsageError, match="the plan's schema says all"):
+        with refuses("together", setting="target"):
             Request(csv="a.csv", planned=True, owner_sizes=(4,), delta=1e-5, **option)
 
 

@@ -27,13 +27,14 @@ from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.paths import transcript_path
 from dpmpc.aggregation.wire.transcript import OpenedVectors, read_transcript
-from dpmpc.errors import PeerError, UsageError
+from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import Holder
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from dpmpc.planning.training import Facts, plan_of
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.privacy.ledgers import merge
 from dpmpc.run.resume import begun_as, last_attempt, left, note_attempt, opened_anywhere
+from tests.refusals import refuses
 from tests.runs import HANG, small
 
 STAGES = ("begin", "collect", "noise", "add", "stand", "ledger", "open", "publish")
@@ -132,7 +133,7 @@ def test_a_run_with_other_records_or_options_is_not_carried_on(tmp_path: Path) -
     plan = plan_of(small(), Facts("synthetic", "logistic", 3, (50, 50), "public"))
     plan.write(plan_path(tmp_path))
     for request, sizes in ((small(), (50, 51)), (small(epsilon=2.0), (50, 50))):
-        with pytest.raises(UsageError, match="records and options it began with"):
+        with refuses("plan", tmp_path):
             begun_as(plan_of(request, Facts("synthetic", "logistic", 3, sizes, "public")), tmp_path)
 
 
@@ -150,5 +151,5 @@ def test_files_that_disagree_on_an_opened_vector_are_refused(tmp_path: Path) -> 
     for name, value in (("party_0", 1), ("party_1", 2)):
         with contextlib.closing(OpenedVectors(tmp_path / f"{name}.opened.bin")) as file:
             file.append(0, np.full(3, value, dtype=np.int64))
-    with pytest.raises(UsageError, match="release 0 differs"):
+    with refuses("file", 0, tmp_path / "party_1.opened.bin"):
         opened_anywhere(tmp_path, plan)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import dpmpc
-from dpmpc.errors import RecordError, owner_text
+from dpmpc.errors import owner_text
 from dpmpc.local import surveying
 from dpmpc.records import Schema
 from dpmpc.records.blocks import check_room
+from tests.refusals import refuses
 
 N = 6000
 ROOM = 8 * N * 40  # bytes of 40 numbers a record
@@ -32,7 +33,7 @@ def test_records_without_room_are_refused_before_a_survey(tmp_path: Path, monkey
     (tmp_path / "records.csv").write_text("id,x,word,y,site\n" + "\n".join(rows) + "\n", encoding="utf-8")
     monkeypatch.setattr(surveying, "usual_memory", lambda: 1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=8 * N * 2))
-    with pytest.raises(RecordError, match=f"{N} of 3 numbers; .* GB are free; .*drop") as error:
+    with refuses("records", N, 3, "drop") as error:
         trained(tmp_path)
     assert "\n" not in owner_text(error.value) and not (tmp_path / "run" / "survey").exists()
     trained(tmp_path, drop=("id",))
@@ -48,5 +49,5 @@ def test_room_is_that_of_the_precision_and_only_of_what_is_no_memory(
     check_room(N, 80, "single", 0, tmp_path)
     check_room(N, 41, "double", 2 * 8 * N * 41, tmp_path)
     for d, precision in ((41, "double"), (81, "single")):
-        with pytest.raises(RecordError, match=f"{N} of {d} numbers"):
+        with refuses("records", N, d):
             check_room(N, d, precision, 0, tmp_path)  # type: ignore[arg-type]

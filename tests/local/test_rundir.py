@@ -16,6 +16,7 @@ from dpmpc.local.owner_process import Progress
 from dpmpc.mpc.transport.addresses import bound_socket, endpoint_of
 from dpmpc.run.folder import alone, prepare
 from dpmpc.run.once import unfinished
+from tests.refusals import refuses
 from tests.runs import dpmpc, own_addresses, small
 
 SMALL = ["train", "--data", "synthetic", "--max-rows", "60", "--dimension", "2", "--owners", "2", "--delta", "1e-3"]
@@ -46,7 +47,7 @@ def test_a_release_a_report_or_a_strange_file_is_kept(tmp_path: Path, name: str)
     failed(out)
     (out / name).write_text("something")
     before = sorted(out.iterdir())
-    with pytest.raises(UsageError, match="new or empty"):
+    with refuses("over", out, setting="out"):
         prepare(out, overwrite=False, resume=False)
     assert sorted(out.iterdir()) == before
 
@@ -55,19 +56,19 @@ def test_a_release_a_report_or_a_strange_file_is_kept(tmp_path: Path, name: str)
 def test_a_half_of_a_first_file_is_nobodys_and_a_strange_one_is_kept(tmp_path: Path, name: str, free: bool) -> None:
     (tmp_path / name).write_text("something")
     for check in (partial(prepare, tmp_path, overwrite=False, resume=False), partial(unfinished, tmp_path, "answers")):
-        with contextlib.nullcontext() if free else pytest.raises(UsageError, match="new or empty"):
+        with contextlib.nullcontext() if free else refuses("over", tmp_path, setting="out"):
             check()
         assert free or (tmp_path / name).read_text() == "something"
     folder = tmp_path / "of a stage"
     folder.mkdir()
     (folder / "plan.json.tmp").touch()
-    with pytest.raises(UsageError, match="new or empty"):
+    with refuses("over", tmp_path, setting="out"):
         prepare(tmp_path, overwrite=False, resume=False)
 
 
 def test_a_plan_that_was_made_ahead_is_kept(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text("{}")
-    with pytest.raises(UsageError, match="new or empty"):
+    with refuses("over", tmp_path, setting="out"):
         prepare(tmp_path, overwrite=False, resume=False)
 
 

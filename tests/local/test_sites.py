@@ -23,6 +23,7 @@ from dpmpc.mpc.transport.wire import HEADER
 from dpmpc.planning.request import Request
 from dpmpc.planning.training import facts_of, plan_of
 from dpmpc.verify.verification import verify_structure
+from tests.refusals import refuses
 from tests.runs import children_of, dpmpc, errors_of, opened, own_addresses, rows, run, same, small, started, wait_until
 
 
@@ -137,18 +138,16 @@ def test_roles_that_do_not_go_together_are_refused_in_a_line(tmp_path: Path) -> 
     refused(tmp_path, request, alone.format("owners"), plan_file=plan, index="owners")
     refused(tmp_path, request, "this one has them apart", plan_file=apart, index="1", role="both")
     for index in ("owner1", "owners"):
-        with pytest.raises(UsageError, match="role=both starts one site of a plan, owner and party; got index=owner"):
+        with refuses("together", index, setting="role"):
             Placement(out=tmp_path, index=index, role="both", plan_file=plan)
-    with pytest.raises(UsageError, match="give the site's number and plan_file=FILE"):
+    with refuses("together", "index=1", "plan_file=FILE", setting="role"):
         Placement(out=tmp_path, index="1", role="both")
     for changes in ({"owners": 4}, {"owners": None, "owner_sizes": (50, 50)}):
-        with pytest.raises(
-            UsageError, match=r"every owner is a party, one process a site; got \d owners and 3 parties"
-        ):
+        with refuses("together", 3, setting="role"):
             both(**changes)
-    with pytest.raises(UsageError, match="every owner is a party, one process a site; got 3 owners and 5 parties"):
+    with refuses("together", 3, 5, setting="role"):
         replace(Plan.read(plan), parties=5)
-    with pytest.raises(UsageError, match="engine=clear has none"):
+    with refuses("together", "engine=clear", setting="role"):
         both(engine="clear")
 
 

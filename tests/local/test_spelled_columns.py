@@ -111,7 +111,7 @@ def test_what_was_opened_names_what_the_survey_finds(tmp_path: Path) -> None:
 def test_a_draft_with_words_to_open_comes_back_and_refuses_what_is_stated() -> None:
     stage = WordsFirst(("ward",), 0.2, 1.0)
     made = Draft(draft(), 0.5, spelling=stage)
-    there = Draft(draft(), 0.5, spelled=(("ward", ((7, "Station 4b"),)),))
+    there = Draft(draft(), 0.5, spelled=(("ward", ((117, "Station 4b"),)),))
     for each in (made, there):
         assert Draft(**json.loads(json.dumps(each.to_json()))) == each
     assert not {"spelling", "spelled"} & Draft(draft(), 0.5).to_json().keys()

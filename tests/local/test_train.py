@@ -14,10 +14,10 @@ import pytest
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.transcript import read_opened, read_transcript
-from dpmpc.errors import DpmpcError, UsageError
 from dpmpc.mpc.transport.site_keys import LIST, SiteKeys
 from dpmpc.planning.request import Request
 from dpmpc.privacy.ledger import Ledger
+from tests.refusals import refuses
 from tests.runs import (
     alive,
     children_of,
@@ -303,10 +303,12 @@ def test_owners_and_parties_each_on_their_own_with_tls(tmp_path: Path) -> None:
 def test_a_budget_is_kept_over_runs(tmp_path: Path) -> None:
     options = small(epsilon=1.0, delta=1e-6, budget="1.2,1e-5")
     run(options, tmp_path / "first")
-    with pytest.raises(DpmpcError, match="the budget for data") as caught:
+    with refuses("budget", "synthetic", "epsilon 1.2", 4, setting="budget") as caught:
         run(options, tmp_path / "second")
     assert caught.value.exit_code == 2 and not (tmp_path / "second" / "report.json").exists()
-    with pytest.raises(DpmpcError, match="the budget for data"):  # overwriting a run does not give its budget back
+    with refuses(
+        "budget", "synthetic", "epsilon 1.2", setting="budget"
+    ):  # overwriting a run does not give its budget back
         run(options, tmp_path / "first", overwrite=True)
 
 
@@ -346,5 +348,5 @@ def test_a_resume_of_nothing_is_refused(tmp_path: Path) -> None:
     from dpmpc.consortium.placement import Placement
     from dpmpc.consortium.start import carry_on
 
-    with pytest.raises(UsageError, match=r"needs the request\.json"):
+    with refuses("file", "request.json", setting="resume"):
         carry_on(Placement(out=tmp_path), lambda event: None)

@@ -16,13 +16,13 @@ import dpmpc
 from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium.plan_of_machines import plan_of_machines
-from dpmpc.errors import UsageError
 from dpmpc.flower import check_records, prepare_questions
 from dpmpc.local.named_records import load_owner
 from dpmpc.planning.request import Request
 from dpmpc.records.loading import Query, opened
 from dpmpc.records.schema import Categorical, Labels, Numeric, Schema
 from dpmpc.statistics.scores import ScoreModel
+from tests.refusals import refuses
 
 UNITS: dict[str, dict[str, Any]] = {
     "record": {},
@@ -168,7 +168,7 @@ def combinations() -> Iterator[Any]:
 def test_each_source_for_each_unit_by_each_command(command: str, unit: str, kind: str, tmp_path: Path) -> None:
     source = source_of(kind, tmp_path)
     if command == "meet" and "person" in unit:
-        with pytest.raises(UsageError, match="whose numbers are public; got person; leave it out"):
+        with refuses("together", "person", setting="person"):
             meet(source, UNITS[unit], tmp_path / "run")
         return
     plan = COMMANDS[command](source, UNITS[unit], tmp_path / "run")

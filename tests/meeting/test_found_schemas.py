@@ -14,7 +14,8 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium.plan_of_machines import plan_of_machines
 from dpmpc.planning.request import Request
 from dpmpc.records.draft import toml_of
-from dpmpc.records.schema import FoundBy, Labels, Numeric, Schema, SchemaError
+from dpmpc.records.schema import FoundBy, Labels, Numeric, Schema
+from tests.refusals import refuses
 
 UNITS = ("", "record", "presence", "person", "owner", "stated")
 SIZES = (400, 500, 600)
@@ -117,6 +118,6 @@ def test_what_the_release_holds_under_is_said_with_it(tmp_path: Path) -> None:
 
 
 def test_a_release_says_of_itself_no_second_line() -> None:
-    with pytest.raises(SchemaError, match="lines of text"):
+    with refuses("file"):
         FoundBy("met", 0.5, 1e-6, "record\nguarantee: all is well")
     assert msgspec.to_builtins(FoundBy("met", 0.5, 1e-6)) == {"run": "met", "epsilon": 0.5, "delta": 1e-6}

@@ -1,6 +1,7 @@
 """Parties that are checked: what they do together, and that no cheat of one of them gets a wrong vector released."""
 
 import asyncio
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,18 +19,21 @@ from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.consortium import start
 from dpmpc.errors import CheatError, DpmpcError, PeerError, UsageError
 from dpmpc.mpc.checked import session as checked_session
-from dpmpc.mpc.checked.backend import AT_ONCE, CHECKED, MOST_ATTEMPTS, counted
+from dpmpc.mpc.checked.backend import AT_ONCE, CHECKED, MOST_ATTEMPTS, MOST_WORDS, CheckedHolder, counted
 from dpmpc.mpc.checked.counts import CountingChecked
 from dpmpc.mpc.checked.session import CheckedSession
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.numbers import domains, field
 from dpmpc.mpc.replicated.backend import SHARING, SharingHolder
 from dpmpc.mpc.replicated.executor import SharingBatch
-from dpmpc.mpc.transport.channels import KEYS_SHOWN
+from dpmpc.mpc.transport.channels import KEYS_SHOWN, NOISE
+from dpmpc.noise.draw import batch_sizes, draw
+from dpmpc.privacy.law import LAWS
 from tests.refusals import refuses
 
 KINDS = kinds()
 ROLES = range(3)
+NOISE_SAMPLER = discrete_gaussian(2.0**18)
 
 
 @pytest.fixture(scope="module")
@@ -272,8 +276,9 @@ def test_a_plan_with_active_security_is_checked_and_bounded() -> None:
     one = max(stages.error for stages in counted(sampler, 4).stages)
     bound = CHECKED.undetected(sampler, [4], 3, 1)
     assert MOST_ATTEMPTS * AT_ONCE * float(one) <= bound < 2.0**-45
-    largest = max(stages.error for size in (65_536, 166_667, 196_608) for stages in counted(sampler, size).stages)
-    assert CHECKED.undetected(sampler, [166_667] * 6, 3, 1) >= MOST_ATTEMPTS * AT_ONCE * float(largest)  # of 983,040
+    most = CHECKED.batch_samples(sampler, 10**6, 3, 1)
+    largest = max(stages.error for size in range(1, most + 1, 997) for stages in counted(sampler, size).stages)
+    assert CHECKED.undetected(sampler, batch_sizes(10**6, most), 3, 1) >= MOST_ATTEMPTS * AT_ONCE * float(largest)
     many = CHECKED.undetected(sampler, [49152] * (1 << 16), 3, 1)  # 2^31.6 samples
     assert bound < many < 2.0**-45
     with refuses("range", 60, setting="security_bits"):
@@ -337,6 +342,63 @@ def test_a_shorter_batch_takes_the_memory_of_a_longer_one() -> None:
 
     longer, shorter = asyncio.run(both())
     assert shorter.shape == (2, 60) and np.shares_memory(longer, shorter)
+
+
+def watched(batches: int, size: int = 2048) -> tuple[list[np.ndarray], int, list[int]]:
+    """A draw of so many batches by three parties: the arrays that each borrowed, the most bytes of all arrays at a
+    time, and the channels of one party's messages in order."""
+    borrowed: list[list[np.ndarray]] = [[] for _ in ROLES]
+
+    class Watched(CheckedHolder):
+        def borrow(self, rows: int, words: int) -> Any:
+            found = super().borrow(rows, words)
+            if not any(found.base is known for known in borrowed[self.party]):
+                borrowed[self.party].append(found.base)
+            return found
+
+    async def drawn(holder: Any) -> int:
+        return len(await draw(holder, NOISE_SAMPLER, batches * size, batch=size))
+
+    tracemalloc.start()
+    try:
+        results, wires = play(drawn, make=Watched)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert results == [batches * size] * 3
+    order = [label >> 32 for sender, _, label, _ in wires.sent if sender == 0 and label >> 32 >= NOISE]
+    wires.sent.clear()
+    assert [len(arrays) for arrays in borrowed] == [len(borrowed[0])] * 3
+    return borrowed[0], peak, order
+
+
+def test_what_checks_keep_is_there_once_however_long_the_draw_is() -> None:
+    """Three arrays a party, and one of wires: a batch begins when the one before has used them up, and while that is
+    still checked. A draw of more batches holds what it makes, 8 bytes a sample, and what a test keeps of messages."""
+    few, short, _ = watched(3)
+    many, long, order = watched(9)
+    words = 2 * counted(NOISE_SAMPLER, 2048).ands * 2048 // 64  # of each kind, in two parts
+    assert len(few) == len(many) == 4 and all(words < array.size < 2 * words for array in many[:3])
+    told = 2 * max(counted(NOISE_SAMPLER, 2048).bytes_sent) * 3 * 6  # at both ends
+    assert long - short < 1.1 * (told + 3 * 6 * 2048 * 8)
+    first, last = ({each: sequence.index(each) for each in sequence} for sequence in (order, order[::-1]))
+    ends = {each: len(order) - 1 - at for each, at in last.items()}
+    assert len(ends) == 9
+    for at in range(8):  # two under way, and never three
+        assert first[NOISE + at + 1] < ends[NOISE + at] and (at == 7 or ends[NOISE + at] < first[NOISE + at + 2])
+
+
+def test_a_batch_is_as_long_as_what_it_keeps_allows() -> None:
+    """For any law, scale and parties: never more words than stated, and within two lanes' words of them."""
+    for law, scale in (("gaussian", 2.0**8), ("gaussian", 2.0**18), ("laplace", 2.0**8), ("laplace", 2.0**29)):
+        sampler = LAWS[law].sampler("discrete", scale)
+        for n, t in ((3, 1), (5, 2), (6, 2)):
+            batch = counted(sampler, CHECKED.batch_samples(sampler, 10**8, n, t), n, t)
+            words = batch.ands * batch.lanes // 64
+            assert MOST_WORDS - 2 * batch.ands < words <= MOST_WORDS
+    batch = counted(NOISE_SAMPLER, 10**5)
+    needs = CHECKED.noise_needs(NOISE_SAMPLER, CHECKED.batch_samples(NOISE_SAMPLER, 10**6, 3, 1), 3, 1)
+    assert needs is not None and 48 * MOST_WORDS <= needs[1] + 48 * batch.ands < 48 * MOST_WORDS + 12 * 2**20
 
 
 def test_the_command_of_a_party_that_saw_a_check_fail_is_refused_though_nothing_was_opened(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_no_change_of_any_messages_gets_a_wrong_vector_released(sizes: tuple[int
 
 
 def test_without_the_check_a_flipped_and_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def unchecked(self: Any, executor: Any) -> None:
+    async def unchecked(self: Any, fold: Any, used: int) -> None:
         """Nothing."""
 
     label = next(label for label, name in kinds(*FIVE).items() if name == "and")

@@ -74,7 +74,7 @@ def test_a_consortiums_file_names_its_link(tmp_path: Path) -> None:
         path.write_text(file if text is None else file.replace('# link = "lan" ', f"link = {text} "))
         assert read_consortium(path).plan.backend == backend
     path.write_text(file.replace('# link = "lan" ', 'link = "far" '))
-    with refuses("usage", "[mpc]", "wan"):
+    with refuses("range", "[mpc]", "wan", "far", setting="link"):
         read_consortium(path)
 
 

@@ -44,7 +44,7 @@ def test_of_two_ways_to_tell_rows_at_once_one_is_refused(tmp_path: Path, monkeyp
     """By ids and by places, both as the first run on the data: the parts would be others."""
 
     def by_place() -> str:
-        with refuses("usage", setting="ids"):
+        with refuses("missing", setting="ids"):
             drawn(tmp_path, None, "a file")
         return "refused"
 

@@ -73,8 +73,9 @@ def test_a_part_of_a_line_is_not_taken_for_the_line(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
-        with pytest.raises((OSError, UsageError), match="No space"):
+        with pytest.raises((OSError, UsageError)) as stopped:
             writes(tmp_path / "full")
+        assert os.strerror(errno.ENOSPC) in str(stopped.value)
     writes(tmp_path / "full")  # there is room again
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.intake import staging
+from dpmpc.intake import staging, table
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import connect, numbers_up_to
 from dpmpc.records import Dataset, Schema, filling, load
@@ -29,8 +29,8 @@ N, COLUMNS, OWNERS = 400_000, 12, 5
 NAMES = tuple(f"x{k}" for k in range(COLUMNS))
 SCHEMA = Schema(tuple(Numeric(name, 0.0, 1.0) for name in NAMES), Labels("y", ("yes",), ("no",)), True)
 # labels and factors 16; who owns which and whose those for training are, 8; which these are, in which order, and where
-# each belongs, 12; what some of it is made of on its way
-A_RECORD = 44
+# each belongs, 12; the codes of owners and labels, which are read once, 2; what some of it is made of on its way
+A_RECORD = 46
 ONCE = 2 << 20  # bytes, however many records there are: what is read at a time, modules
 
 
@@ -151,6 +151,30 @@ def test_a_large_source_is_held_in_a_file_without_a_name(tmp_path: Path, monkeyp
             assert not list(private.iterdir())
     assert found[0] == found[1]
     assert memory[0] > 30_000 * 16 and memory[1] < memory[0] / 10
+
+
+@pytest.mark.parametrize("memory", [None, 3 * 10**9])
+def test_what_was_read_of_a_file_is_given_back(
+    memory: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is then as it was, and what is asked again is read again."""
+    monkeypatch.setattr(staging, "LARGE", 1)
+    monkeypatch.setattr(table, "_LITTLE", "1MB")
+    path, holding = tmp_path / "numbers.csv", "SELECT sum(memory_usage_bytes) FROM duckdb_memory()"
+    limit = "SELECT current_setting('memory_limit')"
+    connection = connect(tmp_path, memory)
+    try:
+        connection.execute(f"COPY (SELECT random() AS a, random() AS b FROM range(200000)) TO '{path}' (HEADER)")
+        found = held(open_source(CsvFile(path), connection, tmp_path), ["a", "b"])
+        sums = ", ".join(f"max({column.sql})" for column in found.columns)
+        before, said = found.rows(sums), connection.execute(limit).fetchall()
+        ((full,),) = connection.execute(holding).fetchall()
+        found.give_back()
+        ((little,),) = connection.execute(holding).fetchall()
+        assert full > 200_000 * 8 and little <= 10**6 and little < full / 2, (full, little)
+        assert connection.execute(limit).fetchall() == said and found.rows(sums) == before
+    finally:
+        connection.close()
 
 
 READING = """

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dpmpc.intake.spelling import Spelling
+from dpmpc.lazy import kernels
 from dpmpc.learning import predict as predicting
 from dpmpc.learning.away import Tile, _Tiled
 from dpmpc.learning.erm_blocks import _Pulls
@@ -243,14 +244,14 @@ def test_the_kernel_refuses_what_lies_outside_its_arrays() -> None:
         call(good, codes=np.array([0, 3, 0, 0], dtype=np.int32))
     with pytest.raises(ValueError):
         call(good, codes=codes[:3])
-    with pytest.raises(ValueError):
+    with pytest.raises(TypeError):
         call(good, codes=codes.astype(np.float64))
     with pytest.raises(ValueError):
         call(good, P=np.zeros((n - 1, width)))
 
 
 def test_the_environment_turns_the_kernel_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel.compiled.cache_clear()
+    kernels.cache_clear()
     monkeypatch.setenv("DPMPC_NATIVE", "off")
     assert kernel.compiled() is None
-    kernel.compiled.cache_clear()
+    kernels.cache_clear()

@@ -77,11 +77,11 @@ def test_what_a_survey_is_to_find_says_what_it_cannot() -> None:
     with refuses("usage", "the columns a", "b"):
         ToFind(("a",), ("b",))
     settings: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "parties": 3}
-    with refuses("usage", setting="constraints"):
+    with refuses("together", setting="constraints"):
         plan_of_synthesis(
             None, None, ["a = b"], (50,) * 3, "d", None, settings, PUBLIC, to_find=ToFind(("a", "b"), ("a",))
         )
-    with refuses("usage", "delta 0", setting="delta"):
+    with refuses("together", "delta 0", setting="delta"):
         planned(["mean(a)"], ToFind(("a",)), (), (50,) * 3, "d", None, {"epsilon": 1.0, "delta": 0.0}, False)
 
 

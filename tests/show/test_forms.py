@@ -135,7 +135,7 @@ def test_what_epsilon_1_buys() -> None:
 def test_the_hopeless_is_refused_by_name_and_the_ways_out_work() -> None:
     few = (60, 40)
     tables, sigma = release(["hist(age, bins=50)", "count where died = yes"], sizes=few)
-    with refuses("usage", "bins=50", "1.89") as caught:
+    with refuses("enough", "bins=50", "1.89") as caught:
         refuse_hopeless(expected(tables, few, sigma), 1.0, 1e-5)
     epsilon, cells = re.search(r"epsilon ([\d.e+]+) would do, or (\d+) cell", str(caught.value)).groups()  # type: ignore[union-attr]
     again, louder = release(["hist(age, bins=50)", "count where died = yes"], float(epsilon), few)

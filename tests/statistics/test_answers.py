@@ -9,7 +9,6 @@ import pytest
 from scipy.special import chdtrc, ndtri
 from sklearn.isotonic import isotonic_regression
 
-from dpmpc.errors import UsageError
 from dpmpc.outcome import Answer, Level
 from dpmpc.records.loading import opened
 from dpmpc.statistics import intervals
@@ -20,6 +19,7 @@ from dpmpc.statistics.kinds import survival
 from dpmpc.statistics.layout import Unit
 from dpmpc.statistics.quantile import isotonic, leaves, quantile, rank_variances
 from dpmpc.statistics.tables import Tables
+from tests.refusals import refuses
 
 BOUNDS: dict[str, Any] = {
     "sex": ["F", "M"], "ward": ["a", "b", "c"], "age": [18.0, 90.0], "dose": [-2.0, 4.0], "gain": [0.0, 99999.0],
@@ -264,13 +264,13 @@ def test_quantiles_cover_and_are_conservative_where_leaves_are_wide() -> None:
 
 def test_simultaneous_intervals_are_wider_and_what_cannot_be_is_refused() -> None:
     assert Level().z == pytest.approx(1.959964) and Level(answers=728).z == pytest.approx(3.98, abs=0.01)
-    with pytest.raises(UsageError, match="confidence"):
+    with refuses("range", 0.5, 0.2):
         Level(confidence=0.2)
     tables = Tables.of(COLUMNS, ["table(sex)"])
     total = np.zeros(tables.layout.dimension)
     alone, together = (tables.answers(total, 1e6, (9,), Level(answers=k))[0].lines[0].number for k in (1, 0))
     assert together.high - 2.25 > (alone.high - 2.25) * 1.3  # type: ignore[operator]
-    with pytest.raises(UsageError, match="ask the same"):
+    with refuses("shape", 4, "(3,)"):
         tables.answers(total[1:], 1.0, (9,))
 
 

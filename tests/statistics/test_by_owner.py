@@ -29,6 +29,7 @@ from dpmpc.statistics.kinds.regression import BETWEEN_OWNERS, COMMON, VARYING
 from dpmpc.statistics.tables import Tables
 from dpmpc.tables.stats import plan_of_tables, reopened
 from tests.machines import together
+from tests.refusals import refuses
 from tests.runs import own_addresses
 
 SITES = ("north", "south", "west", "east")
@@ -115,9 +116,9 @@ def test_each_organisation_must_allow_it_and_a_plan_says_so() -> None:
     nameless = Tables.of(Columns.of_bounds(BOUNDS), ["count by owner"])
     few = plan_of_tables(nameless, (4, 3, 2), "records", None, PROMISE)
     assert few.source.columns.owners.levels == ("owner 0", "owner 1", "owner 2")  # type: ignore[attr-defined]
-    with pytest.raises(UsageError, match="the number of one"):
+    with refuses("plan", "the number of one"):
         plan_of_tables(asked.sited(1), (4, 3, 2, 1), "records", None, PROMISE)
-    with pytest.raises(UsageError, match="of their 4 owners"):
+    with refuses("plan", 4, 5):
         asked.by_record((4,) * 5, "size", asked.coordinates)
 
 
@@ -150,7 +151,7 @@ def test_answers_by_owner_hold_what_owners_have_and_cost_nothing_again(tmp_path:
     assert "p" not in lines(again.answers[1], "smoker") or again.answers[1].question in ASKED
     other = tmp_path / "other"
     dpmpc.stats(records, ["count by sex"], owners="site", bounds=BOUNDS, out=other, engine="clear", **PROMISE)
-    with pytest.raises(UsageError, match="no numbers for"):
+    with refuses("unknown", "count by owner"):
         _ = reopened(other).asked(["count by owner"]).answers
 
 
@@ -300,7 +301,7 @@ def allowed(kits: list[Path]) -> list[Path]:
 
 def test_sites_answer_by_owner_from_their_kits_where_each_allows_it(tmp_path: Path) -> None:
     kits = kits_of(tmp_path, people(4000))
-    with pytest.raises(UsageError, match=r"by_owner = true in limits\.toml"):
+    with refuses("limits", "limits.toml", setting="by_owner"):
         joins(kits)[4]()
     ends = together(joins(allowed(kits)))
     assert ends == [None] * 6, ends

@@ -29,6 +29,7 @@ from dpmpc.statistics.query import parse
 from dpmpc.statistics.sets import CellModel, CoefficientSet
 from dpmpc.statistics.syntax import text_of
 from dpmpc.statistics.tables import Tables
+from tests.refusals import refuses
 from tests.statistics_tests import COLUMNS as EVERY
 from tests.statistics_tests import farthest
 
@@ -455,7 +456,7 @@ def test_one_release_is_asked_again_by_another_reference_and_without_p() -> None
         assert "exploratory" in " ".join(other.notes)
     one, two = ratios(first)["ward", "b"], ratios(turned)["ward", "a"]
     assert one.estimate and two.estimate and one.estimate * two.estimate == pytest.approx(1, abs=1e-6)
-    with pytest.raises(UsageError, match="no numbers for"):
+    with refuses("unknown", "logit(y, site)"):
         Tables.of(COLUMNS, ["logit(y, site)"]).answers_from(opened, planned=tables)
 
 
@@ -508,7 +509,7 @@ def test_a_dry_run_predicts_the_standard_error_and_refuses_the_hopeless() -> Non
     assert found.half < 0.25 and "standard error" in lines((found,))[0]
     refuse_hopeless((found,), 1.0, 1e-5)
     few = expected(tables, (60,), sigma)
-    with pytest.raises(UsageError, match=r"logit\(y, sex, ward\) would tell log ratios by at least") as caught:
+    with refuses("enough", "logit(y, sex, ward)", 234) as caught:
         refuse_hopeless(few, 1.0, 1e-5)
     epsilon = float(str(caught.value).split("epsilon ")[1].split()[0])
     again = expected(tables, (60,), gaussian_scale(epsilon * 1.02, 1e-5, distance))
@@ -524,7 +525,7 @@ def test_a_declared_strength_decides_and_what_would_do_is_said() -> None:
     assert 1.2 * least.half < about.half and "by about" in about.line and "at least" in least.line
     tables = Tables.of(COLUMNS, ["logit(y, sex, ward, age, grade)"])
     (much,) = expected(tables, (200,), sigma)
-    with pytest.raises(UsageError, match="an answer must tell something") as caught:
+    with refuses("enough", "logit(y, sex, ward, age, grade)") as caught:
         refuse_hopeless((much,), 1.0, 1e-5)
     said = str(caught.value)
     records = int(said.split(" records")[0].rpartition("or ")[2].replace(",", ""))
@@ -532,7 +533,7 @@ def test_a_declared_strength_decides_and_what_would_do_is_said() -> None:
     assert enough.half <= 0.5 < few.half
     assert "the question without age (18 combinations in place of 72)" in said
     assert expected(Tables.of(COLUMNS, ["logit(y, sex, ward, grade)"]), (200,), sigma)[0].half < 1
-    with pytest.raises(UsageError, match="strength is a number between"):
+    with refuses("range", 0.5, 1000):
         Tables.of(COLUMNS, ["logit(y, sex, strength=0.5)"])
 
 

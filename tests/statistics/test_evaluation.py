@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from sklearn.metrics import balanced_accuracy_score, brier_score_loss, r2_score, roc_auc_score
 
-from dpmpc.errors import UsageError
 from dpmpc.outcome import Answer, Level
 from dpmpc.records.loading import opened
 from dpmpc.records.schema import Categorical, Classes, Labels, Numeric, Range, Schema, Surveyed
@@ -16,6 +15,7 @@ from dpmpc.statistics.columns import Columns
 from dpmpc.statistics.kinds.evaluation import auc, two_classes
 from dpmpc.statistics.scores import ScoreModel, Scores
 from dpmpc.statistics.tables import Tables
+from tests.refusals import Rule, breaks, refuses
 
 TWO = Schema((Numeric("x", -3, 3), Categorical("g", ("a", "b"))), Labels("y", ("1",), ("0",)))
 THETA = [3.0, 0.4, -0.4, -0.8]
@@ -72,10 +72,16 @@ def test_two_classes_without_noise_are_as_scikit_learn_has_them() -> None:
     assert by_group == pytest.approx(roc_auc_score(y[of_a], p[of_a]), abs=5e-3)
 
 
-@pytest.mark.parametrize("far", [1.01e100, 1.7e308, float("inf"), float("nan")])
-def test_a_model_whose_scores_could_overflow_is_refused(far: float) -> None:
+@pytest.mark.parametrize(
+    ("far", "broken"),
+    [
+        *((far, breaks("range", setting="step")) for far in (1.01e100, 1.7e308)),
+        *((far, breaks("shape", 4)) for far in (float("inf"), float("nan"))),
+    ],
+)
+def test_a_model_whose_scores_could_overflow_is_refused(far: float, broken: Rule) -> None:
     """Of scores that are no numbers for some records: by its numbers alone, before a record is read."""
-    with pytest.raises(UsageError, match=r"finite numbers|lies within"):
+    with refuses(broken):
         ScoreModel.of(TWO, [far, *THETA[1:]])
 
 
@@ -160,9 +166,9 @@ def test_too_few_records_give_no_estimate_and_wrong_models_are_refused() -> None
     rng = np.random.default_rng(1)
     few = {s: n for _, s, n in two_classes(*rng.normal(1, 30, (2, K)), 30.0, cells, Level())}  # type: ignore[call-arg]
     assert few["AUC"].estimate is None and few["accuracy"].note.startswith("no estimate")
-    with pytest.raises(UsageError, match="finite numbers"):
+    with refuses("shape", 4, 2):
         ScoreModel.of(TWO, [1.0, 2.0])
-    with pytest.raises(UsageError, match="did you mean 'mine'"):
+    with refuses("unknown", "mime", "mine"):
         Tables.of(Columns.of_schema(TWO), ["evaluate(mime)"], models={"mine": model})
 
 

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 import dpmpc
 from dpmpc.cli.main import group
-from dpmpc.errors import RecordError
 from dpmpc.records.schema import Labels, Schema, Surveyed
 from dpmpc.statistics.columns import Columns, Quantity
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 
@@ -80,7 +80,7 @@ def test_dates_are_no_numbers_in_any_kind_of_file(frame: pd.DataFrame) -> None:
     """As texts they would be missing, so as a column of dates they are refused: not days since some day at one owner
     and nothing at another."""
     dates = frame.assign(seen=pd.to_datetime(frame["seen"]))
-    with pytest.raises(RecordError, match=r"'seen' of .* is a date; make it days since a fixed day") as refused:
+    with refuses("records", "seen") as refused:
         dpmpc.stats(dates, ["mean(seen)"], owners="site", bounds=BOUNDS, **PROMISE)
     assert refused.value.message == "an owner has dates where numbers are asked for"
     surveyed = Surveyed("seen", buckets=4, kept=(), missing=True, number=True, low=0.0, high=30000.0)

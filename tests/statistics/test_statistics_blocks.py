@@ -23,6 +23,7 @@ from dpmpc.statistics.tables import Tables
 from dpmpc.statistics.values import Scaled
 from dpmpc.statistics.where import Among, Between, Where
 from dpmpc.tables.stats import owned
+from tests.refusals import refuses
 
 WOMEN = Where((Among(SEX, (0,)),))
 TREATED = Where((Among(ARM, (0,)),))
@@ -195,17 +196,17 @@ def test_every_value_has_one_cell() -> None:
 
 
 def test_what_cannot_be_asked_is_refused() -> None:
-    with pytest.raises(UsageError, match="positive lower bound"):
+    with refuses("range", "dose", -1):
         logarithmic(DOSE, 4)
-    with pytest.raises(UsageError, match="increase"):
+    with refuses("range", "age", "[20.0, 50.0, 40.0]"):
         Bins(AGE, (20.0, 50.0, 40.0))
-    with pytest.raises(UsageError, match="ask for instance"):
+    with refuses("missing"):
         Layout.of([])
-    with pytest.raises(UsageError, match="at most"):
+    with refuses("range", 1048576, 4012009):
         Layout.of([(CellCounts((even(AGE, 2000), even(DOSE, 2000))), 1.0)])
-    with pytest.raises(UsageError, match="the unit is"):
+    with refuses("choice", "house"):
         Unit("house")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="did you mean 'dose'"):
+    with refuses("column", "dosis", "dose"):
         Columns((SEX, DOSE))["dosis"]
 
 

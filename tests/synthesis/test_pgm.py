@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from dpmpc.errors import UsageError
 from dpmpc.synthesis import asking, pgm
 from dpmpc.synthesis.constraints import Constraints
 from dpmpc.synthesis.noisy import Noisy
 from dpmpc.synthesis.table import structure
+from tests.refusals import refuses
 from tests.synthesis.test_synthetic_model import COLUMNS, opened_of, records_of
 
 
 def test_without_the_package_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"needs the package mbi, which is not installed; pip install 'mbi>=2'"):
+    with refuses("usage", "mbi>=2", setting="model"):
         pgm.check_installed()
 
 

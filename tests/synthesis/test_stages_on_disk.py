@@ -27,6 +27,7 @@ from tests.aggregation.histories import least_epsilon
 from tests.aggregation.mutants import RECORDS, mutate, text_of, words_of
 from tests.aggregation.owners_losses import lost_by
 from tests.machines import sites
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 
@@ -128,7 +129,7 @@ def test_another_sum_than_was_opened_leads_to_no_second_release(killed: Path, tm
             goes_on(folder)
     for path in (folder / "0" / "first").glob("*.opened.bin"):
         path.unlink()
-    with pytest.raises(UsageError, match="do not agree on it"):
+    with refuses("over", "first", setting="out"):
         goes_on(folder)
 
 
@@ -166,7 +167,7 @@ def test_a_first_release_cannot_have_cost_less_than_it_did(killed: Path, tmp_pat
     cheap = replace(plan, source=replace(plan.source, epsilon=0.2))  # type: ignore[type-var]
     assert cheap.derived.mechanism.scale < plan.derived.mechanism.scale
     cheap.write(folder / "plan.json")
-    with pytest.raises(UsageError, match="of another run"):
+    with refuses("over", "first", setting="out"):
         goes_on(folder)
     for site in SITES:
         for name, each in ((WHOLE, cheap), ("plan.json", cheap.first)):

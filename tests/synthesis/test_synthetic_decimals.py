@@ -24,6 +24,7 @@ from dpmpc.synthesis.to_find import most_levels
 from dpmpc.tables.synth_columns import decimals_of, public_columns
 from dpmpc.tables.synth_plan import plan_of_synthesis
 from tests.machines import process
+from tests.refusals import refuses
 from tests.runs import own_addresses
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -92,7 +93,7 @@ def test_no_single_record_decides_whether_a_column_holds_dates(tmp_path: Path) -
     assert dates_of(tmp_path, 1, 400) == dates_of(tmp_path, 0, 3, 1) == dates_of(tmp_path, 200, 200) == ()
     assert dates_of(tmp_path, 400, 1) == dates_of(tmp_path, 400, 0, 390) == ("c",)
     for dates, others in ((201, 200), (201, 199), (1, 0)):
-        with pytest.raises(RecordError, match=f"of 'c' {dates} of {dates + others} values are dates"):
+        with refuses("records", "c", dates, dates + others):
             dates_of(tmp_path, dates, others)
     answers = [dates_of(tmp_path, k, 40 - k) if 2 * k - 40 not in (1, 2) else None for k in range(15, 26)]
     assert not any({a, b} == {(), ("c",)} for a, b in pairwise(answers))
@@ -166,7 +167,7 @@ def test_numbers_that_are_spelled_otherwise_are_named_before_anything_is_spent(t
     frame = spelt(2000)
     frame["price"] = [f"{value:.2f}".replace(".", ",") for value in frame["price"]]
     for bounds in (None, {"price": [0, 100], "age": [0, 99]}):
-        with pytest.raises(RecordError, match=r"are not|is not \(price\)"):
+        with refuses("records", "price"):
             dpmpc.synth(frame, owners="site", bounds=bounds, engine="clear", out=tmp_path / "no", **PROMISE)
         assert not (tmp_path / "no").exists()
 
@@ -179,6 +180,6 @@ def test_so_are_a_sites_before_it_meets_the_others(tmp_path: Path) -> None:
     frame = spelt(2000)
     frame["price"] = [f"{value:.2f}".replace(".", ",") for value in frame["price"]]
     frame.to_csv(file, index=False, sep=";")
-    with pytest.raises(RecordError, match=r"of mine.csv is not \(price\).*decimal"):
+    with refuses("records", "mine.csv", "(price)", "decimal=','"):
         process(plan, tmp_path, "1", own_addresses(3), file, role="both", spelling=Spelling(misfits="ask"))()
     assert not merge(read_ledgers(tmp_path))

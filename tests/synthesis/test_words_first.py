@@ -5,6 +5,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,25 @@ from dpmpc.aggregation.plan.decided import SHARE
 from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError, owner_text
+from dpmpc.intake.hashing import bucket
 from dpmpc.learning.naming import WordsFirst
-from dpmpc.learning.survey_words import shown
 from dpmpc.privacy.guarantee import failure_factor
-from dpmpc.records.columns import is_name
+from dpmpc.records.columns import Surveyed, is_name
+from dpmpc.statistics.columns import Bucketed
 from dpmpc.synthesis.to_find import ToFind
 from dpmpc.tables.synth_plan import SURVEY
-from tests.aggregation.mutants import DELTA, EPSILON, mutate, spelled_and_asked, spelled_and_drawn, text_of, words_of
+from tests.aggregation.mutants import (
+    DELTA,
+    EPSILON,
+    mutate,
+    spelled_and_asked,
+    spelled_and_drawn,
+    text_of,
+    trained_by_words,
+    words_of,
+)
 from tests.local.test_spelled_columns import WARDS, delta_of
+from tests.refusals import breaks, refuses
 from tests.runs import dpmpc as command
 
 PROMISE: dict[str, Any] = {"owners": "site", "epsilon": 4.0, "delta": 1e-5, "engine": "clear"}
@@ -82,11 +94,11 @@ def test_levels_of_rows_and_of_answers_are_the_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ask", [drawn, answered])
 def test_the_account_counts_the_run_once_and_reserves_all_of_it(ask: Ask, tmp_path: Path) -> None:
     frame, given = people(WARDS), {"account": tmp_path / "account", "data_id": "words first"}
-    with pytest.raises(dpmpc.DpmpcError, match="budget"):
+    with refuses("budget", setting="budget"):
         ask(frame, budget="3,1e-5", out=tmp_path / "no", **given)
     assert not list(tmp_path.rglob("opened.npy"))
     ask(frame, budget="4,1e-5", out=tmp_path / "run", **given)
-    with pytest.raises(dpmpc.DpmpcError, match="budget"):
+    with refuses("budget", setting="budget"):
         ask(frame, budget="4,1e-5", out=tmp_path / "second", **given)
     assert not list((tmp_path / "second").rglob("opened.npy"))
 
@@ -101,27 +113,58 @@ def test_a_run_in_which_no_word_is_found_ends_as_one_without(ask: Ask, wards: An
     assert not any(word in text for word in ("mg", "cmd", "+x"))
 
 
-def test_what_may_be_shown_is_what_a_schema_takes() -> None:
-    """Of all characters: else a run would end where what it has paid for becomes the names of columns."""
-    spaces = [chr(k) for k in range(0x110000) if shown(f"a{chr(k)}b") != is_name(f"a{chr(k)}b")]
-    assert not spaces
+HOSTILE = (
+    "=1+2", "+x", "-x", "@x", "a\nb", "\x1b[31m", "\u202eabc", "a\u200bb", " x", "7", "x" * 65, "missing", "\ud800",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("made", [spelled_and_drawn, spelled_and_asked, trained_by_words])
+def test_a_plan_says_no_word_that_no_release_could_have_opened(made: Callable[[], Plan]) -> None:
+    """Whoever writes a plan could say that words were opened: what drives a page, a terminal or a spreadsheet, or a
+    word in another's cell. It would end after the survey was paid for, or stand in what comes of it."""
+
+    def said(cell: int, word: str) -> str:
+        value = json.loads(made().to_text())
+        (source,) = value["source"].values()
+        found = source.get("to_find", source.get("survey"))
+        found.pop("spelling")
+        found["spelled"] = {"c": {str(cell): word}}
+        return text_of(value)
+
+    own = bucket("c", "Station 4b", 256)
+    Plan.from_text(said(own, "Station 4b"))
+    theirs = [(bucket("c", word, 256), word) for word in HOSTILE]
+    for cell, word in [(own + 1, "Station 4b"), (own, "station 4B"), *theirs]:
+        with refuses("plan"):
+            Plan.from_text(said(cell, word))
+
+
+@pytest.mark.parametrize("word", [word for word in HOSTILE if word != "7"])
+def test_no_schema_and_no_plan_of_tables_takes_a_name_that_may_not_be_shown(word: str) -> None:
+    """Whoever says it; else a run would end where what it has paid for becomes the names of columns."""
+    assert not is_name(word)
+    Bucketed("c", 256, (7, 8), names=((7, "Station 4b"),))
+    Surveyed("c", buckets=256, kept=(7, 8), names=((7, "Station 4b"),))
+    for kind in (partial(Bucketed, "c", 256, (7, 8)), partial(Surveyed, "c", buckets=256, kept=(7, 8))):
+        with pytest.raises(UsageError):
+            kind(names=((7, word),))
 
 
 @pytest.mark.parametrize("ask", [drawn, answered])
 def test_what_has_no_words_is_refused_before_anything_is_spent(ask: Ask, tmp_path: Path) -> None:
     frame = people(WARDS, 900)
     stated = {"bounds": {"age": [0, 100], "ward": list(WARDS)}}
-    for more, says in (
-        (stated, "got 'ward', and this run has none"),
-        ({"spell": ["age"]}, "of 'age' they are stated, or it is none"),
-        ({"spell": ["height"]}, "'height'"),
-        ({"neighbours": "presence"}, "neighbours"),
-        ({"backend": "ot", "parties": 2, "engine": "mpc"}, "backend"),
-        ({"capacity": [400, 400, 400]}, "places"),
-        ({"epsilon": 0.01}, "a survey finds cells of more than"),
+    for more, broken in (
+        (stated, breaks("column", "ward", setting="named")),
+        ({"spell": ["age"]}, breaks("column", "age", setting="named")),
+        ({"spell": ["height"]}, breaks("column", "height", setting="named")),
+        ({"neighbours": "presence"}, breaks("choice", "presence", setting="neighbours")),
+        ({"backend": "ot", "parties": 2, "engine": "mpc"}, breaks("together", "backend=ot", setting="backend")),
+        ({"capacity": [400, 400, 400]}, breaks("together", "places", setting="min_owners")),
+        ({"epsilon": 0.01}, breaks("enough", 900, setting="bounds")),
     ):
         given = {**PROMISE, "spell": ["ward"], "out": tmp_path / "run", **more}
-        with pytest.raises(UsageError, match=says):
+        with refuses(broken):
             if ask is drawn:
                 dpmpc.synth(frame, **given)
             else:
@@ -145,7 +188,8 @@ def test_what_has_no_words_is_refused_before_anything_is_spent(ask: Ask, tmp_pat
 
 def test_what_is_to_be_found_comes_back_with_its_words() -> None:
     first = ToFind(("age", "ward"), ("ward",), spelling=WordsFirst(("ward",), 0.2, 1.0))
-    there = ToFind(("age", "ward"), ("ward",), named=("ward",), words=("x",), spelled=(("ward", ((7, "Station 4b"),)),))
+    found = (("ward", ((117, "Station 4b"),)),)
+    there = ToFind(("age", "ward"), ("ward",), named=("ward",), words=("x",), spelled=found)
     for each in (first, there):
         assert ToFind.from_json(json.loads(json.dumps(each.to_json()))) == each
     for changes in ({"spelling": WordsFirst(("age",), 0.2, 1.0)}, {"spelled": (("age", ()),)}, {"spelling": 7}):

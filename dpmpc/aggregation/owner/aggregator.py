@@ -31,6 +31,7 @@ from dpmpc.aggregation.plan.of_vectors import OfVectors
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, rows_of_block
 from dpmpc.errors import DpmpcError, PeerError, UsageError
+from dpmpc.folders import not_new
 from dpmpc.learning.adaptive_clipping import ClippingBound
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.processes.background import Pending, Ready
@@ -137,7 +138,7 @@ class Aggregator(ByOneSession):
         asked: dict[str, Any] = {name: value for name, value in given.items() if name not in own}
         plan = Plan.create(owners=owners, dimension=dimension, clip=clip, **asked)
         if (out := here.out) is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise UsageError(f"<<out>> must be a new or empty directory; {out} is not; name another")
+            raise not_new(out)
         for text in noise_costs(plan):
             warnings.warn(f"before anything is spent: {text}", UserWarning, stacklevel=3)
         self._begin(plan, here, books=Books.of(here))

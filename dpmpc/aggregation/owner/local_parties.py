@@ -208,6 +208,7 @@ def _bind(parties: int, base_port: int | None) -> list[socket.socket]:
             what = "must listen" if k < parties else "must listen for owners"
             raise UsageError(
                 f"party {k % parties} {what} on {endpoint}, but that fails ({error.strerror or error}); choose another "
-                "base port with <<base_port>>, or leave it out"
+                "base port with <<base_port>>, or leave it out",
+                code="addresses",
             ) from None
     return bound

@@ -48,6 +48,7 @@ class Asked(PromiseSettings, Noise, Computing, Attendance, ABC):
     `part`: of the data that its releases are of (`Assignment.label`), "" for all. `parties` 0: no MPC, the arithmetic
     of the parties in one process. `names`: what a consortium calls its sites. `stage_of`: the
     digest of the plan that this is a stage of, "" where it is none: who has another whole plan takes part in no stage.
+    `passed`: how likely a cheat has passed in stages before, at most, where parties are checked.
     """
 
     run_id: str
@@ -66,6 +67,7 @@ class Asked(PromiseSettings, Noise, Computing, Attendance, ABC):
     capacity: bool = False
     names: Names | None = None
     stage_of: str = ""
+    passed: float = 0.0
 
     def called(self, text: str) -> str:
         """A text about processes with their names, where the plan has any."""

@@ -14,11 +14,11 @@ from dpmpc.mpc.contract.security import security_of
 def security_section(plan: Plan) -> dict[str, Any] | None:
     """What the parties may do, for reports; None without parties.
 
-    `undetected_bits`: of `active.undetected`, 2^-bits."""
+    `undetected_bits`: of all stages of the run together, 2^-bits."""
     if not plan.parties:
         return None
     section: dict[str, Any] = {"mode": security_of(plan.backend), "threshold": plan.threshold}
-    probability = plan.derived.undetected
+    probability = plan.undetected
     if probability is not None:
         section["undetected_bits"] = -math.log2(probability)
     return section
@@ -26,7 +26,7 @@ def security_section(plan: Plan) -> dict[str, Any] | None:
 
 def security_line(plan: Plan) -> str:
     """The section in a line."""
-    probability = plan.derived.undetected
+    probability = plan.undetected
     if not plan.parties or security_of(plan.backend) == "semi-honest":
         return "parties follow the protocol (semi-honest)"
     found = "" if probability is None else f"; a cheat passes with probability 2^{math.log2(probability):.1f} at most"

@@ -65,13 +65,11 @@ def check_plan(plan: Asked) -> None:
         raise UsageError(f"a plan's part is one of an assignment's, or empty; got {plan.part!r}; plan again")
     if not isinstance(plan.stage_of, str) or not re.fullmatch("([0-9a-f]{64})?", plan.stage_of):
         raise UsageError(f"a plan's stage_of is a digest of a plan, or empty; got {plan.stage_of!r}; plan again")
+    if not isinstance(plan.passed, float) or not 0 <= plan.passed < 1:
+        raise UsageError(f"that a cheat has passed has a probability; got {plan.passed!r}; plan again", code="plan")
     law = LAWS[plan.law]
     law.check_calibration(plan.calibration)
-    if not plan.delta and not law.pure:
-        raise UsageError(
-            f"{law.name.capitalize()} noise needs a delta in (0, 1); none was given; add <<delta>>, for example "
-            "<<delta=1e-5>>, or use <<law=laplace>>"
-        )
+    law.check_delta(plan.delta)
     if type(plan.pool) is not bool:
         raise UsageError(f"a plan's pool must be True or False; got {plan.pool!r}; plan again")
     staged = plan.released or plan.source.schedule.before
@@ -119,7 +117,8 @@ def _check_attendance(plan: Asked) -> None:
         raise UsageError(
             f"with <<role=both>> every owner is a party, one process a site; got {plan.owners} owners and "
             f"{plan.parties} "
-            "parties; give as many of both with <<parties>>, or leave <<role>> out"
+            "parties; give as many of both with <<parties>>, or leave <<role>> out",
+            code="together",
         )
 
 
@@ -136,7 +135,8 @@ def _check_persons(plan: Asked) -> None:
         )
     if plan.neighbours == "person" and plan.person_owners > plan.owners:
         raise UsageError(
-            f"a person is at {plan.owners} owners at most; got <<person_owners={plan.person_owners}>>; leave it out"
+            f"a person is at {plan.owners} owners at most; got <<person_owners={plan.person_owners}>>; leave it out",
+            code="range",
         )
     if own and plan.capacity:
         raise UsageError(

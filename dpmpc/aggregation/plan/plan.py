@@ -7,6 +7,7 @@ keeps. No value of a record enters.
 
 import hashlib
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self, Unpack
@@ -33,7 +34,7 @@ from dpmpc.show.objects import Sheet, Shown
 
 VERSION = 9
 # fields that a plan is written without where they say nothing
-_UNSAID: dict[str, Any] = {"names": None, "stage_of": "", "rests_on": []}
+_UNSAID: dict[str, Any] = {"names": None, "stage_of": "", "rests_on": [], "passed": 0.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +88,16 @@ class Plan(Planned, Shown):
     def before(self) -> tuple[Mechanism, ...]:
         """What stages release or have released before the run's own releases: what they cost is in the promise."""
         return (*self.released, *(each.derived.mechanism for each in self.ahead))
+
+    @cached_property
+    def undetected(self) -> float | None:
+        """How likely a cheat passes anywhere in the run, at most: in each of its stages, with all attempts that each
+        has. None where the parties are not checked. Each stage has an attempt's errors of its own, so they add up."""
+        own = self.derived.undetected
+        if own is None:
+            return None
+        after = (stage_plan(self, stage) for stage in self.source.schedule.after)
+        return self.passed + own + math.fsum(each.derived.undetected or 0.0 for each in (*self.ahead, *after))
 
     def sheet(self) -> Sheet:
         """What the run is of, who takes part, how much noise there is and what it promises."""

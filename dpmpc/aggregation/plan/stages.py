@@ -15,6 +15,7 @@ shares the promise, so its own plan has their mechanisms (`Stage.shared`). Each 
 so a stream of randomness is never begun twice.
 """
 
+import math
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -84,23 +85,36 @@ def after_first(plan: P, total: Ints, present: Presence | None = None) -> P:
     """The plan after its first stage has opened `total`. Errors: nothing can follow; what follows is dearer or longer
     than was planned."""
     stage, *others = plan.source.schedule.before
-    made = plan.source.follows(sum_of(stage_plan(plan, stage), total, present))
+    opened: Any = stage_plan(plan, stage)
+    made = plan.source.follows(sum_of(opened, total, present))
     coming = made.source.schedule.before
     if [each.epsilon for each in coming] != [each.epsilon for each in others] or any(
         (new.source.coordinates or 0) > (old.source.coordinates or 0) for new, old in zip(coming, others, strict=True)
     ):
-        raise UsageError(f"stages keep the prices and lengths that were planned; those after {stage.name} do not")
+        raise UsageError(
+            f"stages keep the prices and lengths that were planned; those after {stage.name} do not", code="plan"
+        )
     dimension = plan.dimension if made.dimension is None else made.dimension
     if dimension > plan.dimension:
-        raise UsageError(f"a {stage.name} leads to at most {plan.dimension} coordinates; got {dimension}; plan again")
+        raise UsageError(
+            f"a {stage.name} leads to at most {plan.dimension} coordinates; got {dimension}; plan again", code="plan"
+        )
     released, schema = plan.before[: len(plan.before) - len(others)], made.schema or plan.schema
-    return replace(plan, source=made.source, dimension=dimension, schema=schema, released=released)
+    passed = plan.passed + (opened.derived.undetected or 0.0)
+    return replace(plan, source=made.source, dimension=dimension, schema=schema, released=released, passed=passed)
 
 
 def check_stages(plan: Any) -> None:
     """Errors: UsageError for a plan whose length is not the most that can follow a stage; for a stage after it on the
-    same records."""
+    same records; for stages in which, all together, a cheat passes too easily."""
     schedule = plan.source.schedule
+    if (schedule.before or schedule.after or plan.passed) and (plan.undetected or 0.0) > 2.0**-plan.security_bits:
+        raise UsageError(
+            f"the checks of the parties must be {plan.security_bits:g} bits secure over all stages of the run and all "
+            f"attempts of each; they are {-math.log2(plan.undetected):.1f}; lower <<security_bits>>, or use "
+            "<<security=semi-honest>>",
+            code="range",
+        )
     if schedule.before:
         first = plan.ahead[min(plan.source.deciding, len(plan.ahead) - 1)]
         longest = plan.source.longest(first.divisor, noise_of(first))
@@ -117,7 +131,8 @@ def check_stages(plan: Any) -> None:
         if mine not in parted.sizes or plan.part != parted.assignment.label(mine) or sizes != parted.sizes:
             raise UsageError(
                 "the parts of the records, and their sizes, follow from the plan's data and its numbers of records; "
-                "those of this plan are others; plan again"
+                "those of this plan are others; plan again",
+                code="plan",
             )
         if parted.places == plan.counted:
             raise UsageError(
@@ -133,5 +148,6 @@ def check_stages(plan: Any) -> None:
     for stage in schedule.after:
         if not stage.part or not plan.part or plan.part.endswith(f"/{stage.part}"):
             raise UsageError(
-                f"a stage after the releases is of another part of the data; {stage.name} is not; plan again"
+                f"a stage after the releases is of another part of the data; {stage.name} is not; plan again",
+                code="plan",
             )

@@ -5,6 +5,7 @@ docs/active.md has the ideal functionality, the protocol and the argument.
 """
 
 import asyncio
+import contextlib
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -27,7 +28,7 @@ from dpmpc.mpc.contract.seeded import SeededShares
 from dpmpc.mpc.contract.shares import WORD
 from dpmpc.mpc.numbers import field
 from dpmpc.mpc.numbers.field import Words
-from dpmpc.mpc.replicated.backend import BATCH, LARGER_BATCH, Sharing, larger_batches, less_offset
+from dpmpc.mpc.replicated.backend import BATCH, Sharing, less_offset
 from dpmpc.mpc.replicated.decisions import count_decision
 from dpmpc.mpc.transport.link import Observe
 
@@ -35,10 +36,9 @@ MOST_PARTS = 10  # of a share: a check keeps the operands of every AND, in all p
 AT_ONCE = 2  # batches in the making: what they keep for their checks takes memory, and each is a try of a cheat's
 MOST_ATTEMPTS = 1 << 10  # of a run: each is a try more
 _CHECKS = 2.5  # times as long as without checks; measured 2.3..2.6
-# Samples of a batch where a share has two parts: these, or LARGER_BATCH. Between them an array that is kept is below
-# what the allocator asks the kernel for by itself, in huge pages (`keep_freed_blocks`): a first draw takes longer.
-_FEW_PARTS_BATCH = 1 << 16
-_TIMES = 5  # that a larger batch is made in a draw: what it keeps is written to fresh memory at first, which costs
+# Words of ANDs of a batch at most. Each keeps 24 bytes a part for the check: 31 MB among three parties, which the last
+# cache of a server's processor holds. It is there once (`CheckedHolder._turn`), and is written to again and again.
+MOST_WORDS = 5 << 17
 _KEPT = 3  # words of each AND, part and lane that are kept: operands and result
 
 
@@ -48,11 +48,13 @@ class CheckedHolder(SeededShares, CheckedSession):
     def __init__(self, party: int, parties: int, threshold: int, run_id: bytes, observe: Observe | None = None) -> None:
         super().__init__(party, parties, threshold, run_id, observe)
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._turn = asyncio.Lock()  # batches take it in one order at all parties, that of their channels
 
     async def noise(self, sampler: Sampler, channel: int, count: int) -> Words:
-        async with self._room:
+        async with self._room, contextlib.AsyncExitStack() as turn:
+            await turn.enter_async_context(self._turn)  # until what this batch keeps is used up
             self.still_on()
-            batch = CheckedBatch(self, channel, lanes_for(sampler, count))
+            batch = CheckedBatch(self, channel, lanes_for(sampler, count), used_up=turn.aclose)
             values = await sampler.circuit(batch, None)
             self.still_on()
             return less_offset(values.reshape(-1)[:count], sampler.offset)
@@ -124,9 +126,10 @@ class Checked(Sharing):
         return CheckedHolder(party, parties, threshold, run_id, observe)
 
     def batch_samples(self, sampler: Sampler, count: int, parties: int, threshold: int) -> int:
-        if not larger_batches(sampler, parties, threshold):
+        if sampler.uses_fixed:  # it is never drawn here
             return BATCH
-        return LARGER_BATCH if count >= _TIMES * LARGER_BATCH else _FEW_PARTS_BATCH
+        words = max(1, MOST_WORDS // counted(sampler, 1, parties, threshold).ands)
+        return 64 * words * sampler.samples_per_lane
 
     def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
         return exact(sampler)

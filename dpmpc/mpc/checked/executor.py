@@ -10,7 +10,7 @@ has a share of the batch before all others have said that their part of the conv
 Source: docs/active.md, which has the argument and the attacks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 
@@ -33,12 +33,21 @@ __all__ = ["COIN", "DIGEST", "CheckedBatch", "CheckedExecutor"]
 class CheckedBatch(CheckedRounds, SharingBatch):
     """As `SharingBatch`; outputs are given out after all ANDs were checked by all parties."""
 
-    def __init__(self, session: CheckedSession, ident: int, lanes: int, *, compared: bool = False) -> None:
+    def __init__(
+        self,
+        session: CheckedSession,
+        ident: int,
+        lanes: int,
+        *,
+        compared: bool = False,
+        used_up: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """`compared`: the bits that the program is given are the same at all honest holders of each component, as
-        whoever gives them has seen to; without it none may be given."""
+        whoever gives them has seen to; without it none may be given. `used_up`: called when the check is over its
+        second stage, and another batch may have the memory of what was kept."""
         SharingBatch.__init__(self, session, ident, lanes)
         self.session: CheckedSession = session
-        self._compared = compared
+        self._compared, self._used_up = compared, used_up
         self.begin_rounds(session, self.channel)
         self.order = [self.mine.index(s) for s in self.ordered]
         self._pair = [session.stream(s, domains.PAIR, ident) for s in self.ordered]
@@ -53,34 +62,48 @@ class CheckedBatch(CheckedRounds, SharingBatch):
         if self._used:  # holds under -O too
             raise AssertionError(f"the batch on channel {self.ident} has run a program already")
         self._used = True
+        if not program.ands:
+            return await execute(program, SharingExecutor(self, masks, given))
         executor = CheckedExecutor(self, masks, program, given)
-        if program.ands:
-            await self._coins.begin()
-        outputs = await execute(program, executor)
-        if program.ands:
-            await self._check(executor)
-        executor.give_back()
+        await self._coins.begin()
+        outputs = await execute(program, executor, executor.room)
+        executor.evaluated()
+        fold = await self._folded(executor)
+        if self._used_up is not None:
+            await self._used_up()
+        await self._check(fold, executor.used)
         return outputs
 
-    async def _check(self, kept: "CheckedExecutor") -> None:
-        work = self.session.work
+    async def _folded(self, kept: "CheckedExecutor") -> Fold:
+        """The check after its second stage: what was kept is used up."""
         pair = np.stack([stream.words((2,)) for stream in self._pair], axis=1)
-        fold = Fold(kept.stages, *kept.operands(), pair.astype(kept.stages.field.dtype), self._rights)
+        mask = pair.astype(kept.stages.field.dtype)
+        fold = Fold(kept.stages, *kept.operands(), mask, self._rights, self.session.give_back)
         coin = await self._coins.next()  # every message of every AND has come
-        await work(lambda: fold.begin(coin))
+        await self.session.work(lambda: fold.begin(coin))
         self._note(fold.claim[:, None])
-        for _ in kept.stages.variables:
-            part = await work(fold.sums)
-            fold.take(await self._share(part))
-            stage_coin = await self._coins.next()
-            await work(lambda: fold.fold(stage_coin))  # noqa: B023 - awaited before the next
+        for _ in kept.stages.variables[:2]:
+            await self._stage(fold)
+        return fold
+
+    async def _stage(self, fold: Fold) -> None:
+        """Cost: two rounds."""
+        part = await self.session.work(fold.sums)
+        fold.take(await self._share(part))
+        coin = await self._coins.next()
+        await self.session.work(lambda: fold.fold(coin))
+
+    async def _check(self, fold: Fold, used: int) -> None:
+        """The rest of it. `used`: words of ANDs."""
+        for _ in fold.stages.variables[2:]:
+            await self._stage(fold)
         await self.agree()
         opened = await self._open(fold.opening)
-        if not holds(kept.stages.field, opened):
+        if not holds(fold.stages.field, opened):
             raise self.cheat("the product of all ANDs")
         await self.all_say(opened.tobytes(), "the check's verdict")
         digest = domains.CHECKED.digest(self.session.run_id, self.ident, value=opened.tobytes())
-        self.session.judged(Verdict(self.ident, kept.used, digest.hex()))
+        self.session.judged(Verdict(self.ident, used, digest.hex()))
 
     @property
     def _rights(self) -> Rights:
@@ -146,15 +169,24 @@ class CheckedExecutor(SharingExecutor):
     ) -> None:
         super().__init__(batch, masks, given)
         self.batch: CheckedBatch = batch
-        self.stages = batch.stages(max(1, program.ands * batch.words))
+        self.stages = batch.stages(program.ands * batch.words)
         length = self.stages.lengths[0] * self.stages.field.bits // 64
         self.used = used = program.ands * batch.words  # words of ANDs
-        self._x, self._y, self._z = self._scratch = [batch.session.borrow(self.components, length) for _ in range(3)]
+        self._x, self._y, self._z = [batch.session.borrow(self.components, length) for _ in range(3)]
         for array in (self._x, self._y, self._z):
             array[:, used:] = 0
         self._kept = 0  # ANDs
         self._place = {k: place for place, k in enumerate(batch.order)}
         self._target = self._place[self._products.target]
+
+    def room(self, size: int) -> Words:
+        """Memory for the wires."""
+        self._wires = self.batch.session.borrow(1, size)
+        return self._wires.reshape(-1)
+
+    def evaluated(self) -> None:
+        """Gives it back: wires are no longer asked for."""
+        self.batch.session.give_back(self._wires)
 
     def kept(self, layer: Layer) -> KeptOperands:
         return KeptOperands(self._x, self._y, self._z[self._target], self._kept, turned=self._place[0] != 0)
@@ -175,11 +207,6 @@ class CheckedExecutor(SharingExecutor):
         return Deposit(layer.results, component, sources, added=True, copy=rows.reshape(count, -1))
 
     def operands(self) -> tuple[Words, Words, Words]:
-        """x, y, z as elements of the check's field. The fold uses up x and y."""
+        """x, y, z as elements of the check's field. The fold uses up x and y, and gives all of them back."""
         x, y, z = (words.view(self.stages.field.dtype) for words in (self._x, self._y, self._z))
         return x, y, z
-
-    def give_back(self) -> None:
-        """Lets the next batch have the memory; to be called when the check is over."""
-        for array in self._scratch:
-            self.batch.session.give_back(array)

@@ -21,6 +21,7 @@ recursion is run jointly on shares here. Points, rows and the place of the mask 
 """
 
 import functools
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -91,11 +92,22 @@ class Fold:
     """One party's side of the check. Shares are (K, ...), by component; `rights` says which products of components are
     this party's, see `BinaryField.sums`. Among three parties component 0 is the one that its messages go into."""
 
-    def __init__(self, stages: Stages, x: Words, y: Words, z: Words, mask: Words, rights: Rights = THREE) -> None:
+    def __init__(
+        self,
+        stages: Stages,
+        x: Words,
+        y: Words,
+        z: Words,
+        mask: Words,
+        rights: Rights = THREE,
+        done: Callable[[Words], None] = lambda words: None,
+    ) -> None:
         """x, y, z: (K, stages.lengths[0]), zeros behind the last AND; x and y are used up. `mask`: shares (2, K) of a
-        random pair."""
-        self.stages, self._field, self._rights = stages, stages.field, rights
+        random pair. `done`: told of each of x, y, z as soon as nothing is left in it, for another batch to use: of z
+        when the claim is made, of x and y after the second stage, which leaves an eighth."""
+        self.stages, self._field, self._rights, self._done = stages, stages.field, rights, done
         self._x, self._y, self._z, self._mask = x, y, z, mask
+        self._given: tuple[Words, ...] = (x, y)
         self._sums: Words | None = None  # of the stage, where they are known
         self._stage = 0
         self._left = 0  # elements that are not padding
@@ -115,6 +127,8 @@ class Fold:
         self._rho = coin.words((self.stages.lengths[0] // rows,))
         for k, z in enumerate(self._z):
             self._claim[k] = self._dot(self._weights, self._field.claim(z, self._rho, rows))
+        z, self._z = self._z, self._claim  # the claim says all that is asked of it
+        self._done(z)
 
     @property
     def claim(self) -> Words:
@@ -151,9 +165,14 @@ class Fold:
             following = self.stages.variables[1] if as_they_come else None
             self._x, self._y, sums = field.fold_bits(self._x, self._y, factors, self._rho, following, self._rights)
             self._sums = sums if as_they_come else None
-            self._rho = self._z = self._claim  # no longer needed
+            self._rho = self._claim  # no longer needed
         else:
             self._x, self._y = (field.fold(a.reshape(-1), factors).reshape(len(a), -1) for a in (self._x, self._y))
+            if self._stage == 1:  # an eighth or less is left, at the front of what was given
+                self._x, self._y = self._x.copy(), self._y.copy()
+                for array in self._given:
+                    self._done(array)
+                self._given = ()
         self._stage += 1
         if self._stage < len(self.stages.variables):
             self._lay_out()

@@ -36,8 +36,8 @@ class CheckedSession(CheckedMesh, Session):
         """(rows, words) to write into: of an earlier batch where one was given back, for new memory is slow. Batches of
         two draws differ a little, so there is room for more; what is never written takes no memory."""
         size = rows * words
-        fitting = [k for k, whole in enumerate(self._scratch) if whole.size >= size + LINE]
-        whole = self._scratch.pop(fitting[0]) if fitting else np.empty(_room(size) + LINE, dtype=np.uint64)
+        fitting = [(whole.size, k) for k, whole in enumerate(self._scratch) if whole.size >= size + LINE]
+        whole = self._scratch.pop(min(fitting)[1]) if fitting else np.empty(_room(size) + LINE, dtype=np.uint64)
         return on_line(whole, size).reshape(rows, words)
 
     def give_back(self, array: Words) -> None:

@@ -153,6 +153,17 @@ class Holder(Protocol[S]):
 
 
 @runtime_checkable
+class Gathers(Protocol[S]):
+    """A holder that puts shares into a longer one as they are made: nothing is held twice."""
+
+    def zero(self, dimension: int) -> S:
+        """As `Holder.zero`, in memory of its own."""
+
+    def put(self, whole: S, at: int, share: S) -> None:
+        """Puts a share into `whole`, from coordinate `at` on."""
+
+
+@runtime_checkable
 class Remembers(Protocol):
     """A holder that notes on disk what it has used up, where a run of its own may be started again."""
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.program import Layer, Program
 from dpmpc.lazy import dataclass
-from dpmpc.mpc.native.layers import Deposit, Slots
+from dpmpc.mpc.native.layers import Deposit, Room, Slots
 
 Words = NDArray[np.uint64]
 
@@ -32,9 +32,9 @@ class Executor(Protocol):
         """
 
 
-async def execute(program: Program, executor: Executor) -> Words:
-    """The program's outputs, (outputs, components, words)."""
-    slots = Slots(program.slots, executor.components, executor.words)
+async def execute(program: Program, executor: Executor, room: Room | None = None) -> Words:
+    """The program's outputs, (outputs, components, words). `room`: as of `Slots`, for the wires."""
+    slots = Slots(program.slots, executor.components, executor.words, room=room)
     slots.set_constants(executor.public)
     results: list[Deposit] = []
     for layer in program.layers:

@@ -76,6 +76,10 @@ class FieldShares:
     def join(self, shares: Sequence[Words]) -> Words:
         return np.concatenate(shares)
 
+    def put(self, whole: Words, at: int, share: Words) -> None:
+        """See `Gathers.put`."""
+        whole[at : at + len(share)] = share
+
     def fingerprint(self, share: Words) -> str:
         return domains.SHARE_DIGEST.digest(value=np.ascontiguousarray(share, dtype="<u8").data.cast("B")).hex()
 

@@ -6,9 +6,7 @@ released; an output overlaps no input. Its NumPy twin, in the Python file beside
 #ifndef DPMPC_KERNELS_H
 #define DPMPC_KERNELS_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
+#include "../../buffers.h"
 #include <string.h>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__

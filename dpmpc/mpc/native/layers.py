@@ -7,7 +7,7 @@ tiles that stay in a core's cache were slower (docs/notes/cost.md).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from dpmpc.mpc.native.aes import Stretch
 
 Words = NDArray[np.uint64]
 Source = Words | Stretch
+Room = Callable[[int], Words]
 
 SHORTEST = 128  # words of a slot in a tile, of rows that threads share out
 _TILES_EACH = 4  # tiles of a thread: who is done early takes some of the others'
@@ -92,8 +93,11 @@ class KeptOperands:
 class Slots:
     """The slots of one evaluation: rows of `words` words for each of `components` components."""
 
-    def __init__(self, slots: int, components: int, words: int, tile: int | None = None) -> None:
-        """`tile`: words of a slot in a tile, a multiple of 8; without it, whole rows for one thread."""
+    def __init__(
+        self, slots: int, components: int, words: int, tile: int | None = None, room: Room | None = None
+    ) -> None:
+        """`tile`: words of a slot in a tile, a multiple of 8; without it, whole rows for one thread. `room`: gives so
+        many words that begin with a cache line; without it they are new."""
         whole = -(-max(words, 1) // LINE) * LINE
         if tile is None:
             threads = choice.threads()
@@ -102,7 +106,8 @@ class Slots:
         self.words = words
         self.components = components
         tiles = -(-words // tile)
-        self.state = new_words((tiles, slots, components, tile))
+        shape = (tiles, slots, components, tile)
+        self.state = new_words(shape) if room is None else room(math.prod(shape)).reshape(shape)
 
     def set_constants(self, public: int | None) -> None:
         """Zeros and ones into the slots of the constants; a 1 is a 1 in the component `public` alone, if it is held."""

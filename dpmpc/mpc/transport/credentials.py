@@ -100,7 +100,8 @@ def sign_request(authority: Path, request: Path, name: str, out: Path, plan: str
     if ca.strip() not in there:  # an organisation's own may stand beside it
         raise UsageError(
             f"a folder holds certificates of one run's authority; {out} has another one's than {authority}; name that "
-            "authority, or another folder"
+            "authority, or another folder",
+            code="keys",
         )
     _write(out / "ca.crt", there, again=True)
     certificate = _certificate(name, public, key, ca=False)
@@ -247,7 +248,8 @@ def check_key(key: Path, certificate: Path) -> None:
     if mode & (stat.S_IRWXO | stat.S_IWGRP):
         raise UsageError(
             f"a key is its site's alone; {key} has mode {stat.S_IMODE(mode):o}, so others on this machine may read or "
-            f"change it; `chmod 600 {key}`, and have a new one signed if they did"
+            f"change it; `chmod 600 {key}`, and have a new one signed if they did",
+            code="keys",
         )
     if own.public_key() != _read(certificate).public_key():
         raise UsageError(

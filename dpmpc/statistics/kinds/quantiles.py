@@ -55,7 +55,7 @@ class Quantiles(Median):
         found = reading.names(1, 1, True, [part for part in parts if part not in figures])
         for token in figures:
             if token.number is None or not 0 < token.number < 1:
-                reading.refuse(token, "a quantile lies between 0 and 1", "write for instance 0.25")
+                reading.refuse(token, "a quantile lies between 0 and 1", "write for instance 0.25", "range")
         return found, tuple(sorted({float(token.text) for token in figures})) or (0.25, 0.5, 0.75)
 
 

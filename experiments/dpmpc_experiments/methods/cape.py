@@ -49,7 +49,7 @@ class Sites:
     def __call__(self, vectors: Array, law: str, scale: float) -> Array:
         """The mean of vectors (m, d) plus noise of deviation `scale`, of which the sites make kappa/sqrt(m) each."""
         if law != GAUSSIAN.name:
-            raise UsageError(f"sites make {GAUSSIAN.name} noise; got {law}; use another method")
+            raise UsageError(f"sites make {GAUSSIAN.name} noise; got {law}; use another method", code="choice")
         if scale == 0.0:
             return self.aggregate(vectors, law, 0.0)
         m, d = vectors.shape

@@ -30,12 +30,13 @@ _COARSE = 0.15  # of a range, or of the rows: so far may a synthetic table of ce
 @dataclass(frozen=True)
 class Truth:
     """A column as it is meant. `mean`: of its numbers, to be within rounding; `values`: how often each value of a
-    category is there; `missing`: fields without a value."""
+    category is there; `missing`: fields without a value; `said`: a line must be said of it, as no option reads it."""
 
     kind: str
     mean: float | None = None
     values: dict[str, int] = field(default_factory=dict)
     missing: int = 0
+    said: bool = False
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,14 @@ def _more(
         plain = [figure(abs(v), 2) for v in profit]
         written["profit"] = [f"({text})" if v < 0 else text for text, v in zip(plain, profit, strict=True)]
         truth["profit"] = numbers(profit)
+    if "years as names" in habits:
+        for year in ("2018", "2019", "2020"):
+            rate = [round(float(v), 1) for v in g.uniform(2, 60, n)]
+            written[year], truth[year] = [figure(v, 1) for v in rate], numbers(rate)
+    if "factor beside a number" in habits:
+        word = str(g.choice(["K", "k", "万", " Mio"]))
+        written["fans"] = [f"{figure(v, 1)}{word}" if v > 4 else str(int(1000 * v) + 20) for v in g.gamma(3, 2, n)]
+        truth["fans"] = Truth("", said=True)
     if "lines in a field" in habits:
         said = [["fine", "first line\nsecond", 'he said "no"'][k] for k in g.integers(0, 3, n)]
         written["note"], truth["note"] = said, words([text.replace("\n", " ") for text in said])
@@ -127,24 +135,43 @@ HABITS = (
     "quoted", "tab", "bar", "rare flag", "code among few", "one code in several", "thousands", "percent",
     "names of identifiers", "gaps", "zeros before", "codes of diseases", "negative in parentheses", "lines in a field",
     "other classes", "sep line", "returns", "blank lines", "mark", "row of totals",
+    "years as names", "factor beside a number", "other separator", "blanks between", "row names",
 )  # fmt: skip
 
 
+ROUND_RECORDS = (
+    "no names", "titles", "second names", "units below", "footer", "row of totals", "all end", "one too many",
+    "blank lines", "sep line", "quoted", "lines in a field", "gaps",
+)  # fmt: skip
+_WESTERN = {
+    "mid": "m\u00eame",
+    "Twn": "for\u00eat \u2013 l\u2019autre",
+    "none": "n\u00e9ant",
+    "万": "k",
+    "\u202f": "\u00a0",  # what Windows-1252 has
+}
+
+
 def _western(text: str) -> str:
-    """With signs that only Windows-1252 has; it has no narrow space between thousands."""
-    text = text.replace("\u202f", "\xa0")
-    return (
-        text.replace("mid", "m\u00eame").replace("Twn", "for\u00eat \u2013 l\u2019autre").replace("none", "n\u00e9ant")
-    )
+    """With signs that Windows-1252 alone has, and without those that it lacks."""
+    for plain, western in _WESTERN.items():
+        text = text.replace(plain, western)
+    return text
 
 
 def mutation(seed: int) -> Case:
     """The file of a seed."""
     g = np.random.default_rng([41, seed])
     habits = {habit for habit in HABITS if g.random() < 0.12}
+    if lone := habits & {"blanks between", "row names"}:  # files of programs, with nothing around their records
+        habits -= {*ROUND_RECORDS, *sorted(lone)[1:]}
     n = int(g.integers(120, 320))
     written, truth = _columns(g, n, habits)
     separator = "\t" if "tab" in habits else "|" if "bar" in habits else ";" if "decimal comma" in habits else ","
+    if "other separator" in habits:
+        separator = str(g.choice(["^", "~", "\x01", "\u00a6"]))
+    if "blanks between" in habits:
+        separator = " "
     names, target, owners = list(written), "ill", "site"
     rows = [list(row) for row in zip(*written.values(), strict=True)]
     refused = ""
@@ -171,6 +198,8 @@ def mutation(seed: int) -> Case:
         for k in range(3, n, 9):
             rows[k] = [*rows[k], ""]
         refused = "as many fields as there are columns"
+    if "row names" in habits:
+        rows = [[k, *row] for k, row in enumerate(rows, 1)]
     raw = text_of([*head, *rows], separator)
     if "quoted" in habits:
         raw = raw.replace(names[0], f'"{names[0]}"', 1)
@@ -195,5 +224,6 @@ def mutation(seed: int) -> Case:
         n,
         3 if refused else 1,
         refused,
-        owners=owners,
+        tuple(name for name, each in truth.items() if each.said),
+        owners,
     )
