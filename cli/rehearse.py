@@ -2,7 +2,6 @@
 
 import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
@@ -18,11 +17,12 @@ def command(kits: Path) -> None:
     Example: dpmpc rehearse kits
     """
     from dpmpc.consortium.rehearsing import rehearse
+    from dpmpc.folders import passing_folder
     from dpmpc.run.stages import coming
 
     begin = time.monotonic()
-    with TemporaryDirectory(prefix="dpmpc-rehearsal-") as folder:
-        done = rehearse(kits, Path(folder), click.echo)
+    with passing_folder("dpmpc-rehearsal-") as folder:
+        done = rehearse(kits, folder, click.echo)
     releases = done.plan.releases + len(coming(done.plan))
     seconds = time.monotonic() - begin
     give({"sites": len(done.sites), "releases": releases, "seconds": seconds, "spent": 0})

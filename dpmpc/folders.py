@@ -63,6 +63,20 @@ def check_folder(folder: Path, rule: str, way: str = "name another") -> Path:
 
 
 @contextlib.contextmanager
+def passing_folder(prefix: str = "dpmpc-") -> Iterator[Path]:
+    """A new folder of this user alone, which is gone at the end: all of it that the machine lets go. `tempfile`'s own
+    calls itself without end where a folder may not be looked into any more."""
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix=prefix)
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
 def replaced(path: Path, *, public: bool = False) -> Iterator[Path]:
     """A file beside `path` to write into, which takes its place at the end: whoever looks, also after this process was
     killed, sees all of the old file or all of the new one. After an error in the context `path` is as it was. It is of

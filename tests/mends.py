@@ -133,7 +133,11 @@ ATTACKS = (
                  "return self.neighbours != \"\" or (self.neighbours == \"owner\""),)),
     Attack("what a meeting's promise holds under is lost when its schema is used",
            "tests/meeting/test_found_schemas.py::test_what_the_release_holds_under_is_said_with_it",
-           (Mend("dpmpc/aggregation/plan/guarantee.py", "if found.holds_if else \"\"", "if False else \"\""),)),
+           (Mend("dpmpc/aggregation/plan/guarantee.py", "if assumptions else \"\"\n\n\ndef neighbours_of",
+                 "if False else \"\"\n\n\ndef neighbours_of"),)),
+    Attack("a schema's promise is lost where questions are asked by it, or rows are drawn",
+           "tests/meeting/test_found_schemas.py::test_questions_rows_and_figures_by_a_found_schema_join_its_promise",
+           (Mend("dpmpc/tables/stats.py", "        found=origin.found,\n", ""),)),
     # -- values of one record ------------------------------------------------------------------------------------------
     Attack("a schema's range makes features of some records no numbers",
            "tests/records/test_hostile_ranges.py::test_every_column_is_refused_or_its_records_are_in_the_unit_ball",

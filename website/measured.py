@@ -9,7 +9,7 @@ from dpmpc.benchmarks.cell import BASE
 from dpmpc.benchmarks.parties import PUBLISHED
 from dpmpc.benchmarks.plot import seconds
 from dpmpc.benchmarks.result_file import Record, Results
-from dpmpc.benchmarks.studies import two_servers
+from dpmpc.benchmarks.studies import meeting, two_servers
 from dpmpc.mpc.contract.backend import DEFAULT
 from website import comparison, waiting
 
@@ -191,11 +191,15 @@ PARTS: Mapping[str, Callable[..., str]] = {
     "parties": parties,
     "ratios": ratios,
     "compared": compared,
+}
+OF_PATHS: Mapping[str, Callable[..., str]] = {
+    "meetings": lambda path: "\n".join(meeting.table_of(path)),
     **waiting.PARTS,
 }
 
 
 def part(name: str, files: list[Path]) -> str:
     """The part of a page of this name, from these result files. Errors: KeyError for a name that is none."""
-    read = result_file.read if name not in waiting.PARTS else Path
-    return PARTS[name](*map(read, files))
+    if name in OF_PATHS:
+        return OF_PATHS[name](*files)
+    return PARTS[name](*map(result_file.read, files))

@@ -1,16 +1,19 @@
 """How often a meeting of sites finds a wrong coding, and how often it says of equal sites that they differ.
 
-    python -m dpmpc.benchmarks.studies.meeting [--draws 200] [--records 1500] [--epsilon 0.1] [--sites 5] [--json FILE]
+    python -m dpmpc.benchmarks.studies.meeting [--draws 100] [--sites 5] [--minutes M] [--out FILE]
 
 Each draw: sites draw the records of ten columns from one law (a clinic's: numbers, words, a label of prevalence 20 %),
 one codes a column otherwise, the cells are counted as a run counts them, and the noise is that of the plan: its own
 discrete sampler, evaluated in the clear. Found is the column at the site; a false alarm is any other site or column in
-the whole meeting. Intervals are Clopper and Pearson's, of 95 %.
+the whole meeting. Intervals are Clopper and Pearson's, of 95 %. Of all settings and codings `PASS` meetings are drawn
+before more of any are, and FILE (CSV) is written after each pass: what is cut short is a result of fewer meetings, and
+goes on from there when the same command is given again.
 """
 
 import argparse
-import json
+import csv
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +35,9 @@ Column = Floats  # (n, 2) of each record: its number, its bucket; as a survey re
 Words = Sequence[str]
 
 DELTA = 1e-5
-NONE = "nothing"
+NONE, ALL = "nothing", "all of these"
+SETTINGS = ((0.1, 1500), (0.5, 300))  # epsilon, records a site
+PASS = 5  # meetings
 
 
 def numbers(values: Floats) -> Column:
@@ -163,28 +168,87 @@ def within(count: int, draws: int) -> tuple[float, float]:
     return low, float(beta.ppf(0.975, count + 1, draws - count)) if count < draws else 1.0
 
 
+def rows_of(counted: Mapping[tuple[float, int, str], Counted]) -> list[list[str]]:
+    """The lines of the file: each setting and coding with its shares and their intervals, then the false alarms of all
+    meetings of a setting."""
+    rows = [["epsilon", "records", "coding", "meetings", "found", "low", "high", "alarms", "low", "high"]]
+    for epsilon, records in dict.fromkeys(key[:2] for key in counted):
+        mine = [row for key, row in counted.items() if key[:2] == (epsilon, records)]
+        draws, alarms = sum(row.draws for row in mine), sum(row.alarms for row in mine)
+        for row in (*mine, Counted(ALL, draws, 0, alarms)):
+            shares = [(row.found, row.coding not in (NONE, ALL)), (row.alarms, True)]
+            numbers = []
+            for count, said in shares:
+                told = (count / row.draws, *within(count, row.draws))
+                numbers += [f"{share:.4f}" if said else "" for share in told]
+            rows.append([f"{epsilon:g}", str(records), row.coding, str(row.draws), *numbers])
+    return rows
+
+
+def counted_in(path: Path | None) -> dict[tuple[float, int, str], Counted]:
+    """What a file of earlier meetings has counted; nothing of none."""
+    found = dict[tuple[float, int, str], Counted]()
+    if path is None or not path.exists():
+        return found
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in list(csv.reader(file))[1:]:
+            draws = int(row[3])
+            hits, alarms = (round(float(share or 0) * draws) for share in (row[4], row[7]))
+            if row[2] != ALL:
+                found[float(row[0]), int(row[1]), row[2]] = Counted(row[2], draws, hits, alarms)
+    return found
+
+
+def table_of(path: Path) -> list[str]:
+    """The file as a table of Markdown, a line a coding, both settings side by side; the last: false alarms of all."""
+    with path.open(newline="", encoding="utf-8") as file:
+        _, *rows = csv.reader(file)
+    settings = list(dict.fromkeys((row[0], row[1]) for row in rows))
+    heads = [
+        f"epsilon {epsilon}, {int(records):,} records a site: found | anything else said"
+        for epsilon, records in settings
+    ]
+    lines = [f"| one of five sites has | {' | '.join(heads)} |", "| --- |" + " --- | --- |" * len(settings)]
+    for coding in dict.fromkeys(row[2] for row in rows):
+        cells = []
+        for setting in settings:
+            (row,) = [row for row in rows if (row[0], row[1]) == setting and row[2] == coding]
+            cells += [_of_interval(row[4:7]), _of_interval(row[7:10])]
+        lines.append(f"| {coding} | {' | '.join(cells)} |")
+    return lines
+
+
+def _of_interval(numbers: Sequence[str]) -> str:
+    share, low, high = numbers
+    return f"{float(share):.3f} ({float(low):.3f} to {float(high):.3f})" if share else ""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--records", type=int, default=1500)
-    parser.add_argument("--epsilon", type=float, default=0.1)
+    parser.add_argument("--draws", type=int, default=100, help="of each setting and coding")
     parser.add_argument("--sites", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--minutes", type=float, default=600.0, help="no pass begins after so many")
+    parser.add_argument("--out", type=Path)
     given = parser.parse_args(arguments)
-    rows = []
-    for each in (None, *CODINGS):
-        (row,) = study([each], given.draws, given.sites, given.records, given.epsilon, given.seed)
-        rows.append(row)
-        low, high = within(row.found, row.draws)
-        said = "" if each is None else f"found {row.found / row.draws:.3f} [{low:.3f}, {high:.3f}], "
-        low, high = within(row.alarms, row.draws)
-        said += f"anything else said {row.alarms / row.draws:.3f} [{low:.3f}, {high:.3f}]"
-        print(f"{row.coding}: {said}", flush=True)
-    if given.json is not None:
-        settings = {name: getattr(given, name) for name in ("draws", "records", "epsilon", "sites", "seed")}
-        given.json.write_text(json.dumps({**settings, "rows": [vars(row) for row in rows]}, indent=1) + "\n")
+    end, counted = time.monotonic() + 60 * given.minutes, counted_in(given.out)
+    for first in range(min((row.draws for row in counted.values()), default=0), given.draws, PASS):
+        if time.monotonic() > end:
+            break
+        draws = min(PASS, given.draws - first)
+        for epsilon, records in SETTINGS:
+            for row in study((None, *CODINGS), draws, given.sites, records, epsilon, given.seed + first):
+                key = epsilon, records, row.coding
+                before = counted.get(key, Counted(row.coding, 0, 0, 0))
+                counted[key] = Counted(
+                    row.coding, before.draws + draws, before.found + row.found, before.alarms + row.alarms
+                )
+        if given.out is not None:
+            with given.out.open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file, lineterminator="\n").writerows(rows_of(counted))
+    for line in rows_of(counted) if given.out is None else table_of(given.out):
+        print(line if isinstance(line, str) else "  ".join(line))
 
 
 if __name__ == "__main__":

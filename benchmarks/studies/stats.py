@@ -25,7 +25,7 @@ import numpy as np
 
 from dpmpc.benchmarks.studies.stats_coverage import adult, made, run
 from dpmpc.benchmarks.studies.stats_docs import lines
-from dpmpc.benchmarks.studies.stats_effects import effects, effects_again
+from dpmpc.benchmarks.studies.stats_effects import effects, effects_again, predict_again
 from dpmpc.benchmarks.studies.stats_language import lines_hold
 from dpmpc.benchmarks.studies.stats_real import real_tables
 from dpmpc.benchmarks.studies.stats_study import run as joint
@@ -230,6 +230,7 @@ def main() -> None:
     ratios.add_argument("--seed", type=int, default=1)
     ratios.add_argument("--out", type=Path, help="a folder: in effects.csv rows of the same cells are replaced")
     ratios.add_argument("--missing", action="store_true", help="only cells of which the file has fewer releases")
+    ratios.add_argument("--predict", action="store_true", help="only what a dry run says now, of the file's")
     ratios.add_argument("--again", action="store_true", help="only what fell short in the file, of another seed")
     timing = commands.add_parser("timing")
     timing.add_argument("--data-dir", type=Path, help="of adult [$DPMPC_DATA]")
@@ -264,10 +265,10 @@ def _do(asked: argparse.Namespace) -> None:
         more = tuple(real_tables(asked.data_dir))
         if asked.again:
             effects_again(asked.out or Path(), more)
+        elif asked.predict:
+            predict_again(asked.out or Path(), more)
         else:
-            effects(
-                asked.out, asked.repeat, asked.n, asked.epsilon, asked.only, asked.seed, more, asked.missing
-            )
+            effects(asked.out, asked.repeat, asked.n, asked.epsilon, asked.only, asked.seed, more, asked.missing)
     elif asked.command == "timing":
         if timed(asked.only, asked.rows, asked.data_dir):
             raise SystemExit("some releases take more than is asked of them")

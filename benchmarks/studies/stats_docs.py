@@ -103,6 +103,8 @@ def _effects_null(setting: str, n: str, epsilon: str, rows: Sequence[dict[str, s
     clear = [row for row in alone if row["rejected_m0"]]
     shown = [_span(part, name, 3) if part else "-" for part, name in (
         (alone, "rejected"), (clear, "rejected_m0"), (together, "rejected"))]  # fmt: skip
+    if told := [int(row["clear"]) for row in clear if row.get("clear")]:
+        shown[1] += f" of {_ends([f'{many:,}' for many in sorted({min(told), max(told)})])}"
     said = setting.removeprefix("null: "), rows[0]["cells"], f"{int(n):,}", f"{float(epsilon):g}", rows[0]["releases"]
     return f"| {' | '.join((*said, *shown))} |"
 

@@ -3,8 +3,9 @@
 A setting is a family, a design (levels of covariates, how many have each), how common the outcome is, and effects. Each
 release draws records from the population, and the noise that parties would make, sampled by the same circuit in the
 clear. Of every coefficient is counted whether the set held the records' own value and the population's, whether it was
-open (of the first releases), and what it is wide by; of nulls, how often p was at most .05; of effects, how often they
-were found. All sets count, open ones too: a set that is open holds what lies beyond its grid.
+open (of the first releases), and what it is wide by; of nulls, how often p was at most .05, and of how many releases
+the noise hid no direction (`clear`); of effects, how often they were found. All sets count, open ones too: a set that
+is open holds what lies beyond its grid.
 
     python -m dpmpc.benchmarks.studies.stats effects --repeat 1000 --out docs/experiments/stats
 """
@@ -12,6 +13,7 @@ were found. All sets count, open ones too: a set that is open holds what lies be
 import csv
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from dpmpc.statistics.chi_square import mixed_tail
 from dpmpc.statistics.families import Family, Hazard, Logit, Ordinal, Poisson, expit
 from dpmpc.statistics.intervals import Floats
 from dpmpc.statistics.layout import FINEST
+from dpmpc.statistics.set_widths import foreseen
 from dpmpc.statistics.sets import REACH, CellModel, Ints
 
 _DELTA = 1e-5
@@ -41,7 +44,7 @@ LEAST, MOST = 0.93, 0.06  # of releases: that sets hold, that a null is rejected
 AGAIN, SEED_AGAIN = 4000, 2
 FIELDS = (
     "setting", "family", "n", "epsilon", "cells", "coefficient", "predicted", "releases", "seed", "data", "population",
-    "open", "open_population", "hidden", "width", "over_predicted", "rejected", "rejected_m0", "power",
+    "open", "open_population", "hidden", "width", "over_predicted", "rejected", "rejected_m0", "power", "clear",
 )  # fmt: skip
 
 
@@ -119,7 +122,6 @@ class EffectDesign:
             first = [middle(lambda eta: float(part @ expit(eta)), self.common)]
         return np.array([*first, *self.effects])
 
-
     def drawn(self, n: int, many: int, rng: np.random.Generator) -> Floats:
         """(many, C, J) counts of n records drawn from the population."""
         return drawn(self, n, many, rng)
@@ -127,7 +129,7 @@ class EffectDesign:
     def expected(self, n: int) -> Floats:
         """(C, J) the mean of these."""
         if self.family == "cox":
-            return np.asarray(drawn(self, 200_000, 1, np.random.default_rng(1))[0] * (n / 200_000))
+            return n * _mean_exits(self)
         chances = self.model.chances(np.einsum("cbp,p->cb", self.design, self.truth))
         return np.asarray(n * self.part[:, None] * chances)
 
@@ -185,6 +187,12 @@ def drawn(setting: EffectDesign, n: int, many: int, rng: np.random.Generator) ->
     for t in range(many):
         exits[t] = _followed(setting, n, np.exp(eta[:, 0]), rng)
     return exits
+
+
+@lru_cache(maxsize=64)
+def _mean_exits(setting: EffectDesign) -> Floats:
+    """(C, J) the mean of a record, from 200,000."""
+    return np.asarray(drawn(setting, 200_000, 1, np.random.default_rng(1))[0] / 200_000)
 
 
 def _followed(setting: EffectDesign, n: int, rates: Floats, rng: np.random.Generator) -> Floats:
@@ -251,21 +259,37 @@ def _widths(table: CellModel, which: Ints, of: Ints, deviations: Floats, truth: 
     return found
 
 
-def measured(setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: int = 1) -> Iterator[dict[str, Any]]:
-    """A row a coefficient: the shares of releases, and medians."""
+def _sigma(epsilon: float) -> float:
+    """The deviation of a cell's noise, in records."""
+    return gaussian_scale(epsilon, _DELTA, math.sqrt(2) * (1 << FINEST)) / (1 << FINEST)
+
+
+def predicted_errors(setting: EffectDesign, n: int, sigma: float) -> Floats:
+    """(P,) the standard errors that a dry run would tell of the true parameters and shares, intercepts left out."""
+    B, P = setting.model.predictors, setting.design.shape[2]
+    found, which = np.zeros(P), np.arange(B, P)
+    expected = CellModel(setting.model, setting.design, setting.expected(n), sigma**2, 0.0, 1.0)
+    found[B:] = foreseen(expected, setting.truth, which)
+    return found
+
+
+def measured(
+    setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: int = 1, ended: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """A row a coefficient: the shares of releases, and medians. `ended`: of how many releases sets are followed to
+    their ends, which takes longer than all else; of none: the row says nothing of that."""
     own_seed = [seed, n, round(1000 * epsilon), *setting.name.encode()]
     rng, design, model, theta = np.random.default_rng(own_seed), setting.design, setting.model, setting.truth
     prg = Prg(rng.bytes(32))
-    sigma = gaussian_scale(epsilon, _DELTA, math.sqrt(2) * (1 << FINEST)) / (1 << FINEST)
+    sigma = _sigma(epsilon)
     B, P = model.predictors, design.shape[2]
     which = np.arange(B, P)
     tests = [B + k for k in setting.null]
-    expected = setting.expected(n)
-    predicted = CellModel(model, design, expected, sigma**2, 0.0, 1.0).deviations(theta)
+    predicted = predicted_errors(setting, n, sigma)
     names = "data", "population", "open", "open_population", "hidden", "power", "rejected", "clear", "rejected_m0"
     sums: dict[str, Floats] = {name: np.zeros(P) for name in names}
     widths, over = [], []
-    ended = _ENDED_OF_MANY if P > _MANY else _ENDED
+    ended = ended if ended is not None else _ENDED_OF_MANY if P > _MANY else _ENDED
     tried = repeat if setting in POWER else _POWER
     for first in range(0, repeat, _AT_ONCE):
         T = min(_AT_ONCE, repeat - first)
@@ -313,16 +337,17 @@ def measured(setting: EffectDesign, n: int, epsilon: float, repeat: int, seed: i
     for j in tests + ([0] if len(tests) > 1 else []) if tests else which.tolist():
         row: dict[str, Any] = {
             "setting": setting.name, "family": setting.family, "n": n, "epsilon": epsilon,
-            "cells": expected.size, "coefficient": j - B + 1 if j else "all",
+            "cells": design.shape[0] * model.cells, "coefficient": j - B + 1 if j else "all",
             "predicted": f"{predicted[j]:.4g}" if j else "", "releases": repeat, "seed": seed,
         }  # fmt: skip
         if tests:
             part = sums["rejected_m0"][j] / sums["clear"][j] if sums["clear"][j] else math.nan
-            row |= {"rejected": f"{sums['rejected'][j] / repeat:.4g}"}
+            row |= {"rejected": f"{sums['rejected'][j] / repeat:.4g}", "clear": int(sums["clear"][j])}
             row |= {} if math.isnan(part) else {"rejected_m0": f"{part:.4g}"}
         else:
             looked = {"open": ended, "open_population": ended, "hidden": ended, "power": tried}
-            row |= {name: f"{sums[name][j] / min(repeat, looked.get(name, repeat)):.4g}" for name in names[:6]}
+            of_each = {name: min(repeat, looked.get(name, repeat)) for name in names[:6]}
+            row |= {name: f"{sums[name][j] / many:.4g}" for name, many in of_each.items() if many}
             if len(wide):
                 row |= {"width": f"{wide[j - B]:.4g}", "over_predicted": f"{reached[j - B] / predicted[j]:.4g}"}
         yield {name: row.get(name, "") for name in FIELDS}
@@ -358,6 +383,27 @@ def effects_again(out: Path, more: Sequence[EffectDesign] = ()) -> list[dict[str
         if (name, n, epsilon) not in done and name in designs:
             rows += _kept(out / FILE_AGAIN, measured(designs[name], n, epsilon, AGAIN, SEED_AGAIN))
     return rows
+
+
+def predict_again(out: Path, more: Sequence[EffectDesign] = ()) -> None:
+    """Writes what is predicted now into the files of `effects`, of the same releases."""
+    designs = {each.name: each for each in (*SETTINGS, *NULLS, *POWER, *more)}
+    for name in (FILE, FILE_AGAIN):
+        rows = read_rows(out / name)
+        told: dict[tuple[str, int, float], Floats] = {}
+        for row in rows:
+            key = _key(row)
+            if key[0] not in designs or not row["coefficient"].isdigit():
+                continue
+            if key not in told:
+                told[key] = predicted_errors(designs[key[0]], key[1], _sigma(key[2]))
+            now = float(told[key][designs[key[0]].model.predictors + int(row["coefficient"]) - 1])
+            if row["over_predicted"]:
+                row["over_predicted"] = f"{float(row['over_predicted']) * float(row['predicted']) / now:.4g}"
+            row["predicted"] = f"{now:.4g}"
+        for key in dict.fromkeys(_key(row) for row in rows):
+            mine = [{each: row.get(each) or "" for each in FIELDS} for row in rows if _key(row) == key]
+            replace_rows(out / name, mine, ("setting", "n", "epsilon"))
 
 
 def short(row: dict[str, str]) -> bool:

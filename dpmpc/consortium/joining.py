@@ -5,7 +5,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import field, fields
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from dpmpc.aggregation.owner.accounts import Books
@@ -24,6 +23,7 @@ from dpmpc.consortium.site_file import SITE
 from dpmpc.consortium.start import take_part
 from dpmpc.consortium.toml_keys import file_spelling
 from dpmpc.errors import DpmpcError, UsageError, reworded, spelt
+from dpmpc.folders import passing_folder
 from dpmpc.intake.spelling import Spelling
 from dpmpc.lazy import dataclass
 from dpmpc.local.holdout import check_named, check_parts
@@ -132,7 +132,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         elif request is not None:
             assert owner is not None
             request = request.among_others
-            with TemporaryDirectory() as temporary, open_records(request, Path(temporary), plan=plan) as records:
+            with passing_folder() as temporary, open_records(request, temporary, plan=plan) as records:
                 found = looked_at(plan, request, records.table, (plan.all_sizes[owner],) if plan.counted else ())
                 check_parts(request, plan, owner, records.table)
             for line in found:

@@ -325,7 +325,7 @@ def _part(mine: StagePart, where: Placement, ledger: Path, progress: Progress) -
             "here has drawn; refuse to take part, or plan again for all records"
         )
     _check_limits(asked, where)
-    list_for(where.tls, plan.file_digest)
+    list_for(where.tls, mine.asked.file_digest)
     budget = _books(where).limit(plan)
     if budget is not None:
         spent, held = spent_releases(ledger, mine.plan.run_id), mine.plan

@@ -28,10 +28,12 @@ from dpmpc.consortium.toml_keys import (
     SynthPart,
     file_spelling,
 )
-from dpmpc.errors import UsageError, python_spelling, reworded, spelt
+from dpmpc.errors import UsageError, python_spelling, reworded, some, spelt
 from dpmpc.intake.written import checked, read_written
 from dpmpc.lazy import dataclass
+from dpmpc.learning.naming import check_nothing_named
 from dpmpc.learning.source import SOURCES, Source
+from dpmpc.learning.survey_words import read_words
 from dpmpc.learning.task import modelled
 from dpmpc.mpc.transport.addresses import Endpoint, check_loopback, owner_endpoints, parse_endpoints
 from dpmpc.outcome import Level
@@ -48,16 +50,21 @@ from dpmpc.records.schema import (
     column_of_bounds,
 )
 from dpmpc.settings import declared
-from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.columns import OWNER, Columns
 from dpmpc.statistics.expected import refuse_hopeless
+from dpmpc.statistics.mentioned import mentioned
 from dpmpc.statistics.scores import ScoreModel
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.cuts import stated
+from dpmpc.synthesis.source import SURVEY
+from dpmpc.synthesis.surveyed_tables import surveyed_tables_of
+from dpmpc.synthesis.to_find import ToFind
+from dpmpc.tables import found_first
 from dpmpc.tables.meet import meeting_of
 from dpmpc.tables.questions import flattered, model_of
 from dpmpc.tables.stats import foreseen, origin_of_questions, plan_of_tables
 from dpmpc.tables.synth_columns import columns_of_bounds
-from dpmpc.tables.synth_plan import plan_of_synthesis
+from dpmpc.tables.synth_plan import plan_of_synthesis, refuse_faint, stage_of
 
 _WHAT = "a consortium"
 
@@ -104,7 +111,7 @@ def read_consortium(path: Path) -> Consortium:
     try:
         return _consortium(file, path)
     except UsageError as error:
-        raise reworded(error, lambda said: f"{path.name}: {spelt(said, _spelling)}") from None
+        raise reworded(error, lambda text: f"{path.name}: {spelt(text, _spelling)}") from None
 
 
 def _spelling(name: str, value: str | None) -> str:
@@ -274,6 +281,8 @@ def _plan_of_tables(file: ConsortiumFile, stats: StatsPart, path: Path) -> Plan:
     noise would drown."""
     if stats.share is not None:
         raise UsageError("share is for questions and training in one run; this file has no [learning]; take it out")
+    if (unknown := _unknown(file, path)) is not None:
+        return _plan_of_found(file, stats, unknown)
     tables, origin = _asked(stats, *_public(file, path), path)
     tables = tables.among(_called(file).owners)
     data = file.run.data_id
@@ -284,6 +293,46 @@ def _plan_of_tables(file: ConsortiumFile, stats: StatsPart, path: Path) -> Plan:
     if stats.hopeless == "refuse":
         refuse_hopeless(foreseen(plan, Level()), plan.epsilon, plan.delta)
     return plan
+
+
+def _plan_of_found(file: ConsortiumFile, stats: StatsPart, unknown: ToFind) -> Plan:
+    """The plan of questions about columns that a survey finds first. Errors: as `found_first.planned`; a survey of
+    which nothing would stand out."""
+    if stats.models:
+        raise UsageError(
+            "a model is evaluated by public columns; a survey is to find these; state them, or take it out"
+        )
+    names = _called(file)
+    owners = names.owners if mentioned(stats.queries, (OWNER,)) else ()
+    data = file.run.data_id
+    made = found_first.planned(
+        stats.queries, unknown, owners, _sizes(file), data, data, _settings(file), _private(file),
+        spell=file.records.spell,
+    )  # fmt: skip
+    plan = replace(made, run_id=file.run.run_id or _run_id(file, made.source), names=names)
+    if stats.hopeless == "refuse":
+        refuse_faint(surveyed_tables_of(plan.source).questions, stage_of(plan, SURVEY))
+    return plan
+
+
+def _unknown(file: ConsortiumFile, path: Path) -> ToFind | None:
+    """What a survey is to find before questions or rows, of columns that [records] names as unknown; None where it
+    states what columns hold. Errors: both, or names of columns that are stated."""
+    records = file.records
+    stated = [name for name in ("schema", "bounds") if getattr(records, name) is not None]
+    if file.stats is not None and file.stats.bounds is not None:
+        stated.append("[stats.bounds]")
+    if records.unknown is None:
+        check_nothing_named(records.named, records.spell, () if records.word_list is None else (records.word_list,))
+        return None
+    if stated:
+        raise UsageError(
+            "questions and synthetic rows are of columns that are stated, or of columns that a survey finds; got "
+            f"unknown and {' and '.join(stated)} in one file; take one of them out",
+            code="together",
+        )
+    words = () if records.word_list is None else read_words(path.parent / records.word_list)
+    return ToFind(tuple(records.unknown), tuple(records.unknown), named=tuple(records.named), words=words)
 
 
 def _plan_of_source(file: ConsortiumFile, said: dict[str, dict[str, Any]]) -> Plan:
@@ -330,14 +379,28 @@ def _plan_of_meeting(file: ConsortiumFile, said: MeetPart) -> Plan:
 
 def _plan_of_synthesis(file: ConsortiumFile, synth: SynthPart, path: Path) -> Plan:
     """The plan of a synthetic table. Errors: as `synth_plan.plan_of_synthesis`; what belongs to training."""
-    schema, bounds = _public(file, path)
-    public = Columns.of_schema(schema) if schema is not None else columns_of_bounds(bounds or {})
-    columns = stated(public, synth.cuts, synth.cells)
-    data, origin = file.run.data_id, Origin() if schema is None else schema.origin
+    unknown, columns, origin = _unknown(file, path), None, Origin("survey")
+    if unknown is None:
+        schema, bounds = _public(file, path)
+        public = Columns.of_schema(schema) if schema is not None else columns_of_bounds(bounds or {})
+        columns, origin = stated(public, synth.cuts, synth.cells), Origin() if schema is None else schema.origin
+    elif synth.cuts or synth.cells is not None or synth.digits:
+        raise UsageError(
+            "a survey finds cells of unknown columns by itself; take cuts, cells and digits out", code="together"
+        )
+    elif synth.target is not None and synth.target not in unknown.names:
+        raise UsageError(
+            f"target of [synth] is a column; there is no {synth.target!r}; the columns are {some(unknown.names)}",
+            code="column",
+        )
+    data = file.run.data_id
     made = plan_of_synthesis(
         columns, synth.target, synth.constraints, _sizes(file), data, data, _settings(file), origin,
-        hopeless=synth.hopeless == "allow", capacity=_private(file), by_person=True, digits=synth.digits,
+        hopeless=synth.hopeless == "allow" or unknown is not None, capacity=_private(file), by_person=True,
+        digits=synth.digits, to_find=unknown, spell=file.records.spell,
     )  # fmt: skip
+    if unknown is not None and synth.hopeless == "refuse":
+        refuse_faint(unknown.survey, stage_of(made, SURVEY))
     return replace(made, run_id=file.run.run_id or _run_id(file, made.source), names=_called(file))
 
 

@@ -192,7 +192,8 @@ _RECORDS = """\
 # range = [0, 10]            # ridge regression, instead of positive
 # preprocessing = "records"  # as bounds scale numbers; without it release 0 finds how they are spread within bounds
 # basis = "additive"         # a curve for every number, not a straight line alone
-# unknown = ["ward"]         # columns of which only the name is known: release 0 finds what they hold
+# unknown = ["ward"]         # columns of which only the name is known: release 0 finds what they hold; for [stats] or
+#                            # [synth] without [learning] all columns, or none
 # named = ["ward"]           # those of them whose words are named too, where public lists have them
 # spell = ["ward"]           # those whose words are opened first, of those that enough records of all together have
 # word_list = "wards.txt"    # a public list of such words, one a line, beside those that everybody knows

@@ -2,10 +2,8 @@
 
 import contextlib
 import secrets
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
-from pathlib import Path
 from typing import Any, Self
 
 import msgspec
@@ -21,7 +19,7 @@ from dpmpc.estimators.errors import spelling
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.persons import PersonPlaces
 from dpmpc.estimators.spending import PrivacyWarning, expect, ledger_of, spent_on, warn, warn_of_fits
-from dpmpc.folders import make_folder, said_path
+from dpmpc.folders import make_folder, passing_folder, said_path
 from dpmpc.intake.giving import giving_of, looked_at
 from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import PLAIN
@@ -312,10 +310,10 @@ def _folder(estimator: Any, run_id: str) -> Iterator[tuple[Seat, Reserve]]:
     keeps = estimator.ledgers is not None
     own = None if estimator.account is None else said_path(estimator.account, "account")
     if not keeps:
-        with tempfile.TemporaryDirectory(prefix="dpmpc-", ignore_cleanup_errors=True) as folder:
+        with passing_folder() as folder:
             books = Books.kept(own, budget_alone(estimator.budget), keeps=False)
-            with Reserve(books, Path(folder)) as reserve:
-                yield Seat(Here(out=Path(folder)), books), reserve
+            with Reserve(books, folder) as reserve:
+                yield Seat(Here(out=folder), books), reserve
         return
     out = said_path(estimator.ledgers, "ledgers").resolve() / run_id
     books = Books.kept(own, budget_below(estimator.budget, estimator.ledgers, out))

@@ -29,6 +29,11 @@ _CODES = "codes of "  # no SQL begins so
 class ColumnCoding:
     """The codes of a column of n numbers, as they come: of each value in the order in which it was first there."""
 
+    @staticmethod
+    def size(n: int) -> int:
+        """How many bytes one takes at most."""
+        return 2 * n + 2 * _SLOTS + 16 * MOST
+
     def __init__(self, n: int) -> None:
         self.codes: NDArray[np.uint16] = np.empty(n, dtype=np.uint16)
         self.seen = 0
@@ -100,6 +105,11 @@ class CodedColumn:
     codes: NDArray[Any]
     values: Floats | None = None
 
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What it is held as."""
+        return (self.codes,) if self.values is None else (self.codes, self.values)
+
     def part(self, begin: int, end: int) -> NDArray[Any]:
         """Rows begin ... end - 1, as a database gives them: float64, or int32."""
         return self.part_of(slice(begin, end))
@@ -127,7 +137,7 @@ class Kept:
     @property
     def room(self) -> int:
         """How many bytes there is room for."""
-        held = {id(each.codes): each.codes.nbytes for each in self._columns.values()}
+        held = {id(array): array.nbytes for each in self._columns.values() for array in each.arrays}
         return self.most - sum(held.values())
 
     def of(self, relation: str, expression: str) -> CodedColumn | None:

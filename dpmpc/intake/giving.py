@@ -89,7 +89,8 @@ def _field(table: Table, name: str) -> str:
 def _read(table: Table, name: str, kind: str, values: Sequence[Any]) -> Values:
     """The values of some fields: floats, NaN for none, of a column of numbers or dates; else texts."""
     if kind not in ("number", "date"):
-        return [None if each is None else canonical(str(each)) for each in values]
+        known = {each: None if each is None else canonical(str(each)) for each in {*values}}
+        return [known[each] for each in values]
     of = table.spelling.of(name)
     said = of.number if kind == "number" else of.days
     read = (said(each) if isinstance(each, str) else each for each in values)

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dpmpc.errors import number_of, some
@@ -331,26 +331,39 @@ def measured(c: ColumnProfile) -> bool:
 def days(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:
     """Dates and times of day that are written as one whole number, in any order. Cost: a query for the first records
     of columns of such numbers, and one for all records of those of which it refutes nothing."""
+    seen = list[tuple[ColumnProfile, str, bool]]()  # whether all of a column's numbers are such dates
     asked = list[tuple[ColumnProfile, str, str]]()
+
+    def ask(c: ColumnProfile, order: str, pattern: str, shown: Callable[[float], str], text: str) -> None:
+        """Of a column whose values are known these are looked at; of others the records are asked."""
+        if c.listed and c.values:
+            values = (float(value) for value, _ in c.values if is_number(value))
+            seen.append((c, order, all(re.fullmatch(pattern, shown(value)) for value in values)))
+        else:
+            odd = f"isfinite({table.number(c.name)}) AND NOT regexp_full_match({text}, {literal(pattern)})"
+            asked.append((c, order, odd))
+
     for c in columns:
         if c.kind not in ("number", "identifier") or c.least is None or c.greatest is None:
             continue
+        value = table.number(c.name)
         if not c.whole:
             if c.least >= 0 and c.greatest < 24 and c.distinct >= _TIMES:
-                value = table.number(c.name)
                 text = f"printf('%.4f', {value} - floor({value}))"
-                asked.append((c, "hh.mm", f"isfinite({value}) AND NOT regexp_full_match({text}, '0\\.[0-5]\\d00')"))
+                ask(c, "hh.mm", r"0\.[0-5]\d00", lambda v: f"{v - math.floor(v):.4f}", text)
             continue
         ends = {8: (_VALUES, 101, 99999999), 7: (_LEAST, 101, 1999999), 6: (_LEAST, 101, 999999), 4: (_TIMES, 0, 9999)}
         width = 8 if c.greatest > 1999999 else 7 if c.greatest > 999999 else 6 if c.greatest > 9999 else 4
         least, low, high = ends[width]
         if low <= c.least and c.greatest <= high and c.distinct >= least:
-            value = table.number(c.name)
             text = f"lpad(CAST(CAST({only_where(f'isfinite({value})', value)} AS BIGINT) AS VARCHAR), {width}, '0')"
             for order, pattern in _DAYS[width].items():
-                asked.append((c, order, f"isfinite({value}) AND NOT regexp_full_match({text}, {literal(pattern)})"))
+                ask(c, order, pattern, lambda v, width=width: f"{v:0{width}.0f}", text)  # type: ignore[misc]
+    told = zip(asked, none_of(table, [test for _, _, test in asked]), strict=True)
+    seen += [(c, order, odd) for (c, order, _), odd in told]
+    place = {c.name: k for k, c in enumerate(columns)}
     said = set[str]()
-    for (c, order, _), odd in zip(asked, none_of(table, [test for _, _, test in asked]), strict=True):
+    for c, order, odd in sorted(seen, key=lambda each: place[each[0].name]):
         if odd and c.name not in said:
             said.add(c.name)
             what, form = ("times of day", "hh:mm") if order[:2] == "hh" else ("dates", "yyyy-mm-dd")

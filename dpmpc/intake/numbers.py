@@ -162,7 +162,7 @@ def _read(table: Table, values: Mapping[str, str], kind: str, codes: Floats) -> 
     different ones and there is room."""
     key = f"{kind} {{}}".format
     if left := [name for name in values if key(name) not in table.found]:
-        room = table.kept.room // (2 * table.n) if kind == "number" and table.n > EXACT else 0
+        room = table.kept.room // ColumnCoding.size(table.n) if kind == "number" and table.n > EXACT else 0
         seen = {name: _Look(codes, ColumnCoding(table.n) if k < room else None) for k, name in enumerate(left)}
         query = asked(", ".join(f"{values[name]} AS e{k}" for k, name in enumerate(left)), table.relation)
         with table.reading(), table.by_one_thread(), ThreadPoolExecutor(1) as other:

@@ -22,10 +22,11 @@ from dpmpc.intake.engine import duckdb
 from dpmpc.intake.once import worked_out
 from dpmpc.intake.reading import count_where, literal, number_sql
 from dpmpc.intake.scripts import ZEROS
-from dpmpc.intake.table import Column, Table, value_sql
+from dpmpc.intake.table import LIMIT, Column, Table, value_sql
 
 HELD, _RAW, _BRIEFLY = "held", "raw", "briefly"
 _FILE = "dpmpc_file"  # what a connection calls the database of that file
+_LITTLE = "16MB"  # that DuckDB holds of such a file while nothing is asked of it
 LARGE = 1 << 26  # bytes of a source: to set up a file takes longer than to hold less
 _FIRST = 1000  # records that say what is tried first
 _AT_ONCE = 256  # columns of one query: what it holds of each while it runs adds up
@@ -76,6 +77,18 @@ def held_where_few(table: Table, names: Sequence[str]) -> Iterator[Table]:
     finally:
         with contextlib.suppress(RecordError):  # who reads no further may have closed the connection
             table.run(f"DROP TABLE IF EXISTS {_BRIEFLY}")
+
+
+def give_back(table: Table) -> None:
+    """Has DuckDB give back what it holds of a table that lies in a file: it reads it again where it is asked for."""
+    if not table.relation.startswith(f"{_FILE}."):  # one in its memory it would write to the disk
+        return
+    with contextlib.suppress(duckdb.Error):  # what is in use it does not give back
+        ((most,),) = table.connection.execute(f"SELECT getvariable('{LIMIT}')").fetchall()
+        try:
+            table.connection.execute(f"SET memory_limit = '{_LITTLE}'")
+        finally:
+            table.connection.execute("RESET memory_limit" if most is None else f"SET memory_limit = '{most}'")
 
 
 @contextlib.contextmanager

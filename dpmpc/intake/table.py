@@ -51,8 +51,7 @@ _DATE_TYPES = ("DATE", "TIMESTAMP")
 MOST_COLUMNS = 50_000  # to look at more takes hours; such a table lies on its side, or has to be cut
 MOST_LETTERS = 1_000  # of a column's name: plans and models have it, and a text of these has up to 4,000
 _EXACT_DIGITS = 15  # of a whole number: with as many it is a double, as a power of ten up to 10^22 is
-_LITTLE = "16MB"  # of files that were read
-_LIMIT = "dpmpc_memory"  # a variable that a connection has: what DuckDB says of its limit is rounded
+LIMIT = "dpmpc_memory"  # a variable that a connection has: what DuckDB says of its limit is rounded
 _AT_ONCE = 256  # aggregates of one query: of a thousand each costs twice as much, and at ten thousand DuckDB dies
 
 
@@ -256,11 +255,8 @@ class Table:
             seen = 0
             for block in streamed(self.connection, query, len(left), known):
                 if not seen and not tail and known is not None and known > AT_ONCE:
-                    noted = {
-                        each: IntegersSeen(known)
-                        for each, values in zip(left, block, strict=True)
-                        if values.dtype == np.int32 and self.kept.room >= 2 * known
-                    }
+                    whole = [each for each, values in zip(left, block, strict=True) if values.dtype == np.int32]
+                    noted = {each: IntegersSeen(known) for each in whole[: max(0, self.kept.room) // (2 * known)]}
                 for each, values in zip(left, block, strict=True):
                     if each in noted:
                         noted[each].add(values)
@@ -287,15 +283,6 @@ class Table:
         finally:
             with contextlib.suppress(duckdb.Error):  # who reads no further may have closed the connection
                 self.connection.execute(f"SET threads = {before}")
-
-    def give_back(self) -> None:
-        """Has DuckDB give back what it holds of files that were read, which it reads again where it is asked for."""
-        with contextlib.suppress(duckdb.Error):  # what is in use it does not give back
-            ((most,),) = self.connection.execute(f"SELECT getvariable('{_LIMIT}')").fetchall()
-            try:
-                self.connection.execute(f"SET memory_limit = '{_LITTLE}'")
-            finally:
-                self.connection.execute("RESET memory_limit" if most is None else f"SET memory_limit = '{most}'")
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -356,7 +343,7 @@ def connect(folder: Path | None, memory: int | None, threads: int | None = None)
         config["temp_directory"] = str(folder)
     connection = duckdb.connect(config=config)
     if memory is not None:
-        connection.execute(f"SET VARIABLE {_LIMIT} = '{memory}B'")
+        connection.execute(f"SET VARIABLE {LIMIT} = '{memory}B'")
     add_dates(connection)
     # standard output is for results and, in a run's processes, for events; in a notebook without ipywidgets DuckDB
     # cannot even switch its bar off, and draws none

@@ -38,12 +38,14 @@ from dpmpc.records.columns import is_name
 
 if TYPE_CHECKING:
     from dpmpc.intake.table import Table
+    from dpmpc.records.check import Finding, Findings
     from dpmpc.records.schema import Schema
 
 LONGEST = 64  # bytes of a word
 CHECKS = 32  # bits of its digest
 VOTES = 8 * LONGEST + CHECKS
 TURNS = 2.0
+TOLD = 20  # words of a column that its owner is told one by one
 MOST = 1 << 21  # votes of a release
 WORDS = "words.txt"
 STAGE = "words"  # the name of the stage
@@ -139,6 +141,33 @@ class NamingSource(Source):
             raise AssertionError("a record is somebody's or nobody's")
         mine = ((int(j), text) for j, (text,) in zip(owner, found, strict=True) if j >= 0 and text is not None)
         return Counter(mine)
+
+    def held_against(self, table: "Table", schema: "Schema | None", sizes: Sequence[int] = ()) -> "Findings":
+        """As `Source.held_against`: also which words these records vote for, and how many have each."""
+        found = super().held_against(table, schema, sizes)
+        return replace(found, found=(*found.found, *self.votes_told(table)))
+
+    def votes_told(self, table: "Table") -> "list[Finding]":
+        """For the owner of these records alone, of each column: its words, where each falls and how many records have
+        it, the most first; and how many records have none."""
+        from dpmpc.records.check import Finding
+
+        told, everybody = [], np.zeros(table.n, dtype=np.int64)
+        for name in (each for each in self.columns if each in table):
+            counted, there = self._counted(table, name, everybody), Counter[str]()
+            for (_, text), many in counted.items():
+                if votes_of(name, text) is not None:
+                    there[spelled_key(text)] += many
+            shown_ones = [
+                f"'{word}' [bucket {bucket(name, word, self.cells)}] x {many:,}"
+                for word, many in sorted(there.items(), key=lambda pair: (-pair[1], pair[0]))[:TOLD]
+            ]
+            text = f"would vote for {', '.join(shown_ones)}" if there else "no record has a word to vote for"
+            text += f" and {number_of(len(there) - TOLD, 'word')} more" * (len(there) > TOLD)
+            if (silent := table.n - there.total()) and there:
+                text += f"; {number_of(silent, 'record')} of {table.n:,} vote for none: missing, a number or too long"
+            told.append(Finding("note" if there else "warning", name, text))
+        return told
 
     def words(self, signs: Floats) -> dict[str, dict[int, str]]:
         """Column -> cell -> its word, of what was opened (coordinates,), positive and negative numbers or 0."""

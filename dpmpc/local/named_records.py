@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.aggregation.plan.stages import stage_plan
 from dpmpc.errors import RecordError, UsageError, number_of, spelt
 from dpmpc.intake.database import filtered_by
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.profile import look
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import Ints, Table
+from dpmpc.learning.naming import naming_in
 from dpmpc.learning.of_schema import described
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.local.evaluating import splitting
@@ -33,6 +35,7 @@ from dpmpc.records.ownership import KeptOwners, shares
 from dpmpc.records.persons import kept, said_of, without_person
 from dpmpc.records.planned import OTHER_SIZES, other_sizes
 from dpmpc.records.schema import read_bounds
+from dpmpc.tables.meet_words import words_needed
 
 
 def load_records(
@@ -169,7 +172,20 @@ def held_against(plan: Plan, table: Table, sizes: Sequence[int] = ()) -> Finding
         mine = held(keeping(table, source.listed), reads)
     stops = source.STRICT and table.spelling.misfits == "ask"
     surveyed, target = ((), None) if schema is None else (schema.unknown, schema.target.name)
-    return with_spelling(found, mine, stops, surveyed, target)
+    return with_spelling(_with_words(found, plan, table), mine, stops, surveyed, target)
+
+
+def _with_words(found: Findings, plan: Plan, table: Table) -> Findings:
+    """The findings, with the words that an owner would vote for in the plan, or in a stage before its releases, and how
+    many records of all owners one needs."""
+    told: list[Finding] = []
+    for stage in plan.source.schedule.before:
+        if stage.source.votes is not None:
+            made = stage_plan(plan, stage)
+            told += [*naming_in(stage.source).votes_told(table), Finding("note", "words", words_needed(made))]
+    if plan.source.votes is not None:  # whose source has told the words
+        told.append(Finding("note", "words", words_needed(plan)))
+    return replace(found, found=(*found.found, *told))
 
 
 def with_spelling(

@@ -188,28 +188,39 @@ class Compared:
 
 
 class Moved:
-    """The likelihood ratio of a site's d, given t: that all of its records lie in cells of their own, as those of the
-    others do, against no difference.
+    """That all of a site's records lie in cells of their own, as those of the others do, against no difference: the
+    likelihood ratio of its d, given t, twice over.
 
     A cell is empty; or it has so many of the others' records as m of the site's would be, and none of its: d is -m in
     the mean, t is k w n/N m .. in r alone; or m of the site's, and none of theirs; or both, as far as the coding keeps
     some. m is one of `STEPS` numbers, or, of the site's own, what the others have in some cell. Each cell by itself is
     a mixture of these, weighed by what t says; d has the density f1 there and f0 = N(0, v) where nothing differs.
 
-    Guarantees: `chance` is P0(f1/f0 >= what was found | t), estimated by drawing d from f1, where the mean of f0/f1
-    over draws that reach it is that probability; where it is below `SURE`, its bound f0/f1 stands instead (Markov).
+    That leaves out what is known of all cells together: every record lies somewhere, so that the site's own cells hold
+    as many as it has, and so do those of the others. `whole` is the ratio of mixtures in which they do, but for a
+    factor of t alone: of placements of numbers of records, on a grid of `GRID` steps, whose sum is all of them or up to
+    `SPARE` steps less; x tells of the site's, r of the others', each by itself, as their noise is uncorrelated.
+
+    Guarantees: `chance` is P0(f1/f0 >= e^LEAST, whole >= what was found | t), estimated by drawing d from f1, where the
+    mean of f0/f1 over draws that reach both is that probability; where f0/f1 is below `SURE`, it stands instead, as a
+    bound (Markov).
     """
 
     KEPT, OWN, CELLS_EACH = 0.02, 0.5, 3.0  # priors: cells of both; of m as the others have; cells of each kind
     STEPS, FEWEST, MOST = 8, 0.06, 0.9  # of m, as shares of n
     DRAWS, SURE = 500, 1e-6
-    LEAST = 2.0  # log of the ratio below which nothing is drawn: the probability is then taken for 1
+    NEAR, MORE = 0.004, 1500  # a probability below which so many more are drawn: it decides
+    LEAST = 1.0  # log of the ratio below which nothing is drawn: the probability is then taken for 1
+    GRID, SPARE, EACH = 20, 2, 0.2  # EACH: cells that have so many steps, before it is known that all have all records
+    FULLEST = 24  # cells in which records may lie: those with most
     POINTS, BEYOND = 96, 6.0  # of d at which each cell's ratio is worked out; deviations that they reach beyond means
 
     def __init__(self, of: Compared) -> None:
         some = np.arange(len(of.x)) != MISSING
         w = of.rest / (of.others * of.n)
-        both, self.d, self.v = (of.x + w * of.r)[some], of.d[some], of.v[some]
+        self._of, self._w = of, w
+        self._t, self.d, self.v = (of.x + w * of.r)[some], of.d[some], of.v[some]
+        both = self._t
         share = of.share[some]
         spread = of.noise**2 * (1 + of.others * w * w) + share * (1 - share) * (of.n + w * w * of.rest)
         m = np.geomspace(self.FEWEST * of.n, self.MOST * of.n, self.STEPS)
@@ -264,11 +275,55 @@ class Moved:
             return 1.0
         if found > -math.log(self.SURE):
             return math.exp(-min(found, 700.0))
-        random = np.random.default_rng(1)
-        which = (random.random((self.DRAWS, len(self.d), 1)) > self.weights.cumsum(axis=1)).sum(axis=-1)
+        random, reach = np.random.default_rng(1), self.whole(self.d[None])
+        total, drawn = 0.0, 0
+        for draws in (self.DRAWS, self.MORE):
+            total, drawn = total + self._reached(random, draws, reach), drawn + draws
+            if total > self.NEAR * drawn:
+                break
+        return min(1.0, total / drawn or math.exp(-found))
+
+    def _reached(self, random: np.random.Generator, draws: int, reach: Floats) -> float:
+        """The sum of f0/f1 over so many draws that reach `LEAST` and, of `whole`, this."""
+        which = (random.random((draws, len(self.d), 1)) > self.weights.cumsum(axis=1)).sum(axis=-1)
         means = self.means[np.minimum(which, len(self.means) - 1)]
-        ratios = self.drawn(means + random.normal(size=means.shape) * np.sqrt(self.v))
-        return min(1.0, float(np.where(ratios >= found, np.exp(-ratios), 0.0).mean()) or math.exp(-found))
+        d = means + random.normal(size=means.shape) * np.sqrt(self.v)
+        ratios = self.drawn(d)
+        d, ratios = d[ratios >= self.LEAST], ratios[ratios >= self.LEAST]
+        return float(np.exp(-ratios[self.whole(d) >= reach]).sum())
+
+    def whole(self, d: Floats) -> Floats:
+        """(draws,) the log of the ratio of d (draws, cells) where all records lie somewhere, up to a function of t."""
+        of = self._of
+        r = (self._t - d) / (self._w + of.ratio)
+        there = max(1.0 - float(of.share[MISSING]), 1 / self.GRID)
+        own = self._placed(d + of.ratio * r, of.n * there, of.noise)
+        theirs = self._placed(r, of.rest * there, of.noise * math.sqrt(of.others))
+        empty = of.noise**2 * (1 + of.others * of.ratio**2)  # the variance of d in an empty cell
+        return np.asarray(own + theirs + (d * d * (0.5 / self.v - 0.5 / empty)).sum(axis=1))
+
+    def _placed(self, y: Floats, n: float, noise: float) -> Floats:
+        """(draws,) the log of the sum, over placements of n records in cells, of the ratio of y (draws, cells) to that
+        of cells that are all empty. By a product of polynomials in the number placed, a cell at a time."""
+        m = np.arange(1, self.GRID + 1) * (n / self.GRID)
+        empty = noise**2
+        v = empty + m * (1 - m / n) + (n / self.GRID) ** 2 / 12  # and what is between two steps of the grid
+        y = -np.sort(-y, axis=1)
+        logs = y[:, : self.FULLEST, None] ** 2 / (2 * empty) - (y[:, : self.FULLEST, None] - m) ** 2 / (2 * v)
+        logs += math.log(self.EACH / y.shape[1]) - np.log(v / empty) / 2
+        sums, found = np.zeros((len(y), self.GRID + 1)), np.zeros(len(y))
+        sums[:, 0] = 1.0
+        for each in np.moveaxis(logs, 1, 0):
+            top = np.maximum(each.max(axis=1), 0.0)
+            weights = np.exp(each - top[:, None])
+            before = np.concatenate([np.zeros((len(y), self.GRID)), sums[:, :-1]], axis=1)
+            moved = np.lib.stride_tricks.sliding_window_view(before, self.GRID, axis=1)
+            sums = sums * np.exp(-top)[:, None] + np.einsum("dum,dm->du", moved, weights[:, ::-1])
+            total = sums.sum(axis=1)
+            sums /= total[:, None]
+            found += top + np.log(total)
+        all_placed = sums[:, self.GRID - self.SPARE :].sum(axis=1)
+        return np.asarray(found + np.log(np.maximum(all_placed, 1e-300)))
 
 
 def weights_of(counts: Floats, sizes: Sequence[int], noise: Floats) -> Floats:

@@ -32,6 +32,7 @@ from dpmpc.processes import worker
 from dpmpc.processes.paths import import_paths
 
 Row = tuple[int, int, int, list[int]]
+_OTHERS = 4  # of the descriptors that are sent: the three streams and the folder come first
 _OWN = 3  # descriptors from here on are a row's
 _modules: list[str] = []  # that a process of a row has imported
 
@@ -54,7 +55,11 @@ def _bear(rows: list[Row]) -> NoReturn:
     single = is_alone()
     born: list[int] = []
     for k, row in enumerate(rows):
-        pid = os.fork() if single else _afresh(row)
+        try:
+            pid = os.fork() if single else _afresh(row)
+        except OSError as error:
+            worker.say_refused(row[1], error)
+            os._exit(1)  # as whoever starts them ends those that live
         if pid == 0:
             _become(k, rows)
             worker.serve()
@@ -144,7 +149,16 @@ def _stand() -> None:
             continue
         tell, *descriptors = sent
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-        if (pid := os.fork()) == 0:
+        try:
+            pid = os.fork()
+        except OSError as error:
+            stdout = request["rows"][0][1]  # under the number that it has at the starter
+            worker.say_refused(descriptors[_OTHERS + request["numbers"].index(stdout)], error)
+            for number in sent:
+                os.close(number)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            continue
+        if pid == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
             asked.close()
@@ -204,9 +218,9 @@ def _go_on(request: dict[str, Any], descriptors: list[int], alone: bool) -> None
     for number in descriptors:
         os.close(number)
     alone = alone and not any(map(_is_open, numbers))
-    *streams, folder = moved[:4]
+    *streams, folder = moved[:_OTHERS]
     os.fchdir(folder)
-    for number, wanted in zip((*streams, *moved[4:]), (0, 1, 2, *numbers), strict=True):
+    for number, wanted in zip((*streams, *moved[_OTHERS:]), (0, 1, 2, *numbers), strict=True):
         os.dup2(number, wanted)
     for number in moved:
         os.close(number)

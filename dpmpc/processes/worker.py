@@ -5,6 +5,7 @@ the role, and tells events, result or error on standard output. Standard input s
 or dies; its end makes this process exit, so that none outlives its starter.
 """
 
+import contextlib
 import importlib
 import os
 import sys
@@ -81,12 +82,23 @@ def run_role(role: str, arguments: dict[str, Any], emit: Emit, log: Log) -> int:
         return error.exit_code
     except (OSError, MemoryError) as error:  # a full disk, no memory: not bugs, but worth a stack in the log
         _log_stack(error)
-        emit("error", message=machine_text(error) or f"{type(error).__name__}: {error}", exit_code=1)
+        emit("error", **refused(error))
         return 1
     except Exception as error:  # noqa: BLE001  (a bug, of any type)
         _log_stack(error)
         return 1
     return 0
+
+
+def refused(error: OSError | MemoryError) -> dict[str, Any]:
+    """What is said of what the machine has refused: the fields of the event."""
+    return {"message": machine_text(error) or f"{type(error).__name__}: {error}", "exit_code": 1}
+
+
+def say_refused(descriptor: int, error: OSError) -> None:
+    """Says so for a process that could not be started, at the end of a pipe where it would have said it itself."""
+    with contextlib.suppress(OSError):
+        os.write(descriptor, dumps({"event": "error", **refused(error)}) + b"\n")
 
 
 def _log_stack(error: BaseException) -> None:

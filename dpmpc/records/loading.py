@@ -21,7 +21,7 @@ from dpmpc.intake.objects import open_object
 from dpmpc.intake.profile import look
 from dpmpc.intake.scratch import scratch_folder
 from dpmpc.intake.spelling import COLUMNS, PLAIN, Spelling, stating
-from dpmpc.intake.staging import held
+from dpmpc.intake.staging import give_back, held
 from dpmpc.intake.table import Ints, Table, connect
 from dpmpc.lazy import dataclass
 from dpmpc.records.blocks import Precision
@@ -319,7 +319,7 @@ def build(
     if held_out:
         order = np.concatenate([order, test])
     places = placed(order, n)
-    table.give_back()
+    give_back(table)
     del order  # a number a record, as long as they are read
     records = filled(mapping, places, training, private, memory, precision)
     return Dataset(

@@ -5,10 +5,15 @@ joined (`|`) along everything that is made of a schema, and never set anew: a su
 off the records is within ranges that were read off the records.
 """
 
+import math
 from collections.abc import Iterable
 from typing import Literal, get_args
 
+import msgspec
+
+from dpmpc.errors import sayable
 from dpmpc.lazy import dataclass
+from dpmpc.records.targets import SchemaError
 
 Bounds = Literal["public", "data", "survey"]
 Element = Literal["ranges", "lists", "classes", "kinds", "names", "records", "digits", "dates", "keys"]
@@ -30,26 +35,62 @@ def in_order(elements: Iterable[str]) -> tuple[Element, ...]:
     return tuple(each for each in ELEMENTS if each in given)
 
 
+class FoundBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The release that found a schema, and what it promised alone: (epsilon, delta) of the same records. Public.
+
+    `neighbours`: what that compares, as a plan says it; "" where a file does not say. `places`: whether the numbers of
+    records are private there. `holds_if`: what it holds under.
+    """
+
+    run: str
+    epsilon: float
+    delta: float
+    neighbours: str = ""
+    places: bool = False
+    holds_if: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (0 < self.epsilon < math.inf and 0 <= self.delta < 1 and self.run):
+            got = f"{self.run[:40]}, {self.epsilon}, {self.delta}"
+            raise SchemaError(
+                f"what found a schema has a run, an epsilon and a delta of its own; got {sayable(got)}; copy it again"
+            )
+        if not all(text.isprintable() for text in (self.neighbours, *self.holds_if)):
+            raise SchemaError(
+                "what found a schema says so in lines of text; got one with other signs; copy it again", code="file"
+            )
+
+    def covers(self, neighbours: str, places: bool) -> bool:
+        """Whether what it promised is a promise for these neighbours too: the same, or parts of what one owner gives,
+        where it is of whole owners. A record's is none of a person or an owner, however often it is added up."""
+        if places and not self.places:
+            return False
+        return self.neighbours == neighbours or (self.neighbours == "owner" and neighbours in ("record", "presence"))
+
+
 @dataclass(frozen=True)
 class Origin:
     """Where constants come from: `bounds` is the last of public, survey and data that any has; `read`: those that were
-    read off records, of which a promise says that it holds if they are public."""
+    read off records, of which a promise says that it holds if they are public; `found`: the earlier releases that
+    found any, each once, whose promises are joined to that of every run by it."""
 
     bounds: Bounds = "public"
     read: tuple[Element, ...] = ()
+    found: tuple[FoundBy, ...] = ()
 
     def __or__(self, other: "Origin") -> "Origin":
         """What rests on both."""
         bounds = max(self.bounds, other.bounds, key=_ORDER.index)
-        return Origin(bounds, in_order((*self.read, *other.read)))
+        found = tuple(dict.fromkeys((*self.found, *other.found)))
+        return Origin(bounds, in_order((*self.read, *other.read)), found)
 
 
 PUBLIC = Origin()
 
 
-def origin_of(bounds: Bounds, read: Iterable[str] = ()) -> Origin:
+def origin_of(bounds: Bounds, read: Iterable[str] = (), found: tuple[FoundBy, ...] = ()) -> Origin:
     """The origin of a schema that says so: one that was read off the records was so in all that it says."""
-    return Origin(bounds, in_order((*read, *(SCHEMA if bounds == "data" else ()))))
+    return Origin(bounds, in_order((*read, *(SCHEMA if bounds == "data" else ()))), found)
 
 
 def assumption(read: tuple[Element, ...]) -> str:

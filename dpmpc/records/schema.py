@@ -25,7 +25,7 @@ from dpmpc.folders import said_path, write_file
 from dpmpc.intake.written import checked, json_schema, read_written
 from dpmpc.records.columns import Categorical, Column, Date, Numeric, Scale, Surveyed, is_name, with_knots
 from dpmpc.records.design import RecordDesign, design
-from dpmpc.records.origins import Bounds, Element, Origin, in_order, origin_of
+from dpmpc.records.origins import Bounds, Element, FoundBy, Origin, in_order, origin_of
 from dpmpc.records.targets import Classes, Labels, Range, Scalar, SchemaError, Target, repeated
 
 # Public reasons why a column is not used; what its records look like is for its owner's eyes.
@@ -67,39 +67,6 @@ class UsualGoal(msgspec.Struct, frozen=True):
 
 
 USUAL_GOALS = {USUAL[kind]: UsualGoal(kind) for kind in USUAL}
-
-
-class FoundBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The release that found a schema, and what it promised alone: (epsilon, delta) of the same records. Public.
-
-    `neighbours`: what that compares, as a plan says it; "" where a file does not say. `places`: whether the numbers of
-    records are private there. `holds_if`: what it holds under.
-    """
-
-    run: str
-    epsilon: float
-    delta: float
-    neighbours: str = ""
-    places: bool = False
-    holds_if: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not (0 < self.epsilon < math.inf and 0 <= self.delta < 1 and self.run):
-            got = f"{self.run[:40]}, {self.epsilon}, {self.delta}"
-            raise SchemaError(
-                f"what found a schema has a run, an epsilon and a delta of its own; got {sayable(got)}; copy it again"
-            )
-        if not all(text.isprintable() for text in (self.neighbours, *self.holds_if)):
-            raise SchemaError(
-                "what found a schema says so in lines of text; got one with other signs; copy it again", code="file"
-            )
-
-    def covers(self, neighbours: str, places: bool) -> bool:
-        """Whether what it promised is a promise for these neighbours too: the same, or parts of what one owner gives,
-        where it is of whole owners. A record's is none of a person or an owner, however often it is added up."""
-        if places and not self.places:
-            return False
-        return self.neighbours == neighbours or (self.neighbours == "owner" and neighbours in ("record", "presence"))
 
 
 class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -160,7 +127,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def origin(self) -> Origin:
         """Where its constants come from."""
-        return origin_of(self.bounds, self.rests_on)
+        return origin_of(self.bounds, self.rests_on, () if self.found is None else (self.found,))
 
     @property
     def classes(self) -> int:

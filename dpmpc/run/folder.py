@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from dpmpc.aggregation.wire.transcript import holds_nothing
 from dpmpc.errors import UsageError
 from dpmpc.folders import OUT, is_half, make_folder, not_new
 from dpmpc.privacy.book import Book
@@ -71,7 +72,7 @@ def make_private(out: Path) -> None:
 def opened_nothing(*files: Path) -> bool:
     """Whether each of these ledgers and files of opened vectors is empty or absent, or a ledger that tells of no
     release yet: nothing was spent or opened."""
-    there = [file for file in files if file.exists() and file.stat().st_size]
+    there = [file for file in files if not holds_nothing(file)]
     return all(file.suffix == ".jsonl" and _tells_nothing(Ledger.read(file)) for file in there)
 
 

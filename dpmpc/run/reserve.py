@@ -15,6 +15,7 @@ from dpmpc.aggregation.plan.asked import Attempt
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.spending import reservation_of, stages_of
 from dpmpc.aggregation.wire.paths import ledger_path
+from dpmpc.folders import passing_folder
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.budget import Budget, check_fits
 from dpmpc.privacy.composition import parse_budget
@@ -61,9 +62,7 @@ class Reserve(Closing):
 
     def _held(self) -> WholeRun:
         if self._whole is None:
-            out = self._out or Path(
-                self._stack.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-", ignore_cleanup_errors=True))
-            )
+            out = self._out or self._stack.enter_context(passing_folder())
             self._whole = self._stack.enter_context(WholeRun(path_of(out, self._who), f"stages{self._who}"))
         return self._whole
 

@@ -9,7 +9,6 @@ and goes on there.
 """
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -24,6 +23,7 @@ from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.opening import opening_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import sum_of
+from dpmpc.folders import passing_folder
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import Schedule
 from dpmpc.outcome import Outcome
@@ -161,7 +161,7 @@ def run(
         return FinishedPlan((), release(StagePart(plan, plan), records, seat))
     with contextlib.ExitStack() as ends:
         if seat.out is None:  # stages follow from files
-            kept = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-", ignore_cleanup_errors=True)))
+            kept = ends.enter_context(passing_folder())
             seat = replace(seat, here=seat.here.but(out=kept))
         plan = begun_as(plan, seat.here.folder)
         stages = RunStages(plan, seat.here, seat.books)

@@ -4,10 +4,15 @@ A record lies in a cell j of its covariates' combination c. Its score is Z_c' S_
 depends on linear predictors eta_c = Z_c theta alone, one of them or a few, and sums over records are linear in the
 counts: Z_c' sum_j k_cj S_j. So noise that is added to counts leaves the score unbiased at every parameter.
 
+Any weights w(eta) leave it unbiased as well. Where the likelihood's scores grow without a bound with a parameter, as
+hazards' do, so does what noise adds to them, and a far value of a baseline that the noise hides would hide all
+coefficients with it: such weights are bounded. `exact` is the family by the likelihood, for tables without noise.
+
 A family gives S (..., C, J, B) and its derivatives, either by the same predictor (..., C, J, B) where S_jb depends on
 eta_b alone, or in full (..., C, J, B, B), S_jb by eta_a in [b, a].
 """
 
+import math
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +21,7 @@ from dpmpc.lazy import dataclass
 from dpmpc.statistics.intervals import Floats
 
 _FAR = 30.0
+MOST_HAZARD = 1.5  # of a bin, up to which records weigh as in the likelihood
 
 
 class Family(Protocol):
@@ -25,6 +31,8 @@ class Family(Protocol):
     def predictors(self) -> int: ...
     @property
     def cells(self) -> int: ...
+    @property
+    def exact(self) -> "Family": ...
     def scores(self, eta: Floats) -> tuple[Floats, Floats]: ...
     def start(self, totals: Floats) -> Floats: ...
     def chances(self, eta: Floats) -> Floats: ...
@@ -40,6 +48,10 @@ class Logit:
     """Cells: no, yes. P(yes) = 1 / (1 + e^-eta)."""
 
     predictors, cells = 1, 2
+
+    @property
+    def exact(self) -> "Logit":
+        return self
 
     def scores(self, eta: Floats) -> tuple[Floats, Floats]:
         p = expit(eta)[..., None, :]
@@ -69,6 +81,10 @@ class Poisson:
     @property
     def cells(self) -> int:
         return len(self.values)
+
+    @property
+    def exact(self) -> "Poisson":
+        return self
 
     def scores(self, eta: Floats) -> tuple[Floats, Floats]:
         mean = np.exp(np.clip(eta, -_FAR, _FAR))[..., None, :]
@@ -102,6 +118,10 @@ class Ordinal:
     @property
     def cells(self) -> int:
         return self.levels
+
+    @property
+    def exact(self) -> "Ordinal":
+        return self
 
     def scores(self, eta: Floats) -> tuple[Floats, Floats]:
         """log P(level k) = log(F(eta_{k-1}) - F(eta_k)), F decreasing along k; no level has less than 1e-9."""
@@ -140,9 +160,14 @@ class Ordinal:
 class Hazard:
     """Grouped proportional hazards over `bins` bins. Cells: an event in bin 0 ... bins - 1, then the end of observation
     at the boundary 0 ... bins (the last: followed to the end). Whoever leaves at a boundary has lived the bins before
-    it. A bin's hazard is h = 1 - exp(-exp(eta_b)): the complementary log-log link of proportional hazards."""
+    it. A bin's hazard is h = 1 - exp(-exp(eta_b)): the complementary log-log link of proportional hazards.
+
+    What a record adds in a bin that it enters is w (1[event] - h). The likelihood has w = E / h, E = exp(eta), which
+    grows with E, as the noise of those that live through the bin then does. Here it is that up to E = `most`, and
+    stays there: nothing is lost where e^-1.5 (.22) of each cell or more live through each bin."""
 
     bins: int
+    most: float = MOST_HAZARD
 
     @property
     def predictors(self) -> int:
@@ -152,20 +177,27 @@ class Hazard:
     def cells(self) -> int:
         return 2 * self.bins + 1
 
+    @property
+    def exact(self) -> "Hazard":
+        return Hazard(self.bins, math.inf)
+
     def scores(self, eta: Floats) -> tuple[Floats, Floats]:
-        """In a bin that is lived through -E; in that of the event E (1 - h) / h, E = exp(eta)."""
+        """In a bin that is lived through -w h; in that of the event w (1 - h)."""
         B = self.bins
         E = np.exp(np.clip(eta, -_FAR, 4.0))  # exp(-exp(4)) is 0 for all purposes
         h = -np.expm1(-E)
-        died = E * (1 - h) / h
-        slope = died * (1 - E / h)
-        lived = np.tril(np.ones((B + 1, B)), -1)  # by boundary, the bins before it
+        low = self.most >= E
+        w = np.where(low, E / h, self.most / -np.expm1(-self.most))
+        slope = np.where(low, w * (1 - w * (1 - h)), 0.0)  # of w by eta
+        died, lived = w * (1 - h), w * h
+        sinks, falls = (slope - w * E) * (1 - h), slope * h + w * E * (1 - h)
+        before = np.tril(np.ones((B + 1, B)), -1)  # by boundary, the bins before it
         event = np.eye(B)
         S = np.concatenate(
-            [event * died[..., None, :] - lived[:B] * E[..., None, :], -lived * E[..., None, :]], axis=-2
+            [event * died[..., None, :] - before[:B] * lived[..., None, :], -before * lived[..., None, :]], axis=-2
         )  # fmt: skip
         D = np.concatenate(
-            [event * slope[..., None, :] - lived[:B] * E[..., None, :], -lived * E[..., None, :]], axis=-2
+            [event * sinks[..., None, :] - before[:B] * falls[..., None, :], -before * falls[..., None, :]], axis=-2
         )  # fmt: skip
         return S, D
 

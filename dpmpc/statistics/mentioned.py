@@ -25,29 +25,37 @@ def mentioned(asked: Sequence[Asked], names: Sequence[str]) -> tuple[str, ...]:
 def check_may_be_asked(asked: Sequence[Asked], numbers: Sequence[str], texts: Sequence[str]) -> None:
     """Errors: UsageError for a question that cannot be asked whatever a survey finds. `texts`: columns that may turn
     out to be of numbers or of categories; of categories no value is known yet."""
-    for item in asked:
-        line = _line(item)
-        open_ones = [name for name in texts if name in mentioned((item,), texts)]
-        closest: UsageError | None = None
-        for kinds in islice(product((_hashed, _wide), repeat=len(open_ones)), _TRIED):
-            made = dict(zip(open_ones, kinds, strict=True))
-            columns = Columns(tuple(
-                made.get(name, _wide if name in numbers else _hashed)(name) for name in (*numbers, *texts)
-            ))  # fmt: skip
-            try:
-                parse(line, columns)
-                break
-            except UsageError as error:
-                closest = error if closest is None or _read(error) > _read(closest) else closest
+    as_numbers(asked, numbers, texts)
+
+
+def as_numbers(asked: Sequence[Asked], numbers: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
+    """Those of `texts` that a question needs to be of numbers, in their order. Errors: as `check_may_be_asked`."""
+    needed = {name for item in asked for name in _needed(_line(item), mentioned((item,), texts), numbers, texts)}
+    return tuple(name for name in texts if name in needed)
+
+
+def _needed(line: str, open_ones: Sequence[str], numbers: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """Those of the open columns that are of numbers where a question can be asked; as few as may be."""
+    closest: UsageError | None = None
+    for kinds in islice(product((_hashed, _wide), repeat=len(open_ones)), _TRIED):
+        made = dict(zip(open_ones, kinds, strict=True))
+        columns = Columns(tuple(
+            made.get(name, _wide if name in numbers else _hashed)(name) for name in (*numbers, *texts)
+        ))  # fmt: skip
+        try:
+            parse(line, columns)
+        except UsageError as error:
+            closest = error if closest is None or _read(error) > _read(closest) else closest
         else:
-            assert closest is not None
-            if closest.code == "choice":  # of levels
-                raise UsageError(
-                    "which values a column has that a survey is to find is not known before it; got "
-                    f"{one_line(line)}; state them in <<bounds>>, or ask 'by' the column",
-                    code="column",
-                ) from None
-            raise closest
+            return [name for name, kind in made.items() if kind is _wide]
+    assert closest is not None
+    if closest.code == "choice":  # of levels
+        raise UsageError(
+            "which values a column has that a survey is to find is not known before it; got "
+            f"{one_line(line)}; state them in <<bounds>>, or ask 'by' the column",
+            code="column",
+        ) from None
+    raise closest
 
 
 def askable(asked: Sequence[Asked], columns: Columns) -> tuple[list[Asked], list[str]]:
@@ -82,5 +90,3 @@ def _hashed(name: str) -> Column:
 
 def _wide(name: str) -> Column:
     return Quantity(name, -_WIDE, _WIDE)
-
-

@@ -85,6 +85,11 @@ class CellModel:
         found = self.variance + self.tau * np.maximum(self._counts, 0.0)
         return np.asarray(np.maximum(found, 1e-12))
 
+    @cached_property
+    def _family(self) -> Family:
+        """Whose scores these are: without noise those of the likelihood."""
+        return self.family if self.variance else self.family.exact
+
     @property
     def tables(self) -> int:
         """T."""
@@ -153,18 +158,18 @@ class CellModel:
 
     def score(self, theta: Floats, of: Ints | None = None) -> tuple[Floats, Floats]:
         """g (M, P) and H (M, P, P) = -dg/dtheta."""
-        S, D = self.family.scores(self.eta(theta))
+        S, D = self._family.scores(self.eta(theta))
         k = self._at(self._counts, of)
         return self._gathered(_over(S, k)), -self._forms(self._spread(D, k))
 
     def spread(self, theta: Floats, of: Ints | None = None) -> Floats:
         """V (M, P, P)."""
-        S, _ = self.family.scores(self.eta(theta))
+        S, _ = self._family.scores(self.eta(theta))
         return self._forms(_products(S * self._at(self._v, of)[..., None], S))
 
     def _all(self, theta: Floats, of: Ints | None = None) -> tuple[Floats, Floats, Floats, Floats]:
         """Q (M,), half its gradient (M, P), A = H' V^-1 H (M, P, P), V^-1."""
-        S, D = self.family.scores(self.eta(theta))
+        S, D = self._family.scores(self.eta(theta))
         k = self._at(self._counts, of)
         g = self._gathered(_over(S, k))
         H = -self._forms(self._spread(D, k))
@@ -182,7 +187,7 @@ class CellModel:
     # -- fits that minimising starts from -------------------------------------------------------------------------
     @cached_property
     def _smooth(self) -> "CellModel":
-        return CellModel(self.family, self.design, np.maximum(self._counts, 0.0) + _ADDED, 1.0, self.offset)
+        return CellModel(self.family, self.design, np.maximum(self._counts, 0.0) + _ADDED, 0.0, self.offset)
 
     def _fits(self, held: Mask, at: Floats, of: Ints | None = None) -> Floats:
         """(M, P) ridge fits of cells max(k, 0) + .1 with some coefficients held: concave, so always there."""
@@ -268,7 +273,7 @@ class CellModel:
     def _hidden(self, theta: Floats, held: Mask, of: Ints) -> NDArray[np.int64]:
         _, _, A, inverse = self._all(theta, of)
         G = np.einsum("cbp,cbq->pq", self.design, self.design) / len(self.design)
-        _, D = self.family.scores(self.eta(theta))
+        _, D = self._family.scores(self.eta(theta))
         with np.errstate(over="ignore", invalid="ignore"):  # as in `_inverted`
             near = (self.design @ inverse[:, None]) @ self.design.transpose(0, 2, 1)
         inside = (
@@ -315,9 +320,7 @@ class CellModel:
             self._corners(Q, theta, held, at, of, enough)
         return Q, theta
 
-    def _lower(
-        self, Q: Floats, theta: Floats, rows: Ints, held: Mask, start: Floats, of: Ints, enough: float
-    ) -> None:
+    def _lower(self, Q: Floats, theta: Floats, rows: Ints, held: Mask, start: Floats, of: Ints, enough: float) -> None:
         """Takes what is lower from these starts, of some rows."""
         if not len(rows):
             return
@@ -335,18 +338,21 @@ class CellModel:
         A = np.concatenate([self._all(theta[part], of[part])[2] for part in _parts(rows, self._many)])
         cut = _cut(A + 1e-9 * np.eye(self.coefficients), held[rows])
         little = np.einsum("mpp->mp", _inverted(cut)) > LOOSE**2
-        for o in range(self.coefficients):
-            for end in CORNERS:
-                some = rows[little[:, o] & ~held[rows, o] & ~(Q[rows] <= enough)]
-                if not len(some):
-                    break
-                both, where = held[some].copy(), at[some].copy()
-                both[:, o], where[:, o] = True, end
-                self._lower(Q, theta, some, held, self._fits(both, where, of[some]), of, enough)
-                some = some[~(Q[some] <= enough)]
-                moved = theta[some].copy()
-                moved[:, o] = end
-                self._lower(Q, theta, some, held, moved, of, enough)
+        place, o = np.nonzero(little & ~held[rows])
+        some, o = np.repeat(rows[place], len(CORNERS)), np.repeat(o, len(CORNERS))
+        if not len(some):
+            return
+        each, end = np.arange(len(some)), np.tile(CORNERS, len(place))
+        both, where, moved = held[some].copy(), at[some].copy(), theta[some].copy()
+        both[each, o], where[each, o], moved[each, o] = True, end, end
+        twice = np.concatenate([some, some])
+        starts = np.concatenate([self._fits(both, where, of[some]), moved])
+        q, found = self.least(held[twice], starts, of[twice], enough)
+        order = np.argsort(q, kind="stable")
+        won, first = np.unique(twice[order], return_index=True)  # the lowest of each problem's
+        best = order[first]
+        lower = q[best] < Q[won]
+        Q[won[lower]], theta[won[lower]] = q[best[lower]], found[best[lower]]
 
     def _holding(self, which: Ints) -> Mask:
         held = np.zeros((len(which), self.coefficients), dtype=bool)
@@ -358,6 +364,21 @@ class CellModel:
         """(T, P) fits with nothing held."""
         none = np.zeros((self.tables, self.coefficients), dtype=bool)
         return self._fits(none, np.zeros((self.tables, self.coefficients)), np.arange(self.tables))
+
+    def follow(self, which: Ints, at: Floats, start: Floats) -> tuple[Floats, Floats]:
+        """Q (N,) and theta (N, P) with coefficient which[i] held at at[i], from one start each, of the first table."""
+        held = self._holding(which)
+        return self.least(held, np.where(held, at[:, None], start))
+
+    def hidden_beside(self, which: Ints, theta: Floats, of: Ints) -> Ints:
+        """(N,) m at these parameters with one coefficient held."""
+        return self.hidden(theta, self._holding(which), of)
+
+    def parabolas(self, theta: Floats, of: Ints) -> Floats:
+        """(M, P) how far each coefficient may go for 1 more of Q, by A alone: the root of the diagonal of A^-1."""
+        A = np.concatenate([self._all(theta[part], of[part])[2] for part in _parts(np.arange(len(of)), self._many)])
+        inverse = _inverted(A + 1e-9 * np.eye(self.coefficients))
+        return np.asarray(np.sqrt(np.maximum(np.einsum("mpp->mp", inverse), 0.0)))
 
     def _kept(self, Q: Floats, theta: Floats, which: Ints, error: float, of: Ints) -> tuple[Mask, Ints]:
         """(not rejected, m) at these minima; where none was found nothing is rejected."""

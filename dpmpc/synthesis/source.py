@@ -164,7 +164,7 @@ class Synthesis(Source):
         return of_columns(self.columns, self.columns.names, table, sizes)
 
     def invented(self, schema: "Schema | None") -> Iterator[tuple[str, Invented]]:
-        yield from super().invented(schema) if self.columns is None else self.columns.invented
+        yield from self.known.invented if self.to_find is None else self.to_find.invented()
 
     @property
     def about(self) -> list[str]:

@@ -18,7 +18,7 @@ from dpmpc.learning.survey import Survey
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 from dpmpc.settings import only_known
 from dpmpc.statistics.cells import MOST_CELLS
-from dpmpc.statistics.mentioned import askable, check_may_be_asked
+from dpmpc.statistics.mentioned import as_numbers, askable, check_may_be_asked
 from dpmpc.statistics.tables import Tables
 from dpmpc.synthesis.source import SURVEY
 from dpmpc.synthesis.to_find import ToFind
@@ -105,7 +105,7 @@ class SurveyedTables(Source):
         return [*surveys, *(f"then asks, where that can be asked: {each}" for each in asked)]
 
     def invented(self, schema: Any) -> Iterator[tuple[str, Any]]:
-        yield from self.questions.invented(schema)
+        yield from self.to_find.invented(as_numbers(self.queries, self.questions.numbers, self.questions.texts))
 
     # Its own releases are those of tables that are not known yet. Whatever they are, their noise is solved for so that
     # all together cost what was promised; until then the survey's distances stand for theirs, and no release is made.

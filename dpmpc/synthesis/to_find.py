@@ -1,7 +1,7 @@
 """Columns of which nothing is public but their names and kinds in their file, and what they are after a survey."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -9,6 +9,7 @@ from dpmpc.errors import UsageError
 from dpmpc.intake.hashing import BUCKETS
 from dpmpc.lazy import dataclass
 from dpmpc.learning.naming import NamedColumns
+from dpmpc.learning.source import Invented
 from dpmpc.learning.survey import Survey
 from dpmpc.learning.survey_numbers import CELLS, NUMBER
 from dpmpc.settings import only_known
@@ -57,6 +58,12 @@ class ToFind(NamedColumns):
             else:
                 made.append(Quantity(name, -_WIDEST, _WIDEST))
         return at_most(Columns(tuple(made)))
+
+    def invented(self, numbers: Sequence[str] = ()) -> Iterator[tuple[str, Invented]]:
+        """What made-up records hold for a rehearsal: few words, each of many records, or numbers; `numbers`: those of
+        `texts` that are made numbers."""
+        for name in self.names:
+            yield name, ["a", "b", "c"] if name in self.texts and name not in numbers else (0.0, 1.0)
 
     def found(self, total: Floats, noise: float, least: int = 2) -> Columns:
         """The columns that stand out of the survey's noise. total: its opened sum; noise: its deviation a coordinate,

@@ -72,13 +72,9 @@ def foreseen_words(plan: Plan) -> list[str]:
     """What the release would open, and what it takes, from public numbers alone."""
     decision, source, promise = plan.derived.decision, naming_in(plan.source), promise_of(plan)
     assert decision is not None
-    least = math.ceil(decision.least * plan.grid.step + NormalDist().inv_cdf(NAMED) * noise_of(plan))
     found = [
-        f"words of {', '.join(source.columns)}, in a release of their own: {promise.sentence}",
-        f"a word is opened in {NAMED:.0%} of such releases where at least {number_of(least, 'record')} have it, of all "
-        f"{sum(plan.sizes):,}, beyond those with other words in its cell, one of {source.cells}; {LONGEST} bytes "
-        "at most",
-    ]
+        f"words of {', '.join(source.columns)}, in a release of their own: {promise.sentence}", words_needed(plan)
+    ]  # fmt: skip
     if plan.parties:
         backend, among = BACKENDS[plan.backend], (plan.parties, plan.threshold)
         total = sum(count_decisions(plan, decision), start=Counts())
@@ -91,9 +87,20 @@ def foreseen_words(plan: Plan) -> list[str]:
     return found
 
 
+def words_needed(plan: Plan) -> str:
+    """How many records of all owners a word needs in a release of words; public."""
+    decision, source = plan.derived.decision, naming_in(plan.source)
+    assert decision is not None
+    least = math.ceil(decision.least * plan.grid.step + NormalDist().inv_cdf(NAMED) * noise_of(plan))
+    return (
+        f"a word is opened in {NAMED:.0%} of such releases where at least {number_of(least, 'record')} have it, of all "
+        f"{sum(plan.sizes):,}, beyond those with other words in its cell, one of {source.cells}; {LONGEST} bytes "
+        "at most"
+    )
+
+
 def open_words(plan: Plan, table: Table, number: NDArray[np.int64], seat: Seat) -> OpenedWords:
     """Makes the release, in the folder of `seat`. Errors: as of releases."""
     source, own = naming_in(plan.source), run(plan, OfTable("meet", table, number), seat).own
     total = own.mean * plan.divisor
     return OpenedWords(own.plan, {name: tuple(each.values()) for name, each in source.words(total).items()})
-

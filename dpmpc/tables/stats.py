@@ -290,6 +290,7 @@ def _plan_of(
         weights="size",
         bounds=origin.bounds,
         rests_on=origin.read,
+        found=origin.found,
         released=before,
         **(chosen(asked) | {"pool": bool(asked.pool)}),
     )

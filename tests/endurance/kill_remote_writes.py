@@ -191,13 +191,16 @@ def check(source: str, kind: str, out: Path) -> str:
 
 def check_lost(source: str, kind: str, out: Path, said: set[str]) -> str:
     """Asserts that a stage is lost indeed, and that every process has said so; which."""
+    from dpmpc.aggregation.wire.transcript import holds_nothing
     from dpmpc.privacy.ledgers import merge, read_ledgers
 
     assert said == set(NAMES[kind]), f"only {sorted(said)} say that a release is lost"
     spent = Counter(entry.run for name in NAMES[kind] for entry in merge(read_ledgers(out / name)))
     stage = [*STAGES[source]][sum(1 for each in STAGES[source] if spent[f"r+{each}" if each else "r"]) - 1]
     assert STAGES[source][stage] == 1 and spent[f"r+{stage}"], spent
-    opened = [path for name in NAMES[kind] for path in (out / name / stage).glob("*.opened.bin") if path.stat().st_size]
+    opened = [
+        path for name in NAMES[kind] for path in (out / name / stage).glob("*.opened.bin") if not holds_nothing(path)
+    ]
     assert not opened, f"{stage} was opened: {opened}"
     return f"{stage} lost, and said so"
 

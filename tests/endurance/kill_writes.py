@@ -73,6 +73,9 @@ def dies_at(number: int, out: Path, opened: str | None = None) -> Callable[[], i
     """Makes this process die in place of its write of this number below `out`; how many it has made. `opened`: in place
     of its first write when a sum of this stage is in a file. Of the heartbeat of the status, which comes by the clock,
     none is counted."""
+    from dpmpc.aggregation.wire import transcript
+    from dpmpc.processes import durable
+
     made, mine = 0, os.getpid()
 
     def die() -> NoReturn:
@@ -84,7 +87,7 @@ def dies_at(number: int, out: Path, opened: str | None = None) -> Callable[[], i
             return False
         made += 1
         sums = [] if opened is None else (out / opened).glob("*.opened.bin")
-        return made == number or any(path.stat().st_size for path in sums)
+        return made == number or not all(map(transcript.holds_nothing, sums))
 
     def below(path: Any) -> bool:
         with contextlib.suppress(TypeError, ValueError):
@@ -105,9 +108,6 @@ def dies_at(number: int, out: Path, opened: str | None = None) -> Callable[[], i
                 die()
         elif event in ("os.rename", "os.remove", "os.mkdir") and below(arguments[0]) and counted():
             die()
-
-    from dpmpc.aggregation.wire import transcript
-    from dpmpc.processes import durable
 
     write_all, write = durable.write_all, transcript._write
 

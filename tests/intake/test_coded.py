@@ -21,6 +21,7 @@ from dpmpc.intake.staging import held
 from dpmpc.intake.table import value_sql
 from dpmpc.records import load, loading
 from dpmpc.records.columns import Numeric, Surveyed
+from dpmpc.records.memory import kept_within
 from dpmpc.records.schema import Labels, Schema
 from tests.records.test_rows import needs_kernel
 
@@ -262,7 +263,7 @@ def test_no_more_is_kept_than_there_is_room_for(tmp_path: Path, monkeypatch: pyt
     write(path)
     for columns in range(4):
         with loading.opened(str(path), folder=tmp_path) as (opened, _):
-            opened.kept.most = 2 * N * columns
+            opened.kept.most = ColumnCoding.size(N) * columns
             look(opened)
             kept = {
                 name
@@ -276,4 +277,25 @@ def test_another_relation_has_nothing_of_this_one() -> None:
     kept = Kept(1 << 20)
     kept.put("one", "x", coded.CodedColumn(np.zeros(3, dtype=np.uint8), np.array([math.nan])))
     assert kept.of("one", "x") is not None and kept.of("other", "x") is None and kept.of("one", "y") is None
-    assert kept.room == (1 << 20) - 3
+    assert kept.room == (1 << 20) - 3 - 8
+
+
+@pytest.mark.parametrize("columns", [0, 2, 5])
+def test_no_more_whole_numbers_are_kept_than_there_is_room_for(
+    columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of those that one reading has."""
+    monkeypatch.setattr(table, "AT_ONCE", 1 << 10)
+    path = tmp_path / "records.parquet"
+    write(path)
+    with loading.opened(str(path), folder=tmp_path) as (opened, _):
+        opened.n  # noqa: B018
+        opened.kept.most = 2 * N * columns + N
+        asked = [f"CAST({opened['whole'].sql} + {k} AS INTEGER)" for k in range(5)]
+        first = joined(opened, asked)
+        assert sum(opened.kept.of(opened.relation, each) is not None for each in asked) == columns
+        assert joined(opened, asked) == first and opened.kept.room >= 0
+
+
+def test_an_eighth_of_memory_is_kept_and_no_more_than_is_said() -> None:
+    assert kept_within(10**9) == 125 * 10**6 and kept_within(10**12) == 1 << 28

@@ -157,7 +157,7 @@ def test_training_on_many_records_reads_a_column_of_numbers_once(
     """The look's reading is kept: the survey, the records and what gives the target read nothing more. Without room for
     it each reads the column."""
     monkeypatch.setattr(numbers, "EXACT", N - 1)
-    monkeypatch.setattr(loading, "kept_within", lambda memory: 2 * N * columns)
+    monkeypatch.setattr(loading, "kept_within", lambda memory: 3 * columns << 20)
     write_parquet(tmp_path / "records.parquet")
     dpmpc.train(
         tmp_path / "run", records=str(tmp_path / "records.parquet"), target="y", owners=3, epsilon=2.0, delta=1e-6,

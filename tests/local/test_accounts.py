@@ -16,6 +16,7 @@ import dpmpc
 from dpmpc.aggregation.owner.accounts import account_of
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
+from dpmpc.aggregation.wire.transcript import holds_nothing
 from dpmpc.cli.main import named
 from dpmpc.consortium.placement import Placement
 from dpmpc.consortium.start import start
@@ -135,7 +136,7 @@ def test_a_run_does_not_start_where_its_account_cannot_be_written(tmp_path: Path
     (tmp_path / "file").write_text("")
     with refuses("path", setting="account"):
         train(tmp_path, "x", account=str(tmp_path / "file" / "account"))
-    assert not list(tmp_path.rglob("*.opened.bin")) or not any(p.stat().st_size for p in tmp_path.rglob("*.opened.bin"))
+    assert all(holds_nothing(path) for path in tmp_path.rglob("*.opened.bin"))
 
 
 @pytest.mark.slow

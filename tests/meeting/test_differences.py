@@ -1,13 +1,29 @@
 """What a meeting says to differ, held against other routes: SciPy's laws, brute force, and draws of whole meetings with
 the plan's own discrete noise (`benchmarks/studies/meeting.py`, which has the larger counts)."""
 
+import csv
+import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpmpc.benchmarks.studies.meeting import CODINGS, COLUMNS, DELTA, meet_once, planned, study
+from dpmpc.benchmarks.studies.meeting import (
+    CODINGS,
+    COLUMNS,
+    DELTA,
+    NONE,
+    SETTINGS,
+    Counted,
+    counted_in,
+    meet_once,
+    planned,
+    rows_of,
+    study,
+    table_of,
+)
 from dpmpc.learning.survey_numbers import CELLS, cell_of
 from dpmpc.meeting import differences as module
 from dpmpc.meeting.differences import ALARMS, EXCHANGED, PARTS, UNITS, Compared, chi_squared_tail, multiplied
@@ -66,6 +82,55 @@ def test_each_test_of_a_site_and_column_has_the_false_alarms_that_it_may_have() 
     assert sum(chance < 0.05 / 9 for chance in said["spread"]) > 0
 
 
+def moved_of(seed: int, cells: int) -> module.Moved:
+    """That test, of a site six in ten of whose records have moved to cells of their own."""
+    random, n, noise = np.random.default_rng(seed), 300, 60.0
+    share, own = np.zeros(cells), np.zeros(cells)
+    share[[5, 6]], own[[5, 6, 9, 10]] = (0.6, 0.4), (0.24, 0.16, 0.36, 0.24)
+    laws = ((n, own, noise), (4 * n, share, 2 * noise))
+    x, r = (random.multinomial(k, p) + random.normal(0, s, cells) for k, p, s in laws)
+    return module.Moved(Compared(x, r, n, 4 * n, 4, noise))
+
+
+def test_placements_are_those_of_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every way to lay four parts, or three, of a site's records into three cells, by enumeration with SciPy's
+    densities."""
+    monkeypatch.setattr(module.Moved, "GRID", 4)
+    monkeypatch.setattr(module.Moved, "SPARE", 1)
+    n, noise = 100.0, 13.0
+    for y in ([30.0, 80.0, -10.0], [0.0, 0.0, 0.0], [400.0, -90.0, 2.0]):
+        due = 0.0
+        for parts in itertools.product(range(5), repeat=3):
+            if sum(parts) in (3, 4):
+                each = 1.0
+                for k, m in zip(y, parts, strict=True):
+                    v = noise**2 + 25 * m * (1 - m / 4) + 25.0**2 / 12
+                    if m:
+                        each *= (
+                            stats.norm.pdf(k, 25 * m, math.sqrt(v))
+                            / stats.norm.pdf(k, 0, noise)
+                            * module.Moved.EACH
+                            / 3
+                        )
+                due += each
+        found = moved_of(1, 14)._placed(np.array([y]), n, noise)
+        assert found[0] == pytest.approx(math.log(due), rel=1e-9)
+
+
+@pytest.mark.parametrize(("cells", "seed"), [(14, 1), (14, 5), (20, 4), (20, 5)])
+def test_the_chance_of_a_move_is_that_of_draws_where_nothing_differs(cells: int, seed: int) -> None:
+    """By 4,000 draws of d from its law where nothing differs: how often both ratios reach what was found, from .006 to
+    .02, within 3 deviations of that count and of half of what the estimate's own may be; the seed is fixed. A test that
+    takes what it finds for a seventh as likely is seen."""
+    moved = moved_of(seed, cells)
+    random = np.random.default_rng(1000 + seed)
+    d = random.normal(size=(4000, len(moved.d))) * np.sqrt(moved.v)
+    able = d[moved.drawn(d) >= moved.LEAST]
+    share = float((moved.whole(able) >= moved.whole(moved.d[None])).sum()) / len(d)
+    off = math.sqrt(share / len(d)) + math.sqrt(share * math.exp(-moved.LEAST) / (moved.DRAWS + moved.MORE)) / 2
+    assert share > 0.003 and abs(moved.chance - share) <= 3 * off < 0.85 * share
+
+
 @pytest.mark.parametrize(("records", "epsilon"), [(1500, 0.1), (300, 0.5)])
 @pytest.mark.parametrize("name", NAMED)
 def test_one_site_of_five_that_codes_a_column_otherwise_is_found(name: str, records: int, epsilon: float) -> None:
@@ -77,6 +142,19 @@ def test_one_site_of_five_that_codes_a_column_otherwise_is_found(name: str, reco
     said = meet_once(planned(5, records, epsilon), wrong, np.random.default_rng(3))
     (difference,) = [each for each in said[wrong.column] if each.site == 0]
     assert SAID[name] in difference.coding
+
+
+def test_a_study_goes_on_where_its_file_was_left(tmp_path: Path) -> None:
+    """The file has all that was counted, whatever the shares; and nothing is drawn once there is enough."""
+    draws = [7, 90, 333, 1000]
+    counted = {
+        (epsilon, records, name): Counted(name, n, 0 if name == NONE else n - k, k)
+        for epsilon, records in SETTINGS for k, n in enumerate(draws) for name in (NONE, f"coding, {k}")
+    }  # fmt: skip
+    with (tmp_path / "found.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows_of(counted))
+    assert counted_in(tmp_path / "found.csv") == counted and counted_in(tmp_path / "none") == {}
+    assert len(table_of(tmp_path / "found.csv")) == 2 + len(draws) + 2
 
 
 def test_where_nothing_differs_little_is_said() -> None:

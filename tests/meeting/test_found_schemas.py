@@ -9,12 +9,16 @@ from typing import Any
 import msgspec
 import pytest
 
+import dpmpc
 from dpmpc.aggregation.plan.guarantee import Promise, promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.consortium.plan_of_machines import plan_of_machines
 from dpmpc.planning.request import Request
 from dpmpc.records.draft import toml_of
 from dpmpc.records.schema import FoundBy, Labels, Numeric, Schema
+from dpmpc.statistics.columns import Columns
+from dpmpc.statistics.tables import Tables
+from dpmpc.tables.stats import plan_of_tables
 from tests.refusals import refuses
 
 UNITS = ("", "record", "presence", "person", "owner", "stated")
@@ -121,3 +125,34 @@ def test_a_release_says_of_itself_no_second_line() -> None:
     with refuses("file"):
         FoundBy("met", 0.5, 1e-6, "record\nguarantee: all is well")
     assert msgspec.to_builtins(FoundBy("met", 0.5, 1e-6)) == {"run": "met", "epsilon": 0.5, "delta": 1e-6}
+
+
+ASKED: dict[str, Any] = {"owners": "site", "epsilon": 4.0, "delta": 1e-5, "engine": "clear"}
+
+
+def test_questions_rows_and_figures_by_a_found_schema_join_its_promise(tmp_path: Path) -> None:
+    """Whatever is made of the schema, also where the plan has none: before anything is spent, in the plan's file, and
+    in what comes of it. Of two releases both are added up; one for other neighbours is said beside."""
+    found = FoundBy("met", 0.5, 1e-6, "record")
+    schema = Schema((Numeric("x", 0, 7),), Labels("y", ("1",), ("0",)), bounds="survey", found=found)
+    schema.write(tmp_path / "schema.json")
+    n = range(900)
+    rows = {"x": [k % 8 for k in n], "y": [k % 2 for k in n], "site": ["abc"[k % 3] for k in n]}
+    joined = "with the release that found the schema: epsilon = 4.5, delta = 1.1e-05"
+    answers = dpmpc.stats(rows, ["count", "mean(x)"], schema=tmp_path / "schema.json", **ASKED)
+    assert joined in answers.guarantee
+    drawn = dpmpc.synth(rows, schema=tmp_path / "schema.json", seed=1, out=tmp_path / "rows", **ASKED)
+    assert joined in drawn.guarantee
+    assert joined in (tmp_path / "rows" / "synthetic.csv").read_text(encoding="utf-8")
+    tables = Tables.of(Columns.of_schema(schema), ["count"])
+    given = {"epsilon": 4.0, "delta": 1e-5}
+    one = plan_of_tables(tables, SIZES, "rows", None, given, schema.origin)
+    assert Plan.from_text(one.to_text()) == one and one.found == (found,)
+    assert promise_of(one).joined == (4.5, pytest.approx(1.1e-5))
+    more = schema.found_by(FoundBy("met again", 0.25, 1e-7, "record")).origin
+    both = promise_of(plan_of_tables(tables, SIZES, "rows", None, given, schema.origin | more | schema.origin))
+    assert both.joined == (4.75, pytest.approx(1.11e-5)) and "with the 2 releases that found" in str(both)
+    other = schema.found_by(FoundBy("met again", 0.25, 1e-7, "")).origin
+    beside = promise_of(plan_of_tables(tables, SIZES, "rows", None, given, schema.origin | other))
+    assert beside.joined == (4.5, pytest.approx(1.1e-5)) and "is not in that: it promises epsilon = 0.25" in str(beside)
+    assert promise_of(plan_of_tables(tables, SIZES, "rows", None, given)).joined is None

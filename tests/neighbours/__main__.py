@@ -1,8 +1,9 @@
 """python -m tests.neighbours [N [OF [PART]]]: tables of N records (400), all of them or every OF-th from PART on.
 
 First all sources, kinds of columns and odd values as they are read, a pair each, files of texts in which a record is
-another line, and odd values of declared types, a pair each; then by every public entry, up to twelve odd values in one
-table: a table that differs by more than its odd records is split until one value is left.
+another line, and odd values of declared types, a pair each, and texts as words have votes of them; then by every
+public entry, up to twelve odd values in one table: a table that differs by more than its odd records is split until
+one value is left.
 """
 
 import os
@@ -16,6 +17,7 @@ from tests.neighbours import test_neighbours_at_entries as entries
 from tests.neighbours import test_neighbours_of_lines as lines
 from tests.neighbours import test_neighbours_of_sources as sources
 from tests.neighbours import test_neighbours_of_types as types
+from tests.neighbours import test_neighbours_of_words as words
 
 
 def main() -> int:
@@ -32,6 +34,9 @@ def main() -> int:
                 wrong += 1
                 print(f"{source}: {name} among {kind}: {text}", flush=True)
         print(f"| as read | {values['as read']:,} | {values['as read']:,} | | {wrong} |", flush=True)
+        voted, declined, far = words.all_held(part, of, n, Path(folder))
+        print(*far, f"| words | {voted:,} | {voted:,} | {declined:,} | {len(far)} |", sep="\n", flush=True)
+        wrong += len(far)
         tried, odd = lines.all_held(part, of)
         print(*odd, f"| other lines | {tried:,} | {tried:,} | | {len(odd)} |", sep="\n", flush=True)
         typed, beside = types.all_held(part, of, n)

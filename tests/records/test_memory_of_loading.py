@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.intake import staging, table
-from dpmpc.intake.staging import held
+from dpmpc.intake import staging
+from dpmpc.intake.staging import give_back, held
 from dpmpc.intake.table import connect, numbers_up_to
 from dpmpc.records import Dataset, Schema, filling, load
 from dpmpc.records.dataset import split
@@ -153,13 +153,25 @@ def test_a_large_source_is_held_in_a_file_without_a_name(tmp_path: Path, monkeyp
     assert memory[0] > 30_000 * 16 and memory[1] < memory[0] / 10
 
 
+def test_what_lies_in_memory_is_not_written_to_the_disk_to_be_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging, "_LITTLE", "1MB")
+    with connected(tmp_path) as connection:
+        found = held(open_source(CsvFile(of_texts(tmp_path)), connection, tmp_path), ["a", "b", "c", "site", "y"])
+        holding = "SELECT sum(memory_usage_bytes), sum(temporary_storage_bytes) FROM duckdb_memory()"
+        before = connection.execute(holding).fetchall()
+        give_back(found)
+        assert connection.execute(holding).fetchall() == before and before[0][0] > 10**6
+
+
 @pytest.mark.parametrize("memory", [None, 3 * 10**9])
 def test_what_was_read_of_a_file_is_given_back(
     memory: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit is then as it was, and what is asked again is read again."""
     monkeypatch.setattr(staging, "LARGE", 1)
-    monkeypatch.setattr(table, "_LITTLE", "1MB")
+    monkeypatch.setattr(staging, "_LITTLE", "1MB")
     path, holding = tmp_path / "numbers.csv", "SELECT sum(memory_usage_bytes) FROM duckdb_memory()"
     limit = "SELECT current_setting('memory_limit')"
     connection = connect(tmp_path, memory)
@@ -169,7 +181,7 @@ def test_what_was_read_of_a_file_is_given_back(
         sums = ", ".join(f"max({column.sql})" for column in found.columns)
         before, said = found.rows(sums), connection.execute(limit).fetchall()
         ((full,),) = connection.execute(holding).fetchall()
-        found.give_back()
+        give_back(found)
         ((little,),) = connection.execute(holding).fetchall()
         assert full > 200_000 * 8 and little <= 10**6 and little < full / 2, (full, little)
         assert connection.execute(limit).fetchall() == said and found.rows(sums) == before

@@ -6,7 +6,6 @@ threads that take turns: that is `Aggregator`'s, which has one.
 """
 
 import contextlib
-import tempfile
 import time
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
@@ -29,6 +28,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import PartyCost, blocks_of, columns_of
 from dpmpc.aggregation.wire.paths import ledger_path
 from dpmpc.errors import UsageError
+from dpmpc.folders import passing_folder
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.contract.decisions import decided
@@ -138,7 +138,7 @@ def _own_ledger(
         return None
     with contextlib.ExitStack() as opening:
         if out is None:
-            out = Path(opening.enter_context(tempfile.TemporaryDirectory(prefix="dpmpc-", ignore_cleanup_errors=True)))
+            out = opening.enter_context(passing_folder())
         ledger = opening.enter_context(OwnLedger(ledger_path(out, 0), plan, attempt, budget, account))
         stack.push(opening.pop_all())
     return ledger

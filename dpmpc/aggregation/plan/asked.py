@@ -19,7 +19,7 @@ from dpmpc.privacy.mechanism import Mechanism
 from dpmpc.privacy.persons import Persons
 from dpmpc.privacy.sensitivity import Sensitivity, Weights
 from dpmpc.records.origins import Bounds, Origin, origin_of
-from dpmpc.records.schema import Schema
+from dpmpc.records.schema import FoundBy, Schema
 
 Presence = tuple[int, ...]  # the owners whose vectors are in a sum, in order
 
@@ -48,7 +48,8 @@ class Asked(PromiseSettings, Noise, Computing, Attendance, ABC):
     `part`: of the data that its releases are of (`Assignment.label`), "" for all. `parties` 0: no MPC, the arithmetic
     of the parties in one process. `names`: what a consortium calls its sites. `stage_of`: the
     digest of the plan that this is a stage of, "" where it is none: who has another whole plan takes part in no stage.
-    `passed`: how likely a cheat has passed in stages before, at most, where parties are checked.
+    `passed`: how likely a cheat has passed in stages before, at most, where parties are checked. `found`: the releases
+    that found what the source is asked by, where its schema is not the plan's.
     """
 
     run_id: str
@@ -68,6 +69,7 @@ class Asked(PromiseSettings, Noise, Computing, Attendance, ABC):
     names: Names | None = None
     stage_of: str = ""
     passed: float = 0.0
+    found: tuple[FoundBy, ...] = ()
 
     def called(self, text: str) -> str:
         """A text about processes with their names, where the plan has any."""
@@ -191,7 +193,7 @@ class Asked(PromiseSettings, Noise, Computing, Attendance, ABC):
     def origin(self) -> Origin:
         """What the releases rest on: what the plan says, and what this process derives from the plan's schema, or its
         draft, and from the schemas of the models that it asks about."""
-        found = origin_of(self.bounds, self.rests_on) | self.source.origin
+        found = origin_of(self.bounds, self.rests_on, self.found) | self.source.origin
         return found if self.mapped_by is None else found | self.mapped_by.origin
 
     @property

@@ -35,9 +35,9 @@ class Promise(Shown):
 
     `accounted`: the epsilon that this noise comes to; `epsilon` is the one asked for where that is kept. `parts`: what
     delta is the sum of. `assumptions`: what the promise holds under, beyond the honesty of parties. `joined`: what the
-    run and the earlier release `found` of its schema come to together, by adding up both: where one is (e, d) and the
-    other (e', d'), both are (e + e', d + d'). None where there was no such release, or its promise is not for these
-    neighbours: of whole owners, say, a release that promises records promises nothing that could be added.
+    run and the earlier releases `found` of its schemas come to together, by adding up all whose promise is for these
+    neighbours: where one is (e, d) and the other (e', d'), both are (e + e', d + d'). None where there is none: of
+    whole owners, say, a release that promises records promises nothing that could be added. `beside`: the others.
     """
 
     epsilon: float
@@ -47,7 +47,8 @@ class Promise(Shown):
     parts: dict[str, float] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
     joined: tuple[float, float] | None = None
-    found: FoundBy | None = None
+    found: tuple[FoundBy, ...] = ()
+    beside: tuple[FoundBy, ...] = ()
 
     def __str__(self) -> str:
         if math.isinf(self.epsilon):
@@ -55,30 +56,32 @@ class Promise(Shown):
                 "no promise: no noise was added" if self.delta == 1 else "no promise: there is too little noise for any"
             )
         text = f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.3g}; neighbours: {self.neighbours}"
-        text += f"; {self._beside}" if self.found is not None else ""
+        text += "".join(f"; {each}" for each in self._earlier)
         return f"if {' and '.join(self.assumptions)}: {text}" if self.assumptions else text
 
     @property
-    def _beside(self) -> str:
-        """What is to be said of the release that found the schema; "" where there was none."""
-        if (found := self.found) is None:
-            return ""
-        under = f", if {' and '.join(found.holds_if)}" if found.holds_if else ""
+    def _earlier(self) -> tuple[str, ...]:
+        """What is to be said of the releases that found the schemas, a line each."""
+        said = list[str]()
         if self.joined is not None:
-            epsilon, delta = self.joined
-            return f"with the release that found the schema: epsilon = {epsilon:.6g}, delta = {delta:.3g}{under}"
-        of = NEIGHBOURS_OF.get(found.neighbours, "which are not said")
-        return (
-            f"the release that found the schema is not in that: it promises epsilon = {found.epsilon:.6g}, delta = "
-            f"{found.delta:.3g} for other neighbours ({of}){under}"
-        )
+            (epsilon, delta), many = self.joined, len(self.found)
+            who = "release that found the schema" if many == 1 else f"{many} releases that found the schemas"
+            under = list(dict.fromkeys(text for each in self.found for text in each.holds_if))
+            said.append(f"with the {who}: epsilon = {epsilon:.6g}, delta = {delta:.3g}{_under(under)}")
+        for each in self.beside:
+            of = NEIGHBOURS_OF.get(each.neighbours, "which are not said")
+            said.append(
+                f"the release that found the schema is not in that: it promises epsilon = {each.epsilon:.6g}, delta = "
+                f"{each.delta:.3g} for other neighbours ({of}){_under(each.holds_if)}"
+            )
+        return tuple(said)
 
     def sheet(self) -> Sheet:
         """The promise, what it compares and rests on, and what its delta is the sum of."""
         facts = [("epsilon", f"{self.epsilon:.6g}"), ("delta", f"{self.delta:.3g}")]
         facts += [("accounted", f"this noise comes to epsilon {self.accounted:.6g}")]
         facts += [("neighbours", self.neighbours), *(("holds if", text) for text in self.assumptions)]
-        facts += [("before it", self._beside)] if self.found is not None else []
+        facts += [("before it", each) for each in self._earlier]
         facts += [(f"delta of {name.replace('_', ' ')}", f"{part:.3g}") for name, part in self.parts.items()]
         return Sheet("Promise", tuple(facts))
 
@@ -86,6 +89,10 @@ class Promise(Shown):
     def sentence(self) -> str:
         """The promise in a line, which begins with what it holds under."""
         return f"guarantee{', ' if self.assumptions else ': '}{self}"
+
+
+def _under(assumptions: Sequence[str]) -> str:
+    return f", if {' and '.join(assumptions)}" if assumptions else ""
 
 
 def neighbours_of(plan: Planned) -> str:
@@ -151,10 +158,11 @@ def promise_of(plan: Planned, releases: int | None = None) -> Promise:
         failures = failure_factor(true) * total.failure
         parts = {"mechanism": delta - failures, "sampler_and_mpc": failures}
     kept = releases is None and plan.scale is None and plan.calibration != "paper" and true <= plan.epsilon * _ROUNDED
-    epsilon, found = plan.epsilon if kept else true, None if plan.mapped_by is None else plan.mapped_by.found
-    covered = found is not None and found.covers(plan.neighbours, bool(plan.capacity))
-    joined = (epsilon + found.epsilon, delta + found.delta) if found is not None and covered else None
-    return Promise(epsilon, delta, true, neighbours, parts, tuple(assumptions), joined, found)
+    epsilon, earlier = plan.epsilon if kept else true, plan.origin.found
+    found = tuple(each for each in earlier if each.covers(plan.neighbours, bool(plan.capacity)))
+    both = epsilon + sum(each.epsilon for each in found), delta + sum(each.delta for each in found)
+    beside, joined = tuple(each for each in earlier if each not in found), both if found else None
+    return Promise(epsilon, delta, true, neighbours, parts, tuple(assumptions), joined, found, beside)
 
 
 def privacy_section(plan: Planned) -> dict[str, Any]:

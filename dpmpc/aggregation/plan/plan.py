@@ -34,7 +34,7 @@ from dpmpc.show.objects import Sheet, Shown
 
 VERSION = 9
 # fields that a plan is written without where they say nothing
-_UNSAID: dict[str, Any] = {"names": None, "stage_of": "", "rests_on": [], "passed": 0.0}
+_UNSAID: dict[str, Any] = {"names": None, "stage_of": "", "rests_on": [], "passed": 0.0, "found": []}
 
 
 @dataclass(frozen=True, kw_only=True)

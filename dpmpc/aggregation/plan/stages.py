@@ -56,6 +56,7 @@ def stage_plan(plan: P, stage: Stage, source: Source | None = None) -> P:
         weights="size",
         names=plan.names,
         rests_on=plan.origin.read,
+        found=plan.origin.found,
         part=_part_of(plan.part, stage.part),
         capacity=plan.capacity,
         released=plan.before[: stage.shared] if stage.shared else (),

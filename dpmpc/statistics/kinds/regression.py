@@ -33,6 +33,7 @@ from dpmpc.statistics.options import Amount, Increasing, OfColumn, OfNumber, Opt
 from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.reading import Reading
 from dpmpc.statistics.scores import ScoreModel
+from dpmpc.statistics.set_widths import foreseen
 from dpmpc.statistics.sets import CellModel, CoefficientSet
 from dpmpc.statistics.syntax import Token
 from dpmpc.statistics.syntax import WrittenOption as Given
@@ -424,11 +425,11 @@ class Regression(QuestionKind):
         design, family = self.design(query, columns), self.family(query, columns)
         deviation = asked.opened.deviation(asked.blocks[0])
         made = [self.predicted(family, design, asked, deviation * factor) for factor in (1.0, 0.0)]
-        needed = None
-        aim = next((each for each in (HOPELESS / 2, 0.95 * HOPELESS) if made[0] > each > made[1]), None)
-        if aim is not None:
+        needed, aims = None, (HOPELESS / 2, 0.95 * HOPELESS)
+        aim = next((each for each in aims if each > made[1]), None)
+        if made[0] > HOPELESS and aim is not None:
             low, high = 0.0, 1.0
-            for _ in range(20):
+            for _ in range(12):
                 middle = (low + high) / 2
                 fits = self.predicted(family, design, asked, deviation * middle) <= aim
                 low, high = (middle, high) if fits else (low, middle)
@@ -447,7 +448,7 @@ class Regression(QuestionKind):
         found = []
         low, high = 0.0, math.log(1e6)
         if self.predicted(family, design, asked, deviation, math.exp(high)) <= HOPELESS / 2:
-            for _ in range(30):
+            for _ in range(16):
                 middle = (low + high) / 2
                 fits = self.predicted(family, design, asked, deviation, math.exp(middle)) <= HOPELESS / 2
                 low, high = (low, middle) if fits else (middle, high)
@@ -477,24 +478,25 @@ class Regression(QuestionKind):
     def predicted(
         self, family: Family, design: Design, asked: Foreseeing, deviation: float, more: float = 1.0
     ) -> float:  # fmt: skip
-        """The largest deviation of a coefficient that is shown, over signs of effects of the declared strength;
-        `more`: times as many records."""
+        """The largest standard error of a coefficient that is shown, as its set will be wide, at the worst signs of
+        effects of the declared strength; `more`: times as many records."""
         B, C, strength = family.predictors, len(design.matrix), self.setting(asked.query, "strength")
         effect = math.log(strength) if isinstance(strength, float) else 0.0
         groups = math.prod(len(axis.labels) for axis in asked.blocks[0].axes[:-1])
         shown = [B + k for k, (term, _) in enumerate(design.terms) if term]
         table = CellModel(family, design.matrix, np.zeros((C, family.cells)), deviation**2, design.offset, 1.0)
-        most = 0.0
+        most, worst, at = -1.0, table, np.zeros(0)
         for pattern in range(1 << min(len(shown), _SIGNS) if effect else 1):
             theta = np.zeros(design.matrix.shape[2])
             for k, place in enumerate(shown):  # of more than _SIGNS coefficients some share their sign
                 theta[place] = effect if pattern >> (k % _SIGNS) & 1 else -effect
             theta[:B] = self.even(family) - table.eta(theta[None])[0].mean(axis=0)
             chances = family.chances(table.eta(theta[None]))[0]
-            expected = asked.n * more / groups / C * chances
-            found = CellModel(family, design.matrix, expected, deviation**2, design.offset, 1.0).deviations(theta)
-            most = max(most, float(np.max(found[shown]))) if np.isfinite(found[shown]).all() else math.inf
-        return most
+            even = replace(table, counts=asked.n * more / groups / C * chances)
+            error = float(np.max(even.deviations(theta)[shown]))
+            if error > most:
+                most, worst, at = error, even, theta
+        return float(np.max(foreseen(worst, at, np.array(shown))))
 
     def even(self, family: Family) -> Floats:
         """Intercepts at which cells are about even."""
