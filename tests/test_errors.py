@@ -137,7 +137,7 @@ def test_a_command_with_json_lines_ends_with_code_and_setting(
 
 def test_a_command_that_prints_json_fails_in_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for words, code, setting in (
-        (["status", "--json", str(tmp_path)], "usage", None),
+        (["status", "--json", str(tmp_path)], "path", None),
         (["advise", "--json", "--epsilon", "x"], "usage", "epsilon"),
         (["budget", "--json", "--no-such-option"], "usage", None),
     ):

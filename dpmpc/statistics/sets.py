@@ -376,7 +376,7 @@ class CellModel:
 
     def parabolas(self, theta: Floats, of: Ints) -> Floats:
         """(M, P) how far each coefficient may go for 1 more of Q, by A alone: the root of the diagonal of A^-1."""
-        A = self._all(theta, of)[2]
+        A = np.concatenate([self._all(theta[part], of[part])[2] for part in _parts(np.arange(len(of)), self._many)])
         inverse = _inverted(A + 1e-9 * np.eye(self.coefficients))
         return np.asarray(np.sqrt(np.maximum(np.einsum("mpp->mp", inverse), 0.0)))
 

@@ -344,7 +344,7 @@ def test_a_shorter_batch_takes_the_memory_of_a_longer_one() -> None:
     assert shorter.shape == (2, 60) and np.shares_memory(longer, shorter)
 
 
-def watched(batches: int, size: int = 2048) -> tuple[list[np.ndarray], int, list[int]]:
+def watched(batches: int, size: int = 2048, threads: int = 1) -> tuple[list[np.ndarray], int, list[int]]:
     """A draw of so many batches by three parties: the arrays that each borrowed, the most bytes of all arrays at a
     time, and the channels of one party's messages in order."""
     borrowed: list[list[np.ndarray]] = [[] for _ in ROLES]
@@ -357,6 +357,7 @@ def watched(batches: int, size: int = 2048) -> tuple[list[np.ndarray], int, list
             return found
 
     async def drawn(holder: Any) -> int:
+        holder.threads = threads
         return len(await draw(holder, NOISE_SAMPLER, batches * size, batch=size))
 
     tracemalloc.start()
@@ -386,6 +387,16 @@ def test_what_checks_keep_is_there_once_however_long_the_draw_is() -> None:
     assert len(ends) == 9
     for at in range(8):  # two under way, and never three
         assert first[NOISE + at + 1] < ends[NOISE + at] and (at == 7 or ends[NOISE + at] < first[NOISE + at + 2])
+
+
+def test_a_party_of_two_threads_checks_a_batch_while_it_evaluates_the_next() -> None:
+    """In twice the memory, and no more; still two batches at a time."""
+    arrays, _, order = watched(6, threads=2)
+    made = len(arrays)
+    assert 6 < made <= 8
+    sent = [order.index(NOISE + at) for at in range(6)]
+    ends = [len(order) - 1 - order[::-1].index(NOISE + at) for at in range(6)]
+    assert all(sent[at + 2] > min(ends[at], ends[at + 1]) for at in range(4))
 
 
 def test_a_batch_is_as_long_as_what_it_keeps_allows() -> None:

@@ -222,7 +222,7 @@ def test_processes_started_one_by_one_refuse_a_survey_that_is_asked_for(tmp_path
         with refuses("missing", 0, setting="plan_only"):
             start(request, Placement(out=tmp_path / "run", index=index), lambda event: None)
     assert not (tmp_path / "run").exists()
-    with refuses("usage", 3, setting="bounds"):
+    with refuses("enough", 3, setting="bounds"):
         plan_only(replace(request, epsilon=0.05), Placement(out=tmp_path / "few"))
     plan_only(replace(request, epsilon=0.05, preprocessing=None), Placement(out=tmp_path / "run"))
     assert Plan.read(plan_path(tmp_path / "run")).bounds == "data"  # and its guarantee says "if"
@@ -345,7 +345,7 @@ def test_a_cut_short_survey_is_not_paid_twice(tmp_path: Path) -> None:
     ("change", "named"),
     [
         ({"preprocessing": "survey", "delta": None, "method": "output"}, breaks("missing", setting="delta")),
-        ({"preprocessing": "survey", "epsilon": 0.01}, breaks("usage", setting="bounds")),
+        ({"preprocessing": "survey", "epsilon": 0.01}, breaks("enough", setting="bounds")),
         ({"preprocessing": "survey", "missing": "drop"}, breaks("missing", setting="delta")),
     ],
 )

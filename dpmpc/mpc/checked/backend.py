@@ -37,7 +37,8 @@ AT_ONCE = 2  # batches in the making: what they keep for their checks takes memo
 MOST_ATTEMPTS = 1 << 10  # of a run: each is a try more
 _CHECKS = 2.5  # times as long as without checks; measured 2.3..2.6
 # Words of ANDs of a batch at most. Each keeps 24 bytes a part for the check: 31 MB among three parties, which the last
-# cache of a server's processor holds. It is there once (`CheckedHolder._turn`), and is written to again and again.
+# cache of a server's processor holds. At a party of one thread it is there once (`CheckedHolder._turn`), and is written
+# to again and again.
 MOST_WORDS = 5 << 17
 _KEPT = 3  # words of each AND, part and lane that are kept: operands and result
 
@@ -52,7 +53,9 @@ class CheckedHolder(SeededShares, CheckedSession):
 
     async def noise(self, sampler: Sampler, channel: int, count: int) -> Words:
         async with self._room, contextlib.AsyncExitStack() as turn:
-            await turn.enter_async_context(self._turn)  # until what this batch keeps is used up
+            # Until what this batch keeps is used up. Who has more cores checks one batch on one of them while others
+            # evaluate the next, in memory of its own.
+            await turn.enter_async_context(self._turn if self.threads == 1 else contextlib.nullcontext())
             self.still_on()
             batch = CheckedBatch(self, channel, lanes_for(sampler, count), used_up=turn.aclose)
             values = await sampler.circuit(batch, None)

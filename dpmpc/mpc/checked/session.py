@@ -13,7 +13,7 @@ from dpmpc.mpc.parties.session import Session, Subset
 from dpmpc.mpc.transport.channels import KEYS, KEYS_SAME, KEYS_SHOWN
 from dpmpc.mpc.transport.link import Observe
 
-_KEPT = 5  # arrays, for two batches
+_KEPT = 7  # arrays beside the one given back, for two batches
 _PART = 32  # bytes of what a member contributes to a key, of a promise and of a digest
 
 
