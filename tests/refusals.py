@@ -26,9 +26,7 @@ OF_A_CODE: dict[str, Kind] = {
     kind.code: kind
     for kind in (DpmpcError, UsageError, SpentError, RecordError, NotYetError, PeerError, CheatError, OwnerError)
 }
-# A party that finds a cheat tells the others, whose error is of a peer that says so.
-CHEATS = {PeerError.code, CheatError.code}
-OF_A_CODE[CheatError.code] = PeerError
+OF_A_CODE[CheatError.code] = PeerError  # who hears first of a cheat is by chance: the others are told of it by a peer
 
 
 @dataclass(frozen=True)
@@ -50,8 +48,7 @@ class Rule:
         assert isinstance(error, DpmpcError), repr(error)
         text = owner_text(error)
         found, due = (error.code, error.setting), (self.code, self.setting)
-        told = self.kind is None and {error.code, self.code} == CHEATS  # who hears of it first is by chance
-        assert found == due or (told and error.setting == self.setting), f"broken is {found}, not {due}: {text}"
+        assert found == due, f"broken is {found}, not {due}: {text}"
         missing = [value for value in self.values if not named(str(value), text)]
         assert not missing, f"no {missing} in: {text}"
 

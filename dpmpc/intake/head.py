@@ -110,15 +110,15 @@ def _cut(lines: Sequence[str], separator: str) -> tuple[list[list[str]], list[li
 
 def _other_separator(lines: Sequence[str]) -> str:
     """The sign, of those that stand in no number, date or word, that cuts nearly all first lines into as many fields as
-    each other, the line of names perhaps into one less; a blank where that makes several, of some lines; else
-    nothing."""
+    each other, the line of names perhaps into one less; a blank where that makes more than the three of a date,
+    of some lines; else nothing."""
     held = Counter(sign for line in lines for sign in {*line} - _WITHIN - {*SEPARATORS} if not sign.isalnum())
     found = [(0, 0, "")]
     for sign in (*sorted(sign for sign in held if 2 * held[sign] > len(lines)), " "):
         rows = list(csv.reader([line.rstrip(sign) for line in lines], delimiter=sign, skipinitialspace=True))
         width, alike = max(Counter(map(len, rows)).items(), key=lambda item: (item[1], item[0]), default=(1, 0))
         named = (width, width - 1) if sign != " " or all('"' in line for line in lines) else (width,)
-        several = width > 1 + (sign == " " or alike < len(rows) - 1) and (sign != " " or alike > _FEW_LINES)
+        several = width > (3 if sign == " " else 1 + (alike < len(rows) - 1)) and (sign != " " or alike > _FEW_LINES)
         if (
             several
             and alike >= _NEARLY * len(rows)

@@ -17,7 +17,7 @@ from dataclasses import field
 from pathlib import PurePath
 from typing import Any
 
-from dpmpc.errors import DpmpcError, UsageError, machine_text, public_message
+from dpmpc.errors import CODES, DpmpcError, UsageError, machine_text, public_message
 from dpmpc.lazy import dataclass
 from dpmpc.processes.executors import Make
 
@@ -45,12 +45,14 @@ def answering(task: Callable[[], Any]) -> Answer:
     try:
         return "sums", task()
     except DpmpcError as error:
-        return "refused", public_message(error)
+        return "refused", (public_message(error), error.code)
     except (OSError, MemoryError) as error:
-        return "refused", machine_text(error) or f"a worker met {type(error).__name__}; its log says where"
+        said = machine_text(error) or f"a worker met {type(error).__name__}; its log says where"
+        return "refused", (said, UsageError.code)
     except Exception as error:  # noqa: BLE001  (a bug, of any type; its message may quote a record)
         last = traceback.extract_tb(error.__traceback__)[-1]
-        return "refused", f"a worker met {type(error).__name__} at line {last.lineno} of {PurePath(last.filename).name}"
+        said = f"a worker met {type(error).__name__} at line {last.lineno} of {PurePath(last.filename).name}"
+        return "refused", (said, UsageError.code)
 
 
 class Workers:
@@ -193,6 +195,6 @@ def _opened(answer: Any, mark: bytes) -> Any:
             raise UsageError("a worker answers the task that it was sent; one gave another's answer; mend the executor")
         case ("sums", value, bytes()):
             return value
-        case ("refused", str(text), bytes()):
-            raise UsageError(text)
+        case ("refused", (str(text), str(code)), bytes()) if code in CODES:
+            raise UsageError(text, code=code)
     raise UsageError(f"a worker answers with sums; one gave {type(answer).__name__}; mend the executor", code="worker")

@@ -152,7 +152,7 @@ def test_a_number_that_is_no_share_is_a_wrong_share() -> None:
     with dpmpc.Aggregator(**ASKED, check_owners="zero") as aggregator:
         aggregator.session.dealer = Cheats(aggregator.session.dealer, None, huge_word(1, 6))
         assert aggregator.open(honest()).present == (0, 1, 2, 3, 4, 5)
-    with dpmpc.Aggregator(**ASKED) as aggregator, refuses("peer", "2^61 - 1"):
+    with dpmpc.Aggregator(**ASKED) as aggregator, refuses("message", "2^61 - 1", kind=PeerError):
         aggregator.session.dealer = Cheats(aggregator.session.dealer, None, huge_word(1, 6))
         aggregator.open(honest())
 

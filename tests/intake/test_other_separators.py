@@ -41,6 +41,7 @@ def test_signs_within_values_part_nothing(tmp_path: Path) -> None:
         ("seen", "2024-01-01 10:{:02d}:00"),
         ("score", "{}/30"),
         ("text", "so {}"),
+        ("date of birth", "{} Jan 1950"),
     ):
         path.write_text(f"{name}\n" + "".join(value.format(k % 60) + "\n" for k in range(60)))
         assert separator_of(path) == ","

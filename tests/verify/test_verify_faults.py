@@ -155,7 +155,7 @@ def cheating_party_of_many(*, job: dict[str, Any], emit: Emit, log: Log) -> None
 def test_a_wrong_product_ends_a_checked_run_of_five(tmp_path: Path) -> None:
     """Before any share of an opening has left; an honest run holds in all eleven checks."""
     plan = canary_plan("gaussian", 2, 4, 3, epsilon=2, delta=1e-3, parties=5, threshold=2, backend="shamir-checked")
-    with refuses("peer", "16777216.0"):
+    with refuses("cheat", "16777216.0"):
         by_parties(
             plan, Canaries(plan, 1), tmp_path / "bad", role="tests.verify.test_verify_faults:cheating_party_of_many"
         )
@@ -177,7 +177,7 @@ def cheating_party(*, job: dict[str, Any], emit: Emit, log: Log) -> None:
 def test_a_wrong_bit_in_a_circuit_ends_a_checked_run(tmp_path: Path) -> None:
     """And an honest run of checked parties holds in all eleven checks, unless a verdict in a transcript is changed."""
     plan = canary_plan("gaussian", 2, 4, 3, epsilon=2, delta=1e-3, parties=3, threshold=1, backend="checked")
-    with refuses("peer", 16777216):
+    with refuses("cheat", 16777216):
         by_parties(plan, Canaries(plan, 1), tmp_path / "bad", role="tests.verify.test_verify_faults:cheating_party")
     transcripts = [tmp_path / "bad" / f"party_{i}.transcript.jsonl" for i in range(3)]
     assert any('"abort"' in path.read_text() for path in transcripts)

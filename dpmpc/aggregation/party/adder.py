@@ -106,6 +106,6 @@ class Adder:
         try:
             share = read(payload, piece.end - piece.first, piece.stop - piece.begin)
         except PeerError as error:
-            raise PeerError(f"{peer.name}, release {release}: {error.message}") from None
+            raise PeerError(f"{peer.name}, release {release}: {error.message}", code=error.code) from None
         self.seconds += time.perf_counter() - begin
         return share

@@ -42,7 +42,7 @@ from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS, Holder, Share, ToleratesLoss
 from dpmpc.mpc.native.speed import MOST_SAID
 from dpmpc.mpc.transport import channels
-from dpmpc.mpc.transport.abort_reason import Told, refuses, stays_away
+from dpmpc.mpc.transport.abort_reason import Reason, Told, refuses, stays_away
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.mpc.transport.channels import block_label
 from dpmpc.mpc.transport.dial import START
@@ -318,7 +318,9 @@ class OwnerGate:
         if START not in text or not self._admission.missing:
             return error
         text = text.replace(START, f"; nor has this party heard of {self._missing_text()}{START}", 1)
-        return Told(text, error.teller) if isinstance(error, Told) else PeerError(text)
+        if isinstance(error, Told):
+            return Told(Reason(text, error.code), error.teller)
+        return PeerError(text, code=error.code)
 
     def turn_away(self) -> None:
         """Who calls from now on finds nobody: this process ends, and would hang up on them without a word."""

@@ -25,6 +25,7 @@ from dpmpc.aggregation.wire.frames import COUNT, LATER, READY, WINDOW, exact, pa
 from dpmpc.errors import PeerError
 from dpmpc.mpc.contract.backend import BACKENDS, Share, Spares
 from dpmpc.mpc.transport import channels
+from dpmpc.mpc.transport.abort_reason import reason_of
 from dpmpc.mpc.transport.channels import block_label
 from dpmpc.mpc.transport.link import Connection
 from dpmpc.mpc.transport.wire import HEADER, Peer
@@ -114,7 +115,7 @@ class ResumingGate(OwnerGate):
             if peer.lost is None:  # it sent what no owner sends
                 self._log(f"{peer.name} is dropped: {error.message}")
                 if isinstance(peer, Peer):
-                    peer.farewell(error.message)
+                    peer.farewell(reason_of(error))
                 peer.close()
                 self._admission = self._admission.without(peer)
                 self._changed.set()

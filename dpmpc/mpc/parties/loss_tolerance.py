@@ -18,7 +18,7 @@ from typing import Any
 
 from dpmpc.errors import PeerError
 from dpmpc.mpc.parties.mesh import CONNECT_SECONDS, Mesh
-from dpmpc.mpc.transport.abort_reason import refuses
+from dpmpc.mpc.transport.abort_reason import reason_of, refuses
 from dpmpc.mpc.transport.channels import END, exchange_label, notice_label
 from dpmpc.mpc.transport.heartbeat import STALL
 from dpmpc.mpc.transport.link import Connection, Link, Parting, silent_of
@@ -149,7 +149,7 @@ class LossTolerantMesh(Mesh):
     def _leave_out(self, party: int, why: PeerError) -> None:
         peer = self.peers[party]
         if isinstance(peer, Parting):
-            peer.farewell(why.message)
+            peer.farewell(reason_of(why))
         if party not in self.gone:
             self._lose(party, why)
 

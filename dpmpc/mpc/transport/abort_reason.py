@@ -6,7 +6,7 @@ is told by that one in turn says the cause, not the echo of an echo.
 
 import asyncio
 
-from dpmpc.errors import CheatError, DpmpcError, PeerError, SpentError, UsageError
+from dpmpc.errors import CODES, CheatError, DpmpcError, PeerError, SpentError, UsageError
 
 MOST_REASON = 500  # bytes of UTF-8
 _REFUSAL = "stopped, for it was not used as it must be"
@@ -15,6 +15,18 @@ _WITHOUT_A_WORD = "left the run without a word"
 UNHEARD = "nothing was heard of it for"
 _LATER = "not yet: "
 _SPENT = "the run cannot go on: "
+_CODED = b"\x1f"  # ends a code; no printable character
+
+
+class Reason(str):
+    """Why a run ends, and the `code` of the rule that was broken (`errors.CODES`), which travels with the words."""
+
+    code: str
+
+    def __new__(cls, words: str, code: str = PeerError.code) -> "Reason":
+        reason = super().__new__(cls, words)
+        reason.code = code
+        return reason
 
 
 class Told(PeerError):
@@ -22,28 +34,34 @@ class Told(PeerError):
 
     def __init__(self, cause: str, teller: str, role: str = "") -> None:
         """`role`: of this process, where it has two; begins the message."""
-        super().__init__(f"as {role}: {cause} (told by {teller})" if role else f"{cause} (told by {teller})")
+        said = f"as {role}: {cause} (told by {teller})" if role else f"{cause} (told by {teller})"
+        super().__init__(said, code=cause.code if isinstance(cause, Reason) else "")
         self.cause, self.teller = cause, teller
 
 
-def public_reason(me: str, error: BaseException) -> str:
-    """What the process `me` may tell the others of its end. A PeerError speaks of processes alone; any other message
-    could hold a path or a word of the records, and stays here."""
+def reason_of(error: DpmpcError) -> Reason:
+    """The message of an error that others may read, with its code."""
+    return Reason(error.message, error.code)
+
+
+def public_reason(me: str, error: BaseException) -> Reason:
+    """What the process `me` may tell the others of its end. A PeerError speaks of processes alone; the message of any
+    other could hold a path or a word of the records, and its code what is wrong with them: both stay here."""
     if isinstance(error, asyncio.CancelledError) and error.args and isinstance(error.args[0], PeerError):
         error = error.args[0]  # whoever cancelled says why
     if isinstance(error, Told):
-        return error.cause
+        return Reason(error.cause, error.code)
     if isinstance(error, PeerError):
-        return error.message  # whoever hears it spells settings in its own way
+        return reason_of(error)  # whoever hears it spells settings in its own way
     if isinstance(error, SpentError):
-        return f"{_SPENT}{error.message}"
+        return Reason(f"{_SPENT}{error.message}")
     if isinstance(error, UsageError):
-        return f"{me} {_REFUSAL}; its own log says how"
+        return Reason(f"{me} {_REFUSAL}; its own log says how")
     if isinstance(error, DpmpcError):
-        return f"{me} stopped; its own log says why"
+        return Reason(f"{me} stopped; its own log says why")
     if isinstance(error, Exception):
-        return f"{me} failed by a fault of its own; its own log says more"
-    return f"{me} was stopped on its machine"
+        return Reason(f"{me} failed by a fault of its own; its own log says more")
+    return Reason(f"{me} was stopped on its machine")
 
 
 def refuses(error: PeerError) -> bool:
@@ -90,16 +108,24 @@ def because(error: BaseException) -> object:
 
 
 def pack(reason: str) -> bytes:
-    """The payload of a last frame."""
-    cut = reason.encode()[:MOST_REASON]
+    """The payload of a last frame: the words, and before them the code of a `Reason`, where it is another than that of
+    every peer's error."""
+    code = reason.code if isinstance(reason, Reason) else PeerError.code
+    before = b"" if code == PeerError.code else code.encode() + _CODED
+    cut = reason.encode()[: MOST_REASON - len(before)]
     begun, ended = cut.rfind(b"<<"), cut.rfind(b">>")
-    return cut[:begun] if ended < begun and len(cut) < len(reason.encode()) else cut  # no half of a setting
+    half = ended < begun and len(cut) < len(reason.encode())
+    return before + (cut[:begun] if half else cut)  # no half of a setting
 
 
-def unpack(payload: bytes | bytearray) -> str:
-    """The reason in a last frame, in one line of printable characters: whoever sent it may be anybody."""
-    text = bytes(payload[:MOST_REASON]).decode(errors="replace")
-    return "".join(c if c.isprintable() else " " for c in text).strip() or "no reason was given"
+def unpack(payload: bytes | bytearray) -> Reason:
+    """The reason in a last frame, in one line of printable characters: whoever sent it may be anybody, and a code is
+    one of those that are known."""
+    before, coded, after = bytes(payload[:MOST_REASON]).partition(_CODED)
+    code = before.decode(errors="replace") if coded else PeerError.code
+    text = (after if coded else before).decode(errors="replace")
+    words = "".join(c if c.isprintable() else " " for c in text).strip() or "no reason was given"
+    return Reason(words, code if code in CODES else PeerError.code)
 
 
 def without_a_word(name: str, how: str) -> str:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Self
 
 from dpmpc.errors import PeerError
-from dpmpc.mpc.transport.abort_reason import Told
+from dpmpc.mpc.transport.abort_reason import Reason, Told
 from dpmpc.mpc.transport.link import OnLost, Payload
 
 
@@ -19,7 +19,7 @@ class InMemory:
         self.expects_end = False
         self.on_lost: OnLost | None = None
         self.lost: str | None = None
-        self.told: str | None = None  # the cause that the other end gave for the end
+        self.told: Reason | None = None  # the cause that the other end gave for the end
         self._other: InMemory = self
         self._arrived: dict[int, bytearray] = {}
         self._awaited: dict[int, asyncio.Future[bytearray]] = {}
@@ -66,7 +66,7 @@ class InMemory:
         """End the connection; the other end is told why."""
         if self.lost is None:
             self.expects_end = True
-            self._other.told = reason
+            self._other.told = reason if isinstance(reason, Reason) else Reason(reason)
             self._end(reason)
             self._other._end(reason)
 

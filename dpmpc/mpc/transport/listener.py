@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from dpmpc.errors import PeerError
-from dpmpc.mpc.transport.abort_reason import later
+from dpmpc.mpc.transport.abort_reason import later, reason_of
 from dpmpc.mpc.transport.addresses import BACKLOG, Endpoint
 from dpmpc.mpc.transport.channels import HELLO
 from dpmpc.mpc.transport.link import FAREWELL_SECONDS
@@ -219,7 +219,7 @@ class Listener:
             self._refuse(who, f"no greeting within {GREETING:g} s")
         except Refused as error:
             self._refuse(peer.name, error.message)
-            peer.farewell(error.message)  # whoever reads it spells its settings
+            peer.farewell(reason_of(error))  # whoever reads it spells its settings
             await peer.gone(FAREWELL_SECONDS)
         except Later as error:  # nobody is refused
             peer.farewell(later(error.message))

@@ -62,7 +62,7 @@ class Peer(asyncio.BufferedProtocol):
         self.bytes_sent = self.bytes_received = self.frames_sent = 0
         self.expects_end = False
         self.lost: str | None = None
-        self.told: str | None = None  # the cause that the other side gave for the end
+        self.told: reasons.Reason | None = None  # the cause that the other side gave for the end
         self.broken: BaseException | None = None  # what the transport failed with
         self.refused = False  # whether this side dropped the connection for what came over it
         self.admitted = False
