@@ -245,6 +245,11 @@ class NotYetError(DpmpcError):
     exit_code = 6
     code = "not-yet"
 
+    def __init__(self, text: str = "", *, code: str = "", setting: str | None = None, lacks: str = "") -> None:
+        """`lacks`: what is waited for, in a few words."""
+        super().__init__(text, code=code, setting=setting)
+        self.lacks = lacks
+
 
 class PeerError(DpmpcError):
     """Another process of the run died, never came, or spoke another protocol."""
