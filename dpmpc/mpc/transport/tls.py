@@ -115,14 +115,18 @@ def check_dates(path: Path) -> None:
     certificate = x509.load_pem_x509_certificate(path.read_bytes())
     now = datetime.datetime.now(datetime.UTC)
     first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    if not first <= now <= last:
-        early = now < first  # the clock of a machine that has just begun may not be in step yet
-        said = (
-            f"a certificate must be valid today; {path} {'is not valid yet' if early else 'has expired'} (valid "
-            f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, and here it is {now:%Y-%m-%d %H:%M}); set this "
-            "machine's clock, or have it made again"
+    when = f"(valid {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, and here it is {now:%Y-%m-%d %H:%M})"
+    if now < first:  # the clock of a machine that has just begun may not be in step yet
+        raise NotYetError(
+            f"a certificate must be valid today; {path} is not valid yet {when}; set this machine's clock, or have it "
+            "made again",
+            lacks=CLOCK.format(path.name, first),
         )
-        raise NotYetError(said, lacks=CLOCK.format(path.name, first)) if early else UsageError(said)
+    if now > last:
+        raise UsageError(
+            f"a certificate must be valid today; {path} has expired {when}; have it made again, or set this machine's "
+            "clock"
+        )
 
 
 def check_names(certificate: object, names: Sequence[str]) -> None:
