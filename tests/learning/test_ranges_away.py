@@ -235,7 +235,7 @@ def test_what_is_no_key_is_refused_and_no_value_is_told(tmp_path: Path, here: Wo
     for column in ("twice", "half"):  # of so few the first look reads one key
         found = owner(url, here, sql=f"SELECT * FROM t ORDER BY {column}").task(0, 6, lambda table, mine: [table.n])()
         if column == "twice":
-            assert found[0] == "refused" and "'twice' is none" in found[1]
+            assert found[0] == "refused" and "'twice' is none" in found[1][0]
     for sql, says in (
         ("SELECT word FROM t ORDER BY id", breaks("usage", setting="sql")),
         ("SELECT * FROM t", breaks("usage", "ORDER", setting="sql")),
