@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.errors import owner_text, public_text
+from dpmpc.errors import UsageError, owner_text, public_text
 from dpmpc.intake.database import reachable
 from dpmpc.intake.ranges import Ranges, ordered, ranges_of
 from dpmpc.intake.spelling import PLAIN
@@ -243,7 +243,7 @@ def test_what_is_no_key_is_refused_and_no_value_is_told(tmp_path: Path, here: Wo
         ("SELECT * FROM t ORDER BY id, twice", breaks("usage", setting="sql")),
         ("SELECT * FROM t ORDER BY id LIMIT 5", breaks("usage", setting="sql")),
         ("SELECT * FROM (SELECT * FROM t ORDER BY id)", breaks("usage", setting="sql")),
-        ("SELECT * FROM absent ORDER BY id", breaks("records", setting="sql")),
+        ("SELECT * FROM absent ORDER BY id", breaks("records", setting="sql", kind=UsageError)),
         ("SELECT * FROM t WHERE 0 ORDER BY id", breaks("usage", setting="sql")),
     ):
         with refuses(says) as error:

@@ -93,7 +93,7 @@ def test_a_kernel_that_leaks_is_seen(leak: str, says: str, tmp_path: Path) -> No
     body.write_text(before + made + leak + after)
     flags = ["-O3", "-std=gnu11", "-ffp-contract=off", "-fPIC", "-DPy_LIMITED_API=0x030B0000"]
     built = tmp_path / "aes.o"
-    command = ["cc", *flags, f"-I{sysconfig.get_path('include')}", "-c", f"{tmp_path}/aes.c", "-o", str(built)]
+    command = ["cc", *flags, f"-I{sysconfig.get_path('include')}", f"-I{SOURCES}", "-c", f"{tmp_path}/aes.c", "-o", str(built)]
     subprocess.run(command, check=True)
     bad = beyond(found_in(built))
     assert set(bad) == ({"stream_vaes", "stream_vaes512"} if says else set())
