@@ -244,7 +244,7 @@ def test_what_is_no_key_is_refused_and_no_value_is_told(tmp_path: Path, here: Wo
         ("SELECT * FROM t ORDER BY id LIMIT 5", breaks("usage", setting="sql")),
         ("SELECT * FROM (SELECT * FROM t ORDER BY id)", breaks("usage", setting="sql")),
         ("SELECT * FROM absent ORDER BY id", breaks("records", setting="sql", kind=UsageError)),
-        ("SELECT * FROM t WHERE 0 ORDER BY id", breaks("usage", setting="sql")),
+        ("SELECT * FROM t WHERE 0 ORDER BY id", breaks("enough", setting="sql")),
     ):
         with refuses(says) as error:
             owner(url, here, sql=sql)
