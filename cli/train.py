@@ -74,6 +74,8 @@ def run_command(**given: Any) -> None:
         return
     if run["plan_file"] is None:
         with_delta(given)
+    elif run["plan_only"]:
+        raise UsageError("--plan-only makes the plan; --plan has one that was made; leave one of them out")
     if run["out"] is None and run["index"] is None:
         run["out"] = out_of("train")
     if run["out"] is None:

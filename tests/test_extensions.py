@@ -349,9 +349,12 @@ def test_a_source_of_another_package_runs_whole_on_one_machine(tmp_path: Path) -
     records, out = named(tmp_path, "\n".join(["age,dose,site", *rows, ""])), tmp_path / "run"
     given: list[str | Path] = ["train", "--plan", tmp_path / "plan.json", "--csv", records, "--owners-column", "site"]
     given += ["--account", tmp_path / "account", "--out", out]
-    refused = with_toys(*given, "--epsilon", 1, "--delta", "1e-5")
-    assert refused.returncode == 2 and not out.exists(), refused.stderr
-    made = with_toys(*given, "--epsilon", 20, "--delta", "1e-9")
+    small = ["--budget", "10,1e-5", "--data-id", "ward"], ["--epsilon", "1", "--delta", "1e-5"]
+    others = ["--data-id", "other"], ["--budget", "90,1e-5"], ["--overwrite"], ["--plan-only"], ["--max-rows", "20"]
+    for more in (*small, *others):
+        refused = with_toys(*given, *more)
+        assert refused.returncode == 2 and not out.exists(), (more, refused.stderr)
+    made = with_toys(*given, "--epsilon", 20, "--delta", "1e-9", "--budget", "30,1e-5", "--data-id", "ward")
     assert made.returncode == 0 and re.search(r"age +share +0\.\d+ \[", made.stdout), made.stdout + made.stderr
     assert made.stderr.index("guarantee: epsilon = 20") < made.stderr.index("counting upper halves")
     numbers = json.loads((out / "answers.json").read_text())["numbers"]

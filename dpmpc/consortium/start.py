@@ -84,7 +84,7 @@ def _execute(plan: Plan, request: Request, where: Placement, progress: Progress)
             code="over",
         )
     where = replace(where, own_records=request.source is not None)
-    if where.budget is not None:
+    if where.budget is not None or where.data_id is not None:
         check_data_id(plan, where)
     run_planned(plan, request, Seat(Here(**values_of(where, Here)), _books(where)), progress)
 

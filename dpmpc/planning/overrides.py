@@ -60,7 +60,7 @@ def limits_of(accept: Path | None, given: dict[str, Any], explicit: AbstractSet[
 
 
 def check_kept(limits: Limits | None, plan_file: Path) -> None:
-    """Returns if the plan keeps these limits, where one command executes all of it. A budget is held against ledgers
-    instead. Errors: as `Limits.check`."""
-    if limits is not None and (others := replace(limits, budget=None)) != NO_LIMITS:
+    """Returns if the plan keeps these limits, where one command executes all of it. A budget, and whose it is, is held
+    against ledgers instead. Errors: as `Limits.check`."""
+    if limits is not None and (others := replace(limits, budget=None, data_id=None)) != NO_LIMITS:
         others.check(Plan.read(plan_file))
