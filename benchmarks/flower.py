@@ -6,10 +6,8 @@ parties' is measured; the parties are processes of this machine, whose work is i
 training is one addition. Trust differs, and that is the point: docs/flower.md has the table.
 """
 
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, 
 
 from dpmpc.benchmarks.flower_grid import InlineGrid
 from dpmpc.flower import PrivateStrategy, prepare, private_mod
+from dpmpc.folders import passing_folder
 
 Row = dict[str, object]
 QUICK, FULL = (100, 1_000), (1_000, 10_000)  # owners, dimension
@@ -93,11 +92,11 @@ def central(owners: int, dimension: int) -> Row:
 
 def ours(owners: int, dimension: int) -> Row:
     """`dpmpc.flower`, three parties, noise made within the round."""
-    with tempfile.TemporaryDirectory(prefix="dpmpc-") as folder:
+    with passing_folder("dpmpc-") as folder:
         prepare(
             folder, owners=owners, dimension=dimension, clip=CLIP, epsilon=EPSILON, delta=DELTA, releases=2, pool=False
         )
-        strategy = PrivateStrategy(FedAvg(fraction_evaluate=0.0), Path(folder))
+        strategy = PrivateStrategy(FedAvg(fraction_evaluate=0.0), folder)
         return _measured("dpmpc.flower", _app(private_mod(folder, owners=range(owners))), strategy, owners, dimension)
 
 

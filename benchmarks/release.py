@@ -5,11 +5,9 @@ Times are readings of the monotonic clock, which all processes of a machine shar
 """
 
 import asyncio
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import blocks_of
 from dpmpc.benchmarks.network import Addresses
 from dpmpc.errors import DpmpcError
+from dpmpc.folders import passing_folder
 from dpmpc.mpc.contract.backend import Holder, Share
 from dpmpc.mpc.transport.addresses import Endpoint
 from dpmpc.processes.memory import peak_memory
@@ -83,10 +82,10 @@ def party(
 ) -> dict[str, Any]:
     """The role of a party."""
     observed = Observed()
-    with tempfile.TemporaryDirectory() as out:
+    with passing_folder() as out:
         job = PartyJob(
             Plan.from_text(plan), index, _endpoints(addresses), _endpoints(owner_addresses),
-            Here(out=Path(out), wait=WAIT),
+            Here(out=out, wait=WAIT),
             sockets=sockets,
         )  # fmt: skip
         asyncio.run(run_party(job, log, emit, observed.stage, observed.make_step))

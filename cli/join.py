@@ -14,9 +14,6 @@ from dpmpc.processes import logs
 from dpmpc.processes.logs import LEVELS
 from dpmpc.settings import said
 
-_RESULTS = (("answers", "questions/answers.html"), ("answers", "answers.html"), ("model", "model.npz"),
-            ("rows", "synthetic.parquet"), ("report on the rows", "synthetic.md"))  # fmt: skip
-
 
 @click.command("join")
 @click.argument("kit", type=click.Path(path_type=Path))
@@ -53,6 +50,7 @@ def command(kit: Path, **own: Any) -> None:
       dpmpc join kit/ --dry-run        before the day: is everybody reached?
     """
     from dpmpc.cli.progress import make_progress
+    from dpmpc.cli.train import results_in, show
     from dpmpc.consortium.joining import Joining, join, kit_spelling, try_out
 
     logs.choose(own.pop("log_level"), own.pop("log_json"))
@@ -67,13 +65,13 @@ def command(kit: Path, **own: Any) -> None:
         return
     with make_progress() as progress:
         out = join(kit, Joining.of(**said(own)), progress)
-    found = [f"the {what}: {out / name}" for what, name in _RESULTS if (out / name).exists()]
+    found = results_in(out)
     report = out / "report.json"
     give({
-        "folder": out, **{what: out / name for what, name in reversed(_RESULTS) if (out / name).exists()},
+        "folder": out, **dict(reversed(found)),
         "report": json.loads(report.read_text(encoding="utf-8")) if report.exists() else None,  # of any source
     })  # fmt: skip
-    done = found or ["no model here; the sites that saw the end have it"]
+    done = [f"the {what}: {path}" for what, path in found] or ["no model here; the sites that saw the end have it"]
     if logs.as_json():
         for line in done:
             click.echo(logs.json_line(line))
@@ -83,8 +81,6 @@ def command(kit: Path, **own: Any) -> None:
     if (out / "answers.txt").exists():
         click.echo((out / "answers.txt").read_text(encoding="utf-8"))
     elif (out / "report.json").exists():
-        from dpmpc.cli.train import show
-
         show(out, kit_spelling)
     elif (out / "figures.json").exists():
         from dpmpc.consortium.status import read_lines

@@ -1,5 +1,6 @@
 """`dpmpc train`: a private model from the records of several owners."""
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -23,6 +24,8 @@ _OF_PROCESSES = (
     "index", "addresses", "base_port", "wait", "stall", "listen", "out", "overwrite", "resume", "plan_file",
     "plan_only", "tls", "limits", "threads", "ssl",
 )  # fmt: skip
+_RESULTS = (("answers", "questions/answers.html"), ("answers", "answers.html"), ("model", "model.npz"),
+            ("rows", "synthetic.parquet"), ("report on the rows", "synthetic.md"))  # fmt: skip
 _PLACES = ("out", "base_port", "wait", "stall", "listen", "index", "plan_file", "overwrite", "tls", "threads")
 
 
@@ -41,6 +44,7 @@ def run_command(**given: Any) -> None:
       dpmpc train --resume demo
     """
     with importing():
+        from dpmpc.aggregation.plan.plan import Plan
         from dpmpc.cli.progress import make_progress
         from dpmpc.consortium import start as starting
         from dpmpc.consortium.placement import Placement
@@ -70,15 +74,21 @@ def run_command(**given: Any) -> None:
         return
     if run["plan_file"] is None:
         with_delta(given)
-        if run["out"] is None and run["index"] is None:
-            run["out"] = out_of("train")
+    elif run["plan_only"]:
+        raise UsageError("--plan-only makes the plan; --plan has one that was made; leave one of them out")
+    if run["out"] is None and run["index"] is None:
+        run["out"] = out_of("train")
     if run["out"] is None:
         raise UsageError("a run needs a directory for its results; none was given; add --out DIRECTORY")
+    limits = beside.limits_of(run["limits"], given, explicit if run["plan_file"] is not None else set())
+    if run["plan_file"] is not None and run["index"] is None and run["limits"] is None:  # all of the plan, here
+        beside.check_kept(limits, run["plan_file"])
+        limits = None
     where = Placement(
         **said({name: run[name] for name in _PLACES}),
         **said({name: given[name] for name in ("role", "budget", "ledgers", "account", "data_id")}),
         addresses=addresses,
-        limits=beside.limits_of(run["limits"], given, explicit if run["plan_file"] is not None else set()),
+        limits=limits,
     )
     if where.plan_file is not None:
         given = beside.planned(where.plan_file, given, explicit)
@@ -92,7 +102,9 @@ def run_command(**given: Any) -> None:
         return
     with make_progress() as progress:
         starting.start(request, where, progress)
-    if not alone:
+    if where.plan_file is not None and not Plan.read(where.plan_file).source.TRAINS:
+        show_made(where.out)
+    elif not alone:
         show(where.out)
 
 
@@ -108,6 +120,22 @@ def show(run: Path, spelling: Callable[[str, str | None], str] = as_options) -> 
     lines = [(k, v.replace(BALANCING, spelling("class_weight", "balanced"))) for k, v in summary(report, run)]
     rows = [TextRow([what, value], "yellow" if what == "warning" else "") for what, value in lines]
     Terminal(sys.stdout).table(columns, rows, header=False, gap=4)
+
+
+def show_made(run: Path) -> None:
+    """Prints what a run made, at one of its processes, that trained nothing."""
+    found, report = results_in(run), run / "report.json"
+    said = json.loads(report.read_text(encoding="utf-8")) if report.exists() else None  # a party has none
+    give({"folder": run, **dict(reversed(found)), "report": said})
+    if (run / "answers.txt").exists():
+        click.echo((run / "answers.txt").read_text(encoding="utf-8"))
+    for what, path in found or [("folder", run)]:
+        click.echo(f"the {what}: {path}")
+
+
+def results_in(out: Path) -> list[tuple[str, Path]]:
+    """What a run's folder has for people, and where."""
+    return [(what, out / name) for what, name in _RESULTS if (out / name).exists()]
 
 
 command = SectionedCommand(

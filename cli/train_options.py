@@ -47,7 +47,8 @@ _RUN = [
         "--plan",
         "plan_file",
         type=click.Path(path_type=Path),
-        help="With -I: the plan.json of the run, made by --plan-only. A party then needs no records. Privacy and "
+        help="The plan.json of the run, made by --plan-only or `dpmpc plan`. With -I one process of it is started; a "
+        "party then needs no records. Without, all of a plan that trains nothing is executed here. Privacy and "
         "security beside it are limits that the plan must keep: --epsilon and --delta, -T, --neighbours, --data-id, "
         "--budget, --security and so on (docs/settings.md, Limits).",
     ),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 _NAMED = re.compile(r"<<([a-z_]+)(?:=(.*?))?>>(?!>)")
 _SEVERAL = re.compile(rf"{_NAMED.pattern}(?: / {_NAMED.pattern})*")  # any of them would do
@@ -94,10 +94,17 @@ def sayable(value: Said) -> Said:
     """The value, which anybody may read: the name of a column, a file, a type or a setting; what a schema or a user
     says; a number of settings; the size of what is public. Never what was read off a record. In modules that read
     records every error but a `RecordError` says nothing else, and a test holds that. Errors: TypeError for `Private`
-    words, for what an array held and for an exception, whose text may quote a record."""
+    words, for what an array held and for an exception, whose text may quote a record. A text's controls are written
+    as escapes: an error is a line, and changes nothing on a screen, whatever a file calls its columns."""
     if isinstance(value, Private | BaseException) or type(value).__module__ == "numpy":
         raise TypeError(f"an error that anybody reads says no {type(value).__name__}; raise a RecordError")
-    return value
+    return cast(Said, _one_line(value)) if isinstance(value, str) else value
+
+
+def _one_line(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
 
 
 class Private:
@@ -244,6 +251,11 @@ class NotYetError(DpmpcError):
 
     exit_code = 6
     code = "not-yet"
+
+    def __init__(self, text: str = "", *, code: str = "", setting: str | None = None, lacks: str = "") -> None:
+        """`lacks`: what is waited for, in a few words."""
+        super().__init__(text, code=code, setting=setting)
+        self.lacks = lacks
 
 
 class PeerError(DpmpcError):

@@ -63,13 +63,14 @@ def check_folder(folder: Path, rule: str, way: str = "name another") -> Path:
 
 
 @contextlib.contextmanager
-def passing_folder(prefix: str = "dpmpc-") -> Iterator[Path]:
-    """A new folder of this user alone, which is gone at the end: all of it that the machine lets go. `tempfile`'s own
-    calls itself without end where a folder may not be looked into any more."""
+def passing_folder(prefix: str = "dpmpc-", where: Path | None = None) -> Iterator[Path]:
+    """A new folder of this user alone, below `where` or the system's for what is passing; it is gone at the end: all of
+    it that the machine lets go. `tempfile`'s own calls itself without end where a folder may not be looked into any
+    more."""
     import shutil
     import tempfile
 
-    folder = tempfile.mkdtemp(prefix=prefix)
+    folder = tempfile.mkdtemp(prefix=prefix, dir=where)
     try:
         yield Path(folder)
     finally:

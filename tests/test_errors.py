@@ -220,6 +220,7 @@ def test_where_records_are_read_a_public_error_says_what_is_sayable_and_nothing_
 def test_what_was_read_off_a_record_is_not_sayable() -> None:
     for value in ("age", 3, 2.5, Path("a.csv"), ["a", "b"], dict, None, datetime.date(2020, 1, 1)):
         assert sayable(value) is value
+    assert sayable("a\nb\x1b[2J\u202eé") == r"a\nb\x1b[2J\u202eé"  # a column's name is no second line, and no command
     for value in (Private(SECRET), ValueError(SECRET), np.float64(71.5), np.str_("Jane"), np.array([1])):
         with pytest.raises(TypeError) as refused:
             sayable(value)  # type: ignore[type-var]

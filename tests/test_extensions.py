@@ -340,6 +340,48 @@ def test_a_source_of_another_package_has_every_surface(tmp_path: Path) -> None:
         assert not [path for path in folder.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
 
 
+def test_a_source_of_another_package_runs_whole_on_one_machine(tmp_path: Path) -> None:
+    """One command by its plan file: promise first, parties here, account, answers, report.json, page, status, verify;
+    given again it is over, and counts once. A limit beside the plan is kept, or the run refused. Noise of scale 1/2000
+    in a share misses .02 with probability e^-40."""
+    program(tmp_path, WHOLE, str(tmp_path / "plan.json"))
+    rows = [f"{51 if k % 2 else 40},{30 if k % 4 == 0 else 1},{'ulm' if k < 120 else 'bern'}" for k in range(200)]
+    records, out = named(tmp_path, "\n".join(["age,dose,site", *rows, ""])), tmp_path / "run"
+    given: list[str | Path] = ["train", "--plan", tmp_path / "plan.json", "--csv", records, "--owners-column", "site"]
+    given += ["--account", tmp_path / "account", "--out", out]
+    small = ["--budget", "10,1e-5", "--data-id", "ward"], ["--epsilon", "1", "--delta", "1e-5"]
+    others = ["--data-id", "other"], ["--budget", "90,1e-5"], ["--overwrite"], ["--plan-only"], ["--max-rows", "20"]
+    for more in (*small, *others):
+        refused = with_toys(*given, *more)
+        assert refused.returncode == 2 and not out.exists(), (more, refused.stderr)
+    made = with_toys(*given, "--epsilon", 20, "--delta", "1e-9", "--budget", "30,1e-5", "--data-id", "ward")
+    assert made.returncode == 0 and re.search(r"age +share +0\.\d+ \[", made.stdout), made.stdout + made.stderr
+    assert made.stderr.index("guarantee: epsilon = 20") < made.stderr.index("counting upper halves")
+    numbers = json.loads((out / "answers.json").read_text())["numbers"]
+    assert [row["estimate"] for row in numbers] == pytest.approx([AGED, DOSED], abs=0.02)
+    assert json.loads((out / "report.json").read_text())["outcome"]["numbers"] == numbers
+    again = with_toys(*given)
+    assert again.returncode == 0 and again.stdout == made.stdout, again.stderr
+    counted = with_toys("budget", out, "--account", tmp_path / "account", "--json")
+    assert [row["releases"] for row in json.loads(counted.stdout)["data"]] == [1], counted.stdout + counted.stderr
+    assert with_toys("report", out).returncode == 0
+    assert "the shares of records in the upper halves of age, dose" in (out / "report.html").read_text()
+    assert "answers.html" in with_toys("status", out).stdout
+    verified = with_toys("verify", out, "--structure")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert not [path for path in out.rglob("*") if path.stat().st_mode & 0o077]
+
+
+WHOLE = """
+import sys
+from dpmpc.extend import plan_of
+from my_dpmpc.source import Halves
+
+halves = Halves(("age", "dose"), (50, 10))
+plan_of(halves, sizes=(80, 120), data_id="ward", epsilon=20.0, law="laplace").write(sys.argv[1])
+"""
+
+
 def named(folder: Path, text: str) -> Path:
     path = folder / "named.csv"
     path.write_text(text)

@@ -1,8 +1,10 @@
 """A folder that cannot be made is one line, wherever it is to be made: the rule, the folder, the way out."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from dpmpc.errors import UsageError, owner_text, spelt
 from dpmpc.flower import prepare
 from dpmpc.flower.sealing import Purpose
 from dpmpc.flower.seals import Seals
-from dpmpc.folders import OUT, make_folder, replaced, write_file
+from dpmpc.folders import OUT, make_folder, passing_folder, replaced, write_file
 from dpmpc.mpc.transport.credentials import make_authority
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.heads import Head, Memory
@@ -112,3 +114,38 @@ def test_a_file_is_for_its_user_alone_whoever_writes_it(tmp_path: Path) -> None:
     assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == dict.fromkeys(
         ("report.html", "rows.parquet", "rows.csv"), 0o600
     )
+
+
+@pytest.mark.parametrize("call", ["scandir", "rmdir", "open"])
+def test_a_passing_folder_that_cannot_be_looked_into_is_left_and_ends_nothing(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root, too, whom rights stop nowhere: the calls themselves fail. What went wrong inside is what is told."""
+    before = getattr(os, call)
+
+    def refused(path: Any, *given: Any, **named: Any) -> Any:
+        if isinstance(path, int) or str(tmp_path) in os.fspath(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return before(path, *given, **named)
+
+    with pytest.raises(KeyError), passing_folder(where=tmp_path) as folder:
+        (folder / "deep").mkdir()
+        (folder / "deep" / "table.csv").write_text("a")
+        assert folder.parent == tmp_path and folder.stat().st_mode & 0o777 == 0o700
+        monkeypatch.setattr(os, call, refused)
+        raise KeyError
+    monkeypatch.undo()
+    assert folder.is_dir()
+    with passing_folder(where=tmp_path) as again:
+        (again / "deep").mkdir()
+        (again / "deep" / "table.csv").write_text("a")
+    assert not again.exists()
+
+
+def test_every_passing_folder_is_made_in_the_one_way() -> None:
+    """In all that a command of the program runs; nobody names `tempfile`'s own class there."""
+    root = Path(__file__).parents[1]
+    parts = ("dpmpc", "cli", "circuits", "benchmarks", "experiments")
+    sources = [path for part in parts for path in (root / part).rglob("*.py")]
+    assert len(sources) > 400
+    assert not [path.name for path in sources if "TemporaryDirectory" in path.read_text(encoding="utf-8")]

@@ -17,7 +17,6 @@ import os
 import pickle
 import resource
 import statistics
-import tempfile
 import time
 from concurrent.futures import Executor, Future
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from dpmpc.benchmarks.machine import machine
-from dpmpc.folders import make_folder
+from dpmpc.folders import make_folder, passing_folder
 
 PARTS = 16
 
@@ -145,8 +144,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = asked.folder or Path(temporary)
+    with passing_folder() as temporary:
+        folder = asked.folder or temporary
         make_folder(folder, "--folder must be one that can be written")
         write(folder, asked.rows, asked.columns, asked.copies)
         size = sum(path.stat().st_size for path in folder.iterdir())

@@ -18,7 +18,6 @@ import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import Any
 
 from dpmpc.benchmarks.machine import IMPORT
 from dpmpc.benchmarks.studies.startup import measured_here, timed
+from dpmpc.folders import passing_folder
 
 OWNERS = 3
 NUMBERS, TEXTS = 15, 5  # columns of records of one's own
@@ -214,7 +214,7 @@ def csv(path: Path, target: str, against: Path, options: list[str]) -> None:
     for repetition in range(3):
         for name in list(versions)[:: 1 if repetition % 2 == 0 else -1]:
             root, more = versions[name]
-            with tempfile.TemporaryDirectory() as out:
+            with passing_folder() as out:
                 command = [sys.executable, "-m", "dpmpc.cli.main", "train", "--csv", str(path), "--target", target]
                 command += ["--epsilon", "1", "--delta", "1e-6", "--out", f"{out}/run", *options, *more]
                 begin = time.perf_counter()
@@ -263,11 +263,11 @@ def main() -> None:
     if given.command == "csv":
         csv(given.file, given.target, given.against, rest)
         return
-    with tempfile.TemporaryDirectory() as temporary:
+    with passing_folder() as temporary:
         if given.command == "own":
-            own(given.rows, Path(temporary), given.json)
+            own(given.rows, temporary, given.json)
             return
-        parquet(given.rows, given.columns, given.memory, given.folder or Path(temporary), given.json)
+        parquet(given.rows, given.columns, given.memory, given.folder or temporary, given.json)
 
 
 if __name__ == "__main__":

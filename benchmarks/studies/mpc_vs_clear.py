@@ -10,12 +10,12 @@ import argparse
 import json
 import math
 import statistics
-import tempfile
 from pathlib import Path
 
 from scipy.stats import t as student
 
 from dpmpc.aggregation.plan.here import Here
+from dpmpc.folders import passing_folder
 from dpmpc.learning.method import DEFAULT_METHOD, METHODS
 from dpmpc.local.launcher import train
 from dpmpc.planning.request import Request
@@ -53,9 +53,9 @@ def main() -> None:
     common = {"data": given.data, "data_dir": given.data_dir, "owners": given.owners, "epsilon": given.epsilon}
     delta = None if LAWS[METHODS[given.method].law].pure else 1e-5
     noise = {"method": given.method, "delta": delta}
-    with tempfile.TemporaryDirectory() as folder:
-        mpc = accuracies(Request(**common, **noise), given.runs, Path(folder))
-        clear = accuracies(Request(**common, **noise, engine="clear"), given.runs, Path(folder))
+    with passing_folder() as folder:
+        mpc = accuracies(Request(**common, **noise), given.runs, folder)
+        clear = accuracies(Request(**common, **noise, engine="clear"), given.runs, folder)
     gap, half = difference(mpc, clear)
     print(f"MPC   {statistics.mean(mpc):.4f}  {[round(v, 4) for v in mpc]}")
     print(f"clear {statistics.mean(clear):.4f}  {[round(v, 4) for v in clear]}")

@@ -16,7 +16,6 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 
 from dpmpc.benchmarks.machine import touched
 from dpmpc.benchmarks.studies.startup import measured_here
+from dpmpc.folders import passing_folder
 
 NUMBERS, OWNERS = 20, 5
 PACKAGES = ("polars", "scikit-learn", "scipy", "duckdb")
@@ -87,7 +87,7 @@ def measured(words: Sequence[str], environment: Mapping[str, str]) -> Row:
 
 def ours(path: Path, folder: Path, iterations: int) -> Row:
     """A `dpmpc train` in a folder and with an account of its own, and what an iteration of it took."""
-    with tempfile.TemporaryDirectory(dir=folder) as name:
+    with passing_folder(where=folder) as name:
         words = [sys.executable, "-m", "dpmpc", "train", "--records", str(path), "--target", "outcome"]
         words += ["--owners-column", "site", "--epsilon", "1", "--delta", "1e-7", "-M", "3", "--method", "gradient"]
         words += ["--iterations", str(iterations), "--no-evaluate", "--out", f"{name}/run"]
@@ -142,8 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args(arguments)
     print(f"first touch {touched(1 << 28):.2f} GB/s")
-    with tempfile.TemporaryDirectory(prefix="dpmpc-own-data-") as name:
-        for found in compared(asked.rows, asked.turns, asked.iterations, Path(name)):
+    with passing_folder("dpmpc-own-data-") as name:
+        for found in compared(asked.rows, asked.turns, asked.iterations, name):
             print(line(found["turns"][-1]), flush=True)
             if asked.json is not None:
                 asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

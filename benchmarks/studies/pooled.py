@@ -15,11 +15,11 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from dpmpc.benchmarks.machine import machine
 from dpmpc.benchmarks.studies.programs import ROOT, WALKER, checkout
+from dpmpc.folders import passing_folder
 
 _COMMAND = "import sys; from dpmpc.cli import main as m; sys.exit((getattr(m, 'program', None) or m.main)())"
 TOTAL, OPEN, REST = "total", "open", "total less open"
@@ -29,10 +29,10 @@ Seconds = dict[str, float]
 
 def measure(tree: Path, dimension: int, owners: int, disk: Path | None = None) -> Seconds:
     """Medians over releases of a release's parts, by the version in `tree`. `disk`: where its folders are."""
-    with tempfile.TemporaryDirectory(dir=disk) as folder:
-        file = Path(folder) / "result.json"
+    with passing_folder(where=disk) as folder:
+        file = folder / "result.json"
         cell = ["-d", str(dimension), "-m", str(owners), "-M", "3", "--json", str(file)]
-        environment = {**os.environ, "PYTHONPATH": str(tree), "TMPDIR": folder}
+        environment = {**os.environ, "PYTHONPATH": str(tree), "TMPDIR": str(folder)}
         command = [sys.executable, "-c", _COMMAND, "bench", "iteration", *cell]
         subprocess.run(command, env=environment, cwd=tree, check=True, stdout=subprocess.DEVNULL)
         record = next(r for r in json.loads(file.read_text(encoding="utf-8"))["records"] if r["kind"] == "iteration")

@@ -19,11 +19,12 @@ import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from dpmpc.folders import passing_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 WALKER = "71173d3"
@@ -150,8 +151,8 @@ def checkout(against: str) -> Iterator[Path]:
     if Path(against).is_dir():
         yield Path(against).resolve()
         return
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "old"
+    with passing_folder() as folder:
+        tree = folder / "old"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(tree), against], cwd=ROOT, check=True)
         try:
             if (tree / "setup.py").exists():

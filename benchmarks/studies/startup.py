@@ -17,7 +17,6 @@ import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any
 
 from dpmpc.benchmarks.machine import IMPORT, machine
 from dpmpc.benchmarks.studies.programs import ROOT, checkout
+from dpmpc.folders import passing_folder
 
 WARM_UPS = 1  # turns that are not counted: they write bytecode
 _COMMAND = [sys.executable, "-m", "dpmpc"]
@@ -112,18 +112,17 @@ def turn(folder: Path, engines: Sequence[str], tree: Path | None = None) -> dict
 def rows(repetitions: int, engines: Sequence[str] = ("clear", "mpc"), verify: bool = False) -> list[Row]:
     """Medians; the import of NumPy is the first row. `engines`: of the fits. `verify`: with the check of a run."""
     found: dict[str, list[tuple[float, float]]] = {}
-    with tempfile.TemporaryDirectory(prefix="dpmpc-startup-") as name:
+    with passing_folder("dpmpc-startup-") as name:
         for k in range(WARM_UPS + repetitions):
             for what, seconds in turn(Path(name, str(k)), engines).items():
                 if k >= WARM_UPS:
                     found.setdefault(what, []).append(seconds)
         if verify:
-            folder = Path(name)
-            environment = dict(os.environ) | {"DPMPC_ACCOUNT": str(folder / "account")}
-            run = [str(folder / "long")]
+            environment = dict(os.environ) | {"DPMPC_ACCOUNT": str(name / "account")}
+            run = [str(name / "long")]
             longer = [_RELEASES if word == "50" else word for word in _TRAIN]
             timed([*_COMMAND, "train", "--data", "breast-cancer", *longer, "--out", *run], environment)
-            checked = [*_COMMAND, "verify", *run, "--work", str(folder / "work")]
+            checked = [*_COMMAND, "verify", *run, "--work", str(name / "work")]
             found[f"dpmpc verify, T = {_RELEASES}"] = [timed(checked, environment)]
     medians = {what: [statistics.median(part) for part in zip(*all_, strict=True)] for what, all_ in found.items()}
     wall, cpu = medians[IMPORT]
@@ -137,7 +136,7 @@ def ratios(repetitions: int, trees: tuple[Path, Path], engines: Sequence[str] = 
     """Medians over the turns of what the second version takes of what the first one does, of the clock and of the
     processors."""
     found: dict[str, list[tuple[float, ...]]] = {}
-    with tempfile.TemporaryDirectory(prefix="dpmpc-startup-") as name:
+    with passing_folder("dpmpc-startup-") as name:
         for k in range(WARM_UPS + repetitions):
             before, now = (turn(Path(name, f"{k}-{which}"), engines, tree) for which, tree in enumerate(trees))
             for what in now if k >= WARM_UPS else ():

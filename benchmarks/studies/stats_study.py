@@ -9,11 +9,9 @@ the last stage. A figure's truth is that of the very model that was trained: of 
 (data), of all records there are (population).
 """
 
-import tempfile
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +20,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import after_first, noise_of, stage_plan
 from dpmpc.benchmarks.studies.stats_coverage import ABOUT, CoverageTally, lines_of, records_of, report
 from dpmpc.consortium.toml import read_consortium
+from dpmpc.folders import passing_folder
 from dpmpc.learning.method import Learner
 from dpmpc.outcome import Level, Number
 from dpmpc.records.blocks import in_memory
@@ -84,8 +83,8 @@ def joint(n: int, epsilon: float) -> Joint:
     """The plan of n records."""
     sizes = [*(int(part * n) for part in PARTS[1:])]
     sizes = [n - sum(sizes), *sizes]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "consortium.toml"
+    with passing_folder() as folder:
+        path = folder / "consortium.toml"
         parties = "".join(f'[[parties]]\naddress = "127.0.0.{i + 2}:11365"\n' for i in range(3))
         owners = "".join(f"[[owners]]\nrecords = {size}\n" for size in sizes)
         bounds = "".join(f"{name} = [{low}, {high}]\n" for name, (low, high) in FEATURES.items())

@@ -20,7 +20,6 @@ import os
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +30,7 @@ import numpy as np
 from dpmpc.aggregation.owner.aggregator import Aggregator
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.benchmarks.studies.stats_coverage import adult
+from dpmpc.folders import passing_folder
 from dpmpc.outcome import Answer, Outcome
 from dpmpc.processes.memory import peak_memory
 from dpmpc.records.loading import opened
@@ -172,8 +172,8 @@ def run(only: Sequence[str], rows: int, data: Path | None) -> int:
     """Prints a line a case; how many take more than is asked of them."""
     missed = 0
     for name in only or LIMITS:
-        with tempfile.TemporaryDirectory() as folder:
-            asked = case(name, rows, data, Path(folder))
+        with passing_folder() as folder:
+            asked = case(name, rows, data, folder)
             given = json.dumps([str(asked[0]), *asked[1:]])
             worker = [sys.executable, "-m", "dpmpc.benchmarks.studies.stats_timing"]
             done = subprocess.run(worker, input=given, text=True, check=True, stdout=subprocess.PIPE)

@@ -9,10 +9,11 @@ far the tables of two columns are off. Other work on the machine raises the cloc
 
 import argparse
 import resource
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from dpmpc.folders import passing_folder
 
 LEVELS, OWNERS = 10, 3
 
@@ -41,8 +42,8 @@ def main() -> None:
     import dpmpc
     from dpmpc.tables.synth_dry import dry
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "records.parquet"
+    with passing_folder() as folder:
+        path = folder / "records.parquet"
         written(path, asked.rows, asked.columns)
         bounds = {f"c{k}": [f"l{j}" for j in range(LEVELS)] for k in range(asked.columns)}
         promise: dict[str, Any] = {"owners": "site", "bounds": bounds, "epsilon": 1.0, "delta": 1e-7, "parties": 3}

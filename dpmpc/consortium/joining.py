@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -30,12 +30,14 @@ from dpmpc.local.holdout import check_named, check_parts
 from dpmpc.local.named_records import looked_at, open_records
 from dpmpc.local.owner_process import Progress
 from dpmpc.mpc.transport.credentials import check_certificate, check_key, check_listed
+from dpmpc.mpc.transport.reaching import waited_for
 from dpmpc.mpc.transport.site_keys import LIST, NO_LIST, list_in
 from dpmpc.planning.request import Request
 from dpmpc.planning.settings import RecordSettings
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
+from dpmpc.processes.background import Background
 from dpmpc.processes.logs import speaking
 from dpmpc.run.reserve import check_budget
 from dpmpc.run.stages import coming
@@ -81,11 +83,11 @@ def join(folder: Path, own: Joining, progress: Progress) -> Path:
     kit = read_kit(folder)
     where = where_of(kit, own)
     request = request_of(kit, own)
-    keys = check_keys(kit)
 
     def told(event: dict[str, Any]) -> None:
         progress({**event, "text": spelt(event["text"], kit_spelling)} if "text" in event else event)
 
+    keys = _keys_in_time(kit, where.patience, lambda text: told({"event": "part", "text": text}))
     try:
         with speaking("dpmpc.consortium.joining:kit_spelling"):
             told({"event": "part", "text": keys})
@@ -248,6 +250,25 @@ def _called(kit: Kit) -> str:
     """The site's own name, with its role beside it."""
     name, role = kit.site.name, kit.site.role
     return name if name == role else f"{name} ({role})"
+
+
+def _keys_in_time(kit: Kit, patience: float, say: Callable[[str], None]) -> str:
+    """As `check_keys`; a certificate that is not valid yet by this machine's clock is waited for."""
+    said: set[str] = set()
+
+    async def attempt() -> str:
+        return check_keys(kit)
+
+    def lacking(text: str) -> None:
+        if text and text not in said:
+            said.add(text)
+            say(f"waiting for {text}")
+
+    background = Background("dpmpc keys")  # a notebook has a loop of its own
+    try:
+        return background.run(waited_for(attempt, patience, lacking))
+    finally:
+        background.stop()
 
 
 def check_keys(kit: Kit) -> str:

@@ -17,7 +17,7 @@ from dpmpc.intake.missing import keeping
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import Table
 from dpmpc.lazy import dataclass
-from dpmpc.local.delivering import deliver
+from dpmpc.local.delivering import deliver_ended
 from dpmpc.local.holdout import rows_of
 from dpmpc.local.job import Emit, OwnersJob, says
 from dpmpc.local.named_records import as_planned, fits_at_first
@@ -34,7 +34,6 @@ from dpmpc.run.run import ReadOnce, release
 from dpmpc.run.stages import StageJob, StagePart, whole_plan
 from dpmpc.statistics.held_out import EVALUATION
 from dpmpc.statistics.study import QUESTIONS
-from dpmpc.tables.synth_made import made_from
 
 SCHEMA = "dpmpc.stats/1"
 _TEXTS = {
@@ -55,9 +54,8 @@ def run_alone(job: OwnersJob, plan: Plan, asked: Plan, log: Log, emit: Emit) -> 
         )
 
     def keep(ended: Ended) -> None:
-        deliver(plan, ended.last.total, ended.last.present, job.out, time.time() - job.started, ended.costs)
+        deliver_ended(plan, asked, ended, job.out, time.time() - job.started)
         if asked.source.DRAWS:
-            made_from(job.out).write_rows(job.out)
             log("synthetic rows written")
 
     _part(job, StagePart(plan, asked), log, emit, plan.source.DOES, keep)

@@ -32,8 +32,3 @@ class Placement(Here):
                 "and <<plan_file=FILE>>, as <<plan_only>> makes it",
                 code="together",
             )
-        if self.plan_file is not None and self.index is None:
-            raise UsageError(
-                "<<plan_file>> is for processes started one by one; add <<index>>, or leave <<plan_file>> out",
-                code="together",
-            )

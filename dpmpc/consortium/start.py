@@ -36,6 +36,7 @@ from dpmpc.local.holdout import check_alone, check_named
 from dpmpc.local.job import OwnersJob
 from dpmpc.local.launcher import train
 from dpmpc.local.owner_process import Does, Progress, run_owners
+from dpmpc.local.planned_here import run_planned
 from dpmpc.mpc.transport.addresses import owner_endpoints
 from dpmpc.mpc.transport.site_keys import list_for
 from dpmpc.planning.request import Request
@@ -45,6 +46,7 @@ from dpmpc.run.files import OWN_LEDGER, OWNERS_OPENED
 from dpmpc.run.folder import make_private, opened_nothing, prepare, request_path
 from dpmpc.run.once import OPENED as STAGE_OPENED
 from dpmpc.run.reserve import budget_below, check_budget
+from dpmpc.run.seat import Seat
 from dpmpc.run.stages import RunStages, StagePart, coming, opened_by_party
 from dpmpc.settings import values_of
 
@@ -54,10 +56,13 @@ def start(request: Request | None, where: Placement, progress: Progress) -> None
 
     Errors: as the processes report them.
     """
-    if where.plan_file is not None:
+    if where.plan_file is not None and where.index is not None:
         take_part(Plan.read(where.plan_file), request, where, progress)
         return
     assert request is not None
+    if where.plan_file is not None:
+        _execute(Plan.read(where.plan_file), request, where, progress)
+        return
     if where.index is None:
         train(request, Here(**values_of(where, Here)), progress=progress)
         return
@@ -69,6 +74,19 @@ def start(request: Request | None, where: Placement, progress: Progress) -> None
         sweep_below(where.out)
         with told_by(lambda: planned(request)[1], where):  # the others have it from the same options
             _owners(None, named_request(request), where, progress)
+
+
+def _execute(plan: Plan, request: Request, where: Placement, progress: Progress) -> None:
+    """The whole run of a plan file, which all happens here. Errors: as of `run_planned`."""
+    if where.overwrite:
+        raise UsageError(
+            "a plan that is executed here has a folder of its own each time; got <<overwrite>>; name another <<out>>",
+            code="over",
+        )
+    where = replace(where, own_records=request.source is not None)
+    if where.budget is not None or where.data_id is not None:
+        check_data_id(plan, where)
+    run_planned(plan, request, Seat(Here(**values_of(where, Here)), _books(where)), progress)
 
 
 def take_part(plan: Plan, request: Request | None, where: Placement, progress: Progress) -> None:

@@ -31,12 +31,14 @@ from dpmpc.outcome import Outcome
 from dpmpc.processes.provenance import software
 from dpmpc.run.files import FIGURES, PRESENT, WHOLE
 from dpmpc.run.once import OPENED
+from dpmpc.run.owners import Ended
 from dpmpc.run.resume import opened_anywhere, presence_anywhere
 from dpmpc.show.files import write_outcome
 from dpmpc.show.forms import values
 from dpmpc.statistics.study import QUESTIONS
 from dpmpc.statistics.tables import KNOWN
 from dpmpc.tables.stats import reopened
+from dpmpc.tables.synth_made import made_from
 
 
 def deliver_outcome(plan: Plan, opened: Opening, out: Path) -> Outcome:
@@ -81,6 +83,14 @@ def deliver(
     if plan.checks_owners:
         report["owner_checks"] = owners_section(plan)
     write_file(out / "report.json", json.dumps(report, indent=1) + "\n")
+
+
+def deliver_ended(plan: Plan, asked: Plan, ended: Ended, out: Path, seconds: float) -> None:
+    """`deliver` of a release that was made now, and the rows that are drawn of it. `asked`: the plan that the run began
+    with."""
+    deliver(plan, ended.last.total, ended.last.present, out, seconds, ended.costs)
+    if asked.source.DRAWS:
+        made_from(out).write_rows(out)
 
 
 def deliver_here(plan: Plan, out: Path, index: int) -> bool:

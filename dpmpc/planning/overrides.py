@@ -1,10 +1,11 @@
 """What is given beside a plan that was made elsewhere: limits that it must keep, never settings that override it."""
 
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpmpc.aggregation.plan.limits import Limits, limited
+from dpmpc.aggregation.plan.limits import NO_LIMITS, Limits, limited
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, PromiseSettings
 from dpmpc.errors import UsageError
@@ -56,3 +57,10 @@ def limits_of(accept: Path | None, given: dict[str, Any], explicit: AbstractSet[
         return found
     written = Limits(**beside)
     return written if found is None else found.also(written)
+
+
+def check_kept(limits: Limits | None, plan_file: Path) -> None:
+    """Returns if the plan keeps these limits, where one command executes all of it. A budget, and whose it is, is held
+    against ledgers instead. Errors: as `Limits.check`."""
+    if limits is not None and (others := replace(limits, budget=None, data_id=None)) != NO_LIMITS:
+        others.check(Plan.read(plan_file))

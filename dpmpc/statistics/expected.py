@@ -24,6 +24,7 @@ from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.where import Among
 
 TOLD = 0.5  # half an interval over the count: above this an answer tells little, above 1 nothing
+_PROTECTS = 100.0  # an epsilon above is no way out: nothing would be left of the promise
 
 
 class Asks(Protocol):
@@ -84,9 +85,10 @@ def refuse_hopeless(found: Sequence[Expected], epsilon: float, delta: float) -> 
         return
     worst = max(hopeless, key=lambda item: item.ratio)
     if worst.line:
-        would = [] if worst.needed is None else [
-            f"epsilon {epsilon_of_mu(mu_of_budget(epsilon, delta) / max(worst.needed, 1e-9), delta):.2g} would do"
-        ]  # fmt: skip
+        would = []
+        if worst.needed is not None:
+            need = epsilon_of_mu(mu_of_budget(epsilon, delta) / max(worst.needed, 1e-9), delta)
+            would = [f"epsilon {need:.2g} would do"] if need <= _PROTECTS else []
         more = ", or ".join([*would, *worst.ways, "wider bands or fewer covariates"])
         raise UsageError(
             f"an answer must tell something; {worst.question} would tell {worst.line}; {more}, or ask fewer questions",

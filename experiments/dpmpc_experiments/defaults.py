@@ -9,7 +9,6 @@ differences are paired by split alone.
 
 import csv
 import math
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.codec import loads
+from dpmpc.folders import passing_folder
 from dpmpc.lazy import dataclass
 from dpmpc.local.launcher import train
 from dpmpc.planning.request import Request
@@ -85,8 +85,7 @@ def compare(folder: Path, plan: Plan) -> Pairs:
 def score(setting: Setting, way: str, seed: int) -> float:
     """The test score of one run of `dpmpc train` on this seed's split."""
     options: dict[str, Any] = dict(BEFORE) if way == "before" else {}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with passing_folder() as folder:
         if setting.file:
             options |= {"csv": str(write_set(setting.data, folder / "records.csv")), "target": "target"}
             options |= {"task": "ridge" if setting.ridge else "logistic"}

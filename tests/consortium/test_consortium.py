@@ -2,6 +2,7 @@
 plan; the kits; what `join` refuses."""
 
 import configparser
+import datetime
 import json
 import math
 import re
@@ -444,6 +445,19 @@ def test_a_certificate_that_is_not_valid_now_is_refused_with_its_times(
     monkeypatch.setattr(credentials, "_DAYS", -0.001)
     sign_request(tmp_path / "authority", make_request(site / "keys", "party0"), "party0", site / "keys")
     says(site, "a certificate is valid for a time")
+
+
+def test_a_site_waits_for_its_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as it waits for others, and says once for what. `check_keys` is what goes on once it is in step."""
+    site = kits(tmp_path) / "party0"
+    request = make_request(site / "keys", "party0")
+    sign_request(tmp_path / "authority", request, "party0", tmp_path / "first")  # the authority's own is valid now
+    monkeypatch.setattr(credentials, "_EARLY", -datetime.timedelta(days=1))
+    sign_request(tmp_path / "authority", request, "party0", site / "keys")
+    told: list[str] = []
+    with refuses("not-yet", "party0.crt"):
+        join(site, Joining.of(wait=0.5), lambda event: told.append(event["text"]))
+    assert len(told) == 1 and told[0].startswith("waiting for its own clock (party0.crt is valid from ")
 
 
 def test_a_certificate_of_a_site_is_for_both_of_its_roles(tmp_path: Path) -> None:

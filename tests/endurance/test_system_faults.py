@@ -54,6 +54,19 @@ def test_every_command_keeps_every_rule_on_every_odd_machine(command: str, every
         assert not problems(draw, found, every.well(command)), (str(draw), found)
 
 
+@pytest.mark.slow
+def test_a_fork_that_fails_is_one_line_wherever_processes_start(every: Machine) -> None:
+    """Of each fork of a run by parties: that of the starter, and those inside it. Nothing is spent then."""
+    command = "stats by parties"
+    well = every.well(command)
+    assert well.spent == 3 and well.calls["fork"] > 3
+    for number in range(1, well.calls["fork"] + 1):
+        draw = Draw(command, Call("fork", errno.EAGAIN, number))
+        found = every.play(draw)
+        assert found.code == 1 and not found.spent and not problems(draw, found, well), (str(draw), found)
+        assert "this machine must do what is asked of it; Resource temporarily unavailable" in found.said
+
+
 def test_calls_are_counted_and_the_drawn_one_fails(machine: Machine) -> None:
     """Those on files of the folder alone: the same command makes the same ones again."""
     well, again = machine.well("check"), machine.play(Draw("check"))

@@ -347,7 +347,7 @@ def test_no_error_of_a_worker_holds_a_record(
     here = Workers(executor_maker("processes"), 1)
     away = Away(owner(write(tmp_path / "partitions", label=labels.astype(str)), here), SCHEMA, "double")
     whole = list(tiles(np.array([0, N]), away.d))
-    with refuses("usage", "label") as misfit:
+    with refuses("records", "label", kind=UsageError) as misfit:
         away.looked_over(whole)
     with refuses("usage", "ValueError", "test_away.py") as bug:
         list(Away(owner(partitions, here), SCHEMA, "double").sums(whole, Telling()))
@@ -365,7 +365,7 @@ def test_workers_have_the_owners_versions_or_are_refused(partitions: Path) -> No
     task = owner(partitions, here).task(0, 10, lambda table, mine: [])
     assert task() == ("sums", [])
     kind, said = replace(task, versions=("dpmpc 0.0", "numpy 1.0", "duckdb 1.0"))()
-    assert kind == "refused" and "workers have the versions of the owner's process, dpmpc 0.0, numpy 1.0" in said
+    assert kind == "refused" and "workers have the versions of the owner's process, dpmpc 0.0, numpy 1.0" in said[0]
     here.close()
 
 

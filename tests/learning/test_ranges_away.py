@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmpc.errors import owner_text, public_text
+from dpmpc.errors import UsageError, owner_text, public_text
 from dpmpc.intake.database import reachable
 from dpmpc.intake.ranges import Ranges, ordered, ranges_of
 from dpmpc.intake.spelling import PLAIN
@@ -235,7 +235,7 @@ def test_what_is_no_key_is_refused_and_no_value_is_told(tmp_path: Path, here: Wo
     for column in ("twice", "half"):  # of so few the first look reads one key
         found = owner(url, here, sql=f"SELECT * FROM t ORDER BY {column}").task(0, 6, lambda table, mine: [table.n])()
         if column == "twice":
-            assert found[0] == "refused" and "'twice' is none" in found[1]
+            assert found[0] == "refused" and "'twice' is none" in found[1][0]
     for sql, says in (
         ("SELECT word FROM t ORDER BY id", breaks("usage", setting="sql")),
         ("SELECT * FROM t", breaks("usage", "ORDER", setting="sql")),
@@ -243,8 +243,8 @@ def test_what_is_no_key_is_refused_and_no_value_is_told(tmp_path: Path, here: Wo
         ("SELECT * FROM t ORDER BY id, twice", breaks("usage", setting="sql")),
         ("SELECT * FROM t ORDER BY id LIMIT 5", breaks("usage", setting="sql")),
         ("SELECT * FROM (SELECT * FROM t ORDER BY id)", breaks("usage", setting="sql")),
-        ("SELECT * FROM absent ORDER BY id", breaks("usage", setting="sql")),
-        ("SELECT * FROM t WHERE 0 ORDER BY id", breaks("usage", setting="sql")),
+        ("SELECT * FROM absent ORDER BY id", breaks("records", setting="sql", kind=UsageError)),
+        ("SELECT * FROM t WHERE 0 ORDER BY id", breaks("enough", setting="sql")),
     ):
         with refuses(says) as error:
             owner(url, here, sql=sql)

@@ -93,8 +93,8 @@ def test_a_kernel_that_leaks_is_seen(leak: str, says: str, tmp_path: Path) -> No
     body.write_text(before + made + leak + after)
     flags = ["-O3", "-std=gnu11", "-ffp-contract=off", "-fPIC", "-DPy_LIMITED_API=0x030B0000"]
     built = tmp_path / "aes.o"
-    command = ["cc", *flags, f"-I{sysconfig.get_path('include')}", "-c", f"{tmp_path}/aes.c", "-o", str(built)]
-    subprocess.run(command, check=True)
+    paths = [f"-I{sysconfig.get_path('include')}", f"-I{SOURCES}"]
+    subprocess.run(["cc", *flags, *paths, "-c", f"{tmp_path}/aes.c", "-o", str(built)], check=True)
     bad = beyond(found_in(built))
     assert set(bad) == ({"stream_vaes", "stream_vaes512"} if says else set())
     assert all(any(use.startswith(says) for use in each.uses) for each in bad.values())

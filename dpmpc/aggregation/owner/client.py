@@ -101,6 +101,11 @@ class OwnerClient:
         """The name that this process's certificate must be for."""
         return certificate_name(self.plan, self.first, self.end)
 
+    @property
+    def lack(self) -> Callable[[str], None]:
+        """Hears what this machine lacks yet."""
+        return self._heartbeat.lack
+
     async def connect(self, endpoints: Sequence[Endpoint], seconds: float, tls: Tls | None = None) -> None:
         """Connect with every party. Errors: PeerError when one does not answer in time, runs another plan, or leaves
         before all are here."""

@@ -185,7 +185,10 @@ class Connected:
                 all_made=self._spent >= plan.releases,
                 account=None if account is None else partial(account.digests, plan.data_id),
             )
-            keys = None if here.tls is None else Tls.load(here.tls, self._client.name)
+            keys = None
+            if here.tls is not None:
+                alone = 0.0 if here.index is None else here.patience  # as at a party
+                keys = self._run(partial(Tls.valid, here.tls, self._client.name, alone, self._client.lack))
             self._run(partial(self._client.connect, company.addresses, here.patience, keys))
         except BaseException as error:
             self.abandon(error)

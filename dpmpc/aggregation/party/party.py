@@ -99,7 +99,6 @@ async def _run(
     each_beat: Callable[[], None],
 ) -> None:
     plan, attempt, i = job.plan, job.attempt, job.index
-    tls = None if job.here.tls is None else Tls.load(job.here.tls, f"party{i}")
     sockets = (None, None) if job.sockets is None else tuple(inherited(number) for number in job.sockets)
     traffic = Traffic()
     holder = BACKENDS[plan.backend].holder(i, plan.parties, plan.threshold, plan.session_id(attempt), traffic)
@@ -116,6 +115,7 @@ async def _run(
     patience = job.here.patience if job.tolerates_loss else 0.0
     heartbeat = Heartbeat(job.here.stall, say)
     heartbeat.each_beat = each_beat
+    tls = None if job.here.tls is None else await Tls.valid(job.here.tls, f"party{i}", patience, heartbeat.lack)
     make_gate = make_gate or (ResumingGate if plan.dropouts else OwnerGate)
     memory = None if job.account is None else Memory(job.account.folder / "peers", plan.data_id)
     gate = make_gate(plan, attempt, holder, heartbeat=heartbeat, log=say, secret=job.secret, memory=memory)

@@ -17,6 +17,7 @@ from dpmpc.codec import loads
 from dpmpc.errors import NotYetError, UsageError
 from dpmpc.folders import make_folder
 from dpmpc.mpc.transport.site_keys import LIST, SiteKeys, changes, key_digest, list_in
+from dpmpc.mpc.transport.tls import CLOCK
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -217,11 +218,16 @@ def check_certificate(path: Path, authorities: Path, name: str, listed: bool = F
         )
     now = datetime.datetime.now(datetime.UTC)
     for file, each in (*((path, each) for each in chain[: at + 1]), (authorities, by[0])):
-        if not each.not_valid_before_utc <= now <= each.not_valid_after_utc:
-            raise (NotYetError if now < each.not_valid_before_utc else UsageError)(
-                f"a certificate is valid for a time; {file} from {each.not_valid_before_utc:%Y-%m-%d %H:%M} to "
-                f"{each.not_valid_after_utc:%Y-%m-%d %H:%M} UTC, and it is {now:%Y-%m-%d %H:%M}; mend this machine's "
-                "clock, or have it made again"
+        first, last = each.not_valid_before_utc, each.not_valid_after_utc
+        when = f"from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, and it is {now:%Y-%m-%d %H:%M}"
+        if now < first:
+            raise NotYetError(
+                f"a certificate is valid for a time; {file} {when}; mend this machine's clock, or have it made again",
+                lacks=CLOCK.format(file.name, first),
+            )
+        if now > last:
+            raise UsageError(
+                f"a certificate is valid for a time; {file} {when}; have it made again, or mend this machine's clock"
             )
     missing = set(_names(name)) - set(_names_in(chain[0]))
     if missing and not listed:

@@ -35,6 +35,9 @@ NOT_CALLED = "it has not called"
 NOT_ANSWERED = "it has not answered yet"  # a call is under way, and none has ended
 NOBODY_AT_ALL = "nobody of this run is there: it has not begun, or has ended; ask whoever runs it"
 _NOT_VALID_YET = 9  # X509_V_ERR_CERT_NOT_YET_VALID
+# What OpenSSL's listener answers to a certificate that is not valid yet by its machine's clock, and to no other that
+# is well formed: authorities that it does not know, signatures and dates that are over have alerts of their own.
+_THEIR_CLOCK = "ALERT_BAD_CERTIFICATE"
 _OTHER_PROTOCOL = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_MESSAGE", "RECORD_LAYER_FAILURE")
 _RETRY = (0.02, 0.5)  # seconds between two calls of a process that is not there yet: at first, and at most
 _SHUTDOWN = 2.0  # seconds for the end of a TLS connection
@@ -117,6 +120,9 @@ class Call:
             raise PeerError(f"{there} refuses this process: {error.cause}", code="plan") from None
         except PeerError:
             if isinstance(peer.broken, ssl.SSLError):
+                if _THEIR_CLOCK in (peer.broken.reason or ""):
+                    self.problem = "it does not take this process's certificate; its clock may not be in step yet"
+                    return None
                 raise PeerError(
                     f"{there} must accept this process's certificate; {peer.broken.reason}; mend <<tls>>"
                 ) from None

@@ -10,8 +10,8 @@ import contextlib
 import errno
 import socket
 import ssl
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from dpmpc.errors import NotYetError, UsageError
 from dpmpc.mpc.transport.addresses import BACKLOG, Endpoint
@@ -31,8 +31,9 @@ _UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN,
 # What keeps a process from listening and may end by itself: the port of one that ends, an address that comes later.
 _PASSING = frozenset({errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.ENETDOWN, errno.EMFILE, errno.ENFILE,
                       errno.ENOBUFS, errno.ENOMEM})  # fmt: skip
-_PAUSE = (0.1, 2.0)  # seconds between two tries to listen: at first, and at most
+_PAUSE = (0.1, 2.0)  # seconds between two tries: at first, and at most
 
+T = TypeVar("T")
 
 Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]  # as `getaddrinfo` gives it
 
@@ -168,6 +169,27 @@ def _shown(text: str) -> str:
     return (plain[:_LONGEST] + " ..." if len(plain) > _LONGEST else plain) or "nobody"
 
 
+async def waited_for(
+    attempt: Callable[[], Awaitable[T]], patience: float, lacking: Callable[[str], None] = lambda text: None
+) -> T:
+    """What `attempt` gives: where it raises NotYetError, it is tried again, up to `patience` seconds. `lacking` hears
+    what this machine lacks, and "" at the end. Errors: those of `attempt`."""
+    loop = asyncio.get_running_loop()
+    end, pause = loop.time() + patience, _PAUSE[0]
+    try:
+        while True:
+            try:
+                return await attempt()
+            except NotYetError as error:
+                if loop.time() + pause > end:
+                    raise
+                lacking(error.lacks)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _PAUSE[1])
+    finally:
+        lacking("")
+
+
 async def listening(
     endpoint: Endpoint, what: str, patience: float = 0.0, lacking: Callable[[str], None] = lambda text: None
 ) -> list[socket.socket]:
@@ -175,31 +197,25 @@ async def listening(
     `patience` seconds: a port that another process still has, a name that is not known yet, an address that is not on
     this machine yet. `what` (party 1 must listen) begins the messages; `lacking` hears what is waited for, and "" at
     the end. Errors: UsageError for what does not pass; NotYetError where it did not in time."""
-    loop = asyncio.get_running_loop()
-    end, pause = loop.time() + patience, _PAUSE[0]
-    try:
-        while True:
-            try:
-                return await _bound(endpoint)
-            except OSError as error:
-                why = f"{NO_NAME} ({error.strerror})" if isinstance(error, socket.gaierror) else str(error.strerror)
-                failed = f"{what} on {endpoint}, but that fails ({why})"
-                passing = isinstance(error, socket.gaierror) or error.errno in _PASSING
-                if not passing:
-                    raise UsageError(
-                        f"{failed}; listen elsewhere with <<listen>>, or mend <<addresses>>", code="path"
-                    ) from None
-                if loop.time() + pause > end:
-                    said = f" for {patience:g} s" if patience else ""
-                    raise NotYetError(
-                        f"{failed}{said}; free it and start again, or listen elsewhere with <<listen>>, or "
-                        "mend <<addresses>> / <<base_port>>"
-                    ) from None
-                lacking(f"its own address, {endpoint} ({why})")
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _PAUSE[1])
-    finally:
-        lacking("")
+    said = f" for {patience:g} s" if patience else ""
+
+    async def attempt() -> list[socket.socket]:
+        try:
+            return await _bound(endpoint)
+        except OSError as error:
+            why = f"{NO_NAME} ({error.strerror})" if isinstance(error, socket.gaierror) else str(error.strerror)
+            failed = f"{what} on {endpoint}, but that fails ({why})"
+            if not isinstance(error, socket.gaierror) and error.errno not in _PASSING:
+                raise UsageError(
+                    f"{failed}; listen elsewhere with <<listen>>, or mend <<addresses>>", code="path"
+                ) from None
+            raise NotYetError(
+                f"{failed}{said}; free it and start again, or listen elsewhere with <<listen>>, or "
+                "mend <<addresses>> / <<base_port>>",
+                lacks=f"its own address, {endpoint} ({why})",
+            ) from None
+
+    return await waited_for(attempt, patience, lacking)
 
 
 async def _bound(endpoint: Endpoint) -> list[socket.socket]:

@@ -13,13 +13,16 @@ without.
 import datetime
 import re
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from dpmpc.errors import NotYetError, PeerError, UsageError
 from dpmpc.lazy import dataclass
+from dpmpc.mpc.transport.reaching import waited_for
 from dpmpc.mpc.transport.site_keys import SiteKeys, key_in, list_in
+
+CLOCK = "its own clock ({} is valid from {:%Y-%m-%d %H:%M} UTC)"  # what is lacking where it is not in step
 
 
 class Shows(Protocol):
@@ -70,6 +73,15 @@ class Tls:
         server, client = contexts
         return Tls(server, client, sites)
 
+    @staticmethod
+    async def valid(directory: Path, name: str, patience: float, lacking: Callable[[str], None]) -> "Tls":
+        """As `load`; a certificate that is not valid yet by this machine's clock is waited for (`waited_for`)."""
+
+        async def attempt() -> Tls:
+            return Tls.load(directory, name)
+
+        return await waited_for(attempt, patience, lacking)
+
     @property
     def digest(self) -> bytes:
         """Of the list of keys; b"" without one."""
@@ -103,12 +115,17 @@ def check_dates(path: Path) -> None:
     certificate = x509.load_pem_x509_certificate(path.read_bytes())
     now = datetime.datetime.now(datetime.UTC)
     first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    if not first <= now <= last:
-        early = now < first  # the clock of a machine that has just begun may not be in step yet
-        raise (NotYetError if early else UsageError)(
-            f"a certificate must be valid today; {path} {'is not valid yet' if early else 'has expired'} (valid "
-            f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, and here it is {now:%Y-%m-%d %H:%M}); set this "
-            "machine's clock, or have it made again"
+    when = f"(valid {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, and here it is {now:%Y-%m-%d %H:%M})"
+    if now < first:  # the clock of a machine that has just begun may not be in step yet
+        raise NotYetError(
+            f"a certificate must be valid today; {path} is not valid yet {when}; set this machine's clock, or have it "
+            "made again",
+            lacks=CLOCK.format(path.name, first),
+        )
+    if now > last:
+        raise UsageError(
+            f"a certificate must be valid today; {path} has expired {when}; have it made again, or set this machine's "
+            "clock"
         )
 
 

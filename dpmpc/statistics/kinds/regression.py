@@ -436,10 +436,10 @@ class Regression(QuestionKind):
             needed = low
         ways = self._ways(family, design, asked, deviation) if made[0] > HOPELESS else ()
         least = "about" if self.setting(query, "strength") else "at least"
-        ratio = math.exp(1.96 * made[0]) if made[0] < 5 else math.inf
+        ratio = f"{math.exp(1.96 * made[0]):.3g}" if made[0] < 3.5 else "1,000 or more"
         word = "" if made[0] <= USEFUL else (
             "; wide, may be open on one side" if made[0] <= 2 * USEFUL else "; likely no answer")  # fmt: skip
-        also = f"log ratios by {least} {made[0]:.2g} (standard error), so a ratio by a factor of {ratio:.3g}{word}"
+        also = f"log ratios by {least} {made[0]:.2g} (standard error), so a ratio by a factor of {ratio}{word}"
         cells = int(np.prod([len(column.labels) for column in design.columns]))
         return Expected(str(query), made[0], 1.0, also, asked.share, cells, line=also, needed=needed, ways=ways)
 
