@@ -298,6 +298,9 @@ def machine_text(error: OSError | MemoryError) -> str | None:
         )
     if error.errno is not None and not isinstance(error, ConnectionError | TimeoutError):  # of those a stack is of use
         return f"this machine must do what is asked of it; {error.strerror}{place}; mend that and try again"
+    match error.args:
+        case ([(*_, why), *_],):  # of a folder that was copied: (from, to, why) of each file that was not
+            return f"this machine must do what is asked of it; {_one_line(str(why))}; mend that and try again"
     return None
 
 

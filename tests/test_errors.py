@@ -5,6 +5,7 @@ import datetime
 import json
 import pickle
 import re
+import shutil
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,7 @@ from dpmpc.errors import (
     SpentError,
     UsageError,
     error_of,
+    machine_text,
     owner_text,
     public_text,
     reworded,
@@ -215,6 +217,13 @@ def test_where_records_are_read_a_public_error_says_what_is_sayable_and_nothing_
     assert wrong == [] and seen > 150
     bad = ast.parse("raise UsageError(f'a target is a number; {value!r}')")
     assert [what for _, what in said_in_public(bad, anybody)] == ["value"]
+
+
+def test_a_folder_that_is_not_copied_is_one_line() -> None:
+    """As `shutil` says it, which has no number of an error."""
+    said = machine_text(shutil.Error([("a", "b", "[Errno 116] Stale file handle: 'a'"), ("c", "d", "again")]))
+    assert said is not None and "Stale file handle: 'a'" in said and "again" not in said and "\n" not in said
+    assert machine_text(OSError("of no kind")) is None
 
 
 def test_what_was_read_off_a_record_is_not_sayable() -> None:
