@@ -221,7 +221,8 @@ def test_where_records_are_read_a_public_error_says_what_is_sayable_and_nothing_
 
 def test_a_folder_that_is_not_copied_is_one_line() -> None:
     """As `shutil` says it, which has no number of an error."""
-    said = machine_text(shutil.Error([("a", "b", "[Errno 116] Stale file handle: 'a'"), ("c", "d", "[Errno 5] io: 'c'")]))
+    parts = [("a", "b", "[Errno 116] Stale file handle: 'a'"), ("c", "d", "[Errno 5] io: 'c'")]
+    said = machine_text(shutil.Error(parts))
     assert said is not None and "Stale file handle: 'a'" in said and "Errno 5" not in said and "\n" not in said
     assert machine_text(OSError("of no kind")) is None
 

@@ -344,11 +344,29 @@ def run_here(body: Callable[[], Coroutine[Any, Any, T]]) -> T:
     In this thread if no loop runs in it, else (a notebook) in another, while this one waits. The loop's task returns
     nothing: at its end asyncio gives Ctrl-C back, for which Python writes out that task and with it what it returns,
     ten milliseconds an array, and nobody reads it.
+
+    Where memory ends in a step of the loop itself, which reads a pipe and would try again for ever, it ends `body`.
     """
     found: list[T] = []
 
     async def main() -> None:
-        found.append(await body())
+        ended, mine = list[MemoryError](), asyncio.current_task()
+
+        def told(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+            if isinstance(error := context.get("exception"), MemoryError) and mine is not None:
+                ended.append(error)
+                if len(ended) == 1:  # what ends `body` is not cut short by the next
+                    mine.cancel()
+            else:
+                loop.default_exception_handler(context)
+
+        asyncio.get_running_loop().set_exception_handler(told)
+        try:
+            found.append(await body())
+        except asyncio.CancelledError:
+            if ended:
+                raise ended[0] from None
+            raise
 
     try:
         asyncio.get_running_loop()

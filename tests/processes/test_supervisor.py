@@ -1,6 +1,7 @@
 """Who is to blame when several processes end: the one that died, however late its exit is heard of."""
 
 import asyncio
+import os
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from dpmpc.errors import PeerError
-from dpmpc.processes.supervisor import Job, Process, Supervisor, run_jobs
+from dpmpc.processes.supervisor import Job, Process, Supervisor, run_here, run_jobs
 from tests.runs import HANG
 
 
@@ -71,3 +72,29 @@ def test_threads_start_their_processes_one_after_the_other(monkeypatch: pytest.M
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(lambda _: run_jobs(jobs, HANG), range(3))) == [[None]] * 3
     assert most == [1]
+
+
+def test_memory_that_ends_in_a_step_of_the_loop_ends_what_runs_once() -> None:
+    """A pipe that can be read is tried again at once, for ever; what ends the run comes to its own end."""
+    tries, cleaned = list[int](), list[bool]()
+    read, write = os.pipe()
+    os.write(write, b"x")
+
+    def starved() -> None:
+        tries.append(1)
+        raise MemoryError
+
+    async def body() -> None:
+        asyncio.get_running_loop().add_reader(read, starved)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            while len(tries) < 5:
+                await asyncio.sleep(0)
+            cleaned.append(True)
+
+    with pytest.raises(MemoryError):
+        run_here(body)
+    assert cleaned == [True]
+    os.close(read)
+    os.close(write)
