@@ -23,6 +23,14 @@ ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "correlations": (("models", "corr: correlation"),),
     "linear models": (("models", "lm: coefficient"),),
+    "linear models and correlations with a category": (
+        ("categories", "lm: coefficient"), ("categories", "corr: correlation"),
+    ),
+    "odds ratios, by strata too": (("two by two", "or: odds ratio"),),
+    "risk ratios, risk differences": (("two by two", "rr: risk ratio"), ("two by two", "rd: risk difference")),
+    "differences of means": (("comparisons", "ttest: difference"),),
+    "variances": (("spread", "var: variance"),),
+    "interquartile ranges": (("spread", "iqr: iqr"),),
     "survival": (("survival", "km: survival"),),
     "two classes: AUC, accuracy, balanced accuracy, sensitivity, specificity, Brier score": tuple(
         ("of two", f"evaluate: {name}")
@@ -60,24 +68,29 @@ def lines(folder: Path) -> Iterator[str]:
     for null in dict.fromkeys(row["null"] for row in nulls):
         yield _null(null, [row for row in nulls if row["null"] == null])
     rows = _read(folder / FILE)
-    for setting in dict.fromkeys(row["setting"] for row in rows if not row["rejected"]):
-        yield _effects(setting, [row for row in rows if row["setting"] == setting])
+    for setting in dict.fromkeys(_design(row) for row in rows if not row["rejected"]):
+        yield _effects(setting, [row for row in rows if _design(row) == setting])
     for key in dict.fromkeys((row["setting"], row["n"], row["epsilon"]) for row in rows if row["rejected"]):
         yield _effects_null(*key, [row for row in rows if (row["setting"], row["n"], row["epsilon"]) == key])
     yield from _judged(rows, _read(folder / FILE_AGAIN))
+
+
+def _design(row: dict[str, str]) -> str:
+    """The name of its line: of designs that were drawn there is one."""
+    return row["setting"].split(":")[0] if row["setting"].startswith("drawn") else row["setting"]
 
 
 def _effects(setting: str, rows: Sequence[dict[str, str]]) -> str:
     """A line of a design, over all sizes and epsilons."""
     known = [row for row in rows if float(row["predicted"]) <= KNOWN]
     rest = [row for row in rows if row not in known]
-    runs = [(int(row["n"]), float(row["epsilon"])) for row in rows]
-    sizes, epsilons = (sorted({run[k] for run in runs}) for k in (0, 1))
+    runs = {(row["setting"], int(row["n"]), float(row["epsilon"]), int(row["cells"])) for row in rows}
+    sizes, epsilons, cells = (sorted({run[k] for run in runs}) for k in (1, 2, 3))
     fewest = min(int(row["releases"]) for row in rows)
     said = [
-        setting, rows[0]["cells"], _ends([f"{n:,}" for n in sizes]), _ends([f"{e:g}" for e in epsilons]),
-        str(len(set(runs))), f"{fewest:,}", _span(rows, "predicted"), _span(rows, "data", 3) + _label(rows, "data"),
-        _span(rows, "population", 3) + _label(rows, "population"),
+        setting, _ends([str(many) for many in cells]), _ends([f"{n:,}" for n in sizes]),
+        _ends([f"{e:g}" for e in epsilons]), str(len(runs)), f"{fewest:,}", _span(rows, "predicted"),
+        _span(rows, "data", 3) + _label(rows, "data"), _span(rows, "population", 3) + _label(rows, "population"),
         *(_mean(part, "open_population") for part in (known, rest)),
         _span(known, "over_predicted") if known else "-",
     ]  # fmt: skip

@@ -78,7 +78,7 @@ def counted(name: str, shape: tuple[int, ...], rows: Sequence[tuple[int, ...]]) 
 def _design(name: str, shape: tuple[int, ...], family: str, kinds: Floats, shares: Floats) -> TableDesign:
     levels = tuple(tuple([1 / many] * many) for many in shape)  # their number; shares are the table's own
     nothing = tuple([0.0] * (sum(shape) - len(shape)))
-    return TableDesign(name, levels, 0.5, nothing, (), family, (), kinds, shares)
+    return TableDesign(name, levels, 0.5, nothing, (), family, kinds=kinds, shares=shares)
 
 
 def _adult(name: str, data_dir: Path | None) -> TableDesign:
