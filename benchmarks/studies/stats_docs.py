@@ -92,7 +92,7 @@ def _effects(setting: str, rows: Sequence[dict[str, str]]) -> str:
         _ends([f"{e:g}" for e in epsilons]), str(len(runs)), f"{fewest:,}", _span(rows, "predicted"),
         _span(rows, "data", 3) + _label(rows, "data"), _span(rows, "population", 3) + _label(rows, "population"),
         *(_mean(part, "open_population") for part in (known, rest)),
-        _span(known, "over_predicted") if known else "-",
+        _span(told, "over_predicted") if (told := [row for row in known if row["over_predicted"]]) else "-",
     ]  # fmt: skip
     return f"| {' | '.join(said)} |"
 
@@ -106,7 +106,8 @@ def _label(rows: Sequence[dict[str, str]], name: str) -> str:
 
 
 def _mean(rows: Sequence[dict[str, str]], name: str) -> str:
-    return _spelt(math.fsum(float(row[name]) for row in rows) / len(rows), 3) if rows else "-"
+    told = [float(row[name]) for row in rows if row[name]]
+    return _spelt(math.fsum(told) / len(told), 3) if told else "-"
 
 
 def _effects_null(setting: str, n: str, epsilon: str, rows: Sequence[dict[str, str]]) -> str:
@@ -143,7 +144,7 @@ def _judged(rows: Sequence[dict[str, str]], again: Sequence[dict[str, str]]) -> 
     yield (
         f"- Of {len(sets):,} coefficients in {len({(r['setting'], r['n'], r['epsilon']) for r in sets})} runs, "
         f"{sum(not short(row) for row in sets):,} held {LEAST} and more at first. Where the predicted error is at most "
-        f"{KNOWN}, {_mean(known, 'open_population')} of sets were open."
+        f"{KNOWN}, {_few(known)}."
     )
     for n in (5000, 20_000):
         wide = [row for row in sets if row["setting"] in EVEN and row["n"] == str(n) and float(row["epsilon"]) == 1]
@@ -156,6 +157,17 @@ def _judged(rows: Sequence[dict[str, str]], again: Sequence[dict[str, str]]) -> 
         f"{_span([row for row in asked if row in known], 'over_predicted')} where the predicted error is at most "
         f"{KNOWN}, and at least {_spelt(min(float(row['over_predicted']) for row in asked), 2)} in all."
     )
+
+
+def _few(rows: Sequence[dict[str, str]]) -> str:
+    """How many sets were open, together and of the worst coefficient."""
+    told = [float(row["open_population"]) for row in rows if row["open_population"]]
+    most = max(told)
+    if not most:
+        return "0 of sets were open"
+    worst = next(row for row in rows if row["open_population"] and float(row["open_population"]) == most)
+    where = f"{worst['setting']}, n {int(worst['n']):,}, epsilon {float(worst['epsilon']):g}"
+    return f"{math.fsum(told) / len(told):.1g} of sets were open, at most {most:g} of a coefficient's ({where})"
 
 
 def _answer(answer: str, rows: Sequence[dict[str, str]]) -> str:

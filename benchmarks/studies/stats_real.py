@@ -112,7 +112,7 @@ def _heart(name: str, data_dir: Path | None) -> TableDesign:
     kinds = np.zeros((len(time), 2, 2 * _BINS + 1))
     at = np.minimum(time, _END) / (_END / _BINS)
     for k, (g, d, u) in enumerate(zip(group, died, at, strict=True)):
-        b = min(int(u), _BINS - 1)
+        b = max(int(np.ceil(u)) - 1, 0)
         if d:
             kinds[k, g, b] = 1.0
         else:
