@@ -89,6 +89,11 @@ class Stages:
         return Stages(field, (*variables, last), (*lengths, WIDE << last))
 
     @property
+    def all_own(self) -> bool:
+        """Whether the rest is missing."""
+        return self.own == len(self.variables)
+
+    @property
     def left(self) -> int:
         """Elements that a segment's own stages leave."""
         length, v = self.lengths[self.own - 1], self.variables[self.own - 1]
@@ -184,9 +189,11 @@ def worst(words: int) -> Fraction:
 
 @functools.lru_cache
 def _worst_joined(words: int, left: int) -> Fraction:
-    """The same of segments of so many words at most, which leave so many elements together at most. Cost: some
-    microseconds for each eight elements."""
-    rest = max((Stages.ended(elements) for elements in range(WIDE, left + 1, WIDE)), key=lambda rest: rest.error)
+    """The same of segments of so many words at most, which leave so many elements together at most. Cost: as of `worst`,
+    and some microseconds for each 32 elements."""
+    unit = WIDE << _NARROW  # what stages are padded to, or a multiple; as many as `_MANY` begin with another stage
+    sizes = {*range(WIDE, unit, WIDE), *(at - less for at in range(unit, left + 1, unit) for less in (0, WIDE))}
+    rest = max(map(Stages.ended, sizes), key=lambda rest: rest.error)
     return _joined(max(sum(Stages.begun(size).variables) for size in _sizes(words)), rest)
 
 
@@ -245,7 +252,7 @@ class Fold:
 
     @property
     def _last(self) -> bool:
-        return self._mask is not None and self._stage == len(self.stages.variables) - 1
+        return self._stage == len(self.stages.variables) - 1 and not self.stages.all_own
 
     @property
     def _on_bits(self) -> bool:
@@ -295,7 +302,7 @@ class Fold:
         if self._on_bits:
             # what the next stage adds up is near, where its elements lie as they come
             length = self._x.shape[1] * field.bits >> v
-            followed = len(self.stages.variables) > 1 + (self._mask is not None)  # by another than the last
+            followed = len(self.stages.variables) > 2 - self.stages.all_own  # by another than the last
             as_they_come = followed and self.stages.lengths[1] == length
             following = self.stages.variables[1] if as_they_come else None
             self._x, self._y, sums = field.fold_bits(self._x, self._y, factors, self._rho, following, self._rights)
