@@ -351,8 +351,8 @@ def watched(batches: int, size: int = 2048, threads: int = 1) -> tuple[list[np.n
     borrowed: list[list[np.ndarray]] = [[] for _ in ROLES]
 
     class Watched(CheckedHolder):
-        def borrow(self, rows: int, words: int) -> Any:
-            found = super().borrow(rows, words)
+        def borrow(self, rows: int, words: int, most: int = 0) -> Any:
+            found = super().borrow(rows, words, most)
             if not any(found.base is known for known in borrowed[self.party]):
                 borrowed[self.party].append(found.base)
             return found

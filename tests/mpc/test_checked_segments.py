@@ -12,7 +12,6 @@ import pytest
 from cheating import BATCH, Cheat, judge, kinds, messages, play, release, tiny
 from structured import Deviation, released
 
-from dpmpc.circuits.sampler import discrete_gaussian
 from dpmpc.errors import DpmpcError
 from dpmpc.mpc.checked import fold
 from dpmpc.mpc.checked.backend import CHECKED, counted
@@ -20,6 +19,7 @@ from dpmpc.mpc.checked.counts import CountingChecked
 from dpmpc.mpc.checked.fold import MOST_WORDS, Check, Fold, Stages, segments_of
 from dpmpc.mpc.native.gf64 import GF64, Words
 from dpmpc.mpc.parties.promised_coins import MOST
+from tests.mpc.test_checked import NOISE_SAMPLER, watched
 from tests.mpc.test_fold import Dice, Play
 
 SIZES = [(3, 1), (5, 2)]
@@ -79,6 +79,18 @@ def test_a_piece_of_a_coin_goes_out_after_what_it_weighs() -> None:
             before = [at for at, (s, r, label) in enumerate(order) if (s, r) == (sender, (sender + 1) % 3)
                       and label >> 32 == BATCH and label < coin]  # fmt: skip
             assert max(before) < told and ((sender + 2) % 3, sender, coin) not in order
+
+
+def test_segments_of_all_batches_take_one_segment_s_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three arrays of the largest segment and one of wires, for all segments of all batches."""
+    words, sampler = 2048 // 64, NOISE_SAMPLER
+    (program,) = counted(sampler, 2048).programs
+    monkeypatch.setattr(fold, "MOST_WORDS", most := max(program.widths) * words + words)
+    sizes = segments_of(program.widths, words)
+    arrays, _, _ = watched(3)
+    kept = sorted(array.size for array in arrays)
+    assert len(sizes) > 4 and len(arrays) == 4  # each has room for half as much again at most, and a segment's padding
+    assert kept[2] <= 1.5 * 2 * (most + 512) + 8 < 2 * program.ands * words < 3 * sum(kept[:3])
 
 
 # -- every message, every role ----------------------------------------------------------------------------------------
@@ -213,7 +225,7 @@ def test_a_batch_s_error_does_not_grow_with_its_segments() -> None:
         own = max(sum(each.variables) for each in check.segments)
         *rest, last = check.rest.variables
         assert check.error == Fraction(3 + 2 * own + 2 * sum(rest), q) + Fraction(2 * last, q - 1)
-    sampler = discrete_gaussian(2.0**18)
+    sampler = NOISE_SAMPLER
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fold, "MOST_WORDS", MOST_WORDS)
         most = CHECKED.batch_samples(sampler, 10**8, 3, 1)
