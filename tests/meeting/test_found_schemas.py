@@ -27,7 +27,8 @@ SIZES = (400, 500, 600)
 
 def planned(found: FoundBy | None, neighbours: str, places: bool) -> Plan:
     """A plan of training by a schema that this release found."""
-    schema = Schema((Numeric("x", 0, 7),), Labels("y", ("1",), ("0",)), bounds="survey", found=() if found is None else (found,))
+    by = () if found is None else (found,)
+    schema = Schema((Numeric("x", 0, 7),), Labels("y", ("1",), ("0",)), bounds="survey", found=by)
     request = Request(
         schema="schema.json", owner_sizes=SIZES, evaluate=False, preprocessing="records", epsilon=4.0, delta=1e-5,
         iterations=1, data_id="rows", run_id="r", test_fraction=0.0, neighbours=neighbours,
