@@ -116,9 +116,10 @@ class CodedColumn:
 
     def part_of(self, rows: slice) -> NDArray[Any]:
         """These rows likewise."""
-        codes = self.codes[rows]
+        codes: NDArray[Any] = self.codes[rows]
         if self.values is not None:
-            return self.values[codes]
+            values: Floats = self.values[codes]
+            return values
         return codes if codes.dtype.kind == "u" else codes.astype(np.int32)
 
     @property
