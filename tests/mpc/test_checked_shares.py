@@ -158,7 +158,7 @@ def test_a_party_that_promises_two_chains_is_seen_before_anything_is_opened() ->
 
     async def body(holder: Any) -> Any:
         batch = CheckedBatch(holder, BATCH, 64)
-        holder._test_place = batch._coins._coins._place  # type: ignore[attr-defined]
+        holder._test_place = holder.run_id, BATCH, 0
         values = await batch.to_field(tiny(*FIVE))
         return await holder.open(values, OPENED)
 

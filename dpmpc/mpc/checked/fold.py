@@ -189,8 +189,8 @@ def worst(words: int) -> Fraction:
 
 @functools.lru_cache
 def _worst_joined(words: int, left: int) -> Fraction:
-    """The same of segments of so many words at most, which leave so many elements together at most. Cost: as of `worst`,
-    and some microseconds for each 32 elements."""
+    """The same of segments of so many words at most, which leave so many elements together at most. Cost: as of
+    `worst`, and some microseconds for each 32 elements."""
     unit = WIDE << _NARROW  # what stages are padded to, or a multiple; as many as `_MANY` begin with another stage
     sizes = {*range(WIDE, unit, WIDE), *(at - less for at in range(unit, left + 1, unit) for less in (0, WIDE))}
     rest = max(map(Stages.ended, sizes), key=lambda rest: rest.error)
