@@ -24,11 +24,12 @@ from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.opening import opening_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.stages import sum_of
+from dpmpc.errors import UsageError
 from dpmpc.folders import passing_folder
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import Opening, Schedule
 from dpmpc.outcome import Outcome
-from dpmpc.run.engine import releases
+from dpmpc.run.engine import Releasing, releases
 from dpmpc.run.once import Once, begins, keep_sum, over, since_in
 from dpmpc.run.owners import Ended, Sends, nobody
 from dpmpc.run.reserve import Reserve
@@ -211,3 +212,19 @@ def release(
         keeps = owners.keeps if stage is None else lambda ended: stage.settle(ended.last.total, ended.last.present)
         ended = releases(plan, owners, seat, since, keeps=keeps, ends=until)
     return OpenedRelease(plan, ended.last.total, ended.last.present, ended)
+
+
+@contextlib.contextmanager
+def rounds(plan: Plan, records: RecordsHere, seat: Seat) -> Iterator[Releasing]:
+    """The releases of a plan without stages as `run` makes them, but each when the caller has it opened: for owners
+    who answer when a server of theirs asks them. Errors: as of `run`; UsageError for a plan with stages."""
+    if plan.source.schedule != Schedule():
+        raise UsageError("rounds that a server asks for are of a plan without stages; this one has some", code="plan")
+    records.ready(plan)
+    with Reserve(seat.books, seat.out) as reserve:
+        reserve.keep(plan)
+        since = since_in(plan, seat)
+        with records.plays(plan, seat, since) as owners:
+            begins(plan, seat, since)
+            with Releasing(plan, owners, seat, since) as made:
+                yield made
