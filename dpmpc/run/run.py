@@ -91,16 +91,6 @@ class ReadOnce(RecordsHere):
             yield Once(partial(self.vectors, plan), self.doing(plan), hears, partial(self.keeps, plan, seat.out))
 
 
-class VectorsOnce(ReadOnce):
-    """What owners send in one release, as it is made when that begins."""
-
-    def __init__(self, made: Callable[[], Any]) -> None:
-        self._made = made
-
-    def vectors(self, plan: Plan) -> Any:
-        return self._made()
-
-
 @dataclass(frozen=True)
 class OpenedRelease:
     """What the last release of a plan opened, public: the sum, the owners in it where some may be missing; and what

@@ -102,6 +102,16 @@ def test_a_changed_file_without_ids_is_refused_and_nothing_is_spent(tmp_path: Pa
     assert parting(request(path, figures="plain"), ENOUGH, "people.csv") is None
 
 
+def test_ids_hold_records_out_where_constants_are_read_off_them(tmp_path: Path) -> None:
+    """A column of ids tells a model nothing, and is none of its columns: those who are held out are known by it all the
+    same."""
+    path, frame = tmp_path / "people.csv", people(ENOUGH)
+    frame.to_csv(path, index=False)
+    asked = request(path, ids="id", bounds=None, preprocessing="records", figures="inside")
+    report = run(asked, tmp_path / "run")
+    assert sum(report["evaluation"]["held_out"]) == len(held(asked, frame)) and report["figures"]["inside"]
+
+
 def test_the_survey_reads_the_training_part_alone(tmp_path: Path) -> None:
     path, frame = tmp_path / "people.csv", people(ENOUGH)
     frame.to_csv(path, index=False)
