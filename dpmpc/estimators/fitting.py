@@ -19,7 +19,7 @@ from dpmpc.estimators.errors import spelling
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.persons import PersonPlaces
 from dpmpc.estimators.spending import PrivacyWarning, expect, ledger_of, spent_on, warn, warn_of_fits
-from dpmpc.folders import make_folder, passing_folder, said_path
+from dpmpc.folders import gone_if_empty, make_folder, passing_folder, said_path
 from dpmpc.intake.giving import giving_of, looked_at
 from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import PLAIN
@@ -315,8 +315,5 @@ def _folder(estimator: Any, run_id: str) -> Iterator[Seat]:
     out = said_path(estimator.ledgers, "ledgers").resolve() / run_id
     books = Books.kept(own, budget_below(estimator.budget, estimator.ledgers, out))
     make_folder(out, _LEDGERS, "name another with <<ledgers>>", private=True, new=True)
-    try:
+    with gone_if_empty(out):  # it is not, as soon as anything was to be spent
         yield Seat(Here(out=out), books)
-    finally:
-        with contextlib.suppress(OSError):  # it is not empty, as soon as anything was to be spent
-            out.rmdir()
