@@ -18,8 +18,8 @@ _LOOK = 10.0  # seconds after which who waits looks whether the loop is still th
 
 
 @dataclass
-class _Memory:
-    """What has become of a loop's: the first step of the loop itself that had none; whether that has ended it."""
+class _Exhaustion:
+    """Of a loop: the error of the first step of the loop itself that had no memory; whether that has ended it."""
 
     error: MemoryError | None = None
     ended: bool = False
@@ -32,7 +32,7 @@ class Pending(Generic[T]):
     a future of `concurrent.futures` can then stay locked for ever, and the loop that wants to set the future with it.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, body: Coroutine[Any, Any, T], memory: _Memory) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, body: Coroutine[Any, Any, T], memory: _Exhaustion) -> None:
         self._loop, self._body, self._memory = loop, body, memory
         self._task: asyncio.Task[T] | None = None
         self._value: list[T] = []
@@ -98,7 +98,7 @@ class Background:
     fails with that, and so does what is begun later."""
 
     def __init__(self, name: str) -> None:
-        self._loop, self._memory = asyncio.new_event_loop(), _Memory()
+        self._loop, self._memory = asyncio.new_event_loop(), _Exhaustion()
         guard(self._loop, self._unwind)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
