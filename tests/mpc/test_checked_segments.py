@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cheating import BATCH, Cheat, judge, kinds, messages, play, release, tiny
-from structured import Deviation, released
+from structured import Deviation, decided, released
 
 from dpmpc.errors import DpmpcError
 from dpmpc.mpc.checked import fold
@@ -126,6 +126,14 @@ def test_no_structure_of_messages_has_a_wrong_vector_released() -> None:
         for size in (8, 32):
             found = released(Deviation(party % 3, f"messages {size}", kind), "checked", (3, 1))
             assert not found.bad and found.how != "released"
+
+
+def test_nor_a_wrong_decision_of_votes_opened() -> None:
+    """Programs that are given bits of what was dealt, in segments of one layer or few."""
+    assert decided(Deviation(-1, "messages 8", "zeros"), (3, 1)).how == "held"  # nobody deviates
+    for party, kind in enumerate(("equal", "halves", "negated")):
+        found = decided(Deviation(party, "messages 8", kind), (3, 1))
+        assert not found.bad and found.how == "ended", kind
 
 
 # -- the arithmetic ----------------------------------------------------------------------------------------------------
