@@ -26,9 +26,9 @@ segment whose ANDs are right, and the claims' plain sum would be true.
 
 Guarantees: if any AND of the batch is wrong, Z = X Y with probability at most `BatchCheck.error`, for errors of each
 stage that were fixed before its coin. Take the first segment with a wrong AND. Its claim is true with probability 2/q
-at most, and becomes true in its own stages with 2/q a variable. Whatever all segments' claims are off by is fixed before
-the gammas: if one of them is off, so is the claim of all, but for 1/q. From there as for one segment. How many segments
-there are does not matter (docs/active.md).
+at most, and becomes true in its own stages with 2/q a variable. Whatever all segments' claims are off by is fixed
+before the gammas: if one of them is off, so is the claim of all, but for 1/q. From there as for one segment. How many
+segments there are does not matter (docs/active.md).
 Source: Boneh, Boyle, Corrigan-Gibbs, Gilboa, Ishai 2019; Boyle, Gilboa, Ishai, Nof 2020; Goyal, Song, Zhu 2020, whose
 recursion is run jointly on shares here. Points, rows and the place of the mask are our own.
 """
