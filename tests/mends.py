@@ -64,6 +64,11 @@ ATTACKS = (
            f"{_STRUCTURED}either_wall_alone_keeps_strings_apart"),
     Attack("a dealer deals equal keys to several subsets",
            f"{_STRUCTURED}without_the_subset_equal_keys_are_equal_streams"),
+    # -- checked parties -----------------------------------------------------------------------------------------------
+    Attack("a wrong AND of one segment is made up for in the sums of a later one",
+           "tests/mpc/test_checked_segments.py::test_without_fresh_coins_one_segment_makes_up_for_another",
+           (Mend("dpmpc/mpc/checked/fold.py", "gammas = coin.words((len(parts),))",
+                 "gammas = np.ones(len(parts), dtype=field.dtype)"),)),
     # -- Flower --------------------------------------------------------------------------------------------------------
     Attack("a server makes one client all owners", f"{_LYING}one_client_is_not_made_all_owners"),
     Attack("a cheap plan's ledger line pays for a dear release", f"{_LYING}a_cheap_line_pays_for_no_dear_release"),
