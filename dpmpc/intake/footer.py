@@ -22,7 +22,7 @@ TOTALS = (
     "\u603b\u8ba1", "\u7dcf\u8a08", "\u5c0f\u8ba1", "\ud569\uacc4", "\u0e23\u0e27\u0e21", "\u062c\u0645\u0639",
 )  # fmt: skip
 TOTAL = regex(rf"({'|'.join(re.escape(word) for word in dict.fromkeys(TOTALS))})[ :]*(\d[\d.,' ]*.*|\(.*\))?")
-_LAST = 8  # lines at most that are proposed as no records
+_LAST = 8  # lines at most that are proposed as no records, but for those of one field
 _ROWS = 20  # above them: fewer do not say how full a record is
 _TAIL = 1 << 16  # bytes that are looked at for them
 
@@ -54,7 +54,8 @@ def check_last(path: Path, name: str, separator: str, width: int) -> None:
             break
         odd += 1
     above = len(rows) - odd
-    if not 0 < odd <= _LAST or above < (2 if whole else 1):
+    remarks = width > 2 and odd <= above and max(filled[above:], default=0) < 2  # of which there may be many
+    if not 0 < odd or (odd > _LAST and not remarks) or above < (2 if whole else 1):
         return
     shown = next((cell.strip()[:20] for row in rows[above:] for cell in row if cell.strip()), "")
     last = "the last line" if odd == 1 else f"the last {odd} lines"
