@@ -101,6 +101,9 @@ class Layer:
         )
 
 
+NO_GATES = Layer(*(np.zeros(shape, dtype=np.int32) for shape in ((0,), (0, 3), (0, 2), (0,), (0, 3))))
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
     """A circuit's gates in layers. `slots` suffice for all of it."""

@@ -78,6 +78,16 @@ def passing_folder(prefix: str = "dpmpc-", where: Path | None = None) -> Iterato
 
 
 @contextlib.contextmanager
+def gone_if_empty(folder: Path) -> Iterator[None]:
+    """Takes a folder away at the end into which nothing was written."""
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+@contextlib.contextmanager
 def replaced(path: Path, *, public: bool = False) -> Iterator[Path]:
     """A file beside `path` to write into, which takes its place at the end: whoever looks, also after this process was
     killed, sees all of the old file or all of the new one. After an error in the context `path` is as it was. It is of

@@ -64,6 +64,11 @@ ATTACKS = (
            f"{_STRUCTURED}either_wall_alone_keeps_strings_apart"),
     Attack("a dealer deals equal keys to several subsets",
            f"{_STRUCTURED}without_the_subset_equal_keys_are_equal_streams"),
+    # -- checked parties -----------------------------------------------------------------------------------------------
+    Attack("a wrong AND of one segment is made up for in the sums of a later one",
+           "tests/mpc/test_checked_segments.py::test_without_fresh_coins_one_segment_makes_up_for_another",
+           (Mend("dpmpc/mpc/checked/fold.py", "gammas = coin.words((len(parts),))",
+                 "gammas = np.ones(len(parts), dtype=field.dtype)"),)),
     # -- Flower --------------------------------------------------------------------------------------------------------
     Attack("a server makes one client all owners", f"{_LYING}one_client_is_not_made_all_owners"),
     Attack("a cheap plan's ledger line pays for a dear release", f"{_LYING}a_cheap_line_pays_for_no_dear_release"),
@@ -138,6 +143,13 @@ ATTACKS = (
     Attack("a schema's promise is lost where questions are asked by it, or rows are drawn",
            "tests/meeting/test_found_schemas.py::test_questions_rows_and_figures_by_a_found_schema_join_its_promise",
            (Mend("dpmpc/tables/stats.py", "        found=origin.found,\n", ""),)),
+    Attack("a survey's own schema is used again, and what both promise is not said",
+           "tests/local/test_schemas_used_again.py::test_every_reader_of_a_surveys_schema_joins_its_promise[machines]",
+           (Mend("dpmpc/aggregation/plan/stages.py", "_found(plan, made.schema, released, opened)\n",
+                 "made.schema\n"),)),
+    Attack("the terminal and the officer's page leave out the release that found the schema",
+           "tests/local/test_schemas_used_again.py::test_every_reader_of_a_surveys_schema_joins_its_promise[train]",
+           (Mend("dpmpc/aggregation/plan/guarantee.py", '        "earlier": list(promise.earlier),\n', ""),)),
     # -- values of one record ------------------------------------------------------------------------------------------
     Attack("a schema's range makes features of some records no numbers",
            "tests/records/test_hostile_ranges.py::test_every_column_is_refused_or_its_records_are_in_the_unit_ball",

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,30 @@ if __name__ == "__main__":
     assert 0.99 < check_question(lines, {"ward": ["a", "b", "c"], "age": [0, 90]}) <= 1 + 1e-9
     print("all pass")
 """
+
+
+def test_the_commands_of_the_template_run_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All lines of its page, one after the other, in a folder with the file that they name; what pip does is done."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{20 + k % 60},{'ulm' if k < 120 else 'bern'}" for k in range(200)]
+    (tmp_path / "all.csv").write_text("\n".join(["age,site", *rows, ""]))
+    text = (TEMPLATE / "README.md").read_text().partition("```\n")[2].partition("```")[0]
+    install, *lines = text.strip().splitlines()
+    assert install == "pip install -e ." and len(lines) >= 5
+    for line in lines:
+        name, *words = shlex.split(line)
+        assert name in ("dpmpc", "python")
+        made = with_toys(*words) if name == "dpmpc" else python(*words)
+        assert made.returncode == 0, (line, made.stdout, made.stderr)
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"centroid", "halves"}
+    assert "age" in (tmp_path / "runs" / "halves" / "answers.txt").read_text()
+
+
+def python(*words: str) -> "subprocess.CompletedProcess[str]":
+    """An interpreter to which the other package is installed."""
+    command = [sys.executable, *words]
+    environment = with_toys_environment()
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False, env=environment)
 
 
 def test_they_pass_the_conformance_tests(tmp_path: Path) -> None:

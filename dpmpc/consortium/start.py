@@ -113,7 +113,8 @@ def take_part(plan: Plan, request: Request | None, where: Placement, progress: P
                     _check_limits(plan, where)
                 whole.enter_context(stages.reserved())
             does = partial(_part_of, request=request, progress=told)
-            deliver_after(stages.run(does, partial(_note, plan, where), deliver_stage), where.out)
+            own, _ = stages.run(does, partial(_note, plan, where), deliver_stage)
+            deliver_after(own, where.out)
 
 
 def _part_of(part: StagePart, where: Placement, *, request: Request | None, progress: Progress) -> None:

@@ -251,6 +251,7 @@ def at_worst(facts: FinishedRun) -> list[str]:
         "dice gives 1.",
     ]
     said += [f"This holds if {assumption}." for assumption in facts.report["privacy"]["assumptions"]]
+    said += [f"The table is about this run alone; {each}." for each in facts.report["privacy"].get("earlier", ())]
     if not facts.of_records or facts.plan.neighbours == "owner":
         return said
     rows = 1 if facts.plan.persons is None else facts.plan.persons.rows

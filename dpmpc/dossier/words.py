@@ -74,6 +74,7 @@ def promise(facts: FinishedRun) -> list[str]:
         "figure, by this run's own noise.",
     ]
     said += [f"This holds if {assumption}." for assumption in privacy["assumptions"]]
+    said += [f"{each[0].upper()}{each[1:]}." for each in privacy.get("earlier", ())]  # older runs have none
     if "paper" in privacy:
         claims = privacy["paper"]["claims"]
         said.append(

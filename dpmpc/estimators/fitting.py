@@ -19,7 +19,7 @@ from dpmpc.estimators.errors import spelling
 from dpmpc.estimators.frames import TARGET, Frame, rows, sorted_by_owner
 from dpmpc.estimators.persons import PersonPlaces
 from dpmpc.estimators.spending import PrivacyWarning, expect, ledger_of, spent_on, warn, warn_of_fits
-from dpmpc.folders import make_folder, passing_folder, said_path
+from dpmpc.folders import gone_if_empty, make_folder, passing_folder, said_path
 from dpmpc.intake.giving import giving_of, looked_at
 from dpmpc.intake.profile import look
 from dpmpc.intake.spelling import PLAIN
@@ -44,7 +44,7 @@ from dpmpc.records.margins import decided
 from dpmpc.records.origins import Element
 from dpmpc.records.ownership import Partition, shares
 from dpmpc.records.schema import NOTHING_STOOD_OUT, OFF_THE_RECORDS, Labels, Range, Schema, Surveyed, Target
-from dpmpc.run.reserve import Reserve, budget_alone, budget_below
+from dpmpc.run.reserve import budget_alone, budget_below
 from dpmpc.run.resume import Since
 from dpmpc.run.run import OpenedRelease, run
 from dpmpc.run.seat import Seat
@@ -142,19 +142,19 @@ def fit_records(estimator: Any, given: Given) -> Fitted:
     Errors: as `plan_of`; a budget that does not suffice; PeerError.
     """
     request = request_for(estimator, given)
-    with _folder(estimator, str(request.run_id)) as (seat, reserve), contextlib.ExitStack() as survey:
+    with _folder(estimator, str(request.run_id)) as seat, contextlib.ExitStack() as survey:
         for line in _giving(given):
             expect(line)
 
         def trains(schema: Schema, before: tuple[Mechanism, ...], request: Request) -> _Fit:
             features = rows(schema, given.columns, spelling=estimator.spelling or PLAIN)
-            return _learning(request, schema, before, features, given, reserve, survey)
+            return _learning(request, schema, before, features, given, survey)
 
         found = _surveyed(estimator, request, given, seat, survey)
         if found is None:
             schema = modelled(given.read_off().on(request.basis), given.task)
             fit = trains(_rests_on(estimator, given, schema), (), request)
-            own = run(fit.plan, fit, seat, reserved=True).own
+            own = run(fit.plan, fit, seat).own
         else:
             whole, asking = found
 
@@ -162,8 +162,8 @@ def fit_records(estimator: Any, given: Given) -> Fitted:
                 schema, now = found_by(request, whole, plan)
                 return trains(_rests_on(estimator, given, schema, surveyed=True), plan.released, now)
 
-            first = SurveyFirst(whole, asking, lambda: reserve.keep(whole, whole.ahead), follows)
-            own = run(whole, first, seat, survey, reserved=True).own
+            first = SurveyFirst(whole, asking, follows)
+            own = run(whole, first, seat, survey).own
             assert isinstance(first.trains, _Fit)
             fit = first.trains
         fitted = _fitted(fit, own, seat)
@@ -267,7 +267,6 @@ def _learning(
     before: tuple[Mechanism, ...],
     X: Floats,
     given: Given,
-    reserve: Reserve,
     survey: contextlib.ExitStack,
 ) -> "_Fit":
     """`survey`: the end of what came before."""
@@ -280,19 +279,18 @@ def _learning(
         expect(text)
     survey.close()
     noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
-    return _Fit(plan, Learner(plan.learning, plan.releases, records, sizes, noise), schema, reserve)
+    return _Fit(plan, Learner(plan.learning, plan.releases, records, sizes, noise), schema)
 
 
 class _Fit(Learns):
     """The owners of a fit, whose model is in memory alone."""
 
-    def __init__(self, plan: Plan, learner: Learner, schema: Schema, reserve: Reserve) -> None:
+    def __init__(self, plan: Plan, learner: Learner, schema: Schema) -> None:
         super().__init__(plan, learner, doing="fitting")
-        self.schema, self._reserve = schema, reserve
+        self.schema = schema
 
     @contextlib.contextmanager
     def plays(self, plan: Plan, seat: Seat, since: Since) -> Iterator[Self]:
-        self._reserve.keep(plan)
         with notebook.releases("fit", plan.releases) as self.hears:
             yield self
 
@@ -305,22 +303,17 @@ def _fitted(fit: _Fit, own: OpenedRelease, seat: Seat) -> Fitted:
 
 
 @contextlib.contextmanager
-def _folder(estimator: Any, run_id: str) -> Iterator[tuple[Seat, Reserve]]:
-    """Where the fit is, in a new folder below `ledgers` or one that is removed afterwards, and what it reserves."""
+def _folder(estimator: Any, run_id: str) -> Iterator[Seat]:
+    """Where the fit is, in a new folder below `ledgers` or one that is removed afterwards."""
     keeps = estimator.ledgers is not None
     own = None if estimator.account is None else said_path(estimator.account, "account")
     if not keeps:
         with passing_folder() as folder:
             books = Books.kept(own, budget_alone(estimator.budget), keeps=False)
-            with Reserve(books, folder) as reserve:
-                yield Seat(Here(out=folder), books), reserve
+            yield Seat(Here(out=folder), books)
         return
     out = said_path(estimator.ledgers, "ledgers").resolve() / run_id
     books = Books.kept(own, budget_below(estimator.budget, estimator.ledgers, out))
     make_folder(out, _LEDGERS, "name another with <<ledgers>>", private=True, new=True)
-    try:
-        with Reserve(books, out) as reserve:
-            yield Seat(Here(out=out), books), reserve
-    finally:
-        with contextlib.suppress(OSError):  # it is not empty, as soon as anything was to be spent
-            out.rmdir()
+    with gone_if_empty(out):  # it is not, as soon as anything was to be spent
+        yield Seat(Here(out=out), books)

@@ -29,7 +29,7 @@ def asking(prepared: Prepared, courier: Courier, offered: int, known: int | None
     asked: dict[str, Any] = {
         PLAN: prepared.digest.hex(),
         TOKEN: courier.token,
-        RELEASE: courier.session.next,
+        RELEASE: courier.next,
         OWNER: offered,
     }
     if courier.bound is not None:

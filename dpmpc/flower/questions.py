@@ -116,8 +116,8 @@ def ask(
     presence: dict[int, Sequence[int]] = {}
     with places.courier() as courier:
         try:
-            past = {} if places.here else courier.past()
-            if not past and courier.session.next >= plan.releases:
+            past = courier.past
+            if not past and courier.next >= plan.releases:
                 raise UsageError("a plan's questions are asked once; its release is lost or spent; prepare again")
             mean, release = past[0] if past else _opened(grid, plan_and_keys, courier, timeout)
             who = tuple(release.present or range(plan.owners))
@@ -141,7 +141,7 @@ def _opened(grid: Grid, prepared: Prepared, courier: Courier, timeout: float) ->
         Message(RecordDict({RECORD: asking(prepared, courier, k % plan.owners)}), node, QUERY)
         for k, node in enumerate(nodes)
     ]
-    found = read_replies(prepared, grid.send_and_receive(messages, timeout=timeout), courier.session.next)
+    found = read_replies(prepared, grid.send_and_receive(messages, timeout=timeout), courier.next)
     for problem in found.problems:
         LOG.warning("a client's reply is left out: %s", problem)
     if len(found.sealed) < plan.fewest:

@@ -100,8 +100,8 @@ class PrivateStrategy(Strategy):
                 code="plan",
             )
         with self._places.courier() as courier:
-            self._courier, self._past = courier, {} if self._places.here else courier.past()
-            self._first = courier.session.next
+            self._courier, self._past = courier, courier.past
+            self._first = courier.next
             if self._first:
                 LOG.info("the run goes on with round %d; %d were opened before", self._first + 1, len(self._past))
             try:
@@ -121,7 +121,7 @@ class PrivateStrategy(Strategy):
             asked_before = list(self.strategy.configure_train(server_round, arrays, config, grid))
             self._template = asked_before[0] if asked_before else None
             return []
-        if courier.session.next >= plan.releases:
+        if courier.next >= plan.releases:
             LOG.error("round %d asks nobody: all %d releases are made or lost; plan more", server_round, plan.releases)
             return []
         messages = list(self.strategy.configure_train(server_round, arrays, config, grid))
@@ -140,9 +140,9 @@ class PrivateStrategy(Strategy):
         courier, plan = self._connected(), self._prepared.plan
         if server_round <= self._first:
             return self._again(server_round)
-        if courier.session.next >= plan.releases:
+        if courier.next >= plan.releases:
             return None, None
-        found = read_replies(self._prepared, replies, courier.session.next, self._numbers)
+        found = read_replies(self._prepared, replies, courier.next, self._numbers)
         self._numbers |= found.numbers
         sealed, answer = found.sealed, found.answer
         for problem in found.problems:
@@ -151,7 +151,7 @@ class PrivateStrategy(Strategy):
             LOG.error(
                 "round %d moves nothing and spends nothing: a release needs %d of %d owners, %d answered; they seal no "
                 "second time, so release %d is lost",
-                server_round, plan.fewest, plan.owners, len(sealed), courier.session.next,
+                server_round, plan.fewest, plan.owners, len(sealed), courier.next,
             )  # fmt: skip
             courier.skip()
             return None, None

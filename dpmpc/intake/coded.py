@@ -111,13 +111,16 @@ class CodedColumn:
         return (self.codes,) if self.values is None else (self.codes, self.values)
 
     def part(self, begin: int, end: int) -> NDArray[Any]:
-        """Rows begin ... end - 1, as a database gives them: float64, or int32."""
+        """Rows begin ... end - 1: what a database gave, float64 or int32, or the codes of it as they are held."""
         return self.part_of(slice(begin, end))
 
     def part_of(self, rows: slice) -> NDArray[Any]:
         """These rows likewise."""
-        codes = self.codes[rows]
-        return codes.astype(np.int32) if self.values is None else self.values[codes]
+        codes: NDArray[Any] = self.codes[rows]
+        if self.values is not None:
+            values: Floats = self.values[codes]
+            return values
+        return codes if codes.dtype.kind == "u" else codes.astype(np.int32)
 
     @property
     def as_values(self) -> "CodedColumn":

@@ -50,6 +50,7 @@ from dpmpc.learning.survey_numbers import (
     NUMBER,
     WIDEST,
     Summary,
+    cells_of,
     count_numbers,
     summary_of,
     window,
@@ -233,7 +234,9 @@ class Survey(Source):
         total: Floats = self._sums(pairs, np.zeros(len(pairs[0][0]), dtype=np.int64), 1)[0]
         return total
 
-    def _sums(self, columns: Sequence[tuple[Floats, Floats | None]], group: Ints, groups: int) -> Floats:
+    def _sums(
+        self, columns: Sequence[tuple["Floats | _CodedCells", Floats | None]], group: Ints, groups: int
+    ) -> Floats:
         """(groups, coordinates) the sum over each group's records of `columns`: numbers and buckets (None: no texts)
         of each name. `group`: -1 for a record of none. Every sum is added up in the records' order, whatever the other
         groups hold. Where there is a kernel it gives the same bits."""
@@ -242,28 +245,33 @@ class Survey(Source):
         from dpmpc.records.kernel import compiled  # parties have no records
 
         if (kernel := compiled()) is None:
-            return self._by_twin(columns, group, groups)
+            return self._by_twin([(_decoded(values), place) for values, place in columns], group, groups)
         total, at = np.zeros((groups, self.coordinates)), 0
         for name, (values, place) in zip(self.names, columns, strict=True):
             buckets = self.buckets if name in self.texts else 0
-            flat = [None if each is None else np.ascontiguousarray(each) for each in (values, place)]
-            ends = self.range_of(name)
-            kernel.cells(*flat, group, len(group), *ends, buckets, total, at, self.coordinates, groups)
+            if isinstance(values, _CodedCells):
+                kernel.coded_cells(values.codes, *values.cells, group, total, at, self.coordinates, groups)
+            else:
+                flat = [None if each is None else np.ascontiguousarray(each) for each in (values, place)]
+                ends = self.range_of(name)
+                kernel.cells(*flat, group, len(group), *ends, buckets, total, at, self.coordinates, groups)
             if (times := self.times(name)) != 1.0:
                 total[:, at : at + NUMBER + buckets] *= times
             at += NUMBER + buckets
         return total
 
-    def _with_words(self, columns: Sequence[tuple[Floats, Floats | None]], group: Ints, groups: int) -> Floats:
+    def _with_words(
+        self, columns: Sequence[tuple["Floats | _CodedCells", Floats | None]], group: Ints, groups: int
+    ) -> Floats:
         """The sums without words, and behind them the codes of each column that has them."""
         plain, coded = replace(self, words=()), dict[str, Floats]()
-        parts: list[tuple[Floats, Floats | None]] = []
+        parts: list[tuple[Floats | _CodedCells, Floats | None]] = []
         for name, (values, place) in zip(self.names, columns, strict=True):
             if name not in self.words:
                 parts.append((values, place))
                 continue
             added = np.zeros((groups, self.buckets * CODE))
-            if place is not None:
+            if place is not None and not isinstance(values, _CodedCells):
                 text = np.isinf(values) & (place >= 0)
                 mine = text & (group >= 0)
                 add_codes(added, place[mine].astype(np.int64), group[mine], self.buckets)
@@ -312,16 +320,27 @@ class Survey(Source):
 
         each = list(readers(table, {name: partial(self._asked, name) for name in self.names}).values())
 
-        def added(found: list[list[Floats]], mine: Ints) -> tuple[int, Ints, Floats]:
+        cells = dict[int, tuple[NDArray[np.int32], Floats]]()  # of each column by codes, those of its values
+
+        def read(k: int, block: list[NDArray[Any]]) -> tuple[Floats | _CodedCells, Floats | None]:
+            if (coded := each[k].codes(block)) is not None and coded.values is not None:
+                if k not in cells:
+                    values = np.where(np.isinf(coded.values), np.nan, coded.values)
+                    cells[k] = cells_of(np.clip(values, *self.range_of(self.names[k])))
+                return _CodedCells(coded.codes, coded.values, cells[k]), None
+            values, *place = each[k].read(block)
+            return values, place[0] if place else None
+
+        def added(found: list[list[NDArray[Any]]], mine: Ints) -> tuple[int, Ints, Floats]:
             group = np.where(mine < owners, mine, -1).astype(np.int64, copy=False)  # owners are four bytes a record
             present = np.arange(owners)
             if owners > _FEW:  # a block has records of some of them
                 within = group >= 0
                 present, group[within] = np.unique(group[within], return_inverse=True)
-            columns = [(v, place[0] if place else None) for v, *place in found]
+            columns = [read(k, block) for k, block in enumerate(found)]
             return len(mine), present, self._sums(columns, group, len(present))
 
-        def pieces() -> Iterator[tuple[list[list[Floats]], Ints]]:
+        def pieces() -> Iterator[tuple[list[list[NDArray[Any]]], Ints]]:
             begin, quick = 0, all(table[name].kind == "number" for name in self.names)
             for found in read_columns(table, each, _BLOCK, quick):
                 yield found, owner[begin : begin + len(found[0][0])]
@@ -377,6 +396,19 @@ class Survey(Source):
                 kept, missing = (), False  # all records have the one value, or none
             found[name] = FoundColumn(summary, self.buckets, kept, missing)
         return SurveyFindings(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _CodedCells:
+    """A column of numbers by codes, the value of each, and each one's cell and moments."""
+
+    codes: NDArray[Any]
+    values: Floats
+    cells: tuple[NDArray[np.int32], Floats]
+
+
+def _decoded(column: Floats | _CodedCells) -> Floats:
+    return column.values[column.codes] if isinstance(column, _CodedCells) else column
 
 
 @dataclass(frozen=True)

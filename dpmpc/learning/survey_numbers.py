@@ -69,13 +69,18 @@ def cell_of(values: Floats) -> tuple[Ints, Floats]:
     return cell, t
 
 
+def cells_of(values: Floats) -> tuple[NDArray[np.int32], Floats]:
+    """(cell (n,), moments (n, 2)) of each number: what it adds to the counts and the moments of its group."""
+    cell, t = cell_of(values)
+    return cell.astype(np.int32), np.stack([MOMENT * t, MOMENT * (1.5 * t**2 - 0.5)], axis=1)
+
+
 def count_numbers(values: Floats, group: Ints, groups: int) -> Floats:
     """(groups, NUMBER) the counts and moments of each group's numbers."""
-    cell, t = cell_of(values)
-    at, octaves = cell + group * CELLS, slice(2, CELLS)  # t is 0 in the cells before
+    cell, moments = cells_of(values)
+    at, octaves = cell + group * CELLS, slice(2, CELLS)  # those of the cells before are of nothing
     counts = np.bincount(at, minlength=groups * CELLS).reshape(groups, CELLS).astype(np.float64)
-    first = np.bincount(at, weights=MOMENT * t, minlength=groups * CELLS).reshape(groups, CELLS)
-    second = np.bincount(at, weights=MOMENT * (1.5 * t**2 - 0.5), minlength=groups * CELLS).reshape(groups, CELLS)
+    first, second = (np.bincount(at, each, groups * CELLS).reshape(groups, CELLS) for each in moments.T)
     return np.concatenate([counts, first[:, octaves], second[:, octaves]], axis=1)
 
 

@@ -11,6 +11,7 @@ inside.
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -36,20 +37,14 @@ from dpmpc.privacy.account import Account, account_folder
 from dpmpc.privacy.assignment import Assignment
 from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.gaussian import epsilon_of_mu, mu_of_budget
-from dpmpc.privacy.law import DEFAULT_LAW, LAWS
 from dpmpc.records import Dataset, Schema
 from dpmpc.records.dataset import Rows, Split
 from dpmpc.records.persons import persons_of
-from dpmpc.run.run import VectorsOnce, run
-from dpmpc.run.seat import Seat
 from dpmpc.statistics.columns import Columns, category
-from dpmpc.statistics.evaluated import figures_of, tables_of, totals
-from dpmpc.statistics.figures import Figures
+from dpmpc.statistics.evaluated import tables_of, totals
 from dpmpc.statistics.held_out import EVALUATION, HELD_OUT, TRAINING
-from dpmpc.statistics.tables import STEP, Tables
+from dpmpc.statistics.tables import STEP, Tables, asked_by
 
-FOLDER = EVALUATION
-SUFFIX = f"+{EVALUATION}"  # of the run's name
 _PLACES = "places in "  # how an assignment without ids is called, before the digest of the file
 TEST = 0.2
 
@@ -210,16 +205,6 @@ def splitting(request: Request) -> Split:
     return by_assignment
 
 
-@dataclass(frozen=True)
-class PlannedEvaluation:
-    """One evaluation, before it is made: the public plan, the model, and who holds how many held-out records."""
-
-    plan: Plan
-    tables: Tables
-    sizes: tuple[int, ...]
-    cells: int  # of a score
-
-
 def held_sizes(request: Request, dataset: Dataset, owners: int) -> tuple[Ints, tuple[int, ...]]:
     """(n,) the owner of each held-out record, and how many each has, or places for how many: by the column of owners,
     else as many each. Errors: RecordError for more than an owner's capacity."""
@@ -244,75 +229,44 @@ def held_sizes(request: Request, dataset: Dataset, owners: int) -> tuple[Ints, t
     return owner, tuple(int(size) * rows for size in found)
 
 
-def plan_evaluation(
-    request: Request, training: Plan, schema: Schema, theta: Any, sizes: tuple[int, ...]
-) -> PlannedEvaluation:
-    """The plan of the evaluation of a model: what one part costs, the other may too."""
-    cells = cells_at(request, sum(sizes), schema)
-    tables = tables_of(schema, theta, training.learning.weights, cells=cells)
-    settings = request.plan_settings | {
-        "epsilon": epsilon_of_mu(mu_of_budget(request.epsilon, request.delta), request.delta),
-        "delta": request.delta,
-        "neighbours": request.neighbours,
-        "law": DEFAULT_LAW,
-        "sampler": next(iter(LAWS[DEFAULT_LAW].samplers)),
-        "scale": None,
-        "grid_bits": None,
-        "pool": False,
-        "role": "apart",
-        "min_owners": None,
-        "check_owners": "no",
-    }
-    plan = Plan(
-        run_id=f"{training.run_id}{SUFFIX}",
-        data=training.data,
-        data_id=training.data_id,
-        sizes=sizes,
-        dimension=tables.coordinates,
-        releases=1,
-        source=tables,
-        weights="size",
-        bounds=training.bounds,
-        rests_on=training.origin.read,
-        part=training.part.replace(f"/{TRAINING}", f"/{HELD_OUT}"),
-        capacity=training.capacity,
-        **settings,
-    )
-    return PlannedEvaluation(plan, tables, sizes, cells)
-
-
 def evaluation_of(training: Plan) -> list[Plan]:
     """A plan of the price of the evaluation after this one, if it has a part of the data for it: what is asked, of how
     many records, has no part in the price."""
     if not training.part or not training.delta:
         return []
+    return [_evaluation(training, Tables.of(Columns((category("outcome", ("no", "yes")),)), ["table(outcome)"]))]
+
+
+def _evaluation(training: Plan, asked: Tables, sizes: tuple[int, ...] = ()) -> Plan:
+    """The plan of a release of what is asked of held-out records: what one part costs, the other may too. All their
+    owners are here, by processes of their own."""
     epsilon = epsilon_of_mu(mu_of_budget(training.epsilon, training.delta), training.delta)
-    asked = Tables.of(Columns((category("outcome", ("no", "yes")),)), ["table(outcome)"])
-    return [stage_plan(training, Stage(FOLDER, asked, epsilon, HELD_OUT))]
+    plan = stage_plan(training, Stage(EVALUATION, asked, epsilon, HELD_OUT, sizes))
+    return replace(plan, role="apart", min_owners=None, check_owners="no", bounds=training.bounds)
 
 
-def evaluate(
-    request: Request, training: Plan, dataset: Dataset, theta: Any, seat: Seat
-) -> tuple[Figures, dict[str, Any]]:
-    """The figures of a model from its one release over the held-out records, and what report.json says of it; `seat`:
-    where it is made, in a folder of its own. One that was made before is read again.
+class HeldOut:
+    """The held-out records of a run, as its model is asked about them. `training`: its plan."""
 
-    Errors: as of `run`; UsageError for a budget that does not suffice."""
-    owner, sizes = held_sizes(request, dataset, training.owners)
-    made = plan_evaluation(request, training, dataset.schema, theta, sizes)
+    def __init__(self, request: Request, training: Plan, dataset: Dataset) -> None:
+        self._request, self._training, self._dataset = request, training, dataset
+        self._owner, self._sizes = held_sizes(request, dataset, training.owners)
+        self._cells = cells_at(request, sum(self._sizes), dataset.schema)
 
-    def means() -> Iterator[Floats]:
-        test = dataset.test
+    def plan(self, theta: Any) -> Plan:
+        """The plan of the evaluation of a model."""
+        tables = tables_of(self._dataset.schema, theta, self._training.learning.weights, cells=self._cells)
+        return _evaluation(self._training, tables, self._sizes)
+
+    def means(self, plan: Plan, theta: Any) -> Iterator[Floats]:
+        """(owners, dimension) the vector of each owner in the evaluation of a model, all of them at once. Secret."""
+        test, schema, sizes = self._dataset.test, self._dataset.schema, plan.sizes
         parts = (
-            totals(dataset.schema, theta, None, X, test.y[rows], owner[rows], len(sizes), cells=made.cells)
+            totals(schema, theta, None, X, test.y[rows], self._owner[rows], len(sizes), cells=self._cells)
             for rows, X in test.blocks()
         )
-        vectors = sum(parts, np.zeros((len(sizes), made.tables.layout.dimension), dtype=np.int64))
+        vectors = sum(parts, np.zeros((len(sizes), asked_by(plan.source).layout.dimension), dtype=np.int64))
         yield vectors * STEP / np.maximum(np.array(sizes, dtype=np.float64), 1.0)[:, None]
-
-    noise = made.plan.derived.mechanism.scale * made.plan.grid.step
-    total = run(made.plan, VectorsOnce(means), seat).own.mean * sum(sizes)
-    return figures_of(made.tables, total / STEP, noise / STEP, sizes), section(made.plan)
 
 
 def section(plan: Plan) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Self
+from typing import Any
 
 from dpmpc.aggregation.owner.encoding import decode
 from dpmpc.aggregation.owner.opens_sums import Release
@@ -10,13 +10,14 @@ from dpmpc.aggregation.plan.grid import Floats
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.frames import rows_of_block
 from dpmpc.learning.method import Learner
-from dpmpc.run.owners import Ended, Made, Opens, nobody
+from dpmpc.run.owners import Ended, Made, Opens, Sends, nobody
 from dpmpc.run.resume import Since
+from dpmpc.run.run import RecordsHere
 from dpmpc.run.seat import Seat
 
 
-class Learns:
-    """The owners here of a plan that trains a model, and their records (`run.run.RecordsHere`, `run.owners.Sends`).
+class Learns(RecordsHere):
+    """The owners here of a plan that trains a model (`run.owners.Sends`), and their records.
     `learner`: has them; its model follows what was opened, the same at every process. `hears`: told what becomes of the
     releases. `opens`: who opens the sums, where owners elsewhere have the records."""
 
@@ -26,14 +27,7 @@ class Learns:
     ) -> None:  # fmt: skip
         self.plan, self.learner, self.hears, self.doing, self.opens = plan, learner, hears, doing, opens
 
-    def ready(self, plan: Plan) -> None:
-        """Nothing is refused."""
-
-    def then(self, plan: Plan) -> Plan:
-        """As it follows."""
-        return plan
-
-    def plays(self, plan: Plan, seat: Seat, since: Since) -> AbstractContextManager[Self]:
+    def plays(self, plan: Plan, seat: Seat, since: Since) -> AbstractContextManager[Sends]:
         """These."""
         return nullcontext(self)
 

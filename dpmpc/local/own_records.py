@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from dpmpc.aggregation.owner.local_parties import work_out
 from dpmpc.aggregation.plan.asked import plan_path
@@ -12,7 +11,7 @@ from dpmpc.errors import number_of, some
 from dpmpc.intake.database import filtered_by
 from dpmpc.learning.naming import STAGE as WORDS
 from dpmpc.learning.survey_columns import SURVEY
-from dpmpc.local.evaluating import all_of, evaluation_of, training_part
+from dpmpc.local.evaluating import all_of, training_part
 from dpmpc.local.holdout import unplaced
 from dpmpc.local.job import Emit, OwnersJob
 from dpmpc.local.learns import Learns
@@ -37,17 +36,13 @@ from dpmpc.records.mapping import one_value
 from dpmpc.records.persons import kept, said_of
 from dpmpc.run.files import WHOLE
 from dpmpc.run.once import OPENED
-from dpmpc.run.reserve import Reserve
-from dpmpc.run.resume import spent_anywhere
 from dpmpc.run.stages import whole_plan
 from dpmpc.tables.questions import check_spelled
 
 Trains = Callable[[OwnersJob, tuple[Mechanism, ...], OpenTable | None], Learns]  # of a job, and what was before it
 
 
-def surveyed(
-    job: OwnersJob, emit: Emit, while_read: contextlib.ExitStack, reserve: Reserve, trains: Trains
-) -> SurveyFirst | None:
+def surveyed(job: OwnersJob, emit: Emit, while_read: contextlib.ExitStack, trains: Trains) -> SurveyFirst | None:
     """The run of the job with a survey before it trains, whose records are open as long as `while_read`; None where it
     has none. `trains`: who does then, with the schema of the survey, what that released and the records that are
     open."""
@@ -70,21 +65,11 @@ def surveyed(
             return None
         whole, asking = found
 
-    def check() -> None:
-        assert asking is not None
-        reserve.keep(whole, whole.ahead, evaluation_of(whole), lambda each: _spent(out, each) if each != whole else 0)
-        for line in asking.said:
-            emit("stage", text=line)
-
     def follows(plan: Plan, records: OpenTable | None) -> Learns:
         schema, now = found_by(request, whole, plan)
         return trains(replace(job, request=with_schema(now, schema, out / SURVEY)), plan.released, records)
 
-    return SurveyFirst(whole, asking, check, follows)
-
-
-def _spent(out: Path, stage: Plan) -> int:
-    return spent_anywhere(out / stage.run_id.rpartition("+")[2], stage)
+    return SurveyFirst(whole, asking, follows, lambda text: emit("stage", text=text))
 
 
 def records_and_plan(

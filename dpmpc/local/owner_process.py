@@ -3,11 +3,11 @@ out. With parties here it is the whole run; with parties elsewhere it plays all 
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.opens_sums import Release
@@ -21,7 +21,7 @@ from dpmpc.errors import DpmpcError, SpentError, UsageError, public_message
 from dpmpc.lazy import dataclass
 from dpmpc.learning.method import Learner
 from dpmpc.learning.model import with_figures, write_model
-from dpmpc.local.evaluating import FOLDER, evaluate, evaluation_of, held_sizes, inside, plainly
+from dpmpc.local.evaluating import HeldOut, evaluation_of, held_sizes, inside, plainly, section
 from dpmpc.local.history import History, figure_name, read_history
 from dpmpc.local.job import Emit, OwnersJob, says
 from dpmpc.local.learns import Learns
@@ -41,13 +41,14 @@ from dpmpc.processes.worker import Log
 from dpmpc.records import Dataset
 from dpmpc.records.loading import OpenTable
 from dpmpc.run.forecast import check_possible
-from dpmpc.run.owners import Ended, Made
-from dpmpc.run.reserve import Reserve
+from dpmpc.run.once import Once
+from dpmpc.run.owners import Ended, Made, Sends, nobody
 from dpmpc.run.resume import Since
-from dpmpc.run.run import release, run
+from dpmpc.run.run import FinishedPlan, OpenedRelease, release, run
 from dpmpc.run.seat import Seat
 from dpmpc.run.stages import StagePart, whole_plan
 from dpmpc.show.chart import draw
+from dpmpc.statistics.held_out import figures_in
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -104,34 +105,45 @@ def _any(job: OwnersJob, does: Does | None, log: Log, emit: Emit) -> None:
 
 
 class _Training(Learns):
-    """The owners of a training run that are played here (`run.run.RecordsHere`). `within`: which figures it will have;
-    `reserve`: of what it is to spend, where the parties are here."""
+    """The owners of a training run that are played here, and of the evaluation after it. `within`: which figures it
+    will have."""
 
     def __init__(
-        self, job: OwnersJob, plan: Plan, dataset: Dataset, advice: Advice | None, within: "_Within", reserve: Reserve,
-        log: Log, emit: Emit, sites: SitesHere | None,
+        self, job: OwnersJob, plan: Plan, dataset: Dataset, advice: Advice | None, within: "_Within", log: Log,
+        emit: Emit, sites: SitesHere | None,
     ) -> None:  # fmt: skip
         first, end = job.seat(log).owners or (0, plan.owners)
         noise = plan.derived.mechanism.scale * plan.grid.step / plan.divisor
         learner = Learner(plan.learning, plan.releases, dataset.train, plan.sizes[first:end], noise)
         super().__init__(plan, learner, emit, opens=None if sites is None else partial(self._at, sites))
         self.job, self.dataset, self.advice, self.within = job, dataset, advice, within
-        self._reserve, self._log = reserve, log
+        self._log = log
+        self.report: dict[str, Any] | None = None  # from when its own releases are over
         self.evaluator: Evaluator | None = None
         self.presence: dict[int, Presence] = {}  # by release, where owners may be missing
         self._noted = frozenset[int]()  # the releases of earlier attempts that have their row
         self._history: History
 
+    def coming(self, plan: Plan) -> Sequence[Plan]:
+        return evaluation_of(plan) if self.within.inside else ()
+
+    def after(self, plan: Plan) -> Sequence[Plan]:
+        if not self.within.inside:
+            return ()
+        self._held = HeldOut(self.job.request, plan, self.dataset)
+        return [self._held.plan(self.learner.model)]
+
     @contextlib.contextmanager
-    def plays(self, plan: Plan, seat: Seat, since: Since) -> Iterator[Self]:
-        """What it will spend is reserved; with parties elsewhere each process alone was checked, and what it reserves
-        binds (`start`)."""
+    def plays(self, plan: Plan, seat: Seat, since: Since) -> Iterator[Sends]:
+        if plan.run_id != self.plan.run_id:
+            doing = "evaluating the model on held-out records, inside the guarantee"
+            self.hears("stage", text=doing, phase="evaluating")
+            yield Once(partial(self._held.means, plan, self.learner.model), doing, nobody, lambda ended: None)
+            return
         job, within, first = self.job, self.within, since.attempt.first_release
         if job.resume:
             self._log(f"carried on from release {first}; {len(since.known)} opened before")
         if job.addresses is None:
-            after = evaluation_of(plan) if within.inside else ()
-            self._reserve.keep(plan, after=after, spent=lambda each: first if each is plan else 0)
             check_possible(plan, plan.releases - first)
         if within.reason:
             self.hears("stage", text=within.reason)
@@ -158,7 +170,6 @@ class _Training(Learns):
         self.hears("iteration", done=row.iteration, total=self.plan.releases, figure_name=name, **shown)
 
     def keeps(self, ended: Ended) -> None:
-        """Writes the model and, when nothing is left to open, the report: from then on the run is over."""
         _keep(self, ended)
 
     def _at(self, sites: SitesHere, since: Since, ledger: OwnLedger | None) -> SitesRun:
@@ -190,7 +201,6 @@ def _run(
     if job.plan is not None:  # before a record is read
         for line in job.check(job.plan):
             log(line)
-    reserve = until.enter_context(Reserve(job.books, job.out))
     seat = job.seat(says(log, emit), parties)
     with contextlib.ExitStack() as while_read:
 
@@ -204,26 +214,43 @@ def _run(
             for text in () if before else foretold(plan, advice):  # those of a survey were told before it
                 emit("stage", text=f"warning: {text}")
             within = _evaluated_inside(job, plan, dataset)
-            return _Training(job, plan, dataset, advice, within, reserve, log, emit, sites)
+            return _Training(job, plan, dataset, advice, within, log, emit, sites)
 
-        found = surveyed(job, emit, while_read, reserve, trains)
-        training: Learns | None
+        found = surveyed(job, emit, while_read, trains)
         if found is not None:
-            run(found.whole, found, seat, while_read, reserved=True)
-            training = found.trains
+            training = _concluded(lambda: run(found.whole, found, seat, while_read), lambda: found.trains)
         else:
             training = trains(job, (), None)
-            _trained(job, training, seat, log, emit)
-    assert training is not None
+            if job.addresses is None:
+                _concluded(lambda: run(training.plan, training, seat), lambda: training)
+            else:
+                _apart(job, training, seat, log, emit)
     log(f"{training.learner.iteration} iterations; report and model written")
 
 
-def _trained(job: OwnersJob, training: Learns, seat: Seat, log: Log, emit: Emit) -> None:
-    """Has the releases of a training made that no survey comes before here. Of one over several machines the stages are
-    others' affair (`consortium.start`)."""
-    if job.addresses is None:
-        run(training.plan, training, seat, reserved=True)
-        return
+def _concluded(does: Callable[[], FinishedPlan], who: Callable[[], Learns | None]) -> _Training:
+    """Does a run of training, and puts the figures of the evaluation after it into the report and the model. One that
+    was spent and not opened by an attempt that was cut short leaves a model without figures, which the report says."""
+    try:
+        after = does().after
+    except SpentError as error:
+        training = who()
+        if not isinstance(training, _Training) or training.report is None:
+            raise
+        training.report["warnings"].append(f"no figures of the model: {error.message}")
+        _write(training)
+        return training
+    training = who()
+    assert isinstance(training, _Training)
+    for evaluation in after:
+        _evaluated(training, evaluation)
+        _write(training)
+    return training
+
+
+def _apart(job: OwnersJob, training: _Training, seat: Seat, log: Log, emit: Emit) -> None:
+    """Has the releases of a training over several machines made, whose stages are others' affair (`consortium.start`).
+    """
     with contextlib.ExitStack() as stack:
         if job.party is not None:
             party = PartyHere(job.party, log, emit)
@@ -233,6 +260,7 @@ def _trained(job: OwnersJob, training: Learns, seat: Seat, log: Log, emit: Emit)
 
 
 def _keep(training: _Training, ended: Ended) -> None:
+    """Writes the model, and makes the report; with figures to come, that is written with them."""
     job, dataset, plan = training.job, training.dataset, training.plan
     write_model(job.out / "model.npz", training.learner.model, dataset, plan.run_id, plan.learning.weights)
     costs = Costs(
@@ -247,11 +275,17 @@ def _keep(training: _Training, ended: Ended) -> None:
     report["keys"] = None if listed is None else listed.number
     if job.request.baseline and job.owner is None:
         report["baseline"] = ordinary(job.request, dataset, job.out)
-    if training.within.inside:
-        _evaluate(training, report)
-    rows = read_history(job.out / "history.csv")
-    draw(job.out / "report.svg", rows, report, averaging_begins(report))
-    write_report(job.out / "report.json", report)
+    training.report = report
+    if not training.within.inside:
+        _write(training)
+
+
+def _write(training: _Training) -> None:
+    """Writes the report, last of all: from now on the run is over."""
+    report, out = training.report, training.job.out
+    assert report is not None
+    draw(out / "report.svg", read_history(out / "history.csv"), report, averaging_begins(report))
+    write_report(out / "report.json", report)
 
 
 @dataclass(frozen=True)
@@ -279,20 +313,13 @@ def _evaluated_inside(job: OwnersJob, plan: Plan, dataset: Dataset) -> _Within:
     return _Within(found, plainly(request, found), reason)
 
 
-def _evaluate(training: _Training, report: dict[str, Any]) -> None:
-    """Makes the evaluation, and puts its figures into the report and the model. One that was spent and not opened by an
-    attempt that was cut short leaves a model without figures, which the report says."""
-    job, emit = training.job, training.hears
-    emit("stage", text="evaluating the model on held-out records, inside the guarantee", phase="evaluating")
-    seat = job.seat(lambda text: None).inside(FOLDER)
-    try:
-        figures, said = evaluate(job.request, training.plan, training.dataset, training.learner.model, seat)
-    except SpentError as error:
-        report["warnings"].append(f"no figures of the model: {error.message}")
-        return
-    with_figures(job.out / "model.npz", figures.to_json())
+def _evaluated(training: _Training, made: OpenedRelease) -> None:
+    """Puts the figures that an evaluation opened into the model and the report."""
+    figures, report = figures_in(made.plan.source, made.opening), training.report
+    assert report is not None
+    with_figures(training.job.out / "model.npz", figures.to_json())
     add_figures(report, figures.to_json(), figures.warnings)
-    report["evaluation"] = said
+    report["evaluation"] = section(made.plan)
 
 
 def _names(training: _Training) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.plan.shown import taking_part
 from dpmpc.aggregation.plan.stages import noise_of
 from dpmpc.errors import PeerError, RecordError, UsageError, some
-from dpmpc.folders import make_folder, passing_folder
+from dpmpc.folders import gone_if_empty, make_folder, passing_folder
 from dpmpc.intake.missing import keeping
 from dpmpc.intake.spelling import canonical
 from dpmpc.intake.table import Table
@@ -33,8 +33,7 @@ from dpmpc.records.planned import OTHER_SIZES
 from dpmpc.run.folder import alone
 from dpmpc.run.once import OPENED, is_over, unfinished
 from dpmpc.run.owners import Ended
-from dpmpc.run.reserve import Reserve
-from dpmpc.run.resume import begun_as, opened_anywhere, spent_anywhere
+from dpmpc.run.resume import begun_as, opened_anywhere
 from dpmpc.run.run import run
 from dpmpc.run.seat import Seat
 from dpmpc.tables.of_table import OfTable
@@ -92,9 +91,8 @@ def run_planned(plan: Plan, request: Request, seat: Seat, progress: Progress) ->
             check_spelled(table, plan.source.reads, "plan without them")
         own, number = _of_owners(plan, request, table)
         plan.source.check_records(own)
-        if not plan.source.schedule.before:  # stages are reserved together, before the first
-            stack.enter_context(Reserve(seat.books, out)).keep(plan, spent=partial(spent_anywhere, out))
         make_folder(out, "a run needs a directory for its results", private=True)
+        stack.enter_context(gone_if_empty(out))  # where a budget has no room for it
         stack.enter_context(alone(out))
         (out / OPENED).unlink(missing_ok=True)  # a file of a source's own, or a run that had not told what came of it
         delivers = partial(_deliver, asked=plan, out=out, started=started)

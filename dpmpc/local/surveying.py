@@ -28,7 +28,7 @@ from dpmpc.learning.class_weights import names_of, stated
 from dpmpc.learning.survey_columns import ANY
 from dpmpc.learning.task import TASKS, modelled
 from dpmpc.local.evaluating import counted as counted_of
-from dpmpc.local.evaluating import inside, parting, splitting, training_part
+from dpmpc.local.evaluating import evaluation_of, inside, parting, splitting, training_part
 from dpmpc.local.learns import Learns
 from dpmpc.local.named_records import shared_out
 from dpmpc.planning.request import Request
@@ -190,16 +190,16 @@ def surveyed_plan(
 
 
 class SurveyFirst(ReadOnce):
-    """The records of a run that is surveyed before it trains (`run.run.RecordsHere`). `asking`: what the survey is
-    about; None where it is over. `check`: may refuse what the run will spend, before anything is. `follows`: who
-    trains, of the plan that follows from the survey and the records that it has read."""
+    """The records of a run that is surveyed before it trains. `asking`: what the survey is about; None where it is
+    over. `follows`: who trains, of the plan that follows from the survey and the records that it has read; `tell`: told
+    what their owners are to hear of the records before anything is spent."""
 
     def __init__(
-        self, whole: Plan, asking: SurveyInputs | None, check: Callable[[], None],
-        follows: Callable[[Plan, OpenTable | None], Learns],
+        self, whole: Plan, asking: SurveyInputs | None, follows: Callable[[Plan, OpenTable | None], Learns],
+        tell: Callable[[str], None] = lambda text: None,
     ) -> None:  # fmt: skip
-        self.whole, self._asking, self._follows = whole, asking, follows
-        self._check: Callable[[], None] | None = check
+        self.whole, self._asking, self._follows, self._tell = whole, asking, follows, tell
+        self._said = () if asking is None else asking.said
         self.trains: Learns | None = None
 
     def vectors(self, plan: Plan) -> Iterator[Floats]:
@@ -209,9 +209,15 @@ class SurveyFirst(ReadOnce):
 
     def ready(self, plan: Plan) -> None:
         """Stages after the first were asked for with it."""
-        if self._check is not None and self._asking is not None:
-            self._check()
-        self._check = None
+        for line in self._said:
+            self._tell(line)
+        self._said = ()
+
+    def coming(self, plan: Plan) -> Sequence[Plan]:
+        return evaluation_of(plan)
+
+    def after(self, plan: Plan) -> Sequence[Plan]:
+        return () if self.trains is None else self.trains.after(plan)
 
     def then(self, plan: Plan) -> Plan:
         records, self._asking = None if self._asking is None else self._asking.records, None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 _HEAD = (
     "# Found by a meeting of sites: what stands out of its noise. Where ranges, lists or classes are known without",
-    "# records, put these here. Its own promise ([found]) is joined to that of every run by this schema.",
+    "# records, put these here. Its own promise ([[found]]) is joined to that of every run by this schema.",
 )
 
 

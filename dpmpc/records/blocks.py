@@ -26,7 +26,7 @@ from dpmpc.records.design import Compact, RecordDesign
 
 Floats = NDArray[np.float64]
 Precision = Literal["double", "single"]
-Rows = NDArray[np.float64] | NDArray[np.float32]
+Rows = NDArray[np.float64] | NDArray[np.float32] | NDArray[np.uint8]
 _BLOCK = 1 << 18  # numbers of rows that are written out at once
 DTYPES: dict[Precision, type[np.floating[Any]]] = {"double": np.float64, "single": np.float32}
 
@@ -49,9 +49,9 @@ class _Descriptor:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """n records and y (n,) labels. `held`: rows (n, d) in the unit ball; with a `design` places (n, width), and
-    `factors` (n,), 0 for a zero vector; in double or single precision. `weights` (n,): how much each counts, 0 to 1;
-    None: all alike.
+    """n records and y (n,) labels. `held`: rows (n, d) in the unit ball; with a `design` places (n, width), packed
+    where it says so, and `factors` (n,), 0 for a zero vector; in double or single precision. `weights` (n,): how much
+    each counts, 0 to 1; None: all alike.
 
     `resident`: whether pages that were read may stay in memory; if not, `forget` gives them back to the system, which
     keeps what it can of the file in its own cache.
@@ -79,7 +79,7 @@ class Records:
     @property
     def width(self) -> int:
         """How many numbers a record is kept as."""
-        return int(self.held.shape[1])
+        return int(self.held.shape[1]) if self.design is None else self.design.width
 
     @property
     def X(self) -> Rows:
@@ -164,8 +164,10 @@ def allocate(
     n: int, width: int, precision: Precision, folder: Path | None, design: RecordDesign | None = None
 ) -> Records:
     """Room for n records of so many numbers, all 0: in a nameless file in `folder`, or in memory. With a design they
-    are places, and each record has a factor. Errors: the disk is full."""
-    dtype = np.dtype(DTYPES[precision])
+    are places, packed where it says so, and each record has a factor. Errors: the disk is full."""
+    dtype, numbers = np.dtype(DTYPES[precision]), width
+    if design is not None and design.packing is not None:
+        dtype, width = np.dtype(np.uint8), design.packing.size
     size = max(1, n * width * dtype.itemsize)
     factors = None if design is None else np.zeros(n)
     y = np.empty(n)
@@ -181,7 +183,7 @@ def allocate(
             else:
                 os.ftruncate(file.fileno(), size)
         except OSError as error:
-            raise _no_room(n, width, size, error.strerror or "it is full") from None
+            raise _no_room(n, numbers, size, error.strerror or "it is full") from None
         room = mmap.mmap(file.fileno(), size)
         kept = _Descriptor(os.dup(file.fileno()))
     held = np.frombuffer(room, dtype, n * width).reshape(n, width)
@@ -215,7 +217,7 @@ def arranged(records: Records, order: NDArray[np.int64], folder: Path | None) ->
 
     Errors: the disk is full.
     """
-    width = records.width
+    width = records.held.shape[1]
     precision: Precision = "double" if records.held.dtype == np.float64 else "single"
     where = None if records.resident else folder or Path(tempfile.gettempdir())
     result = allocate(len(order), width, precision, where, records.design)

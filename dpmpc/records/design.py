@@ -5,7 +5,8 @@ the rows of its grid (the ends of its range and its knots), between which all it
 row each; one for what is missing, and one of zeros. The place j is row j; j + t, 0 < t < 1, lies between rows j and
 j + 1 of a grid: (1 - t) row_j + t row_{j+1}. A record's vector is its factor times the features of all its cells, and
 of the intercept. So a score is a sum of look-ups between two rows, and a sum of records one into two rows, of which a
-small matrix makes features: 20 numbers of 6 knots are 21 numbers a record instead of 121.
+small matrix makes features: 20 numbers of 6 knots are 21 numbers a record instead of 121. A cell that has one of few
+places, as of numbers with few figures, is a code of one or two bytes (`Packing`): the same places give the same bits.
 
 Guarantees: a place, rounded to 32 bits where that is asked for, and the factor, which is worked out of the *rounded*
 place, are functions of the record alone; so is the exact vector x that they stand for, and |x| <= 1. Proof of that,
@@ -25,6 +26,7 @@ of `Written` rows and of these differs by rounding alone.
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,8 +38,9 @@ from dpmpc.records.columns import Categorical, Column, Date, Numeric, Surveyed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Places = NDArray[np.float64] | NDArray[np.float32]
+Places = NDArray[np.float64] | NDArray[np.float32] | NDArray[np.uint8]
 
+MOST_CODES = 1 << 16  # of a cell, in two bytes
 
 RUN = 64  # records whose sums are made one by one before they are added up, as rows.c has it
 
@@ -74,6 +77,52 @@ class Cell:
         return np.where(there, placed(np.where(there, at, self.grid[0]), self.grid), row)
 
 
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """How places are kept in `size` bytes a record, one cell after the other: a code of one or two bytes where a cell
+    has one of few places, else the place itself. `tables`: the place of each code, None where there are no codes."""
+
+    tables: tuple[Floats | None, ...]
+    single: bool  # whether places are of 32 bits, those of codes too
+
+    @cached_property
+    def fields(self) -> Ints:
+        """(C, 4) of each cell, for the kernel: its first byte, how many, its first code among all, how many."""
+        told, at, first = list[list[int]](), 0, 0
+        for table in self.tables:
+            many = 0 if table is None else len(table)
+            if table is None:
+                size = 4 if self.single else 8
+            else:
+                size = 1 if many <= 1 << 8 else 2
+            told.append([at, size, first, many])
+            at, first = at + size, first + many
+        return np.array(told, dtype=np.int64).reshape(-1, 4)
+
+    @property
+    def size(self) -> int:
+        """How many bytes a record has."""
+        return int(self.fields[:, 1].sum())
+
+    @cached_property
+    def of_codes(self) -> Floats:
+        """The place of each code of each cell, one after the other."""
+        return np.concatenate([np.zeros(0), *(table for table in self.tables if table is not None)])
+
+    def field(self, P: Places, k: int) -> NDArray[Any]:
+        """(n,) what records have of a cell: codes, or places."""
+        at, size, _, _ = self.fields[k].tolist()
+        kind: Any = {1: np.uint8, 2: np.uint16, 4: np.float32, 8: np.float64}[size]
+        found: NDArray[Any] = np.ascontiguousarray(P[:, at : at + size]).view(kind)[:, 0]
+        return found
+
+    def places(self, P: Places, k: int) -> Floats:
+        """(n,) the places of a cell."""
+        table, found = self.tables[k], self.field(P, k)
+        places: Floats = found.astype(np.float64) if table is None else table[found]
+        return places
+
+
 def placed(values: Floats, grid: Floats) -> Floats:
     """(n,) the places of positions on a grid; one beyond an end is the end."""
     if len(grid) == 1:
@@ -99,6 +148,17 @@ class RecordDesign:
     evenly: bool
     told: Ints  # of each cell, for the kernel: at, R, w, singles, its first row among all, its first number
     tables: Floats  # the dense rows of all cells, each with one of zeros after them
+    packing: Packing | None = None  # of the records; None: numbers (n, width)
+
+    def packed(self, tables: Sequence[Floats | None], single: bool) -> "RecordDesign":
+        """The same of records that are kept as codes where a cell has one of few places, which are given; rounded to 32
+        bits where `single`."""
+        if all(table is None or len(table) > MOST_CODES for table in tables):
+            return self
+        few = (None if table is None or len(table) > MOST_CODES else table for table in tables)
+        kind = np.float32 if single else np.float64
+        held = tuple(None if table is None else table.astype(kind).astype(np.float64) for table in few)
+        return replace(self, packing=Packing(held, single))
 
     @property
     def width(self) -> int:
@@ -156,14 +216,23 @@ class RecordDesign:
             compiled.squares(*self._said(P), found)
             return found
         found[:] = float(self.intercept)
-        for k, cell in enumerate(self.cells):
-            row, share = _split(P[:, k])
-            values = self._between(k, row, share)
-            part = np.zeros(len(P))
-            for column in values.T:
-                part += column * column
-            found += np.where((row >= len(cell.dense)) & (row < cell.nothing), 1.0, part)
+        for k in range(self.width):
+            found += self._squares_of(k, *self._split(P, k))
         return found
+
+    def _squares_of(self, k: int, row: Ints, share: Floats) -> Floats:
+        """(n,) the squared norms of a cell's features."""
+        cell, part = self.cells[k], np.zeros(len(row))
+        for column in self._between(k, row, share).T:
+            part += column * column
+        return np.where((row >= len(cell.dense)) & (row < cell.nothing), 1.0, part)
+
+    @cached_property
+    def _squares_of_codes(self) -> Floats | None:
+        """The same of each code of each cell; None where a cell has none."""
+        tables = () if self.packing is None else self.packing.tables
+        each = [self._squares_of(k, *_split(table)) for k, table in enumerate(tables) if table is not None]
+        return np.concatenate([np.zeros(0), *each]) if len(each) == len(tables) else None
 
     def rows(self, P: Places, factors: Floats) -> Floats:
         """(n, d) the records' vectors, written out."""
@@ -173,7 +242,7 @@ class RecordDesign:
             return X
         X[:] = 0.0
         for k, cell in enumerate(self.cells):
-            row, share = _split(P[:, k])
+            row, share = self._split(P, k)
             width, inside = cell.dense.shape[1], row < len(cell.dense)
             values = self._between(k, row, share) * factors[:, None]
             X[:, cell.at : cell.at + width] = np.where(inside[:, None], values, 0.0)
@@ -189,16 +258,39 @@ class RecordDesign:
         by_feature = np.ascontiguousarray(theta, dtype=np.float64).reshape(self.d, K)
         found = np.empty((len(P), K))
         if compiled := kernel.compiled():
-            compiled.scores(*self._said(P), K, np.ascontiguousarray(factors), by_feature, found)
+            of_codes = self._of_codes(by_feature) if K == 1 else None
+            compiled.scores(*self._said(P), K, np.ascontiguousarray(factors), by_feature, found, of_codes)
         else:
             found[:] = by_feature[-1] if self.intercept else 0.0
             slots = self._looked_up(by_feature)
             for k in range(self.width):
-                row, share = _split(P[:, k])
+                row, share = self._split(P, k)
                 row = row + int(self.told[k, 4])
                 found += slots[row] + (slots[row + 1] - slots[row]) * share[:, None]
             found *= factors[:, None]
         return found[:, 0] if K == 1 else found
+
+    def _of_codes(self, by_feature: Floats) -> Floats | None:
+        """(codes,) what each code of each cell adds to the score; None where not all cells have codes. Tiles are asked
+        for one theta after another: what the last one gave is at hand."""
+        if self.packing is None or self._squares_of_codes is None:
+            return None
+        key, (said, found) = by_feature.tobytes(), self._last[0]
+        if key != said:
+            slots, found = self._looked_up(by_feature)[:, 0], np.empty(len(self.packing.of_codes))
+            for (_, _, first, many), (*_, slot, _), table in zip(
+                self.packing.fields.tolist(), self.told.tolist(), self.packing.tables, strict=True
+            ):
+                assert table is not None
+                row, share = _split(table)
+                row = row + slot
+                found[first : first + many] = slots[row] + (slots[row + 1] - slots[row]) * share
+            self._last[0] = key, found  # one value: threads may ask at once
+        return found
+
+    @cached_property
+    def _last(self) -> list[tuple[bytes, Floats]]:
+        return [(b"", np.zeros(0))]
 
     def sums(self, P: Places, factors: Floats, coefficients: Floats, cuts: Ints) -> Floats:
         """(m, d) row k: the sum of coefficients[i] times record i over records cuts[k] : cuts[k + 1]; (m, d K) for
@@ -231,7 +323,7 @@ class RecordDesign:
         for o in range(pulls.shape[1]):
             pull = pulls[:, o]
             for k, cell in enumerate(self.cells):
-                row, share = _split(P[:, k])
+                row, share = self._split(P, k)
                 many, width = cell.nothing + 2, cell.dense.shape[1]
                 below, above = added(pull * (1.0 - share), row, many), added(pull * share, row, many)
                 below[:, 1:] += above[:, :-1]
@@ -243,8 +335,15 @@ class RecordDesign:
                 found[:, -1, o] = added(pull, 0, 1)[:, 0]
 
     def _said(self, P: Places) -> tuple[Any, ...]:
+        packed = None
+        if self.packing is not None:
+            packed = (self.packing.fields, self.packing.of_codes, self._squares_of_codes, self.packing.size)
         single = P.dtype == np.float32
-        return self.told, self.tables, self.d, self.intercept, np.ascontiguousarray(P), single, len(P)
+        return self.told, self.tables, self.d, self.intercept, np.ascontiguousarray(P), single, len(P), packed
+
+    def _split(self, P: Places, k: int) -> tuple[Ints, Floats]:
+        """The rows below the places of a cell, and how far above they are."""
+        return _split(P[:, k] if self.packing is None else self.packing.places(P, k))
 
     def _between(self, k: int, row: Ints, share: Floats) -> Floats:
         """(n, w) the dense features of a cell's places."""
@@ -272,7 +371,7 @@ class Compact:
     """Some records by their places (n, width) and factors (n,): a matrix (n, d) that is not written out."""
 
     design: RecordDesign
-    places: Places
+    places: Places  # or what stands for them (`Packing`), (n, size)
     factors: Floats
 
     @property

@@ -249,11 +249,11 @@ def toml_of(schema: Schema, intake: TableProfile | None = None, head: Sequence[s
     """The schema as TOML that `Schema.read` reads, with a comment on each column that it leaves out. `head`: the
     comments that it begins with."""
     value = schema.to_json()
-    target, columns, found = value.pop("target"), value.pop("columns"), value.pop("found", None)
+    target, columns, found = value.pop("target"), value.pop("columns"), value.pop("found", [])
     lines = [
         *head,
         *_pairs(value),
-        *(["", "[found]", *_pairs(found)] if found else []),
+        *(line for each in found for line in ("", "[[found]]", *_pairs(each))),
         "",
         *(["# positive is +1; exchange the lists and names to turn it round"] if target["kind"] == "label" else []),
         "[target]",

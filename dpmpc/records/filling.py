@@ -44,12 +44,13 @@ def filled(
     """The records in these places; a row of none is a zero vector. Those that need more than half of `memory` lie in a
     file in `private`. The first `training` lie in the unit ball; those after them are held out, and scaled as for
     predictions (`Schema.rows`). The mapping has what did not fit. Errors: as `Mapping.blocks`."""
-    design = mapping.schema.design
-    size = places.rows * design.width * (8 if precision == "double" else 4)
+    made = [Rows(mapping, held_from=training, packed=precision) for _ in range(cores())]
+    design = made[0].design
+    a_record = design.width * (8 if precision == "double" else 4) if design.packing is None else design.packing.size
+    size = places.rows * a_record
     where = None if held_in_memory(size, memory) else private
     records = allocate(places.rows, design.width, precision, where, design)
     records.y[places.empty] = 0.0  # factors are zeros when they are made
-    made = [Rows(mapping, held_from=training) for _ in range(cores())]
     for _ in in_order(partial(_put, deque(made), records, places.of), _steps(mapping, made[0].at_once), _AHEAD):
         pass
     records.forget()

@@ -229,6 +229,12 @@ def load(
         source, memory=budget, folder=folder, spelling=spelling, person=person, unsaid=unsaid, names=names
     )  # fmt: skip
     with opening as (table, private):
+        whole = table  # ids are a column of it; a look leaves out those that tell nothing
+
+        def parted(_: Table, groups: Ints | None, by_seed: Rows) -> Rows:
+            assert splitting is not None
+            return splitting(whole, groups, by_seed)
+
         if schema is None:
             if target is None:
                 raise UsageError(
@@ -257,7 +263,7 @@ def load(
             memory=budget or usual_memory(),
             precision=precision,
             name=name,
-            splitting=splitting,
+            splitting=None if splitting is None else parted,
             rows=source.rows if isinstance(source, OpenTable) else None,
             by_person=person is not None,
             arranging=arranging,

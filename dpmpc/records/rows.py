@@ -1,10 +1,12 @@
 """What a database reads of some records, made places of a design in one pass, by a compiled kernel where there is.
 
 The twin is `mapping.read` with `Design.places`: the same bits, and the same counts of what does not fit. A column of
-few spellings or of listed categories is a table with a place for each; a number's is worked out. What the kernel does
-not know (dates, logarithms) NumPy does, column by column.
+few spellings, of listed categories or of codes that were kept is a table with a place for each, whose codes are what
+records are kept as where that is asked for; a number's place is worked out. What the kernel does not know (dates,
+logarithms) NumPy does, column by column.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from dpmpc.intake.table import Block, Floats, Ints
 from dpmpc.lazy import dataclass
 from dpmpc.records import kernel
-from dpmpc.records.blocks import Records
+from dpmpc.records.blocks import Precision, Records
 from dpmpc.records.design import Cell
 from dpmpc.records.mapping import Mapping, Unfit, beside, counted, read
 from dpmpc.records.schema import Categorical, Column, Numeric, Surveyed
@@ -30,18 +32,39 @@ class _Tabled:
 
     column: Column
     values: NDArray[Any]
+    places: tuple[Floats, ...]  # of each of its cells, by code
 
 
 class Rows:
     """Makes places of what is read, for one thread at a time. `counts` are those of all records that it has made."""
 
-    def __init__(self, mapping: Mapping, *, ball: bool = True, held_from: int | None = None) -> None:
-        """`ball`: as of `Schema.rows`; without it from the place `held_from` on, where records are held out."""
+    def __init__(
+        self, mapping: Mapping, *, ball: bool = True, held_from: int | None = None, packed: Precision | None = None
+    ) -> None:
+        """`ball`: as of `Schema.rows`; without it from the place `held_from` on, where records are held out. `packed`:
+        the precision of the places of records that are kept as codes where they can be; `design` then says how."""
         self.mapping, self.kernel, self.design = mapping, kernel.compiled(), mapping.schema.design
-        self.ball, self.held_from = ball, held_from if mapping.schema.basis == "additive" else None
         columns = mapping.schema.columns
+        cells: list[list[tuple[int, Cell]]] = [[] for _ in columns]
+        for k, cell in enumerate(self.design.cells):
+            cells[cell.column].append((k, cell))
+        each, self.sources_of, begin = list[_Tabled | None](), list[slice](), 0
+        for column, reader, own in zip(columns, mapping.readers, cells, strict=True):
+            part = slice(begin, begin + len(reader.expressions))
+            if self.kernel is not None or packed is not None:
+                each.append(_tabled(column, reader, own))
+            self.sources_of.append(part)
+            begin = part.stop
+        self.tabled = each
+        if packed is not None:
+            of_cells: list[Floats | None] = [None] * self.design.width
+            for found, own in zip(each, cells, strict=True):
+                for (k, _), places in zip(own, [] if found is None else found.places, strict=found is not None):
+                    of_cells[k] = places
+            self.design = self.design.packed(of_cells, packed == "single")
+        self.ball, self.held_from = ball, held_from if mapping.schema.basis == "additive" else None
         self.counted = {column.name: Unfit(column.name) for column in columns}
-        self.room = np.empty((0, self.design.width))
+        self.room = np.empty((0, self._held), dtype=np.uint8)
         self.rows = 0
         if self.kernel is None:
             return
@@ -49,28 +72,30 @@ class Rows:
         self.constants, self.many = list[Floats](), 0
         self.tables, self.plain = list[_Tabled](), list[tuple[Column, ColumnReader, slice, list[tuple[int, Cell]]]]()
         self.seen_at, self.ends, self.noted = list[int](), 0, list[Column]()
-        cells: list[list[tuple[int, Cell]]] = [[] for _ in columns]
-        for k, cell in enumerate(self.design.cells):
-            cells[cell.column].append((k, cell))
-        expression = 0
-        for column, reader, mine in zip(columns, mapping.readers, cells, strict=True):
-            part = slice(expression, expression + len(reader.expressions))
-            if not self._taken(column, reader, part, mine):
+        for column, reader, part, mine, found in zip(
+            columns, mapping.readers, self.sources_of, cells, each, strict=True
+        ):
+            if not self._taken(column, reader, part, mine, found):
                 self.plain.append((column, reader, part, mine))
-            expression = part.stop
         self.columns = np.array(self.told, dtype=np.int64).reshape(-1)
         self.numbers = np.concatenate([np.zeros(0), *self.constants])
         self.seen = np.zeros(self.ends, dtype=np.int64)
 
-    def _taken(self, column: Column, reader: ColumnReader, part: slice, cells: list[tuple[int, Cell]]) -> bool:
+    @property
+    def _held(self) -> int:
+        """Bytes of a record's places as they are made: rounded ones are rounded afterwards, but for packed ones."""
+        return 8 * self.design.width if self.design.packing is None else self.design.packing.size
+
+    def _taken(
+        self, column: Column, reader: ColumnReader, part: slice, cells: list[tuple[int, Cell]], table: _Tabled | None
+    ) -> bool:
         """Whether the kernel places a column's values."""
-        if reader.values or isinstance(column, Categorical):
-            values = _table(column, reader)
-            fitting = counted(Unfit(column.name), column, values)
-            self.tables.append(_Tabled(column, values))
-            each: list[tuple[int, Floats]] = [(k, cell.places(fitting)) for k, cell in cells]
-            for k, places in each or [(-1, np.zeros(len(values)))]:
-                self._tell(column, _CODES, part.start, -1, k, len(values), 0, 0, len(values), [places])
+        if table is not None:
+            self.tables.append(table)
+            many = len(table.values)
+            each = [(k, places) for (k, _), places in zip(cells, table.places, strict=True)]
+            for k, places in each or [(-1, np.zeros(many))]:
+                self._tell(column, _CODES, part.start, -1, k, many, 0, 0, many, [places])
             return True
         (k, cell), many = cells[0] if cells else (-1, None), len(cells)
         grid = np.zeros(0) if cell is None else cell.grid
@@ -97,13 +122,19 @@ class Rows:
     ) -> None:  # fmt: skip
         """Notes a column for the kernel."""
         places = [self._source(source), self._source(other) if other >= 0 else -1]
-        self.told.append([kind, *places, to, self.many, rows, kept, missing, self.ends])
+        self.told.append([kind, *places, *self._field(to), self.many, rows, kept, missing, self.ends])
         if not self.noted or self.noted[-1] is not column:  # a date has several places, and is counted once
             self.noted.append(column)
             self.seen_at.append(self.ends)
         flat = np.concatenate([np.ravel(part).astype(np.float64) for part in constants])
         self.constants.append(flat)
         self.many, self.ends = self.many + len(flat), self.ends + seen
+
+    def _field(self, cell: int) -> list[int]:
+        """Where records have a cell's place, -1 for no cell, and in how many bytes."""
+        if cell < 0:
+            return [-1, 0]
+        return [8 * cell, 8] if self.design.packing is None else self.design.packing.fields[cell, :2].tolist()
 
     def _source(self, expression: int) -> int:
         self.sources.append(expression)
@@ -113,7 +144,7 @@ class Rows:
         """Puts the records that were read as `block` into `to` (n,), with their labels; nowhere where that is below
         0. One without a label is the zero vector."""
         P: NDArray[Any] = self._placed(block, len(labels))
-        if records.held.dtype == np.float32:
+        if self.design.packing is None and records.held.dtype == np.float32:
             P = P.astype(np.float32)  # and all that follows is of the rounded places
         factors = self.design.factors(P, ball=self.ball)
         if self.held_from is not None:
@@ -125,26 +156,47 @@ class Rows:
             to, P, factors, labels = to[kept], P[kept], factors[kept], labels[kept]
         records.put(to, P, factors, labels)
 
-    def _placed(self, block: Block, n: int) -> Floats:
-        """(n, width) the places of what was read; the room is used again."""
+    def _placed(self, block: Block, n: int) -> NDArray[Any]:
+        """(n, width) the places of what was read, packed where the design says so; the room is used again."""
+        packing, design = self.design.packing, self.design
         if self.kernel is None:
-            return self.design.places(read(block, self.mapping.readers, self.mapping.schema.columns, self.counted))
+            P = design.places(read(block, self.mapping.readers, self.mapping.schema.columns, self.counted))
+            return P if packing is None else self._packed(P, block)
         self.rows += n
         if len(self.room) < n:
-            self.room = np.empty((n, self.design.width))
-        P = self.room[:n]
+            self.room = np.empty((n, self._held), dtype=np.uint8)
+        room = self.room[:n]
         for column, reader, part, cells in self.plain:
             (values,) = read(block[part], [reader], [column], self.counted)
             for k, cell in cells:
-                P[:, k] = cell.places(values)
+                at, size = self._field(k)
+                kind = np.float64 if size == 8 else np.float32
+                room[:, at : at + size] = cell.places(values).astype(kind)[:, None].view(np.uint8)
         sources = tuple(np.ascontiguousarray(block[k]) for k in self.sources)
-        self.kernel.places(sources, self.columns, self.numbers, n, self.design.width, P, self.seen)
-        return P
+        self.kernel.places(sources, self.columns, self.numbers, n, self._held, room, self.seen)
+        return room if packing is not None else room.view(np.float64) if design.width else np.empty((n, 0))
+
+    def _packed(self, P: Floats, block: Block) -> NDArray[np.uint8]:
+        """(n, size) the same places, as they are kept."""
+        assert self.design.packing is not None
+        held = np.empty((len(P), self.design.packing.size), dtype=np.uint8)
+        for k, cell in enumerate(self.design.cells):
+            at, size = self._field(k)
+            table = self.tabled[cell.column]
+            if size <= 2:
+                assert table is not None
+                codes = block[self.sources_of[cell.column].start].astype(np.int64)
+                found: NDArray[Any] = np.where(codes < 0, codes + len(table.values), codes)
+                found = found.astype(np.uint8 if size == 1 else np.uint16)
+            else:
+                found = P[:, k].astype(np.float64 if size == 8 else np.float32)
+            held[:, at : at + size] = found[:, None].view(np.uint8)
+        return held
 
     @property
     def at_once(self) -> int:
         """How many records it is quickest to make at once: they stay in a core's cache while they are placed."""
-        return max(64, (_TWINS if self.kernel is None else _STEP) // max(1, self.design.width))
+        return max(64, 8 * (_TWINS if self.kernel is None else _STEP) // max(1, self._held))
 
     @property
     def counts(self) -> dict[str, Unfit]:
@@ -163,6 +215,15 @@ class Rows:
             if isinstance(column, Surveyed):
                 found[column.name].of_survey(column)
         return found
+
+
+def _tabled(column: Column, reader: ColumnReader, cells: Sequence[tuple[int, Cell]]) -> _Tabled | None:
+    """What a column of few has; None of another."""
+    if not reader.values and not isinstance(column, Categorical):
+        return None
+    values = _table(column, reader)
+    fitting = counted(Unfit(column.name), column, values)
+    return _Tabled(column, values, tuple(cell.places(fitting) for _, cell in cells))
 
 
 def _table(column: Column, reader: ColumnReader) -> NDArray[Any]:

@@ -82,7 +82,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `basis` "additive": numbers have the functions of `data.bends`, with knots as stated, as a survey finds them, or
     evenly over the range; rows are divided by one number, `norm`, unless they are longer, so that a score is a sum
     of one function a column. `task`: how the target is modelled; "" becomes the usual task of its kind. `found`: the
-    earlier release that found it, whose promise is joined to that of every run by it.
+    releases that found it, or any of what they started from, whose promises are joined to that of every run by it.
     """
 
     columns: tuple[Column, ...]
@@ -95,7 +95,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     basis: Basis = "linear"
     task: str = ""
     rests_on: tuple[Element, ...] = ()
-    found: FoundBy | None = None
+    found: tuple[FoundBy, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.task:
@@ -127,7 +127,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def origin(self) -> Origin:
         """Where its constants come from."""
-        return origin_of(self.bounds, self.rests_on, () if self.found is None else (self.found,))
+        return origin_of(self.bounds, self.rests_on, self.found)
 
     @property
     def classes(self) -> int:
@@ -155,8 +155,8 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return found
 
     def found_by(self, found: FoundBy) -> "Schema":
-        """The same, as this release found it."""
-        return msgspec.structs.replace(self, found=found)
+        """The same, as this release found it, of what earlier ones found."""
+        return msgspec.structs.replace(self, found=tuple(dict.fromkeys((*self.found, found))))
 
     def on(self, basis: Basis | None) -> "Schema":
         """The same on this basis; None: its own."""
@@ -196,7 +196,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The same as JSON values; floats survive `json` exactly."""
         value = msgspec.json.decode(msgspec.json.encode(self))  # lists, not tuples
         assert isinstance(value, dict)
-        unsaid = {"unknown": (), "basis": "linear", "task": USUAL[self.kind], "rests_on": (), "found": None}
+        unsaid = {"unknown": (), "basis": "linear", "task": USUAL[self.kind], "rests_on": (), "found": ()}
         for name, plain in unsaid.items():
             if getattr(self, name) == plain:
                 del value[name]

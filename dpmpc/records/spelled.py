@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.intake.coded import codes_of
+from dpmpc.intake.coded import CodedColumn, codes_of
 from dpmpc.intake.dictionary import few_of, figureless
 from dpmpc.intake.once import bound, once
 from dpmpc.intake.reading import literal
@@ -35,6 +35,10 @@ class ColumnReader:
     def read(self, block: Block) -> list[NDArray[Any]]:
         """One array (n,) an expression."""
         return [values[block[0]] for values in self.values] if self.values else block
+
+    def codes(self, block: Block) -> CodedColumn | None:
+        """What was read of a column that is asked for one number, by codes; None where it is otherwise."""
+        return CodedColumn(block[0], self.values[0]) if len(self.values) == 1 else None
 
 
 def readers(table: Table, asked: Mapping[str, Asked]) -> dict[str, ColumnReader]:
@@ -107,12 +111,12 @@ def _kept(table: Table, expressions: Sequence[str]) -> ColumnReader | None:
 def read_columns(
     table: Table, readers: Sequence[ColumnReader], rows: int, quick: bool = False
 ) -> Iterator[list[list[NDArray[Any]]]]:
-    """What each reader reads, for so many rows of a table at a time, in order; the last are fewer. `quick`: as of
-    `Table.blocks`."""
+    """What each reader is to read (`ColumnReader.read`), for so many rows of a table at a time, in order; the last are
+    fewer. `quick`: as of `Table.blocks`."""
     expressions = [expression for each in readers for expression in each.expressions]
     for block in _in_blocks(table.blocks(expressions, quick=quick), rows):
         each = iter(block)
-        yield [reader.read([next(each) for _ in reader.expressions]) for reader in readers]
+        yield [[next(each) for _ in reader.expressions] for reader in readers]
 
 
 def _in_blocks(blocks: Iterator[Block], rows: int) -> Iterator[Block]:

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.owner.carrier import Carrier
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.opens_sums import Release
 from dpmpc.aggregation.owner.own_ledger import OwnLedger
+from dpmpc.aggregation.owner.session import Connected, session_of
 from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT, Attempt
 from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.plan import Plan
@@ -29,6 +31,16 @@ def connected(plan: Plan, seat: Seat, attempt: Attempt = FIRST_ATTEMPT, ledger: 
         ledger=ledger,
         books=seat.books,
     )
+
+
+def carrying(plan: Plan, seat: Seat, attempt: Attempt = FIRST_ATTEMPT) -> Carrier:
+    """What carries to the parties what the owners of a plan have sealed, as a context. Errors: as `connected`."""
+    assert seat.carries is not None
+    session = session_of(
+        plan, seat.here, parties=seat.parties, addresses=seat.addresses, attempt=attempt, books=seat.books
+    )
+    assert isinstance(session, Connected)
+    return Carrier(session, seat.carries.frames, seat.carries.heads)
 
 
 class AsSeveral:

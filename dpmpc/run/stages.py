@@ -10,7 +10,7 @@ different ones end there.
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -112,11 +112,14 @@ class RunStages(Generic[H]):
             self._inside(self.plan, self.plan.first, before[0].name)
 
     @contextlib.contextmanager
-    def reserved(self) -> Iterator[None]:
-        """Has all stages reserved by this process, if there are several. Errors: as `Reserve.keep`."""
+    def reserved(self, coming: Sequence[Plan] = ()) -> Iterator[None]:
+        """Has all stages reserved by this process; of one of several processes, whose ledger binds as it begins, only
+        where there are several stages. `coming`: what is to come after the stages of the plan. Errors: as
+        `Reserve.keep`."""
         schedule, where = self.plan.source.schedule, self.here
         before, after = ([stage_plan(self.plan, each) for each in some] for some in (schedule.before, schedule.after))
-        if not before and not after:
+        after += coming
+        if not before and not after and where.index is not None:
             yield
             return
 
@@ -140,15 +143,16 @@ class RunStages(Generic[H]):
         say: Callable[[str], None],
         keeps: Keeps | None = None,
         then: Callable[[Plan], Plan] = lambda plan: plan,
-    ) -> Plan:
+        others: Callable[[Plan], Sequence[Plan]] = lambda plan: (),
+    ) -> tuple[Plan, list[Plan]]:
         """Has every part done that is not over: the stages before, each of which leads to what follows; the plan's own
-        releases; the stages after. Returns the plan of its own releases. `does`: does one, where it is told; `keeps`:
-        given what a stage before has opened, and its folder; the same again where the process comes again; `then`: the
-        plan of its own releases, of the one that follows from the stages before them."""
+        releases; the stages after. Returns the plan of its own releases, and of each stage after. `does`: does one,
+        where it is told; `keeps`: given what a stage before has opened, and its folder; the same again where the
+        process comes again; `then`: the plan of its own releases, of the one that follows from the stages before them;
+        `others`: what comes after these beside the stages of their source."""
         plan = then(self.before(does, say, keeps))
         does(StagePart(plan, self.plan), self.here)
-        self.after(plan, does, say)
-        return plan
+        return plan, self.after(plan, does, say, others)
 
     def before(
         self, does: Callable[[StagePart, H], None], say: Callable[[str], None], keeps: Keeps | None = None
@@ -165,13 +169,32 @@ class RunStages(Generic[H]):
             plan = self._after(plan)
         return plan
 
-    def after(self, plan: Plan, does: Callable[[StagePart, H], None], say: Callable[[str], None]) -> None:
-        """Has the stages done after the releases of `plan`, which are made and whose sums are here."""
+    def after(
+        self,
+        plan: Plan,
+        does: Callable[[StagePart, H], None],
+        say: Callable[[str], None],
+        others: Callable[[Plan], Sequence[Plan]] = lambda plan: (),
+    ) -> list[Plan]:
+        """Has the stages done after the releases of `plan`, which are made and whose sums are here, and those that are
+        `others`; returns the plan of each."""
+        made = []
+        for mine in self._following(plan, others):
+            name = mine.run_id.rpartition("+")[2]
+            if self.here.overwrite or not is_over(mine, self._out / name):
+                self._ends(does, plan, mine, name)
+                say(f"{name} opened")
+            made.append(mine)
+        return made
+
+    def _following(self, plan: Plan, others: Callable[[Plan], Sequence[Plan]]) -> Iterator[Plan]:
         for stage in plan.source.schedule.after:
-            mine = stage_plan(plan, stage, plan.source.ends(stage, self._sums(plan), plan))
-            if self.here.overwrite or not is_over(mine, self._out / stage.name):
-                self._ends(does, plan, mine, stage.name)
-                say(f"{stage.name} opened")
+            yield stage_plan(plan, stage, plan.source.ends(stage, self._sums(plan), plan))
+        yield from others(plan)
+
+    def opened(self, stage: Plan) -> tuple[Ints, Presence | None]:
+        """What a stage opened that is over, and the owners in it. Errors: UsageError where that is not here."""
+        return self._opened(stage, self._out / stage.run_id.rpartition("+")[2])
 
     def _leads(self, does: Callable[[StagePart, H], None], plan: Plan, name: str, keeps: Keeps | None) -> None:
         """Has the next stage of a plan done."""

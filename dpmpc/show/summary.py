@@ -99,6 +99,7 @@ def _guarantee(privacy: dict[str, Any]) -> list[Line]:
     for share, what in (("questions_share", "the questions"), ("survey_share", _SURVEYED)):
         if taken := privacy.get(share):  # reports of older runs have no questions
             lines.append(("", f"{what} included, with {taken:.0%} of the budget (of mu squared)"))
+    lines += [("", each) for each in privacy.get("earlier", ())]  # reports of older runs have none
     lines.append(("neighbours", privacy["neighbours"]))
     scale = f"{privacy['noise_law']}, scale {privacy['noise_scale']:.4g} a coordinate of the mean"
     lines.append(("noise", f"{scale}; sensitivity {privacy['sensitivity']['l2']:.4g}"))

@@ -29,6 +29,7 @@ from dpmpc.privacy.assignment import Parted
 from dpmpc.records.blocks import in_memory
 from dpmpc.records.schema import Classes, Labels, Numeric, Range, Schema, Target
 from dpmpc.statistics.evaluated import CELLS, figures_of, tables_of
+from dpmpc.statistics.figures import Figures
 from dpmpc.statistics.tables import STEP, asked_by
 
 EVALUATION = "evaluation"  # the name of the stage
@@ -116,10 +117,14 @@ class Evaluated(Learning):
         """The figures of the model on the held-out records."""
         if EVALUATION not in stages:
             return Outcome()
-        made, opened = stages[EVALUATION]
-        last = opened.last
-        figures = figures_of(asked_by(made), last.total / STEP, last.noise / STEP, opened.sizes)
+        figures = figures_in(*stages[EVALUATION])
         return Outcome(section={"figures": figures.to_json()}, warnings=figures.warnings)
+
+
+def figures_in(evaluation: Source, opened: Opening) -> Figures:
+    """The figures of a model, of what its evaluation has opened."""
+    last = opened.last
+    return figures_of(asked_by(evaluation), last.total / STEP, last.noise / STEP, opened.sizes)
 
 
 @lru_cache(maxsize=64)

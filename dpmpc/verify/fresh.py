@@ -24,7 +24,7 @@ from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.run.folder import prepare
 from dpmpc.run.resume import Since
-from dpmpc.run.run import run
+from dpmpc.run.run import RecordsHere, run
 from dpmpc.run.seat import Seat
 from dpmpc.verify.audit import Trials
 from dpmpc.verify.canaries import CANARIES, Canaries, KnownInputs, processes_of
@@ -161,8 +161,8 @@ def by_parties(
 
 
 @dataclass
-class _KnownOwners:
-    """The owners of known inputs, whose vectors are drawn before (`run.run.RecordsHere`, `run.engine.Sends`)."""
+class _KnownOwners(RecordsHere):
+    """The owners of known inputs, whose vectors are drawn before (`run.engine.Sends`)."""
 
     plan: Plan
     known: list[KnownInputs]
@@ -172,12 +172,6 @@ class _KnownOwners:
     opened: list[Ints] = field(default_factory=list)
     doing: str = "releasing"
     opens: None = None
-
-    def ready(self, plan: Plan) -> None:
-        """Nothing is refused."""
-
-    def then(self, plan: Plan) -> Plan:
-        return plan
 
     def plays(self, plan: Plan, seat: Seat, since: Since) -> AbstractContextManager[Self]:
         return nullcontext(self)

@@ -1,8 +1,9 @@
 """The aggregation of an experiment through real parties: processes that talk TCP and see one share each.
 
-Every method takes an `aggregate(vectors, law, scale)`. `RealParties` is one, a client of the one `Aggregator`: a run
-whose noise scale is given, for every law and scale that a method asks for. Ledgers and transcripts go with it;
-`dpmpc train` is the product.
+Every method takes an `aggregate(vectors, law, scale)`. `RealParties` is one, by the public `Aggregator`, whose noise
+scale is given, for every law and scale that a method asks for. That is right for it: a method asks for a sum in the
+middle of its own loop, of vectors that it has just made, as any program does. It has no folder to go on in, no stage
+and nothing to reserve, which are what `dpmpc.run` adds for `dpmpc train`, the product.
 """
 
 import math

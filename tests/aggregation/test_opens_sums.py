@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from dpmpc.aggregation.owner.aggregator import Aggregator
+from dpmpc.aggregation.owner.carrier import Carrier
 from dpmpc.aggregation.owner.opens_sums import OpensSums, Progress
 from dpmpc.aggregation.owner.session import Connected, InTheClear, OwnerSession
-from dpmpc.flower.courier import Courier
 from dpmpc.local.sites import SitesRun
 
 ASKED = {
-    OpensSums: (Aggregator, SitesRun, Courier),
+    OpensSums: (Aggregator, SitesRun, Carrier),
     OwnerSession: (Connected, InTheClear),
     Progress: (Connected, InTheClear),
 }

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dpmpc
+from dpmpc.aggregation.plan.here import Here
 from dpmpc.errors import PeerError, UsageError, owner_text
 from dpmpc.flower import Prepared, prepare
 from dpmpc.flower.client import Sealer, SealRequest
@@ -64,8 +65,7 @@ class World:
         parties = Parties(given, keys, out, self.folder / "parties")
         found: list[object] = []
         try:
-            with Courier.between(given, None, addresses=parties.called, wait=HANG) as courier:
-                courier.past()
+            with Courier.between(given, None, Here(wait=HANG), addresses=parties.called) as courier:
                 for _ in range(rounds):
                     found.append(courier.deliver(self.sealed(given, courier, accounts))[1].present)
         except PeerError as error:
@@ -78,7 +78,7 @@ class World:
         """What the server gets of its clients."""
         found, tables = {}, courier.told()
         for owner, who in enumerate(accounts):
-            purpose = Purpose(given.digest, bytes.fromhex(courier.token), courier.session.next, owner)
+            purpose = Purpose(given.digest, bytes.fromhex(courier.token), courier.next, owner)
             told = names_of(tables, given, owner)
             if self.lies:
                 told = [name_of(Head(), purpose.at(i)) for i in range(3)]

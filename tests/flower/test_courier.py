@@ -177,7 +177,7 @@ def test_a_lost_release_is_skipped_by_all_parties(tmp_path: Path) -> None:
         courier.skip()
         courier.deliver({j: client(given, courier.token, zeros, j, 1) for j in range(3)})
         courier.skip()
-        assert courier.session.next == 3
+        assert courier.next == 3
         courier.deliver({j: client(given, courier.token, zeros, j, 3) for j in range(3)})
     structure = verify_structure(tmp_path / "out").evidence[0]
     assert structure.holds, structure.to_json()
@@ -200,10 +200,10 @@ def test_an_interrupted_run_goes_on_after_its_last_line(tmp_path: Path, settings
     def sealed(courier: Courier) -> dict[int, list[bytes]]:
         plan, found = given.plan, {}
         for j in range(OWNERS):
-            row = vectors[courier.session.next, j][None]
+            row = vectors[courier.next, j][None]
             steps = encode(plan, row if courier.bound is None else courier.bound.encode(row), j)
             payloads = BACKENDS[plan.backend].dealer(plan.parties, plan.threshold).deal(steps)
-            purpose = Purpose(given.digest, bytes.fromhex(courier.token), courier.session.next, j)
+            purpose = Purpose(given.digest, bytes.fromhex(courier.token), courier.next, j)
             found[j] = seal(payloads, given.keys, purpose)
         return found
 
@@ -212,18 +212,18 @@ def test_an_interrupted_run_goes_on_after_its_last_line(tmp_path: Path, settings
     for stop in (1, 3, 5):
         parties = Parties(given, tmp_path / "keys", tmp_path)
         courier = Courier.between(given, None, Here(wait=HANG), addresses=parties.called)
-        past = courier.past()
-        assert past.keys() == made.keys() and courier.session.next == max(made, default=-1) + 1
+        past = courier.past
+        assert past.keys() == made.keys() and courier.next == max(made, default=-1) + 1
         for number, (mean, release) in past.items():
             assert (mean == made[number]).all() and release.present == tuple(range(OWNERS))
         if bounds:
             assert courier.bound is None or courier.bound.value == bounds[-1]
         tokens.add(courier.token)
-        while courier.session.next < stop:
-            if courier.session.next == 1:
+        while courier.next < stop:
+            if courier.next == 1:
                 courier.skip()
                 continue
-            number = courier.session.next
+            number = courier.next
             made[number] = courier.deliver(sealed(courier))[0]
         bounds.append(None if courier.bound is None else courier.bound.value)
         if stop < 5:
@@ -254,7 +254,6 @@ def test_a_server_that_drops_connections_and_replays_shares_gets_one_look_at_a_r
         answer. (What came of it, the release.)"""
         parties = Parties(given, tmp_path / "keys", tmp_path / folders)
         courier = Courier.between(given, None, Here(wait=HANG), addresses=parties.called)
-        courier.past()
         try:
             for j in range(OWNERS):
                 try:
@@ -263,9 +262,9 @@ def test_a_server_that_drops_connections_and_replays_shares_gets_one_look_at_a_r
                     assert "seals once for each release" in owner_text(error) and kept
                 else:
                     kept[j] = client(given, courier.token, np.full(D, 0.1), j, 0)
-            return courier.deliver(kept)[1], courier.session.next - 1
+            return courier.deliver(kept)[1], courier.next - 1
         except PeerError as error:
-            return error, courier.session.next
+            return error, courier.next
         finally:
             courier.abandon()
             parties.ends()

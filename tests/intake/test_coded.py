@@ -217,7 +217,7 @@ def test_what_is_kept_is_what_is_read(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("large")
 def test_records_of_kept_columns_are_those_of_read_ones(tmp_path: Path) -> None:
-    """Places, factors, labels, and what does not fit."""
+    """Rows, what is worked out of them, labels, and what does not fit; kept columns are held by their codes."""
     path = tmp_path / "records.parquet"
     write(path)
     target = Labels("y", ("yes",), ("no",))
@@ -227,6 +227,7 @@ def test_records_of_kept_columns_are_those_of_read_ones(tmp_path: Path) -> None:
         Surveyed("many", number=True, low=-1.0, high=1.0),
     )
     ranged = (Numeric("odd", -2.0, 1.5), Numeric("whole", 0.0, 60.0), Numeric("money", 0.0, 1.0))
+    sizes = list[int]()
     for columns in (surveyed, ranged):
         found = []
         for most in (1 << 28, 0):
@@ -237,9 +238,17 @@ def test_records_of_kept_columns_are_those_of_read_ones(tmp_path: Path) -> None:
                 source = loading.OpenTable(opened, private)
                 data = load(source, schema=Schema(columns, target, True), owners_column="site")
                 counts = [astuple(each) for each in data.counts]
-                assert data.records.factors is not None
-                found.append((data.records.held.tobytes(), data.records.factors.tobytes(), data.y.tobytes(), counts))
-        assert found[0] == found[1] and any(sum(map(int, each[1:6])) for each in found[0][3])
+                made = data.records.compact(0, data.records.n)
+                assert made is not None and data.records.width == len(columns)
+                d = made.shape[1]
+                theta, pulls = np.linspace(-1, 1, 3 * d), np.linspace(-1, 2, data.records.n)
+                sums = made.sums(pulls, np.array([0, 7, data.records.n]))
+                scores = [made.scores(theta[: k * d]).tobytes() for k in (1, 3)]
+                worked_out = (data.records.X, made.factors, data.y, sums)
+                found.append(([each.tobytes() for each in worked_out], scores, counts))
+                sizes.append(data.records.held.strides[0])
+        assert found[0] == found[1] and any(sum(map(int, each[1:6])) for each in found[0][-1])
+        assert sizes[-1] == 24 and sizes[-2] <= 6  # bytes a record
 
 
 @pytest.mark.usefixtures("large")

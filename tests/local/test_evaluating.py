@@ -12,7 +12,8 @@ import pytest
 from sklearn.metrics import r2_score, root_mean_squared_error
 
 from dpmpc.aggregation.plan.here import Here
-from dpmpc.aggregation.plan.plan import Plan
+from dpmpc.consortium.placement import Placement
+from dpmpc.consortium.start import carry_on
 from dpmpc.intake.table import Block, Table
 from dpmpc.learning.model import read_model
 from dpmpc.learning.predict import predict
@@ -26,7 +27,6 @@ from dpmpc.privacy.data_names import data_digest
 from dpmpc.privacy.ledgers import ledgers_below, read_ledger
 from dpmpc.records.derive import looked
 from dpmpc.records.loading import opened
-from dpmpc.run.seat import Seat
 from dpmpc.show.summary import summary
 from dpmpc.statistics.evaluated import CELLS, figures_of, tables_of, totals
 from dpmpc.statistics.figures import plain
@@ -102,6 +102,16 @@ def test_a_changed_file_without_ids_is_refused_and_nothing_is_spent(tmp_path: Pa
     assert parting(request(path, figures="plain"), ENOUGH, "people.csv") is None
 
 
+def test_ids_hold_records_out_where_constants_are_read_off_them(tmp_path: Path) -> None:
+    """A column of ids tells a model nothing, and is none of its columns: those who are held out are known by it all the
+    same."""
+    path, frame = tmp_path / "people.csv", people(ENOUGH)
+    frame.to_csv(path, index=False)
+    asked = request(path, ids="id", bounds=None, preprocessing="records", figures="inside")
+    report = run(asked, tmp_path / "run")
+    assert sum(report["evaluation"]["held_out"]) == len(held(asked, frame)) and report["figures"]["inside"]
+
+
 def test_the_survey_reads_the_training_part_alone(tmp_path: Path) -> None:
     path, frame = tmp_path / "people.csv", people(ENOUGH)
     frame.to_csv(path, index=False)
@@ -169,22 +179,27 @@ def test_a_run_ends_with_figures_from_inside_its_promise(tmp_path: Path) -> None
     assert "inside the guarantee" in lines["held out"] and "no record pays for both" in lines["held out"]
     assert model.figures == report["figures"]
     # what was evaluated is not evaluated again
-    before = (out / "evaluation" / "opened.npy").read_bytes()
-    from dpmpc.local.evaluating import evaluate
-
-    seat = Seat(Here(out=out / "evaluation"), asked.books())
-    again, _ = evaluate(asked, Plan.read(out / "plan.json"), dataset, model.theta, seat)
-    assert json.loads(json.dumps(again.to_json())) == report["figures"]
+    before, figures = (out / "evaluation" / "opened.npy").read_bytes(), report["figures"]
+    again = carried_on(out)
+    assert again["figures"] == figures and again["evaluation"] == report["evaluation"]
     assert (out / "evaluation" / "opened.npy").read_bytes() == before
     # nor where the process died before it had kept the sum, as long as one has it
     (out / "evaluation" / "opened.npy").unlink()
-    again, _ = evaluate(asked, Plan.read(out / "plan.json"), dataset, model.theta, seat)
-    assert json.loads(json.dumps(again.to_json())) == report["figures"]
+    assert carried_on(out)["figures"] == figures and (out / "evaluation" / "opened.npy").read_bytes() == before
     (out / "evaluation" / "opened.npy").unlink()
     for file in (out / "evaluation").glob("*.opened.bin"):
         file.unlink()
-    with refuses("spent"):
-        evaluate(asked, Plan.read(out / "plan.json"), dataset, model.theta, seat)
+    lost = carried_on(out)
+    assert lost["figures"] is None and lost["iterations"] == report["iterations"]
+    assert any(text.startswith("no figures of the model") and "spent" in text for text in lost["warnings"])
+
+
+def carried_on(out: Path) -> dict[str, Any]:
+    """The report of a run that died before that was there, when it is carried on: all else is in its folder."""
+    (out / "report.json").unlink()
+    carry_on(Placement(out=out), lambda event: None)
+    found: dict[str, Any] = json.loads((out / "report.json").read_text())
+    return found
 
 
 def test_too_few_records_are_said_before_anything_is_spent(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ SIZES = (400, 500, 600)
 
 def planned(found: FoundBy | None, neighbours: str, places: bool) -> Plan:
     """A plan of training by a schema that this release found."""
-    schema = Schema((Numeric("x", 0, 7),), Labels("y", ("1",), ("0",)), bounds="survey", found=found)
+    by = () if found is None else (found,)
+    schema = Schema((Numeric("x", 0, 7),), Labels("y", ("1",), ("0",)), bounds="survey", found=by)
     request = Request(
         schema="schema.json", owner_sizes=SIZES, evaluate=False, preprocessing="records", epsilon=4.0, delta=1e-5,
         iterations=1, data_id="rows", run_id="r", test_fraction=0.0, neighbours=neighbours,
@@ -113,7 +114,7 @@ def test_what_the_release_holds_under_is_said_with_it(tmp_path: Path) -> None:
     """It goes through the file of the schema as it stands."""
     found = FoundBy("met", 0.5, 1e-6, "record", holds_if=("the sampler draws from the exact law",))
     schema = planned(found, "record", False).mapped_by
-    assert schema is not None and schema.found == found
+    assert schema is not None and schema.found == (found,)
     (tmp_path / "schema.toml").write_text(toml_of(schema))
     assert Schema.read(tmp_path / "schema.toml") == schema
     said = str(promise_of(planned(found, "record", False)))
@@ -134,7 +135,7 @@ def test_questions_rows_and_figures_by_a_found_schema_join_its_promise(tmp_path:
     """Whatever is made of the schema, also where the plan has none: before anything is spent, in the plan's file, and
     in what comes of it. Of two releases both are added up; one for other neighbours is said beside."""
     found = FoundBy("met", 0.5, 1e-6, "record")
-    schema = Schema((Numeric("x", 0, 7),), Labels("y", ("1",), ("0",)), bounds="survey", found=found)
+    schema = Schema((Numeric("x", 0, 7),), Labels("y", ("1",), ("0",)), bounds="survey", found=(found,))
     schema.write(tmp_path / "schema.json")
     n = range(900)
     rows = {"x": [k % 8 for k in n], "y": [k % 2 for k in n], "site": ["abc"[k % 3] for k in n]}
@@ -150,7 +151,7 @@ def test_questions_rows_and_figures_by_a_found_schema_join_its_promise(tmp_path:
     assert Plan.from_text(one.to_text()) == one and one.found == (found,)
     assert promise_of(one).joined == (4.5, pytest.approx(1.1e-5))
     more = schema.found_by(FoundBy("met again", 0.25, 1e-7, "record")).origin
-    both = promise_of(plan_of_tables(tables, SIZES, "rows", None, given, schema.origin | more | schema.origin))
+    both = promise_of(plan_of_tables(tables, SIZES, "rows", None, given, schema.origin | more))
     assert both.joined == (4.75, pytest.approx(1.11e-5)) and "with the 2 releases that found" in str(both)
     other = schema.found_by(FoundBy("met again", 0.25, 1e-7, "")).origin
     beside = promise_of(plan_of_tables(tables, SIZES, "rows", None, given, schema.origin | other))

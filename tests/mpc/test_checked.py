@@ -21,6 +21,7 @@ from dpmpc.errors import CheatError, DpmpcError, PeerError, UsageError
 from dpmpc.mpc.checked import session as checked_session
 from dpmpc.mpc.checked.backend import AT_ONCE, CHECKED, MOST_ATTEMPTS, MOST_WORDS, CheckedHolder, counted
 from dpmpc.mpc.checked.counts import CountingChecked
+from dpmpc.mpc.checked.fold import segments_of
 from dpmpc.mpc.checked.session import CheckedSession
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.numbers import domains, field
@@ -273,11 +274,11 @@ def plan(**changed: Any) -> Plan:
 def test_a_plan_with_active_security_is_checked_and_bounded() -> None:
     sampler = plan().derived.sampler
     assert plan().backend == "checked"
-    one = max(stages.error for stages in counted(sampler, 4).stages)
+    one = max(check.error for check in counted(sampler, 4).checks)
     bound = CHECKED.undetected(sampler, [4], 3, 1)
     assert MOST_ATTEMPTS * AT_ONCE * float(one) <= bound < 2.0**-45
     most = CHECKED.batch_samples(sampler, 10**6, 3, 1)
-    largest = max(stages.error for size in range(1, most + 1, 997) for stages in counted(sampler, size).stages)
+    largest = max(check.error for size in range(1, most + 1, 997) for check in counted(sampler, size).checks)
     assert CHECKED.undetected(sampler, batch_sizes(10**6, most), 3, 1) >= MOST_ATTEMPTS * AT_ONCE * float(largest)
     many = CHECKED.undetected(sampler, [49152] * (1 << 16), 3, 1)  # 2^31.6 samples
     assert bound < many < 2.0**-45
@@ -350,8 +351,8 @@ def watched(batches: int, size: int = 2048, threads: int = 1) -> tuple[list[np.n
     borrowed: list[list[np.ndarray]] = [[] for _ in ROLES]
 
     class Watched(CheckedHolder):
-        def borrow(self, rows: int, words: int) -> Any:
-            found = super().borrow(rows, words)
+        def borrow(self, rows: int, words: int, most: int = 0) -> Any:
+            found = super().borrow(rows, words, most)
             if not any(found.base is known for known in borrowed[self.party]):
                 borrowed[self.party].append(found.base)
             return found
@@ -400,16 +401,21 @@ def test_a_party_of_two_threads_checks_a_batch_while_it_evaluates_the_next() -> 
 
 
 def test_a_batch_is_as_long_as_what_it_keeps_allows() -> None:
-    """For any law, scale and parties: never more words than stated, and within two lanes' words of them."""
+    """For any law, scale and parties: no segment has more words than stated, there are few, and what a batch keeps at
+    a time is said to whoever asks what it needs."""
     for law, scale in (("gaussian", 2.0**8), ("gaussian", 2.0**18), ("laplace", 2.0**8), ("laplace", 2.0**29)):
         sampler = LAWS[law].sampler("discrete", scale)
         for n, t in ((3, 1), (5, 2), (6, 2)):
             batch = counted(sampler, CHECKED.batch_samples(sampler, 10**8, n, t), n, t)
-            words = batch.ands * batch.lanes // 64
-            assert MOST_WORDS - 2 * batch.ands < words <= MOST_WORDS
-    batch = counted(NOISE_SAMPLER, 10**5)
-    needs = CHECKED.noise_needs(NOISE_SAMPLER, CHECKED.batch_samples(NOISE_SAMPLER, 10**6, 3, 1), 3, 1)
-    assert needs is not None and 48 * MOST_WORDS <= needs[1] + 48 * batch.ands < 48 * MOST_WORDS + 12 * 2**20
+            (check,), (program,), words = batch.checks, batch.programs, batch.lanes // 64
+            kept = [size * words for size in segments_of(program.widths, words)]
+            assert max(kept) <= MOST_WORDS and sum(kept) == batch.ands * words > MOST_WORDS
+            assert 2 <= len(kept) == len(check.segments) <= 5
+            assert (max(program.widths) + 2) * (words + 1) > MOST_WORDS or sum(kept) > 2.4 * MOST_WORDS
+    batch = counted(NOISE_SAMPLER, most := CHECKED.batch_samples(NOISE_SAMPLER, 10**6, 3, 1))
+    needs, without = (backend.noise_needs(NOISE_SAMPLER, most, 3, 1) for backend in (CHECKED, SHARING))
+    assert needs is not None and without is not None
+    assert needs[1] - without[1] == 48 * max(stages.lengths[0] for stages in batch.checks[0].segments)
 
 
 def test_the_command_of_a_party_that_saw_a_check_fail_is_refused_though_nothing_was_opened(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_a_party_that_promises_two_chains_is_seen_before_anything_is_opened() ->
 
     async def body(holder: Any) -> Any:
         batch = CheckedBatch(holder, BATCH, 64)
-        holder._test_place = batch._coins._coins._place  # type: ignore[attr-defined]
+        holder._test_place = holder.run_id, BATCH, 0
         values = await batch.to_field(tiny(*FIVE))
         return await holder.open(values, OPENED)
 
@@ -185,5 +185,5 @@ def test_a_plan_of_five_says_what_a_cheat_gets_away_with() -> None:
     backend = BACKENDS[plan.backend]
     assert isinstance(backend, Checks)
     five, three = counted(plan.derived.sampler, 4, 5, 2), counted(plan.derived.sampler, 4, 3, 1)
-    assert five.error == five.stages[0].error + Fraction(2, 1 << 64) and three.error == three.stages[0].error
+    assert five.error == five.checks[0].error + Fraction(2, 1 << 64) and three.error == three.checks[0].error
     assert 2.0**-48 < backend.undetected(plan.derived.sampler, [4], 5, 2) < 2.0**-45

@@ -2,6 +2,7 @@
 
 import datetime
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,97 @@ def test_kernel_and_twin_have_the_same_bits_and_are_those_of_written_rows(
         assert np.abs(row.reshape(-1, classes) - plain).max(initial=0) < 1e-12
     whole = [matrix.design.scores(matrix.places[a:b], matrix.factors[a:b], theta) for a, b in ((0, 7), (7, n))]
     assert np.concatenate(whole).tobytes() == everything()[2].tobytes()  # whatever block a row is in
+
+
+def packed(matrix: Compact, seed: int, every: bool) -> Compact:
+    """The same records by codes, which come in any order; of a cell or two the places themselves unless `every`."""
+    rng, tables, held = np.random.default_rng(seed), list[Any](), list[Any]()
+    for k in range(matrix.places.shape[1]):
+        column = np.ascontiguousarray(matrix.places[:, k])
+        if not every and k % 3 == 1:
+            tables.append(None)
+            held.append(column[:, None].view(np.uint8))
+            continue
+        table, which = np.unique(column, return_inverse=True)
+        more = np.concatenate([table, np.zeros(300 if k % 2 else 0, dtype=table.dtype)])  # codes that nobody has
+        order = rng.permutation(len(more))
+        tables.append(more[order].astype(np.float64))
+        codes = np.argsort(order)[which].astype(np.uint8 if len(more) <= 256 else np.uint16)
+        held.append(codes[:, None].view(np.uint8))
+    design = matrix.design.packed(tables, matrix.places.dtype == np.float32)
+    assert design.packing is not None
+    P = np.ascontiguousarray(np.hstack(held))
+    assert P.shape[1] == design.packing.size < matrix.places.itemsize * matrix.places.shape[1]
+    return Compact(design, P, design.factors(P))
+
+
+@needs_kernel
+@pytest.mark.parametrize("every", [True, False])
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_packed_records_have_the_bits_of_their_places(
+    schema: Schema, precision: Any, every: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the kernel and by its twin, however many scores a record has, in any part."""
+    n = 261
+    matrix, _ = compact(schema, n, 13, precision)
+    small = packed(matrix, 3, every)
+    cuts = np.array([0, 1, 1, 40, 41, n - 3])
+
+    def everything(made: Compact) -> list[bytes]:
+        found = [made.design.squares(made.places), made.factors, made.rows(), made.part(3, 9).rows()]
+        for K in (1, 3):
+            theta = np.linspace(-1, 1, made.shape[1] * K)
+            pulls = np.linspace(-2, 1, n * K).reshape(n, K)[:, 0 if K == 1 else slice(None)]
+            found += [made.scores(theta), made.scores(-theta), made.scores(theta), made.sums(pulls, cuts)]
+            found += [made.part(5, 8).scores(theta), made.taken(np.array([7, 0, 7])).scores(theta)]
+        return [each.tobytes() for each in found]
+
+    whole = everything(matrix)
+    assert everything(small) == whole
+    monkeypatch.setattr(kernel, "compiled", lambda: None)
+    assert everything(small) == whole
+
+
+@needs_kernel
+def test_the_kernel_refuses_codes_and_fields_that_are_none() -> None:
+    matrix, _ = compact(SCHEMAS[0], 6, 9)
+    out, compiled = np.zeros(6), kernel.compiled()
+    for every in (True, False):
+        small = packed(matrix, 1, every)
+        design, packing = small.design, small.design.packing
+        assert packing is not None
+        calls = (
+            design.squares, partial(design.rows, factors=out),
+            partial(design.scores, factors=out, theta=np.zeros(design.d)),
+            partial(design.sums, factors=out, coefficients=out, cuts=np.array([0, 6])),
+        )  # fmt: skip
+        for at, size, _, many in packing.fields.tolist():
+            wrong = np.array(small.places)
+            if size <= 2 and many < 1 << 8 * size:
+                wrong[4, at : at + size] = 255
+            elif size > 2:
+                wrong[4, at : at + size] = 255  # no number
+            else:
+                continue
+            for call in calls:
+                with pytest.raises(ValueError, match="a place must be"):
+                    call(wrong)
+        for call in calls:
+            with pytest.raises(ValueError):
+                call(small.places[:, :-1])
+        said = list(design._said(small.places))
+        for k in range(4):
+            for value in (-1, 1 << 17, 1 << 40, *((3,) if k == 1 else ())):
+                fields = packing.fields.copy()
+                fields[0, k] = value
+                with pytest.raises(ValueError, match="a field must lie"):
+                    compiled.squares(*said[:7], (fields, *said[7][1:]), out)
+        for part, wrong_part in ((0, packing.fields[:-1]), (1, said[7][1][:-1]), (3, said[7][3] - 1), (3, -1)):
+            parts = list(said[7])
+            parts[part] = wrong_part
+            with pytest.raises(ValueError):
+                compiled.squares(*said[:7], tuple(parts), out)
 
 
 @needs_kernel

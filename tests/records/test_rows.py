@@ -223,18 +223,29 @@ def test_neither_threads_nor_memory_nor_steps_decide_a_bit(monkeypatch: pytest.M
 @needs_kernel
 def test_the_kernel_refuses_what_lies_outside_its_arrays() -> None:
     compiled, n, width = kernel.compiled(), 4, 2
-    good = [0, 0, -1, 0, 0, 3, 0, 0, 0]  # codes, of which three have a place
+    good = [0, 0, -1, 0, 8, 0, 3, 0, 0, 0]  # codes, of which three have a place
     codes, constants = np.array([0, 2, -1, 1], dtype=np.int32), np.array([4.0, 5.5, 6.0])
     P, seen = np.zeros((n, width)), np.zeros(3, dtype=np.int64)
 
     def call(column: list[int], codes: Any = codes, P: Any = P) -> None:
-        compiled.places((codes,), np.array(column, dtype=np.int64), constants, n, width, P, seen)
+        told = np.array(column, dtype=np.int64)
+        compiled.places((codes,), told, constants, n, 8 * width, P.view(np.uint8), seen)
 
     call(good)
     np.testing.assert_array_equal(P[:, 0], constants[[0, 2, 2, 1]])
     assert seen.tolist() == [1, 1, 2] and not P[:, 1].any()
+    for kind in (np.int8, np.int16, np.int32):
+        for size, as_held in ((1, np.uint8), (2, np.uint16)):
+            room = np.zeros((n, 8 * width), dtype=np.uint8)
+            call([0, 0, -1, 3, size, 0, 3, 0, 0, 0], codes=codes.astype(kind), P=room)
+            held = np.ascontiguousarray(room[:, 3 : 3 + size]).view(as_held)[:, 0]
+            assert held.tolist() == [0, 2, 2, 1] and room.sum() == 5
+    narrow = np.zeros((n, 8 * width), dtype=np.uint8)
+    call([0, 0, -1, 12, 4, 0, 3, 0, 0, 0], P=narrow)
+    assert np.ascontiguousarray(narrow[:, 12:]).view(np.float32)[:, 0].tolist() == [4.0, 6.0, 6.0, 5.5]
     for place, value in (
-        (0, 3), (1, 1), (1, -1), (2, 1), (3, 2), (3, -2), (4, 1), (5, 4), (6, -1), (8, 1), (5, -1), (6, 1 << 40),
+        (0, 3), (1, 1), (1, -1), (2, 1), (3, 9), (3, -2), (4, 3), (4, 16), (4, 0), (5, 1), (6, 4), (7, -1), (9, 1),
+        (6, -1), (7, 1 << 40), (3, 1 << 40),
     ):  # fmt: skip
         wrong = list(good)
         wrong[place] = value
@@ -244,8 +255,11 @@ def test_the_kernel_refuses_what_lies_outside_its_arrays() -> None:
         call(good, codes=np.array([0, 3, 0, 0], dtype=np.int32))
     with pytest.raises(ValueError):
         call(good, codes=codes[:3])
-    with pytest.raises(TypeError):
-        call(good, codes=codes.astype(np.float64))
+    for other in (np.float64, np.int64, np.uint32):
+        with pytest.raises(TypeError):
+            call(good, codes=codes.astype(other))
+    with pytest.raises(ValueError):  # a number's place is none of so many codes
+        call([2, 0, -1, 0, 2, 0, 1, 0, 0, 0], codes=np.zeros(n))
     with pytest.raises(ValueError):
         call(good, P=np.zeros((n - 1, width)))
 

@@ -84,7 +84,7 @@ def goes_on(folder: Path) -> Plan:
     file = folder / "plan.json"
     stages = RunStages(Plan.read(file), Placement(out=folder / "0", index="0", plan_file=file))
     stages.check()
-    return stages.run(own, lambda text: None)
+    return stages.run(own, lambda text: None)[0]
 
 
 def changed(folder: Path, name: str, change: Callable[[dict[str, Any]], None], where: str = SITES) -> None:

@@ -36,7 +36,7 @@ class Progress(Protocol):
 
 class OpensSums(Protocol[Given]):
     """Whoever opens the sums of a run, one release after another: an `Aggregator` of vectors that are given here, sites
-    whose owners have them (`local.sites.SitesRun`), a courier of sealed shares (`flower.courier.Courier`). They enter
+    whose owners have them (`local.sites.SitesRun`), one who carries sealed shares (`carrier.Carrier`). They enter
     and leave as contexts."""
 
     @property

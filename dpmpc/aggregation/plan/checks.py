@@ -9,7 +9,7 @@ from dpmpc.aggregation.plan.asked import Asked
 from dpmpc.aggregation.plan.decided import check_decided
 from dpmpc.aggregation.plan.one_line import is_one_line, one_line
 from dpmpc.aggregation.plan.owner_bounds import check_owners_possible
-from dpmpc.errors import UsageError
+from dpmpc.errors import UsageError, sayable
 from dpmpc.learning.task import check_modelled
 from dpmpc.mpc.contract.backend import BACKENDS
 from dpmpc.mpc.transport.channels import MOST_RELEASES
@@ -92,6 +92,13 @@ def check_plan(plan: Asked) -> None:
     if plan.source.draft is not None:
         if plan.schema is not None or plan.bounds != "survey":
             raise UsageError("a plan's schema and bounds come from its survey; this one has others; plan again")
+    if not plan.released and any(each.run == plan.run_id for each in plan.origin.found):
+        raise UsageError(
+            f"a run has a name of its own; {sayable(plan.run_id)} found the schema that it is asked by, and what both "
+            "promise together is more; leave the name out, or give another",
+            code="unique",
+            setting="run_id",
+        )
     _check_attendance(plan)
     check_owners_possible(plan)
     check_decided(plan)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from dpmpc.aggregation.plan.derive import Planned, spent_before
+from dpmpc.aggregation.plan.derive import Planned, round_up, spent_before
 from dpmpc.aggregation.plan.owner_bounds import what_is_checked
 from dpmpc.circuits.convert import FIELD_BITS
 from dpmpc.errors import UsageError, number_of
@@ -18,6 +18,7 @@ from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.privacy.guarantee import failure_factor
 from dpmpc.privacy.law import LAWS
 from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.privacy.spending import Spending
 from dpmpc.records.origins import assumption
 from dpmpc.records.schema import FoundBy
 from dpmpc.show.objects import Report, Sheet, Shown
@@ -56,11 +57,11 @@ class Promise(Shown):
                 "no promise: no noise was added" if self.delta == 1 else "no promise: there is too little noise for any"
             )
         text = f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.3g}; neighbours: {self.neighbours}"
-        text += "".join(f"; {each}" for each in self._earlier)
+        text += "".join(f"; {each}" for each in self.earlier)
         return f"if {' and '.join(self.assumptions)}: {text}" if self.assumptions else text
 
     @property
-    def _earlier(self) -> tuple[str, ...]:
+    def earlier(self) -> tuple[str, ...]:
         """What is to be said of the releases that found the schemas, a line each."""
         said = list[str]()
         if self.joined is not None:
@@ -81,7 +82,7 @@ class Promise(Shown):
         facts = [("epsilon", f"{self.epsilon:.6g}"), ("delta", f"{self.delta:.3g}")]
         facts += [("accounted", f"this noise comes to epsilon {self.accounted:.6g}")]
         facts += [("neighbours", self.neighbours), *(("holds if", text) for text in self.assumptions)]
-        facts += [("before it", each) for each in self._earlier]
+        facts += [("before it", each) for each in self.earlier]
         facts += [(f"delta of {name.replace('_', ' ')}", f"{part:.3g}") for name, part in self.parts.items()]
         return Sheet("Promise", tuple(facts))
 
@@ -130,13 +131,9 @@ def ideal(plan: Planned) -> Mechanism:
     return mechanism if mechanism.discrete else replace(mechanism, tv=0.0)
 
 
-def promise_of(plan: Planned, releases: int | None = None) -> Promise:
-    """What the plan promises; with `releases`, what so many of its releases come to."""
-    derived, law = plan.derived, LAWS[plan.law]
-    mechanism, neighbours = derived.mechanism, neighbours_of(plan)
-    if not mechanism.scale:
-        return Promise(math.inf, 1.0, math.inf, neighbours)
-    assumptions = []
+def assumptions_of(plan: Planned) -> tuple[str, ...]:
+    """What the promise holds under, beyond the honesty of parties."""
+    assumptions, mechanism = list[str](), plan.derived.mechanism
     if text := assumption(plan.origin.read):
         assumptions.append(text)
     if not mechanism.discrete:  # its law is close to the exact one, but what is proved of it adds up to too much
@@ -147,6 +144,16 @@ def promise_of(plan: Planned, releases: int | None = None) -> Promise:
         )
     if plan.touched < plan.owners and plan.persons is not None:
         assumptions.append(f"no person has records at more than {plan.touched} owner{'s' * (plan.touched > 1)}")
+    return tuple(assumptions)
+
+
+def promise_of(plan: Planned, releases: int | None = None) -> Promise:
+    """What the plan promises; with `releases`, what so many of its releases come to."""
+    derived, law = plan.derived, LAWS[plan.law]
+    mechanism, neighbours = derived.mechanism, neighbours_of(plan)
+    if not mechanism.scale:
+        return Promise(math.inf, 1.0, math.inf, neighbours)
+    assumptions = assumptions_of(plan)
     total = spent_before(plan) + spending_of(ideal(plan), plan.releases if releases is None else releases)
     pure = total.pure + 2 * total.log_ratio  # which needs no delta; an outside law may be calibrated by less, with one
     if law.pure and total.rho == 0 and (not plan.delta or plan.scale is not None or pure <= plan.epsilon * _ROUNDED):
@@ -158,11 +165,26 @@ def promise_of(plan: Planned, releases: int | None = None) -> Promise:
         failures = failure_factor(true) * total.failure
         parts = {"mechanism": delta - failures, "sampler_and_mpc": failures}
     kept = releases is None and plan.scale is None and plan.calibration != "paper" and true <= plan.epsilon * _ROUNDED
-    epsilon, earlier = plan.epsilon if kept else true, plan.origin.found
+    epsilon = plan.epsilon if kept else true
+    earlier = tuple(each for each in plan.origin.found if not _own(plan, each))
     found = tuple(each for each in earlier if each.covers(plan.neighbours, bool(plan.capacity)))
     both = epsilon + sum(each.epsilon for each in found), delta + sum(each.delta for each in found)
     beside, joined = tuple(each for each in earlier if each not in found), both if found else None
-    return Promise(epsilon, delta, true, neighbours, parts, tuple(assumptions), joined, found, beside)
+    return Promise(epsilon, delta, true, neighbours, parts, assumptions, joined, found, beside)
+
+
+def found_by(plan: Planned, spent: Sequence[Mechanism], last: Planned) -> FoundBy:
+    """The stages of a run that found its schema, by these mechanisms, as the schema says it to who uses it again;
+    `last`: the plan of the last one. The same on every processor: their epsilon at the plan's delta is rounded up to 24
+    binary digits."""
+    epsilon = round_up(sum(map(spending_of, spent), start=Spending()).epsilon(plan.delta))
+    return FoundBy(plan.run_id, epsilon, plan.delta, plan.neighbours, plan.capacity, assumptions_of(last))
+
+
+def _own(plan: Planned, found: FoundBy) -> bool:
+    """Whether these are stages of the plan's own run, whose whole promise has them."""
+    run, _, stage = plan.run_id.partition("+")
+    return found.run == run and bool(stage or plan.released)
 
 
 def privacy_section(plan: Planned) -> dict[str, Any]:
@@ -201,6 +223,7 @@ def privacy_section(plan: Planned) -> dict[str, Any]:
         "sampler_certificate": derived.certificate,
         "bounds": plan.bounds,
         "read_off_records": list(plan.origin.read),
+        "earlier": list(promise.earlier),
     }
     if not derived.mechanism.scale:
         section["warning"] = "no noise was added: this run has no privacy guarantee"

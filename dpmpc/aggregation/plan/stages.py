@@ -27,6 +27,8 @@ from dpmpc.aggregation.plan.settings import Attendance, Computing, Noise, Promis
 from dpmpc.errors import UsageError
 from dpmpc.learning.source import ALL, Source, Stage, Sum
 from dpmpc.privacy.law import DEFAULT_LAW, LAWS
+from dpmpc.privacy.mechanism import Mechanism
+from dpmpc.records.schema import Schema
 from dpmpc.settings import values_of
 
 P = TypeVar("P", bound=Asked)
@@ -100,9 +102,19 @@ def after_first(plan: P, total: Ints, present: Presence | None = None) -> P:
         raise UsageError(
             f"a {stage.name} leads to at most {plan.dimension} coordinates; got {dimension}; plan again", code="plan"
         )
-    released, schema = plan.before[: len(plan.before) - len(others)], made.schema or plan.schema
+    released, schema = plan.before[: len(plan.before) - len(others)], plan.schema
+    if made.schema is not None:
+        schema = _found(plan, made.schema, released, opened)
     passed = plan.passed + (opened.derived.undetected or 0.0)
     return replace(plan, source=made.source, dimension=dimension, schema=schema, released=released, passed=passed)
+
+
+def _found(plan: Any, schema: dict[str, Any], released: tuple[Mechanism, ...], opened: Any) -> dict[str, Any]:
+    """The schema that stages led to, the last of them `opened`, with what they promise: all that released anything
+    before it but the questions, which it does not rest on."""
+    from dpmpc.aggregation.plan.guarantee import found_by  # a process that opens nothing does not need it
+
+    return Schema.from_json(schema).found_by(found_by(plan, released[plan.source.asked_first :], opened)).to_json()
 
 
 def check_stages(plan: Any) -> None:

@@ -16,13 +16,13 @@ from dpmpc.errors import UsageError
 from dpmpc.mpc.checked.counts import CountingChecked
 from dpmpc.mpc.checked.decisions import CheckedDeciding
 from dpmpc.mpc.checked.executor import CheckedBatch
+from dpmpc.mpc.checked.fold import MOST_WORDS
 from dpmpc.mpc.checked.owner_counts import count_checked
 from dpmpc.mpc.checked.owners import CheckedOwners, undetected
 from dpmpc.mpc.checked.rounds import DIGEST
 from dpmpc.mpc.checked.session import CheckedSession
 from dpmpc.mpc.contract.backend import Counts, Ints
 from dpmpc.mpc.contract.decisions import Decision
-from dpmpc.mpc.contract.lanes import words_for
 from dpmpc.mpc.contract.owner_checks import NORMS, SHARES, FailedOwners, OwnerTest, check_possible
 from dpmpc.mpc.contract.seeded import SeededShares
 from dpmpc.mpc.contract.shares import WORD
@@ -36,10 +36,9 @@ MOST_PARTS = 10  # of a share: a check keeps the operands of every AND, in all p
 AT_ONCE = 2  # batches in the making: what they keep for their checks takes memory, and each is a try of a cheat's
 MOST_ATTEMPTS = 1 << 10  # of a run: each is a try more
 _CHECKS = 2.5  # times as long as without checks; measured 2.3..2.6
-# Words of ANDs of a batch at most. Each keeps 24 bytes a part for the check: 31 MB among three parties, which the last
-# cache of a server's processor holds. At a party of one thread it is there once (`CheckedHolder._turn`), and is written
-# to again and again.
-MOST_WORDS = 5 << 17
+# Times as many words of ANDs as are kept at a time, in a batch: its rounds are shared by more samples. More would take
+# more memory for its wires.
+_SEGMENTS = 2.5
 _KEPT = 3  # words of each AND, part and lane that are kept: operands and result
 
 
@@ -131,7 +130,9 @@ class Checked(Sharing):
     def batch_samples(self, sampler: Sampler, count: int, parties: int, threshold: int) -> int:
         if sampler.uses_fixed:  # it is never drawn here
             return BATCH
-        words = max(1, MOST_WORDS // counted(sampler, 1, parties, threshold).ands)
+        batch = counted(sampler, 1, parties, threshold)
+        widest = max(width for program in batch.programs for width in program.widths)
+        words = max(1, min(MOST_WORDS // widest, int(_SEGMENTS * MOST_WORDS) // batch.ands))
         return 64 * words * sampler.samples_per_lane
 
     def drawn(self, sampler: Sampler, parties: int, threshold: int, samples: int, failure: float) -> Sampler:
@@ -152,7 +153,8 @@ class Checked(Sharing):
         if needs is None:
             return None
         batch = counted(sampler, count, parties, threshold)
-        kept = _KEPT * WORD * math.comb(parties - 1, threshold) * batch.ands * words_for(batch.lanes)
+        words = max(segment.lengths[0] for check in batch.checks for segment in check.segments)
+        kept = _KEPT * WORD * math.comb(parties - 1, threshold) * words
         return _CHECKS * needs[0], needs[1] + kept
 
     def count_opening(self, dimension: int, parties: int, threshold: int) -> Counts:

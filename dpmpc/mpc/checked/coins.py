@@ -17,7 +17,7 @@ from dpmpc.mpc.checked.session import CheckedSession
 from dpmpc.mpc.numbers import domains
 from dpmpc.mpc.numbers.prg import Prg
 from dpmpc.mpc.parties.mesh import Channel
-from dpmpc.mpc.parties.promised_coins import PromisedCoins
+from dpmpc.mpc.parties.promised_coins import MOST, PromisedCoins
 
 COIN = 16  # bytes of a piece
 
@@ -25,8 +25,8 @@ COIN = 16  # bytes of a piece
 class Coins(Protocol):
     """One party's end, on one channel."""
 
-    async def begin(self) -> None:
-        """To be called before anything that a coin weighs is sent."""
+    async def begin(self, coins: int = MOST) -> None:
+        """To be called before anything that a coin weighs is sent. `coins`: how many there are at most."""
 
     async def next(self) -> Prg:
         """A coin that nobody knew, for what has been sent. To be called when all of it has come. Cost: one round."""
@@ -50,7 +50,7 @@ class PieceCoins:
         self._pieces = [session.stream(s, domains.COIN_PIECE, channel.ident) for s in (with_successor, other)]
         self._log, self._number = domains.COINS_LOG.start(session.run_id, channel.ident), 0
 
-    async def begin(self) -> None:
+    async def begin(self, coins: int = MOST) -> None:
         """See `Coins`. No message."""
 
     async def next(self) -> Prg:
@@ -75,11 +75,11 @@ class AllCoins:
     """Among more parties: promised parts, all needed."""
 
     def __init__(self, session: CheckedSession, channel: Channel) -> None:
-        self._run, self._channel, self._others, self._number = session.run_id, channel, sorted(session.peers), 0
-        self._coins = PromisedCoins(session, channel, 0, self._others)
+        self._session, self._channel, self._others, self._number = session, channel, sorted(session.peers), 0
 
-    async def begin(self) -> None:
+    async def begin(self, coins: int = MOST) -> None:
         """See `Coins`. Cost: one round; 32 bytes to each other party."""
+        self._coins = PromisedCoins(self._session, self._channel, 0, self._others, max(coins, MOST))
         said = await self._channel.exchange(dict.fromkeys(self._others, self._coins.promise), self._others)
         self._coins.promised({j: bytes(promise) for j, promise in zip(self._others, said, strict=True)})
 
@@ -87,7 +87,7 @@ class AllCoins:
         """See `Coins`."""
         seed, _ = await self._coins.show()
         self._number += 1
-        return domains.COIN.stream(seed, self._run, self._channel.ident, self._number)
+        return domains.COIN.stream(seed, self._session.run_id, self._channel.ident, self._number)
 
     def log(self) -> bytes:
         """See `Coins`."""

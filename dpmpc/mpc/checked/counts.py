@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.program import Program
 from dpmpc.mpc.checked.coins import COIN
-from dpmpc.mpc.checked.fold import Stages, worst
+from dpmpc.mpc.checked.fold import Check, Stages, segments_of
 from dpmpc.mpc.checked.rounds import DIGEST
 from dpmpc.mpc.contract.lanes import words_for
 from dpmpc.mpc.native.gf64 import GF64
@@ -24,7 +24,7 @@ class CountingChecked(CountingBatch):
     def __init__(self, lanes: int, parties: int = 3, threshold: int = 1) -> None:
         super().__init__(lanes, parties, threshold)
         self.kinds: list[str] = []
-        self.stages: list[Stages] = []
+        self.checks: list[Check] = []
 
     @property
     def error(self) -> Fraction:
@@ -32,7 +32,7 @@ class CountingChecked(CountingBatch):
         receivers, these may have been told different things: the hash of what they hold is a polynomial of degree 2
         in the first coin, too."""
         differing = Fraction(2 * (len(self.layout.receivers(0)) > 1), 1 << GF64.bits)
-        return sum((worst(stages.lengths[0]) + differing for stages in self.stages), Fraction(0))
+        return sum((check.worst + differing for check in self.checks), Fraction(0))
 
     def _round(self, kind: str, size: int, receivers: int | None = None) -> None:
         """An exchange in which every party sends so many bytes to each other one, or to some of them."""
@@ -44,19 +44,30 @@ class CountingChecked(CountingBatch):
     def add_program(self, program: Program) -> None:
         """A program and its check."""
         three, parties = self.layout.parties == 3, self.layout.parties
+        coin = (COIN, 1) if three else (PART, None)
+
+        def told(stages: Stages) -> None:
+            self._round("coin", *coin)
+            for words in stages.messages:
+                self._round("sums", 8 * words, len(self.layout.receivers(0)))
+                self._round("coin", *coin)
+
         if program.ands and not three:
             self._round("promise", PART)
         super().add_program(program)
-        self.kinds += ["and"] * len(program.widths)
         if not program.ands:
             return
-        stages = Stages.of(program.ands * words_for(self.lanes))
-        self.stages.append(stages)
-        coin = (COIN, 1) if three else (PART, None)
-        self._round("coin", *coin)
-        for words in stages.messages:
-            self._round("sums", 8 * words, len(self.layout.receivers(0)))
-            self._round("coin", *coin)
+        words, ahead, widths = words_for(self.lanes), 0, list(program.widths)
+        sizes = segments_of(widths, words)
+        self.checks.append(check := Check.of([size * words for size in sizes]))
+        for size, stages in zip(sizes, check.segments, strict=True):
+            ahead += size
+            while ahead and widths:
+                ahead -= widths.pop(0)
+                self.kinds.append("and")
+            told(stages)
+        if check.rest is not None:
+            told(check.rest)
         self._round("log", DIGEST)
         if not three:
             self._round("agreed", DIGEST)

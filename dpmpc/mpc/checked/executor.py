@@ -2,7 +2,8 @@
 
 It runs the programs that `sharing` runs, with the same messages, keeps the operands and results of every AND, and has
 the fold (`fold.py`) over all of them before anything that depends on them is opened. Circuits do not see it. Coins are
-told when all that they weigh has come (`coins.py`).
+told when all that they weigh has come (`coins.py`). Where much would be kept, ANDs are folded in segments, some layers
+at a time: the next layers take the memory of the last ones, and what is left of all segments is folded together.
 
 What is compared at the end, each with all others: all coins and, where a message has several receivers, what each was
 told; X, Y, Z from all of their holders; that it held, with what was opened. Only then is anything converted; and nobody
@@ -16,7 +17,7 @@ import numpy as np
 
 from dpmpc.circuits.program import Layer, Program
 from dpmpc.mpc.checked.coins import COIN
-from dpmpc.mpc.checked.fold import Fold, Stages, holds
+from dpmpc.mpc.checked.fold import Check, Fold, holds, segments_of
 from dpmpc.mpc.checked.rounds import DIGEST, CheckedRounds
 from dpmpc.mpc.checked.session import CheckedSession
 from dpmpc.mpc.contract.executor import MaskBits, Words, execute
@@ -43,18 +44,15 @@ class CheckedBatch(CheckedRounds, SharingBatch):
         used_up: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`compared`: the bits that the program is given are the same at all honest holders of each component, as
-        whoever gives them has seen to; without it none may be given. `used_up`: called when the check is over its
-        second stage, and another batch may have the memory of what was kept."""
+        whoever gives them has seen to; without it none may be given. `used_up`: called when the last segment's own
+        stages are over, and another batch may have the memory of what was kept."""
         SharingBatch.__init__(self, session, ident, lanes)
         self.session: CheckedSession = session
         self._compared, self._used_up = compared, used_up
         self.begin_rounds(session, self.channel)
         self.order = [self.mine.index(s) for s in self.ordered]
         self._pair = [session.stream(s, domains.PAIR, ident) for s in self.ordered]
-
-    def stages(self, words: int) -> Stages:
-        """The check's."""
-        return Stages.of(words)
+        self._folds: list[Fold] = []  # of segments, after their own stages
 
     async def run(self, program: Program, masks: Sequence[MaskBits | None] = (), given: Words | None = None) -> Words:
         """See `SharingBatch.run`. Errors: CheatError when a check fails."""
@@ -65,26 +63,25 @@ class CheckedBatch(CheckedRounds, SharingBatch):
         if not program.ands:
             return await execute(program, SharingExecutor(self, masks, given))
         executor = CheckedExecutor(self, masks, program, given)
-        await self._coins.begin()
+        await self._coins.begin(executor.check.coins)
         outputs = await execute(program, executor, executor.room)
         executor.evaluated()
-        fold = await self._folded(executor)
+        await self.folded(executor)
         if self._used_up is not None:
             await self._used_up()
-        await self._check(fold, executor.used)
+        await self._check(executor.check, program.ands * self.words)
         return outputs
 
-    async def _folded(self, kept: "CheckedExecutor") -> Fold:
-        """The check after its second stage: what was kept is used up."""
-        pair = np.stack([stream.words((2,)) for stream in self._pair], axis=1)
-        mask = pair.astype(kept.stages.field.dtype)
-        fold = Fold(kept.stages, *kept.operands(), mask, self._rights, self.session.give_back)
+    async def folded(self, kept: "CheckedExecutor") -> None:
+        """A segment through its own stages: what was kept of it is used up. Cost: a round, and two a stage."""
+        stages = kept.stages
+        fold = Fold(stages, *kept.operands(), kept.mask, self._rights, self.session.give_back)
         coin = await self._coins.next()  # every message of every AND has come
         await self.session.work(lambda: fold.begin(coin))
         self._note(fold.claim[:, None])
-        for _ in kept.stages.variables[:2]:
+        for _ in range(stages.own):
             await self._stage(fold)
-        return fold
+        self._folds.append(fold)
 
     async def _stage(self, fold: Fold) -> None:
         """Cost: two rounds."""
@@ -93,9 +90,17 @@ class CheckedBatch(CheckedRounds, SharingBatch):
         coin = await self._coins.next()
         await self.session.work(lambda: fold.fold(coin))
 
-    async def _check(self, fold: Fold, used: int) -> None:
+    def mask(self) -> Words:
+        """Shares (2, K) of the check's random pair. To be called once."""
+        return np.stack([stream.words((2,)) for stream in self._pair], axis=1)
+
+    async def _check(self, check: Check, used: int) -> None:
         """The rest of it. `used`: words of ANDs."""
-        for _ in fold.stages.variables[2:]:
+        fold = self._folds[0]
+        if check.rest is not None:
+            fold = Fold.joined(check.rest, self._folds, await self._coins.next(), self.mask())
+        self._folds = []
+        for _ in fold.stages.variables[fold.stages.own :]:
             await self._stage(fold)
         await self.agree()
         opened = await self._open(fold.opening)
@@ -169,15 +174,27 @@ class CheckedExecutor(SharingExecutor):
     ) -> None:
         super().__init__(batch, masks, given)
         self.batch: CheckedBatch = batch
-        self.stages = batch.stages(program.ands * batch.words)
-        length = self.stages.lengths[0] * self.stages.field.bits // 64
-        self.used = used = program.ands * batch.words  # words of ANDs
-        self._x, self._y, self._z = [batch.session.borrow(self.components, length) for _ in range(3)]
-        for array in (self._x, self._y, self._z):
-            array[:, used:] = 0
-        self._kept = 0  # ANDs
+        self._sizes = segments_of(program.widths, batch.words)  # ANDs of each segment
+        self.check = Check.of([size * batch.words for size in self._sizes])
+        self._number = -1  # of the segment
+        self._next()
         self._place = {k: place for place, k in enumerate(batch.order)}
         self._target = self._place[self._products.target]
+
+    def _next(self) -> None:
+        """Memory for what the next segment keeps."""
+        self._number += 1
+        self._kept = 0  # ANDs
+        self.stages, used = self.check.segments[self._number], self._sizes[self._number] * self.words
+        length, most = self.stages.lengths[0], max(each.lengths[0] for each in self.check.segments)
+        self._x, self._y, self._z = [self.batch.session.borrow(self.components, length, most) for _ in range(3)]
+        for array in (self._x, self._y, self._z):
+            array[:, used:] = 0
+
+    @property
+    def mask(self) -> Words | None:
+        """The check's random pair, where the segment is the only one."""
+        return self.batch.mask() if self.check.rest is None else None
 
     def room(self, size: int) -> Words:
         """Memory for the wires."""
@@ -192,6 +209,11 @@ class CheckedExecutor(SharingExecutor):
         return KeptOperands(self._x, self._y, self._z[self._target], self._kept, turned=self._place[0] != 0)
 
     async def layer(self, slots: Slots, layer: Layer, results: list[Deposit]) -> list[Deposit]:
+        if len(layer.ands) and self._kept == self._sizes[self._number]:
+            slots.deposit(results)  # the last of what the segment keeps
+            results = []
+            await self.batch.folded(self)
+            self._next()
         found = await super().layer(slots, layer, results)
         self._kept += len(layer.ands)
         return found

@@ -44,7 +44,8 @@ class CheckedRounds:
             if s != layout.target(j)
         ]
         self._coins = coins_for(session, channel)
-        self._told = [domains.TOLD.start(session.run_id, bytes(s), ident) for s in self.ordered]
+        told = len(self._receivers) > 1  # else nobody can tell two different things
+        self._told = [domains.TOLD.start(session.run_id, bytes(s), ident) for s in self.ordered] if told else []
 
     async def _share(self, part: Words) -> Words:
         """Shares (K, n) of the XOR of the parties' summands (n,). Cost: one round, a message to each receiver."""
@@ -68,8 +69,9 @@ class CheckedRounds:
         return found + [(j, self._senders[j], words) for j, words in zip(senders, received, strict=True)]
 
     def _note(self, shares: Words) -> None:
-        """Remembers what all holders of each component must have alike, (K, n)."""
-        for told, words in zip(self._told, shares, strict=True):
+        """Remembers what all holders of each component must have alike, (K, n), where they might be told different
+        things."""
+        for told, words in zip(self._told, shares, strict=False):
             told.update(words.tobytes())
 
     async def _send(self, outgoing: dict[int, Words], incoming: list[int], like: Words) -> list[Words]:

@@ -32,12 +32,13 @@ class CheckedSession(CheckedMesh, Session):
         super().__init__(party, parties, threshold, run_id, observe)
         self._scratch: list[Words] = []
 
-    def borrow(self, rows: int, words: int) -> Words:
+    def borrow(self, rows: int, words: int, most: int = 0) -> Words:
         """(rows, words) to write into: of an earlier batch where one was given back, for new memory is slow. Batches of
-        two draws differ a little, so there is room for more; what is never written takes no memory."""
-        size = rows * words
-        fitting = [(whole.size, k) for k, whole in enumerate(self._scratch) if whole.size >= size + LINE]
-        whole = self._scratch.pop(min(fitting)[1]) if fitting else np.empty(_room(size) + LINE, dtype=np.uint64)
+        two draws differ a little, so there is room for more; what is never written takes no memory. `most`: words of a
+        row that are wanted later of what is given back."""
+        size, least = rows * words, rows * max(words, most)
+        fitting = [(whole.size, k) for k, whole in enumerate(self._scratch) if whole.size >= least + LINE]
+        whole = self._scratch.pop(min(fitting)[1]) if fitting else np.empty(_room(least) + LINE, dtype=np.uint64)
         return on_line(whole, size).reshape(rows, words)
 
     def give_back(self, array: Words) -> None:

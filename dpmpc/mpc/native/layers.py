@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmpc.circuits.program import ONE, Ints, Layer
+from dpmpc.circuits.program import NO_GATES, ONE, Ints, Layer
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.native import choice
 from dpmpc.mpc.native.aes import Stretch
@@ -150,6 +150,10 @@ class Slots:
             message,
             None if kept is None else (kept.left, kept.right, kept.results, kept.first, kept.turned),
         )
+
+    def deposit(self, deposits: Sequence[Deposit]) -> None:
+        """The deposits alone."""
+        self.run(NO_GATES, deposits)
 
     def gather(self, slots: Ints) -> Words:
         """What is in the slots: (len(slots), components, words), a new array."""

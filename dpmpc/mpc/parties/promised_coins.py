@@ -19,24 +19,26 @@ from dpmpc.mpc.parties.checked_mesh import CheckedMesh
 from dpmpc.mpc.parties.mesh import Channel, Words
 
 PART = 32  # bytes
-MOST = 16  # coins of one promise
+MOST = 16  # coins of one promise, where nobody says how many
 
 
 class PromisedCoins:
-    """One party's end, on one channel. `number`: of the batch there."""
+    """One party's end, on one channel. `number`: of the batch there; `most`: coins of the promise, public."""
 
-    def __init__(self, session: CheckedMesh, channel: Channel, number: int, others: Sequence[int]) -> None:
+    def __init__(
+        self, session: CheckedMesh, channel: Channel, number: int, others: Sequence[int], most: int = MOST
+    ) -> None:
         self._session, self._channel, self._others = session, channel, others
         self._place = session.run_id, channel.ident, number
-        self._parts, self._shown = self._chain(secrets.token_bytes(PART)), 0  # how many were shown
+        self._parts, self._shown = self._chain(secrets.token_bytes(PART), most), 0  # how many were shown
         self.promise = self._parts.pop()
         self._known = {session.party: self.promise}
         self._log = domains.PROMISED_LOG.start(*self._place)
 
-    def _chain(self, last: bytes) -> list[bytes]:
+    def _chain(self, last: bytes, most: int = MOST) -> list[bytes]:
         """This party's parts, from the last to be shown to the promise."""
         parts = [last]
-        for number in reversed(range(MOST)):
+        for number in reversed(range(most)):
             parts.append(self._before(self._session.party, number, parts[-1]))
         return parts
 
