@@ -29,6 +29,7 @@ from dpmpc.intake.engine import duckdb
 from dpmpc.intake.footer import check_last, without_last
 from dpmpc.intake.head import SEPARATORS, UnstatedError, check_head, declared, lines_of, separator_of, surplus
 from dpmpc.intake.reading import literal, path_literal
+from dpmpc.intake.scratch import with_room
 from dpmpc.intake.spelling import bare, numbered, stating
 from dpmpc.intake.table import Column, Table, check_names, check_width, unused
 from dpmpc.intake.written import no_pipe
@@ -141,17 +142,14 @@ def transcoded(path: Path, name: str, encoding: str, folder: Path) -> Path:
     """A copy of a text file in UTF-8. Errors: its text is in another encoding; the disk is full."""
     copy = folder / f"{len(list(folder.iterdir()))}.utf8"
     try:
-        with path.open(encoding=encoding, newline="") as file, copy.open("w", encoding="utf-8", newline="") as out:
+        out_of = path.open(encoding=encoding, newline="")
+        with with_room(name), out_of as file, copy.open("w", encoding="utf-8", newline="") as out:
             while piece := file.read(_CHUNK):
                 out.write(piece)
     except UnicodeError:
         raise EncodingError(
             f"a data file is in the encoding that was stated; {name} is not in {encoding}; correct <<encoding>>",
             NOT_ENCODED,
-        ) from None
-    except OSError as error:
-        raise UsageError(
-            f"records need room on the disk while they are read; {sayable(name)}: {error.strerror}; free some"
         ) from None
     return copy
 
@@ -393,24 +391,19 @@ def _clean(path: Path, clean: Path, name: str, separator: str, comment: str | No
     odd: list[int] = []  # the first one's line and fields, and the lines of others
     longer: list[int] = []  # the same of those with separators at their end: a file's habit where all rows have them
     rows, single = 0, False  # single: fields are in single quotes
-    try:
-        with clean.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
-            for row, line in _rows(lines_of(path), name, separator, comment):
-                if line <= skip:
-                    continue
-                rows += 1
-                if surplus(row, width):
-                    longer += [line] if longer else [line, len(row)]
-                    row = row[:width]
-                if len(row) != width:
-                    odd += [line] if odd else [line, len(row)]
-                    single |= any(cell[:1] == "'" for cell in row) and any(cell[-1:] == "'" for cell in row)
-                writer.writerow(row)
-    except OSError as error:
-        raise UsageError(
-            f"records need room on the disk while they are read; {sayable(name)}: {error.strerror}; free some"
-        ) from None
+    with with_room(name), clean.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        for row, line in _rows(lines_of(path), name, separator, comment):
+            if line <= skip:
+                continue
+            rows += 1
+            if surplus(row, width):
+                longer += [line] if longer else [line, len(row)]
+                row = row[:width]
+            if len(row) != width:
+                odd += [line] if odd else [line, len(row)]
+                single |= any(cell[:1] == "'" for cell in row) and any(cell[-1:] == "'" for cell in row)
+            writer.writerow(row)
     if longer and len(longer) - 1 < rows:  # a row of its own would be moved by a column
         odd = [*min(longer[:2], odd[:2] or longer[:2]), *sorted([*longer[1:], *odd[1:]])[1:]]
     if odd:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dpmpc.errors import UsageError, sayable
 from dpmpc.intake.head import UnstatedError
+from dpmpc.intake.scratch import with_room
 from dpmpc.intake.spelling import stating
 from dpmpc.lazy import regex
 
@@ -100,12 +101,7 @@ def without_last(path: Path, name: str, lines: int, folder: Path) -> Path:
             f"<<footer>> is a number of last lines; {sayable(name)} has not {sayable(lines)}; correct it", code="range"
         )
     copy = folder / f"{len(list(folder.iterdir()))}.cut"
-    try:
-        with path.open("rb") as file, copy.open("wb") as out:
-            shutil.copyfileobj(file, out)
-            out.truncate(texts[-lines][0])
-    except OSError as error:
-        raise UsageError(
-            f"records need room on the disk while they are read; {sayable(name)}: {error.strerror}; free some"
-        ) from None
+    with with_room(name), path.open("rb") as file, copy.open("wb") as out:
+        shutil.copyfileobj(file, out)
+        out.truncate(texts[-lines][0])
     return copy
