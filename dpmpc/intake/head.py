@@ -24,12 +24,13 @@ _FEW_LINES = 5
 _NEARLY = 0.9
 _TOP = 12  # lines, among which the one is that names the columns
 _HEAD = 1 << 16  # bytes, whose lines are looked at
-_DIGITS, _LETTERS = regex(r"\d[\d.,' ]*"), regex(r"[^\W\d_]+")
+_DIGITS, _LETTERS, _SIGNS = regex(r"\d[\d.,' ]*"), regex(r"[^\W\d_]+"), regex(r"^[\W_]+")
 _FIGURE = regex(r"[^\w\s]{0,3}\s?\d")  # where a field begins that is a number, a date, an amount, a limit
 _NUMBER = regex(r"[^\w\s]{0,3}\s?\d[\d.,:/ '\u2019-]*\s?[^\W\d]{0,4}\W?")
 _ATTRIBUTE = regex(r"(?i)@attribute\s+(?:'([^']+)'|\"([^\"]+)\"|(\S+))")
 _COMMA_CUT = regex(r"\d[;\t|]\d")  # what a separator leaves of two numbers with decimal commas
 _BARE_COMMA = regex(r"(?<!\d),|,(?!\d)")  # one that is no decimal comma
+_SOME = 5  # columns of numbers, which say how a row is written
 _LIKE = 20  # rows, of which some have fields that look like those of the others
 _BLANKS = regex(r"\S {2,}\S")  # between two columns of a text that is laid out for the eye
 _MOSTLY = 0.6
@@ -153,7 +154,8 @@ def check_head(path: Path, name: str, separator: str) -> None:
     kinds = _numeric(rows, width)
     plainly = (k for k, row in enumerate(rows[: _TOP + 1]) if _is_record(row.cells, kinds, rows, width, True))
     wide = any(rows[0].cells[width:])  # of settings of a program, as it stands above the names
-    plain = next((k for k in plainly if not (_run(rows[k].cells) or (wide and k == 0))), 0)
+    heads = (k for k in plainly if not (_run(rows[k].cells) or (wide and k == 0)))
+    plain = next((k for k in heads if k + 1 == len(rows) or _words_in(rows[k + 1].cells, kinds) < 2), 0)
     names = _line_of_names(rows[:plain], width)
     between = range(names + 1, plain)
     first = next((k for k in between if _is_record(rows[k].cells, kinds, rows, width)), plain)
@@ -255,7 +257,8 @@ def _is_record(cells: Sequence[str], numeric: set[int], rows: Sequence[Row], wid
     if len(cells) < width or 2 * sum(map(bool, cells[:width])) < fill[len(fill) // 2]:
         return False
     there = [cells[k] for k in numeric if not is_none(cells[k])]
-    if any(_FIGURE.match(cells[k]) and _has_like(cells, k, rows) for k in numeric if not is_none(cells[k])):
+    figures = [k for k in sorted(numeric) if not is_none(cells[k]) and _FIGURE.match(cells[k])][:_SOME]
+    if figures and 2 * sum(_has_like(cells, k, rows) for k in figures) >= len(figures):
         return True
     return not plain and len(set(there)) < 2 and not (there and _is_strange(cells, numeric, rows, width))
 
@@ -267,9 +270,15 @@ def _has_like(cells: Sequence[str], k: int, rows: Sequence[Row]) -> bool:
     return len(shapes) < _LIKE or _shape(cells[k]) in shapes or 2 * len(set(shapes)) > len(shapes)
 
 
+def _words_in(cells: Sequence[str], numeric: set[int]) -> int:
+    """How many columns of numbers a row has words in, as names below others have."""
+    there = (cells[k] for k in numeric if k < len(cells) and not is_none(cells[k]))
+    return sum(not _FIGURE.match(cell) for cell in there)
+
+
 def _shape(cell: str) -> str:
-    """How a field is written: 9 for a number, a for a word."""
-    return _LETTERS.sub("a", _DIGITS.sub("9", cell.lstrip("+-")))
+    """How a field is written, signs before it aside: 9 for a number, a for a word."""
+    return _LETTERS.sub("a", _DIGITS.sub("9", _SIGNS.sub("", cell)))
 
 
 def _is_strange(cells: Sequence[str], numeric: set[int], rows: Sequence[Row], width: int) -> bool:
