@@ -1,12 +1,13 @@
 """Every object as the last line of a cell, in a kernel: HTML and text, no error, a bar, pictures in place."""
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("nbclient")
-pytest.importorskip("ipykernel")
+if not all(map(find_spec, ("nbclient", "ipykernel"))):  # to import them takes as long as all else here
+    pytest.skip("Jupyter is an extra", allow_module_level=True)
 
 from dpmpc import estimators
 from tests.notebooks import run_cells

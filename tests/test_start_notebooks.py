@@ -2,6 +2,7 @@
 
 import json
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from tests.notebooks import run_cells
 from website.tutorials import NOTEBOOKS, environment, of_start
 
-pytest.importorskip("nbclient")
-pytest.importorskip("ipykernel")
+if not all(map(find_spec, ("nbclient", "ipykernel"))):  # to import them takes as long as all else here
+    pytest.skip("Jupyter is an extra", allow_module_level=True)
 
 FOUND = of_start()
 

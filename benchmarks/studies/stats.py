@@ -229,6 +229,7 @@ def main() -> None:
     ratios.add_argument("--only", nargs="+", default=(), metavar="SETTING")
     ratios.add_argument("--seed", type=int, default=1)
     ratios.add_argument("--out", type=Path, help="a folder: in effects.csv rows of the same cells are replaced")
+    ratios.add_argument("--drawn", type=int, default=0, metavar="MANY", help="designs that nobody chose, besides")
     ratios.add_argument("--missing", action="store_true", help="only cells of which the file has fewer releases")
     ratios.add_argument("--predict", action="store_true", help="only what a dry run says now, of the file's")
     ratios.add_argument("--again", action="store_true", help="only what fell short in the file, of another seed")
@@ -268,7 +269,8 @@ def _do(asked: argparse.Namespace) -> None:
         elif asked.predict:
             predict_again(asked.out or Path(), more)
         else:
-            effects(asked.out, asked.repeat, asked.n, asked.epsilon, asked.only, asked.seed, more, asked.missing)
+            sizes, epsilons, only = asked.n, asked.epsilon, asked.only
+            effects(asked.out, asked.repeat, sizes, epsilons, only, asked.seed, more, asked.missing, asked.drawn)
     elif asked.command == "timing":
         if timed(asked.only, asked.rows, asked.data_dir):
             raise SystemExit("some releases take more than is asked of them")

@@ -49,7 +49,16 @@ QUESTIONS = {
     "models": ["corr(age, hours-per-week)", "lm(hours-per-week, age, education-num)"],
     "survival": ["km(hours-per-week, income, bins=20) by sex"],
     "all": ["table1 by income"],
+    "two by two": ["or(income, sex)", "rr(income, sex)", "rd(income, sex)", "or(income, sex, strata=race)"],
+    "comparisons": ["ttest(age) by sex", "ttest(hours-per-week) by race", "anova(age) by race"],
+    "spread": ["var(age) by sex", "iqr(age) by sex", "iqr(hours-per-week, leaves=64)"],
+    "categories": ["lm(hours-per-week, sex, age)", "corr(age, sex, hours-per-week)"],
 }
+TESTS = (
+    "or(income, sex)", "or(income, sex, strata=race)", "rr(income, sex)", "rd(income, sex)", "chisq(race, sex)",
+    "chisq(sex, income)", "trend(income, age, age=[30, 45, 60])", "ttest(age) by sex", "ttest(age) by race",
+    "anova(age) by race",
+)  # fmt: skip
 
 
 def adult(folder: Path | None) -> dict[str, list[str]]:
@@ -181,14 +190,38 @@ def coverage(
     return dict(found)
 
 
+def nulls(
+    whole: RecordFields, columns: Columns, n: int, epsilon: float, repeat: int, seed: int = 1
+) -> list[dict[str, object]]:
+    """How often p is at most .05 where no column depends on another: each is drawn from the records by itself. A row a
+    test; `given`: releases in which it had a p."""
+    rng, rows = np.random.default_rng([seed, n, round(1000 * epsilon)]), []
+    for question in TESTS:
+        tables = Tables.of(columns, [question])
+        sigma = gaussian_scale(epsilon, 1e-5, tables.layout.distance((n,)).l2)
+        found: dict[str, list[bool]] = defaultdict(list)
+        for _ in range(repeat):
+            values = {f: whole.values[f][rng.integers(0, whole.n, n)] for f in tables.layout.fields}
+            total = tables.layout.encode(RecordFields(n, values))[0] + np.rint(rng.normal(0, sigma, tables.coordinates))
+            for line in tables.answers(total, sigma, (n,), Level(about="population"))[0].lines:
+                if line.statistic == "p" and line.number.estimate is not None:
+                    found[" ".join(line.labels)].append(line.number.estimate <= 0.05)
+        rows += [
+            {"question": question, "line": line, "n": n, "epsilon": epsilon, "releases": repeat, "given": len(each),
+             "rejected": round(float(np.mean(each)), 4)}
+            for line, each in (found or {"": []}).items() if each
+        ]  # fmt: skip
+    return rows
+
+
 def lines_of(*answers: tuple[Answer, ...]) -> Iterator[tuple]:  # type: ignore[type-arg]
-    """(kind, the line's name, its number in each of some answers to the same questions) of every line."""
+    """(kind, the line's name, its number in each of some answers to the same questions) of lines that are in all."""
     for answer in zip(*answers, strict=True):
-        for lines in zip(*(each.lines for each in answer), strict=True):
-            kind = lines[0].statistic
-            what = answer[0].question.split("(")[0].split(" ")[0]
-            line = (answer[0].question, *lines[0].labels, kind)
-            yield (f"{what}: {kind}", line, *(line.number for line in lines))
+        what = answer[0].question.split("(")[0].split(" ")[0]
+        each = [{(*line.labels, line.statistic): line.number for line in one.lines} for one in answer]
+        for name in each[0]:
+            if all(name in other for other in each[1:]):
+                yield (f"{what}: {name[-1]}", (answer[0].question, *name), *(other[name] for other in each))
 
 
 def _holds(number: Number, truth: float | None) -> bool | None:

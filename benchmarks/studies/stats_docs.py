@@ -23,6 +23,14 @@ ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "correlations": (("models", "corr: correlation"),),
     "linear models": (("models", "lm: coefficient"),),
+    "linear models and correlations with a category": (
+        ("categories", "lm: coefficient"), ("categories", "corr: correlation"),
+    ),
+    "odds ratios, by strata too": (("two by two", "or: odds ratio"),),
+    "risk ratios, risk differences": (("two by two", "rr: risk ratio"), ("two by two", "rd: risk difference")),
+    "differences of means": (("comparisons", "ttest: difference"),),
+    "variances": (("spread", "var: variance"),),
+    "interquartile ranges": (("spread", "iqr: iqr"),),
     "survival": (("survival", "km: survival"),),
     "two classes: AUC, accuracy, balanced accuracy, sensitivity, specificity, Brier score": tuple(
         ("of two", f"evaluate: {name}")
@@ -60,26 +68,31 @@ def lines(folder: Path) -> Iterator[str]:
     for null in dict.fromkeys(row["null"] for row in nulls):
         yield _null(null, [row for row in nulls if row["null"] == null])
     rows = _read(folder / FILE)
-    for setting in dict.fromkeys(row["setting"] for row in rows if not row["rejected"]):
-        yield _effects(setting, [row for row in rows if row["setting"] == setting])
+    for setting in dict.fromkeys(_design(row) for row in rows if not row["rejected"]):
+        yield _effects(setting, [row for row in rows if _design(row) == setting])
     for key in dict.fromkeys((row["setting"], row["n"], row["epsilon"]) for row in rows if row["rejected"]):
         yield _effects_null(*key, [row for row in rows if (row["setting"], row["n"], row["epsilon"]) == key])
     yield from _judged(rows, _read(folder / FILE_AGAIN))
+
+
+def _design(row: dict[str, str]) -> str:
+    """The name of its line: of designs that were drawn there is one."""
+    return row["setting"].split(":")[0] if row["setting"].startswith("drawn") else row["setting"]
 
 
 def _effects(setting: str, rows: Sequence[dict[str, str]]) -> str:
     """A line of a design, over all sizes and epsilons."""
     known = [row for row in rows if float(row["predicted"]) <= KNOWN]
     rest = [row for row in rows if row not in known]
-    runs = [(int(row["n"]), float(row["epsilon"])) for row in rows]
-    sizes, epsilons = (sorted({run[k] for run in runs}) for k in (0, 1))
+    runs = {(row["setting"], int(row["n"]), float(row["epsilon"]), int(row["cells"])) for row in rows}
+    sizes, epsilons, cells = (sorted({run[k] for run in runs}) for k in (1, 2, 3))
     fewest = min(int(row["releases"]) for row in rows)
     said = [
-        setting, rows[0]["cells"], _ends([f"{n:,}" for n in sizes]), _ends([f"{e:g}" for e in epsilons]),
-        str(len(set(runs))), f"{fewest:,}", _span(rows, "predicted"), _span(rows, "data", 3) + _label(rows, "data"),
-        _span(rows, "population", 3) + _label(rows, "population"),
+        setting, _ends([str(many) for many in cells]), _ends([f"{n:,}" for n in sizes]),
+        _ends([f"{e:g}" for e in epsilons]), str(len(runs)), f"{fewest:,}", _span(rows, "predicted"),
+        _span(rows, "data", 3) + _label(rows, "data"), _span(rows, "population", 3) + _label(rows, "population"),
         *(_mean(part, "open_population") for part in (known, rest)),
-        _span(known, "over_predicted") if known else "-",
+        _span(told, "over_predicted") if (told := [row for row in known if row["over_predicted"]]) else "-",
     ]  # fmt: skip
     return f"| {' | '.join(said)} |"
 
@@ -93,7 +106,8 @@ def _label(rows: Sequence[dict[str, str]], name: str) -> str:
 
 
 def _mean(rows: Sequence[dict[str, str]], name: str) -> str:
-    return _spelt(math.fsum(float(row[name]) for row in rows) / len(rows), 3) if rows else "-"
+    told = [float(row[name]) for row in rows if row[name]]
+    return _spelt(math.fsum(told) / len(told), 3) if told else "-"
 
 
 def _effects_null(setting: str, n: str, epsilon: str, rows: Sequence[dict[str, str]]) -> str:
@@ -130,7 +144,7 @@ def _judged(rows: Sequence[dict[str, str]], again: Sequence[dict[str, str]]) -> 
     yield (
         f"- Of {len(sets):,} coefficients in {len({(r['setting'], r['n'], r['epsilon']) for r in sets})} runs, "
         f"{sum(not short(row) for row in sets):,} held {LEAST} and more at first. Where the predicted error is at most "
-        f"{KNOWN}, {_mean(known, 'open_population')} of sets were open."
+        f"{KNOWN}, {_few(known)}."
     )
     for n in (5000, 20_000):
         wide = [row for row in sets if row["setting"] in EVEN and row["n"] == str(n) and float(row["epsilon"]) == 1]
@@ -143,6 +157,17 @@ def _judged(rows: Sequence[dict[str, str]], again: Sequence[dict[str, str]]) -> 
         f"{_span([row for row in asked if row in known], 'over_predicted')} where the predicted error is at most "
         f"{KNOWN}, and at least {_spelt(min(float(row['over_predicted']) for row in asked), 2)} in all."
     )
+
+
+def _few(rows: Sequence[dict[str, str]]) -> str:
+    """How many sets were open, together and of the worst coefficient."""
+    told = [float(row["open_population"]) for row in rows if row["open_population"]]
+    most = max(told)
+    if not most:
+        return "0 of sets were open"
+    worst = next(row for row in rows if row["open_population"] and float(row["open_population"]) == most)
+    where = f"{worst['setting']}, n {int(worst['n']):,}, epsilon {float(worst['epsilon']):g}"
+    return f"{math.fsum(told) / len(told):.1g} of sets were open, at most {most:g} of a coefficient's ({where})"
 
 
 def _answer(answer: str, rows: Sequence[dict[str, str]]) -> str:

@@ -42,6 +42,7 @@ _TOP, _BINS = 9, 6  # of counts, and of hazards
 FILE, FILE_AGAIN = "effects.csv", "effects_again.csv"
 LEAST, MOST = 0.93, 0.06  # of releases: that sets hold, that a null is rejected
 AGAIN, SEED_AGAIN = 4000, 2
+DRAWN = 20  # designs that nobody chose
 FIELDS = (
     "setting", "family", "n", "epsilon", "cells", "coefficient", "predicted", "releases", "seed", "data", "population",
     "open", "open_population", "hidden", "width", "over_predicted", "rejected", "rejected_m0", "power", "clear",
@@ -53,7 +54,9 @@ class EffectDesign:
     """A design. `levels`: how records are spread over each covariate's levels; `common`: the share of the outcome, the
     mean of a count, the share that has the event by the end; `effects`: log ratios after the intercepts; `null`:
     coefficients whose effects are 0 and that are tested; `early`: who leaves before the end, by the first covariate's
-    level; `family`: "logit", "poisson", "ordinal" of four levels, or "cox" of six bins."""
+    level; `family`: "logit", "poisson", "ordinal" of four levels, or "cox" of six bins; `together`: the log of how many
+    times commoner records beyond the first level of both of the first two covariates are than if these were
+    independent; `crossed`: whether the model has an interaction of their second levels, its last effect."""
 
     name: str
     levels: tuple[tuple[float, ...], ...]
@@ -62,6 +65,8 @@ class EffectDesign:
     null: tuple[int, ...] = ()
     family: str = "logit"
     early: tuple[float, ...] = ()
+    together: float = 0.0
+    crossed: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -81,14 +86,21 @@ class EffectDesign:
         part = np.ones(1)
         for level in self.levels:
             part = np.outer(part, level).ravel()
+        if self.together:
+            part = part * np.where((self._places[:, :2] > 0).all(axis=1), math.exp(self.together), 1.0)
         return np.asarray(part / part.sum())
 
     @property
     def marks(self) -> Floats:
-        """(C, coefficients) all levels but the first of each covariate."""
-        places = np.array(list(np.ndindex(*self.shape)))
-        return np.stack([places[:, k] == place for k, many in enumerate(self.shape) for place in range(1, many)], axis=1
-                        ).astype(np.float64)  # fmt: skip
+        """(C, coefficients) all levels but the first of each covariate, and what is crossed."""
+        places = self._places
+        each = [places[:, k] == place for k, many in enumerate(self.shape) for place in range(1, many)]
+        return np.stack([*each, *[(places[:, :2] == 1).all(axis=1)] * self.crossed], axis=1).astype(np.float64)
+
+    @property
+    def _places(self) -> Ints:
+        """(C, covariates) the level of each."""
+        return np.array(list(np.ndindex(*self.shape)))
 
     @property
     def design(self) -> Floats:
@@ -171,6 +183,33 @@ POWER = (  # an odds ratio of 2
     EffectDesign("power: a small exposure", ((0.9, 0.1), (0.5, 0.3, 0.2)), 0.3, (math.log(2), 0.4, -0.3)),
     EffectDesign("power: 40 cells", ((0.7, 0.3), _even(2), _even(5)), 0.35, (math.log(2), -0.3, 0.5, 0.2, -0.6, 0.3)),
 )
+
+
+def drawn_settings(many: int, seed: int = 56) -> Iterator[tuple[EffectDesign, int, float]]:
+    """(design, records, epsilon) that nobody chose: shares of levels from one in twenty, common and rare outcomes,
+    covariates that depend on each other, interactions, strata of up to eight sites. One that a dry run would refuse, as
+    it tells nothing of a coefficient, is drawn again."""
+    rng = np.random.default_rng(seed)
+    for k in range(many):
+        while True:
+            family = ("logit", "cox", "logit", "poisson", "logit", "ordinal")[k % 6]
+            rare = float(rng.uniform(0.05, 0.5))
+            others = [tuple(np.round(rng.dirichlet([3.0] * int(rng.integers(2, 5))), 3).tolist())]
+            if family == "logit" and rng.random() < 0.4:
+                others.append(_even(int(rng.integers(3, 9))))  # sites
+            common = {"logit": (0.05, 0.5), "poisson": (0.3, 1.2), "ordinal": (0.05, 0.3), "cox": (0.15, 0.8)}[family]
+            crossed = bool(rng.random() < 0.3)
+            levels = ((round(1 - rare, 3), round(rare, 3)), *others)
+            effects = rng.normal(0, 0.7, sum(map(len, levels)) - len(levels) + crossed)
+            early = tuple(np.round(rng.uniform(0, 0.6, 2), 2).tolist()) if family == "cox" else ()
+            setting = EffectDesign(
+                f"drawn: {k + 1}", levels, round(float(rng.uniform(*common)), 3),
+                tuple(np.round(effects, 2).tolist()), (), family, early, round(float(rng.normal(0, 0.7)), 2), crossed,
+            )  # fmt: skip
+            n, epsilon = int(rng.choice([1000, 3000, 10_000, 30_000])), float(rng.choice([0.3, 1.0, 3.0]))
+            if predicted_errors(setting, n, _sigma(epsilon)).max() <= 1.0:
+                break
+        yield setting, n, epsilon
 
 
 def drawn(setting: EffectDesign, n: int, many: int, rng: np.random.Generator) -> Floats:
@@ -356,27 +395,25 @@ def measured(
 def effects(
     out: Path | None, repeat: int, sizes: Sequence[int] = (2000, 5000, 20_000, 100_000),
     epsilons: Sequence[float] = (0.3, 1.0, 3.0), settings: Sequence[str] = (), seed: int = 1,
-    more: Sequence[EffectDesign] = (), missing: bool = False,
+    more: Sequence[EffectDesign] = (), missing: bool = False, drawn_ones: int = 0,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """All settings and `more`, written as they come; rows of the same setting, size, epsilon and seed are replaced.
-    `missing`: only those of which the file has fewer releases."""
+    `missing`: only those of which the file has fewer releases; `drawn_ones`: how many of `drawn_settings` besides."""
     rows: list[dict[str, Any]] = []
+    runs = [(each, n, e) for each in (*SETTINGS, *NULLS, *POWER, *more) for n in sizes for e in epsilons]
     had = {_key(row): int(row["releases"]) for row in read_rows(out / FILE)} if out is not None and missing else {}
-    for setting in (*SETTINGS, *NULLS, *POWER, *more):
-        if settings and setting.name not in settings:
+    for setting, n, epsilon in (*runs, *drawn_settings(drawn_ones)):
+        if (settings and setting.name not in settings) or had.get((setting.name, n, epsilon), 0) >= repeat:
             continue
-        for n in sizes:
-            for epsilon in epsilons:
-                if had.get((setting.name, n, epsilon), 0) >= repeat:
-                    continue
-                rows += _kept(out / FILE if out is not None else None, measured(setting, n, epsilon, repeat, seed))
+        ended = 0 if setting.name.startswith("drawn") else None
+        rows += _kept(out / FILE if out is not None else None, measured(setting, n, epsilon, repeat, seed, ended))
     return rows
 
 
 def effects_again(out: Path, more: Sequence[EffectDesign] = ()) -> list[dict[str, Any]]:
     """What fell short in the file of `effects` is run again, once, with AGAIN releases of another seed, and that
     counts: coefficients whose sets held less than LEAST, nulls that were rejected more than MOST."""
-    designs = {each.name: each for each in (*SETTINGS, *NULLS, *POWER, *more)}
+    designs = _named(more)
     done = {_key(row) for row in read_rows(out / FILE_AGAIN) if int(row["releases"]) >= AGAIN}
     rows: list[dict[str, Any]] = []
     for name, n, epsilon in dict.fromkeys(_key(row) for row in read_rows(out / FILE) if short(row)):
@@ -387,7 +424,7 @@ def effects_again(out: Path, more: Sequence[EffectDesign] = ()) -> list[dict[str
 
 def predict_again(out: Path, more: Sequence[EffectDesign] = ()) -> None:
     """Writes what is predicted now into the files of `effects`, of the same releases."""
-    designs = {each.name: each for each in (*SETTINGS, *NULLS, *POWER, *more)}
+    designs = _named(more)
     for name in (FILE, FILE_AGAIN):
         rows = read_rows(out / name)
         told: dict[tuple[str, int, float], Floats] = {}
@@ -404,6 +441,10 @@ def predict_again(out: Path, more: Sequence[EffectDesign] = ()) -> None:
         for key in dict.fromkeys(_key(row) for row in rows):
             mine = [{each: row.get(each) or "" for each in FIELDS} for row in rows if _key(row) == key]
             replace_rows(out / name, mine, ("setting", "n", "epsilon"))
+
+
+def _named(more: Sequence[EffectDesign]) -> dict[str, EffectDesign]:
+    return {each.name: each for each in (*SETTINGS, *NULLS, *POWER, *more, *(of[0] for of in drawn_settings(DRAWN)))}
 
 
 def short(row: dict[str, str]) -> bool:

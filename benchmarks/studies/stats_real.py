@@ -78,7 +78,7 @@ def counted(name: str, shape: tuple[int, ...], rows: Sequence[tuple[int, ...]]) 
 def _design(name: str, shape: tuple[int, ...], family: str, kinds: Floats, shares: Floats) -> TableDesign:
     levels = tuple(tuple([1 / many] * many) for many in shape)  # their number; shares are the table's own
     nothing = tuple([0.0] * (sum(shape) - len(shape)))
-    return TableDesign(name, levels, 0.5, nothing, (), family, (), kinds, shares)
+    return TableDesign(name, levels, 0.5, nothing, (), family, kinds=kinds, shares=shares)
 
 
 def _adult(name: str, data_dir: Path | None) -> TableDesign:
@@ -112,7 +112,7 @@ def _heart(name: str, data_dir: Path | None) -> TableDesign:
     kinds = np.zeros((len(time), 2, 2 * _BINS + 1))
     at = np.minimum(time, _END) / (_END / _BINS)
     for k, (g, d, u) in enumerate(zip(group, died, at, strict=True)):
-        b = min(int(u), _BINS - 1)
+        b = max(int(np.ceil(u)) - 1, 0)
         if d:
             kinds[k, g, b] = 1.0
         else:

@@ -99,6 +99,23 @@ def test_sets_hold_the_truth_and_those_that_know_no_noise_do_not(name: str) -> N
     assert naive.reshape(60, -1).sum(axis=0).min() < 40
 
 
+def test_designs_that_nobody_chose_are_the_same_each_time_and_of_every_kind() -> None:
+    """And none is refused before anything is spent; what is said of one is a promise of its own shares."""
+    drawn, again = (list(stats_effects.drawn_settings(stats_effects.DRAWN)) for _ in range(2))
+    assert drawn == again and len({setting.name for setting, _, _ in drawn}) == stats_effects.DRAWN
+    assert {setting.family for setting, _, _ in drawn} == {"logit", "poisson", "ordinal", "cox"}
+    assert {epsilon for _, _, epsilon in drawn} == {0.3, 1.0, 3.0} and any(setting.crossed for setting, _, _ in drawn)
+    for setting, n, epsilon in drawn:
+        said = stats_effects.predicted_errors(setting, n, stats_effects._sigma(epsilon))[setting.model.predictors :]
+        assert len(said) == len(setting.effects) and 0 < said.min() and said.max() <= 1
+        assert setting.part.sum() == pytest.approx(1) and setting.expected(n).sum() == pytest.approx(n, rel=1e-3)
+    setting = next(each for each, _, _ in drawn if each.crossed and len(each.shape) == 2)
+    cells, marks = setting.part.reshape(setting.shape), setting.marks.reshape(*setting.shape, -1)
+    ratio = cells[1, 1] * cells[0, 0] / cells[1, 0] / cells[0, 1]
+    assert math.log(ratio) == pytest.approx(setting.together) and setting.together
+    assert np.argwhere(marks[:, :, -1]).tolist() == [[1, 1]]
+
+
 def drawn_design(rng: np.random.Generator) -> stats_effects.EffectDesign:
     """A family, two covariates of which one may be rare, an outcome, effects."""
     family = str(rng.choice(["logit", "logit", "poisson", "ordinal", "cox"]))

@@ -82,7 +82,7 @@ def on_a_line(body: Callable[[Line], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-STRANGERS: dict[str, tuple[list[bytes], str]] = {
+STRANGERS: dict[str, tuple[list[bytes] | Callable[[], list[bytes]], str]] = {
     "another magic": (
         [frame(HELLO, b"x", magic=MAGIC ^ 1)],
         f"it speaks another protocol (magic 0xd9c4, version {VERSION}; here 0xd9c5, {VERSION})",
@@ -105,7 +105,7 @@ STRANGERS: dict[str, tuple[list[bytes], str]] = {
         f"it announced a frame of {1 << 32} bytes, above the {MAX_HELLO} allowed",
     ),
 }
-REFUSED: dict[str, tuple[list[bytes], str]] = {
+REFUSED: dict[str, tuple[list[bytes] | Callable[[], list[bytes]], str]] = {
     "another run": ([frame(1, b"x", run=b"run/1")], "it belongs to another run; give every process the same run id"),
     "too long a frame": (
         [frame(1, b"x"), announced(LARGEST + 1)],
@@ -121,22 +121,27 @@ REFUSED: dict[str, tuple[list[bytes], str]] = {
     ),
     "a label twice": ([frame(7, b"x"), frame(7, b"y")], "it sent label 7 twice"),
     "too many frames": (
-        [frame(1000 + k, b"") for k in range(ROOM // FRAME_COST + 2)],
+        lambda: [frame(1000 + k, b"") for k in range(ROOM // FRAME_COST + 2)],
         f"it sent more than the {ROOM + FRAME_COST} bytes allowed that nobody had asked for",
     ),
     "too much": (
-        [frame(k, bytes(LARGEST)) for k in range(2)],
+        lambda: [frame(k, bytes(LARGEST)) for k in range(2)],
         f"it sent more than the {ROOM + FRAME_COST} bytes allowed that nobody had asked for",
     ),
 }
-ADMITTED = {name: (sent, why, False) for name, (sent, why) in STRANGERS.items()} | {
-    name: ([greeting(), *sent], why, True) for name, (sent, why) in REFUSED.items()
-}
+WRONG = STRANGERS | REFUSED
 
 
-@pytest.mark.parametrize("why", ADMITTED)
+def wrong(why: str) -> tuple[list[bytes], str, bool]:
+    """(frames, what is said of them, whether a greeting is the first); of many bytes, when a test asks for them."""
+    sent, reason = WRONG[why]
+    frames = sent() if callable(sent) else sent
+    return ([greeting(), *frames], reason, True) if why in REFUSED else (frames, reason, False)
+
+
+@pytest.mark.parametrize("why", WRONG)
 def test_a_peer_that_does_wrong_is_dropped_and_everybody_is_told_why(why: str) -> None:
-    frames, reason, admitted = ADMITTED[why]
+    frames, reason, admitted = wrong(why)
 
     async def body(line: Line) -> None:
         pending = line.peer.receive(99)
@@ -404,9 +409,9 @@ def test_a_payload_that_is_cut_near_the_end_of_its_room_is_as_long_as_announced(
         assert asyncio.run(fed([greeting(), stream[:at], stream[at:]], [1]))[0] == [payload]
 
 
-@pytest.mark.parametrize("why", ADMITTED)
+@pytest.mark.parametrize("why", WRONG)
 def test_refusals_do_not_depend_on_the_pieces_and_nothing_after_them_is_read(why: str) -> None:
-    frames, reason, admitted = ADMITTED[why]
+    frames, reason, admitted = wrong(why)
     stream = b"".join([*frames, frame(50, b"too late")])
     assert admitted == stream.startswith(greeting())
     ways = [[stream], [stream[:11], stream[11:]]]

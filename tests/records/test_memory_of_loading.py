@@ -13,14 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from dpmpc.intake import staging
+from dpmpc.intake import numbers, staging, table
+from dpmpc.intake.profile import look
 from dpmpc.intake.staging import give_back, held
 from dpmpc.intake.table import connect, numbers_up_to
 from dpmpc.records import Dataset, Schema, filling, load
+from dpmpc.records.blocks import Precision
 from dpmpc.records.dataset import split
-from dpmpc.records.loading import CsvFile, open_source
+from dpmpc.records.loading import CsvFile, OpenTable, open_source, opened
 from dpmpc.records.ownership import partition
 from dpmpc.records.schema import Labels, Numeric
 from dpmpc.records.seeds import Stream, generator
@@ -53,21 +57,24 @@ def connected(folder: Path) -> Iterator[Any]:
         connection.close()
 
 
-def loaded(path: Path, *, held_out: bool = True) -> Dataset:
+def loaded(path: Path, *, held_out: bool = True, columns: int = COLUMNS, precision: Precision = "double") -> Dataset:
     """As a run does it: sorted by owner."""
 
     def arranging(n: int, persons: Any, groups: Any) -> Any:
         return partition(n, groups=groups, seed=1).order
 
-    return load(path, schema=SCHEMA, owners_column="site", arranging=arranging, held_out=held_out)
+    schema = Schema(SCHEMA.columns[:columns], SCHEMA.target, True)
+    return load(
+        path, schema=schema, owners_column="site", arranging=arranging, held_out=held_out, precision=precision
+    )
 
 
-def peak(path: Path, *, held_out: bool) -> tuple[int, Dataset]:
+def peak(path: Path, **how: Any) -> tuple[int, Dataset]:
     """(the most bytes that arrays had at once, what was loaded)."""
-    loaded(path, held_out=held_out)  # what is imported and compiled on the way
+    loaded(path, **how)  # what is imported and compiled on the way
     tracemalloc.start()
     try:
-        data = loaded(path, held_out=held_out)
+        data = loaded(path, **how)
         return tracemalloc.get_traced_memory()[1], data
     finally:
         tracemalloc.stop()
@@ -79,6 +86,57 @@ def test_bytes_a_record(parquet: Path, held_out: bool) -> None:
     assert most <= A_RECORD * N + ONCE, most / N
     assert data.rows == N and data.records.n == (N if held_out else data.training)
     assert data.records.held.nbytes == 8 * COLUMNS * data.records.n
+
+
+LARGE, PROCESS = 10**7, 120 << 20  # records; bytes that a process has before it loads any
+
+
+@pytest.mark.parametrize(("precision", "size"), [("double", 8), ("single", 4)])
+def test_ten_million_records_of_fifty_numbers_have_room(precision: Precision, size: int, parquet: Path) -> None:
+    """Places have as many bytes a number as the precision says; what else arrays hold is as much a record whatever its
+    columns are, so it is as much of 50. Rounded places are not made as whole doubles first."""
+    for columns in (3, COLUMNS):
+        most, data = peak(parquet, columns=columns, precision=precision)
+        assert most <= A_RECORD * N + ONCE, most / N
+        assert data.records.held.nbytes == size * columns * N and data.records.held.dtype.itemsize == size
+    assert LARGE * (A_RECORD + 4 * 50) + ONCE + PROCESS < 2.6e9
+
+
+def test_of_places_in_a_file_arrays_hold_none(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is made of them on their way does not grow with records: not a byte of a column is kept."""
+    monkeypatch.setattr(filling, "held_in_memory", lambda size, memory: False)
+    found = []
+    for columns in (3, COLUMNS):
+        schema = Schema(SCHEMA.columns[:columns], SCHEMA.target, True)
+        load(parquet, schema=schema, precision="single", test_fraction=0.0)
+        tracemalloc.start()
+        try:
+            data = load(parquet, schema=schema, precision="single", test_fraction=0.0)
+            found.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+        assert not data.records.resident and data.records.held.nbytes == 4 * columns * N
+    few, many = found
+    assert few <= A_RECORD * N + ONCE and many - few < (COLUMNS - 3) * N
+    assert LARGE * A_RECORD + ONCE + PROCESS < 0.6e9
+
+
+@pytest.mark.parametrize(("many", "size"), [(200, 1), (3000, 2), (None, 4)])
+def test_places_of_few_numbers_are_codes_of_one_byte_or_two(
+    many: int | None, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of columns that were looked at, in single precision; a record of 50 such numbers has 50 times as much."""
+    monkeypatch.setattr(table, "AT_ONCE", 1 << 12)
+    monkeypatch.setattr(numbers, "EXACT", 1000)  # so many records are many
+    rng, n, columns = np.random.default_rng(3), 20_000 if many else 70_000, 5
+    drawn = rng.random((columns, n)) if many is None else rng.integers(0, many, (columns, n)) / many
+    said = {f"x{k}": values for k, values in enumerate(drawn)} | {"y": np.where(drawn[0] > 0.3, "yes", "no")}
+    pq.write_table(pa.table(said), path := tmp_path / "few.parquet")
+    schema = Schema(SCHEMA.columns[:columns], SCHEMA.target, True)
+    with opened(str(path), folder=tmp_path) as (source, private):
+        look(source, target="y", owners=None)
+        data = load(OpenTable(source, private), schema=schema, precision="single")
+    assert data.records.held.nbytes == size * columns * n
 
 
 def test_numbers_of_eight_bytes_would_be_found(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:

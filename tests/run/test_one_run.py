@@ -14,7 +14,9 @@ from dpmpc.aggregation.plan.stages import after_first
 from dpmpc.learning.survey_numbers import CELLS
 from dpmpc.privacy.gaussian import mu_of_budget
 from dpmpc.records.origins import PUBLIC
-from dpmpc.run.resume import left, note_attempt
+from dpmpc.run.resume import Since, left, note_attempt
+from dpmpc.run.run import RecordsHere, rounds
+from dpmpc.run.seat import Seat
 from dpmpc.statistics.tables import asked_by
 from dpmpc.synthesis import asking
 from dpmpc.synthesis.to_find import ToFind
@@ -116,3 +118,22 @@ def test_questions_by_owner_after_a_survey_name_the_owners(tmp_path: Path) -> No
     dpmpc.stats(frame, ["mean(age)"], owners="site", out=tmp_path / "b", **PROMISE)
     whole = [(tmp_path / name / "survey" / "stage.whole.json").read_text() for name in ("a", "b")]
     assert ['"s0"' in text for text in whole] == [True, False]
+
+
+class _Nobody(RecordsHere):
+    def plays(self, plan: Plan, seat: Seat, since: Since) -> Any:
+        raise AssertionError("nothing is released")
+
+
+def test_rounds_that_a_server_asks_for_have_no_stages() -> None:
+    with refuses("plan"), rounds(found_and_asked(), _Nobody(), Seat()):
+        pass
+
+
+@pytest.mark.parametrize("bounds", [{"age": [0, 100]}, None], ids=["one release", "with a survey"])
+def test_a_budget_without_room_is_refused_before_there_is_a_folder(bounds: Any, tmp_path: Path) -> None:
+    """One order of reserving for runs of one stage and of several: before a party starts, or a file is written."""
+    out = tmp_path / "out"
+    with refuses("budget", setting="budget"):
+        dpmpc.stats(people(), ["mean(age)"], owners="site", bounds=bounds, out=out, budget="2,1e-4", **PROMISE)
+    assert not out.exists()

@@ -3,8 +3,10 @@
 Time is cut into bins (`bins=12`). A record leaves with an event in a bin, or without one at a boundary between bins,
 the last of which is the end of what is looked at. Whoever is last seen within a bin at a share u of it counts (1 - u)
 at the boundary before and u at the one after: so censoring that differs by arm does not bend ratios, as it does where
-all of them count as of one boundary. The map is a function of the record alone. Its vector has two entries that are not
-negative and add up to s, so its norm is at most s, and two records are at most the root of 2 apart, as in any table.
+all of them count as of one boundary. An event at a boundary is one of the bin before it: of times in whole months those
+who leave in a month were at risk for its events, as in Cox's own likelihood. The map is a function of the record alone.
+Its vector has two entries that are not negative and add up to s, so its norm is at most s, and two records are at most
+the root of 2 apart, as in any table.
 
 The model is grouped proportional hazards, a complementary log-log link for each bin (Prentice and Gloeckler 1978). The
 variance of a population's counts is taken as if each whole record were in one cell: for shares it is too large, never
@@ -86,7 +88,7 @@ class Exits:
         last = len(axis.labels) - 1
         group = np.where(gone & (group >= 0), group - records.place(axis) + last, group)
         t = np.where(unknown, edges[0], t)
-        place = np.minimum(np.searchsorted(edges, t, side="right") - 1, B)  # B: beyond the last edge
+        place = np.clip(np.searchsorted(edges, t, side="left") - 1, 0, B)  # B: beyond the last edge
         inside = t <= edges[-1]
         at = np.minimum(place, B - 1)
         died = (event == levels - 1) & inside

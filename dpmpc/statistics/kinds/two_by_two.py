@@ -39,6 +39,7 @@ from dpmpc.statistics.question import AskedQuestion
 from dpmpc.statistics.reading import Reading
 from dpmpc.statistics.scores import ScoreModel
 
+_HALVINGS = 40  # of a step of the grid: an end is found to 1e-13
 FEWEST = 5.0  # records that a stratum is taken to have at least, in its weight
 _GRID = np.concatenate([[0.0], np.exp(np.arange(-8, 8.001, 0.02))])  # of ratios, to 3,000
 _TWO = np.array([[[1.0, 0.0]], [[1.0, 1.0]]])  # the logistic model of two groups
@@ -95,6 +96,8 @@ def interval(what: str, k: Floats, variance: float, level: Level, tau: float, we
     at = np.einsum("s,sn->n", weights, h)  # linear in psi
     slope = at[0] - at[1]
     estimate = float(at[0] / slope) if slope > 0 and (at[0] >= 0 or not ratio) else None
+    if estimate is not None and not variance and not tau:  # exact; a search would tell rounding
+        return Number(estimate, 0.0, estimate, estimate)
     values = grid if estimate is None else np.sort(np.append(grid, min(max(estimate, grid[0]), grid[-1])))
     kept = statistic(what, k, values, variance, tau, weights) <= level.z**2
     inside = np.flatnonzero(kept)
@@ -103,17 +106,16 @@ def interval(what: str, k: Floats, variance: float, level: Level, tau: float, we
         low = float(grid[-1] if beyond else grid[0])
         return Number(low if beyond else None, None, low, math.inf if ratio else 1.0, "" if beyond else "not told")
 
-    def edge(inner: float, outer: float) -> float:
-        for _ in range(60):
-            middle = (inner + outer) / 2
-            held = statistic(what, k, np.array([middle]), variance, tau, weights)[0] <= level.z**2
-            inner, outer = (middle, outer) if held else (inner, middle)
-        return outer
-
     first, last = int(inside[0]), int(inside[-1])
-    low = float(values[0]) if first == 0 else edge(float(values[first]), float(values[first - 1]))
+    inner = values[[first, last]]
+    outer = values[[max(first - 1, 0), min(last + 1, len(values) - 1)]]
+    for _ in range(_HALVINGS):  # both ends at once
+        middle = (inner + outer) / 2
+        held = statistic(what, k, middle, variance, tau, weights) <= level.z**2
+        inner, outer = np.where(held, middle, inner), np.where(held, outer, middle)
     top = math.inf if ratio else 1.0
-    high = top if last == len(values) - 1 else edge(float(values[last]), float(values[last + 1]))
+    low = float(values[0] if first == 0 else outer[0])
+    high = top if last == len(values) - 1 else float(outer[1])
     if low == grid[0] and high == top:
         return Number(None, None, low, high, "not told")
     note = "open below" if ratio and low == 0.0 else ""
