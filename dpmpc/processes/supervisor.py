@@ -20,6 +20,7 @@ from typing import IO, Any, TypeVar
 
 from dpmpc.errors import DpmpcError, PeerError, error_of
 from dpmpc.lazy import dataclass
+from dpmpc.processes.exhausted import guard, left_by_loop
 from dpmpc.processes.messages import dumps, loads
 from dpmpc.processes.paths import child_environment
 from dpmpc.processes.standing import ONE_THREAD
@@ -85,11 +86,11 @@ class Process:
             except ValueError:
                 how = f"signal {-self.code}"
             return PeerError(f"every process must live until the end of the run; {self.name} was killed ({how})")
-        where = f"; its traceback is at the end of {self.log}"
+        where, below = f"; its traceback is at the end of {self.log}", ""
         if self.log is None:
             self.output.seek(max(0, self.output.seek(0, os.SEEK_END) - _TAIL))
-            where = "\n" + self.output.read().decode(errors="replace")
-        return DpmpcError(f"a bug in dpmpc: {self.name} ended with exit code {self.code}{where}")
+            where, below = "", self.output.read().decode(errors="replace")
+        return DpmpcError(f"a bug in dpmpc: {self.name} ended with exit code {self.code}{where}", below=below)
 
 
 @dataclass
@@ -345,22 +346,21 @@ def run_here(body: Callable[[], Coroutine[Any, Any, T]]) -> T:
     nothing: at its end asyncio gives Ctrl-C back, for which Python writes out that task and with it what it returns,
     ten milliseconds an array, and nobody reads it.
 
-    Where memory ends in a step of the loop itself, which reads a pipe and would try again for ever, it ends `body`.
+    Where memory ends in a step of the loop itself, it ends `body` (`exhausted.guard`). All loops that a task of ours
+    runs on to its end are made here.
     """
     found: list[T] = []
 
     async def main() -> None:
-        ended, mine = list[MemoryError](), asyncio.current_task()
+        ended: list[MemoryError] = []
+        mine = asyncio.current_task()
+        assert mine is not None
 
-        def told(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-            if isinstance(error := context.get("exception"), MemoryError) and mine is not None:
-                ended.append(error)
-                if len(ended) == 1:  # what ends `body` is not cut short by the next
-                    mine.cancel()
-            else:
-                loop.default_exception_handler(context)
+        def unwind(error: MemoryError) -> None:
+            ended.append(error)
+            mine.cancel()
 
-        asyncio.get_running_loop().set_exception_handler(told)
+        guard(asyncio.get_running_loop(), unwind)
         try:
             found.append(await body())
         except asyncio.CancelledError:
@@ -368,11 +368,15 @@ def run_here(body: Callable[[], Coroutine[Any, Any, T]]) -> T:
                 raise ended[0] from None
             raise
 
+    def run() -> None:
+        with left_by_loop():
+            asyncio.run(main())
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        asyncio.run(main())
+        run()
     else:
         with ThreadPoolExecutor(1) as thread:
-            thread.submit(lambda: asyncio.run(main())).result()
+            thread.submit(run).result()
     return found[0]

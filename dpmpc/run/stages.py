@@ -26,7 +26,7 @@ from dpmpc.aggregation.wire.paths import ledger_path, opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.codec import loads
 from dpmpc.errors import PeerError, UsageError
-from dpmpc.folders import write_file
+from dpmpc.folders import matching, write_file
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import Sum
 from dpmpc.privacy.ledgers import read_ledgers
@@ -257,7 +257,7 @@ class RunStages(Generic[H]):
         """Where a stage is. Errors: another run has spent there."""
         folder = self._out / name
         if not self.here.overwrite and plan_path(folder).is_file() and Plan.read(plan_path(folder)) != mine:
-            if not opened_nothing(*folder.glob("ledger_*.jsonl"), *folder.glob("*.opened.bin")):
+            if not opened_nothing(*matching(folder, "ledger_*.jsonl"), *matching(folder, "*.opened.bin")):
                 raise _of_another(folder)
         make_private(self._out)
         make_private(folder)
