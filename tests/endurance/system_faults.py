@@ -448,9 +448,11 @@ def problems(draw: Draw, found: Found, well: Found) -> list[str]:
         wrong.append(f"a record's value in {', '.join(found.hurt)}")
     if max(found.spent, found.spent_again) > max(1, well.spent):  # one that is passing is gone where all is well
         wrong.append(f"{max(found.spent, found.spent_again)} releases spent, of {well.spent}")
+    killed_alone = native and "--out" not in COMMANDS.get(draw.command, ())  # as by a signal: nothing was kept
     if (
         found.code
         and found.spent > 0
+        and not killed_alone
         and not (found.again or lost(found) or (found.kept and _whole(found.kept, well.out)))
     ):
         wrong.append("spent, and no way to the answer")
