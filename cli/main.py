@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import difflib
 import io
+import json
 import os
 import signal
 import sys
@@ -21,7 +22,7 @@ from dpmpc.cli.everywhere import have_common_options
 from dpmpc.cli.help import on_one_screen
 from dpmpc.cli.output import end_output, keep_output
 from dpmpc.errors import DpmpcError, UsageError, machine_text, owner_text, spelt
-from dpmpc.processes import logs, standing
+from dpmpc.processes import exhausted, logs, standing
 from dpmpc.processes.memory import importing
 from dpmpc.processes.paths import keep_children_safe
 
@@ -161,22 +162,38 @@ def _speak_anywhere() -> None:
 def program() -> None:
     """`main` as a program of its own, which ends as one does (its threads, what was to be done at the end, what was
     printed), but takes no module apart: that takes longer than many a command."""
-    if sys.argv[1:2] and sys.argv[1] in _START:  # what it says may be paid for
-        keep_output()
-    try:
-        _begin(sys.argv[1:], standing.fork)  # nothing has been read yet
-    except SystemExit as end:
-        watched = sys.gettrace() or sys.getprofile()  # by who says something at the very end
-        if watched or not isinstance(end.code, int):
-            raise
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
+    with exhausted.ending():
+        exhausted.make_ready(2, _no_memory(sys.argv[1:]))
+        if sys.argv[1:2] and sys.argv[1] in _START:  # what it says may be paid for
+            keep_output()
         try:
-            for stream in filter(None, (sys.stdout, sys.stderr)):
-                stream.flush()
-        except OSError:
-            raise end from None  # nobody reads it: as the interpreter says
-        os._exit(end.code)
+            _begin(sys.argv[1:], standing.fork)  # nothing has been read yet
+        except SystemExit as end:
+            watched = sys.gettrace() or sys.getprofile()  # by who says something at the very end
+            if watched or not isinstance(end.code, int):
+                raise
+            exhausted.make_ready(2, b"", end.code)  # all is said
+            threading._shutdown()  # type: ignore[attr-defined]
+            atexit._run_exitfuncs()
+            try:
+                for stream in filter(None, (sys.stdout, sys.stderr)):
+                    stream.flush()
+            except OSError:
+                raise end from None  # nobody reads it: as the interpreter says
+            os._exit(end.code)
+
+
+def _no_memory(arguments: Sequence[str]) -> bytes:
+    """The last line of a command that has no memory left, as it would otherwise say it; JSON without a time."""
+    text = f"error: {exhausted.text(lambda name, value: '--' + name.replace('_', '-'))}"
+    if _as_json(arguments):
+        text = json.dumps({"level": "error", "text": text, "code": DpmpcError.code, "setting": None})
+    return f"{text}\n".encode()
+
+
+def _as_json(arguments: Sequence[str]) -> bool:
+    """Whether last lines are JSON."""
+    return logs.as_json() or "--json" in arguments
 
 
 def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[str]], None]) -> Any:
@@ -200,7 +217,11 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
 
         last_line(f"error: {owner_text(error, spelling)}", code=error.code, setting=error.setting)
         sys.exit(error.exit_code)
-    except (OSError, MemoryError) as error:
+    except (click.Abort, KeyboardInterrupt):
+        by, code = ("SIGTERM", 143) if stopped else ("the user", 130)
+        last_line(f"error: stopped by {by}; finished iterations are kept")
+        sys.exit(code)
+    except (OSError, MemoryError, RuntimeError) as error:
         said = machine_text(error)
         if debug or said is None:
             raise
@@ -224,10 +245,6 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
         name = None if param is None else param.name
         last_line(f"error: {rule.rstrip('.')}; see {where} --help", code=UsageError.code, setting=name)
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        by, code = ("SIGTERM", 143) if stopped else ("the user", 130)
-        last_line(f"error: stopped by {by}; finished iterations are kept")
-        sys.exit(code)
 
 
 def _last_line(arguments: Sequence[str], text: str, code: str = DpmpcError.code, setting: str | None = None) -> None:
@@ -237,8 +254,7 @@ def _last_line(arguments: Sequence[str], text: str, code: str = DpmpcError.code,
 
     lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ... {line[-_END:]}" for line in text.split("\n"))
     text = harmless("\n".join(lines))  # a value in it may be anybody's
-    as_json = logs.as_json() or "--json" in arguments
-    click.echo(logs.json_line(text, code=code, setting=setting) if as_json else text, err=True)
+    click.echo(logs.json_line(text, code=code, setting=setting) if _as_json(arguments) else text, err=True)
 
 
 @contextlib.contextmanager

@@ -279,11 +279,15 @@ class OwnerError(PeerError):
     code = "owner"
 
 
-def machine_text(error: OSError | MemoryError) -> str | None:
-    """One line on what the machine refused: no room, no right to write, no memory. None where it was something else.
-    It names a file of this machine, and no record."""
+def machine_text(error: BaseException) -> str | None:
+    """One line on what the machine refused: no room, no right to write, no memory, no thread. None where it was
+    something else. It names a file of this machine, and no record."""
     if isinstance(error, MemoryError):
         return "records and noise need memory; this machine has none left; read fewer records with <<max_rows>>"
+    if isinstance(error, RuntimeError) and error.args == ("can't start new thread",):  # as Python says it, and no more
+        return "a run needs threads and processes; this machine starts no more; raise the limit with `ulimit -u`"
+    if not isinstance(error, OSError):
+        return None
     place = f" for {error.filename}" if error.filename else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"files need room on the disk; none is left{place}; free some, or name another folder"

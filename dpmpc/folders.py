@@ -3,6 +3,7 @@ being made or written is one line."""
 
 import contextlib
 import errno
+import fnmatch
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from dpmpc.errors import UsageError
 
 EMPTY = "<<{name}>> names a file or a folder; it is empty; name one, or leave it out"
 OUT = "<<out>> must be a directory that can be written"
+_passing: set[tuple[int, str]] = set()  # that are there: the process, and the folder
 # halves of the first file of a run or of a stage, as `replaced` names them
 _FIRST = ("request.json.tmp", "plan.json.tmp", "stage.whole.json.tmp")
 
@@ -71,10 +73,23 @@ def passing_folder(prefix: str = "dpmpc-", where: Path | None = None) -> Iterato
     import tempfile
 
     folder = tempfile.mkdtemp(prefix=prefix, dir=where)
+    mine = (os.getpid(), folder)
+    _passing.add(mine)
     try:
         yield Path(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        _passing.discard(mine)
+
+
+def let_passing_go() -> None:
+    """Removes the folders of `passing_folder` that this process has, before it ends on the spot: records may lie there.
+    A fork's are not the starter's."""
+    import shutil
+
+    for number, folder in tuple(_passing):
+        if number == os.getpid():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -113,9 +128,34 @@ def write_file(path: Path, content: str | bytes, *, public: bool = False) -> Non
         beside.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """The paths in `folder` whose names have this pattern, sorted; one with a / goes on in the folders that its first
+    part finds. None where there is no such folder. Errors: OSError for one that cannot be listed: where `glob` finds
+    nothing, a ledger may lie."""
+    first, _, rest = pattern.partition("/")
+    try:
+        names = sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    found = [folder / name for name in names if fnmatch.fnmatchcase(name, first)]
+    return [path for one in found if one.is_dir() for path in matching(one, rest)] if rest else found
+
+
+def below(folder: Path, pattern: str) -> list[Path]:
+    """The files in `folder`, and in all folders in it, whose names have this pattern, sorted. Errors: OSError for one
+    that cannot be listed: what lies there would be left out unseen."""
+
+    def stop(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise error
+
+    walked = os.walk(folder, onerror=stop)
+    return sorted(Path(at, name) for at, _, names in walked for name in names if fnmatch.fnmatchcase(name, pattern))
+
+
 def sweep_halves(folder: Path) -> None:
     """Removes what `replaced` left in a folder, and in those below it, where its process was killed."""
-    for beside in folder.rglob("*.tmp"):
+    for beside in below(folder, "*.tmp"):
         beside.unlink(missing_ok=True)
 
 
@@ -129,6 +169,6 @@ def is_half(path: Path, folders: Sequence[str] = ()) -> bool:
 
 def carried_on(run: Path) -> str:
     """What carries on a run that left this folder and is not finished."""
-    if any(run.glob("*plan*.json")) and not (run / "request.json").is_file():
+    if matching(run, "*plan*.json") and not (run / "request.json").is_file():
         return "start the same commands at all sites again, and they go on where they were"
     return "train it, or carry it on with <<resume>>"

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from dpmpc_experiments.runner import _rewrite
 
+import dpmpc
 from dpmpc.aggregation.owner.local_parties import PartiesHere
 from dpmpc.aggregation.owner.sites import Party
 from dpmpc.aggregation.plan.here import Here
@@ -18,7 +20,8 @@ from dpmpc.errors import UsageError, owner_text, spelt
 from dpmpc.flower import prepare
 from dpmpc.flower.sealing import Purpose
 from dpmpc.flower.seals import Seals
-from dpmpc.folders import OUT, make_folder, passing_folder, replaced, write_file
+from dpmpc.folders import OUT, below, make_folder, matching, passing_folder, replaced, write_file
+from dpmpc.intake.files import paths_of
 from dpmpc.mpc.transport.credentials import make_authority
 from dpmpc.privacy.account import Account
 from dpmpc.privacy.heads import Head, Memory
@@ -149,3 +152,41 @@ def test_every_passing_folder_is_made_in_the_one_way() -> None:
     sources = [path for part in parts for path in (root / part).rglob("*.py")]
     assert len(sources) > 400
     assert not [path.name for path in sources if "TemporaryDirectory" in path.read_text(encoding="utf-8")]
+
+
+def test_a_folder_that_cannot_be_listed_is_never_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `Path.glob` finds nothing, a ledger may lie, or records."""
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "ledger_0.jsonl").touch()
+    assert matching(tmp_path, "*/ledger_*.jsonl") == below(tmp_path, "ledger_*.jsonl") == [
+        tmp_path / "inner" / "ledger_0.jsonl"
+    ]  # fmt: skip
+    for find in (matching, below):
+        assert find(tmp_path / "none", "*") == find(tmp_path / "inner" / "ledger_0.jsonl", "*") == []
+
+    def refused(path: Any, listing: Callable[[Any], Any]) -> Any:
+        if Path(path).name == "inner":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return listing(path)
+
+    listdir, scandir = os.listdir, os.scandir
+    monkeypatch.setattr(os, "listdir", lambda path: refused(path, listdir))
+    monkeypatch.setattr(os, "scandir", lambda path: refused(path, scandir))
+    assert not [*tmp_path.glob("*/ledger_*.jsonl")]
+    for find in (matching, below):
+        with pytest.raises(PermissionError):
+            find(tmp_path / "inner", "ledger_*.jsonl")
+    with pytest.raises(PermissionError):
+        below(tmp_path, "*")
+    with pytest.raises(PermissionError):
+        paths_of(str(tmp_path))
+
+
+def test_folders_are_listed_in_the_one_way() -> None:
+    """`glob` takes a folder that cannot be listed for an empty one. It serves for the program's own sources, for what
+    crashed processes left, and for patterns that a user gives."""
+    root, found = Path(dpmpc.__file__).parent, set()
+    for path in root.rglob("*.py"):
+        if re.search(r"\.r?glob\(", path.read_text(encoding="utf-8")):
+            found.add(str(path.relative_to(root)))
+    assert found == {"aggregation/plan/derivation.py", "intake/scratch.py", "intake/files.py"}

@@ -153,6 +153,11 @@ BREAKING = [
             "from dpmpc.aggregation.owner.session import session_of",
             "tables.meet -> dpmpc.aggregation.owner.session",
         ),
+        (
+            "dpmpc/flower/courier.py",
+            "def late():\n    from dpmpc.aggregation.owner.session import Connected",
+            "flower.courier -> dpmpc.aggregation.owner.session",
+        ),
         ("dpmpc/run/stages.py", "from dpmpc.run.opening import connected", "run.stages -> dpmpc.run.opening"),
         ("dpmpc/local/sites.py", "from dpmpc.run.engine import releases", "local.sites -> dpmpc.run.engine"),
         ("dpmpc/verify/fresh.py", "def late():\n    import dpmpc.run.opening", "verify.fresh -> dpmpc.run.opening"),

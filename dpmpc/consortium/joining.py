@@ -1,6 +1,5 @@
 """Taking part from a kit: checks that all is there, and starts the site's one process."""
 
-import asyncio
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields
@@ -39,6 +38,7 @@ from dpmpc.privacy.budget import Budget
 from dpmpc.privacy.composition import parse_budget
 from dpmpc.processes.background import Background
 from dpmpc.processes.logs import speaking
+from dpmpc.processes.supervisor import run_here
 from dpmpc.run.reserve import check_budget
 from dpmpc.run.stages import coming
 from dpmpc.settings import Declared, declared
@@ -156,7 +156,7 @@ def try_out(folder: Path, own: Joining, progress: Progress) -> None:
         trial = Trial(plan, party, owner, addresses, listening, where.tls, say)
         say("meeting the other sites, which try the same")
         with named_errors(lambda text: plan.called(differing(text, plan))):
-            asyncio.run(trial.meet(where.patience))
+            run_here(lambda: trial.meet(where.patience))
     except DpmpcError as error:
         raise reworded(error, lambda text: spelt(text, kit_spelling)) from None
     for line in trial.lines():

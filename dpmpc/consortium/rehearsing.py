@@ -17,7 +17,7 @@ from dpmpc.consortium.joining import Joining, join
 from dpmpc.consortium.kit import KEYS, LIMITS, Kit, read_kit, rewrite_site
 from dpmpc.consortium.site_file import SITE
 from dpmpc.errors import UsageError
-from dpmpc.folders import make_folder
+from dpmpc.folders import make_folder, matching
 from dpmpc.lazy import dataclass
 from dpmpc.local.holdout import ids_wanted
 from dpmpc.mpc.transport.credentials import make_credentials
@@ -40,7 +40,7 @@ class RehearsalOutcome:
 
 def kits_in(folder: Path) -> list[Kit]:
     """The kits of all sites below a folder. Errors: one is of another plan, or missing."""
-    kits = [read_kit(path.parent) for path in sorted(folder.glob(f"*/{SITE}"))]
+    kits = [read_kit(path.parent) for path in matching(folder, f"*/{SITE}")]
     if not kits:
         raise UsageError(
             f"a rehearsal needs the folder with all kits, as `dpmpc kit` wrote it; {folder} has none", code="path"

@@ -1,7 +1,6 @@
 """What `dpmpc train` does with its options: a whole run on this machine, one process of a run on several, or the plan
 alone."""
 
-import asyncio
 import contextlib
 import time
 from dataclasses import replace
@@ -42,6 +41,7 @@ from dpmpc.mpc.transport.site_keys import list_for
 from dpmpc.planning.request import Request
 from dpmpc.processes.cores import threads_for
 from dpmpc.processes.logs import log_to
+from dpmpc.processes.supervisor import run_here
 from dpmpc.run.files import OWN_LEDGER, OWNERS_OPENED
 from dpmpc.run.folder import make_private, opened_nothing, prepare, request_path
 from dpmpc.run.once import OPENED as STAGE_OPENED
@@ -200,7 +200,7 @@ def _party(mine: StagePart, where: Placement, index: int, progress: Progress) ->
         for line in part:
             log(line)
         try:
-            asyncio.run(run_party(job, plain, lambda event, **fields: progress({"event": event, **fields})))
+            run_here(lambda: run_party(job, plain, lambda event, **fields: progress({"event": event, **fields})))
             if stage is not None:
                 stage.settle(*opened_by_party(plan, where.out, index))
             elif deliver_here(plan, where.out, index):

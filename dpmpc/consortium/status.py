@@ -10,6 +10,7 @@ from dpmpc.aggregation.plan.guarantee import promise_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.codec import loads
 from dpmpc.errors import Spelling, UsageError, python_spelling, spelt
+from dpmpc.folders import matching
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.composition import spent
 from dpmpc.privacy.ledgers import merge, parts
@@ -82,7 +83,7 @@ def read_status(folder: Path, spelling: Spelling = python_spelling) -> RunStatus
         for state in _states(stage)
         if state.alive or not states
     ]
-    plans = [plan_path(folder), *sorted(folder.glob("plan_*.json"))]
+    plans = [plan_path(folder), *matching(folder, "plan_*.json")]
     plans += [path for stage in stages for path in (stage / WHOLE, plan_path(stage))]  # before the run's own is made
     plan = next((Plan.read(path) for path in plans if path.is_file()), None)
     if plan is None:
@@ -112,7 +113,7 @@ def read_lines(run: Path) -> list[Line]:
 
 
 def _states(folder: Path) -> list[State]:
-    return [state for path in sorted(folder.glob("status_*.json")) if (state := read_state(path)) is not None]
+    return [state for path in matching(folder, "status_*.json") if (state := read_state(path)) is not None]
 
 
 def _spent(folder: Path, plan: Plan) -> LedgerSpending | None:

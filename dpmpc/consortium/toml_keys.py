@@ -158,6 +158,8 @@ def file_spelling(name: str, value: str | None) -> str | None:
     """A setting as this file writes it: `min_owners = 2 in [run]`. None for what it does not hold."""
     if name == "addresses" and value is not None:
         return f'address = "{value}" under [[parties]]'
+    if name == "tls" and value is not None:  # where its files are is each kit's
+        return "tls = true in [run]"
     if name in _PLACES:
         return _PLACES[name]
     section = next((key for key, kind in _SECTIONS.items() if name in kind.__struct_fields__), None)

@@ -16,6 +16,7 @@ from dpmpc.aggregation.wire.paths import read_versions, transcript_path
 from dpmpc.codec import loads
 from dpmpc.consortium.site_file import SITE, SiteFile
 from dpmpc.errors import UsageError, as_written
+from dpmpc.folders import matching
 from dpmpc.intake.written import read_written
 from dpmpc.lazy import dataclass
 from dpmpc.learning.model import read_model
@@ -138,7 +139,7 @@ def facts_of(run: Path, ledgers: Path | None = None) -> FinishedRun:
     trained = plan.source.TRAINS
     report = read_report(run) if trained else _of_vectors(run, plan)
     evidence, written = _evidence(run, plan, made)
-    kept = sorted(run.glob("ledger_*.jsonl"))
+    kept = matching(run, "ledger_*.jsonl")
     last = run / "report.json" if trained else max(kept, key=lambda path: path.stat().st_mtime)
     site = run.resolve().parent / SITE
     one, flower = request_path(run).is_file() or len(kept) == plan.parties > 1, report.get("flower")
@@ -156,7 +157,7 @@ def facts_of(run: Path, ledgers: Path | None = None) -> FinishedRun:
         digests=[
             (path.relative_to(run).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest())
             for pattern in (*_SIGNED, *(f"{stage}/{name}" for stage in _STAGES for name in _OF_A_STAGE))
-            for path in sorted(run.glob(pattern))
+            for path in matching(run, pattern)
         ],
         versions=list(software().items()),
         met=[(plan.called(name), version) for name, version in read_versions(run).items()],
@@ -179,7 +180,7 @@ def _listed(report: dict[str, Any], kit: Path) -> str | None:
 
 def of_a_party(run: Path) -> bool:
     """Whether `run` is the folder of a party alone, which no report is made from."""
-    return bool(list(run.glob("plan_*.json"))) and not (run / "report.json").is_file()
+    return bool(matching(run, "plan_*.json")) and not (run / "report.json").is_file()
 
 
 def _made(run: Path, plan: Plan) -> list[Path]:
@@ -191,7 +192,7 @@ def _made(run: Path, plan: Plan) -> list[Path]:
 
 def _of_vectors(run: Path, plan: Plan) -> dict[str, Any]:
     """What a run of a caller's vectors would report, by its plan and its ledgers. Errors: it has no ledger."""
-    ledgers = sorted(run.glob("ledger_*.jsonl"))
+    ledgers = matching(run, "ledger_*.jsonl")
     if not ledgers:
         raise UsageError(
             f"a report needs the ledgers of the run; {run} has none; name the `out` of an Aggregator, a Party or a "
@@ -241,7 +242,7 @@ def _evidence(run: Path, plan: Plan, made: Sequence[Path]) -> tuple[dict[str, di
             raise UsageError(
                 f"verify.json must be what verify wrote; {path}: {error}; run dpmpc verify again"
             ) from None
-    if not plan.parties or not list(run.glob("party_*.transcript.jsonl")):
+    if not plan.parties or not matching(run, "party_*.transcript.jsonl"):
         return {}, False
     each = [structure_of(read_records(folder)).to_json() for folder in made]
     checks = [check for one in each for check in one["checks"]]

@@ -1,6 +1,5 @@
 """A party of a Flower run: as any other, but that its owners' shares come sealed, by way of the server."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,6 +14,7 @@ from dpmpc.errors import UsageError
 from dpmpc.flower.gate import SealedGate
 from dpmpc.flower.prepared import Prepared, key_path, read_prepared
 from dpmpc.flower.sealing import Opener, read_key
+from dpmpc.processes.supervisor import run_here
 from dpmpc.processes.worker import Emit, Log
 from dpmpc.settings import keywords
 
@@ -26,7 +26,7 @@ def serve(*, job: dict[str, Any], prepared: str, keys: str, emit: Emit, log: Log
     with the parties' keys, of which it reads its own."""
     here, given = PartyJob.from_json(job), Prepared.from_text(prepared)
     opener = opener_of(given, here.index, key_path(Path(keys), here.index))
-    asyncio.run(run_party(here, log, emit, make_gate=partial(SealedGate, given, opener)))
+    run_here(lambda: run_party(here, log, emit, make_gate=partial(SealedGate, given, opener)))
 
 
 def opener_of(prepared: Prepared, party: int, key: Path) -> Opener:

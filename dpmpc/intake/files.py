@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmpc.errors import RecordError, UsageError, sayable
+from dpmpc.folders import below
 from dpmpc.intake.csvfile import encoding_of, open_csv, other_kind, readable, scan, transcoded
 from dpmpc.intake.engine import duckdb, explained, registered
 from dpmpc.intake.packed import packing, unpack
@@ -256,7 +257,7 @@ def paths_of(source: str) -> list[Path]:
         )
     path = Path(source)
     if path.is_dir():
-        found = [p for p in path.rglob("*") if p.is_file() and _known(p) and not p.name.startswith((".", "_"))]
+        found = [p for p in below(path, "*") if p.is_file() and _known(p) and not p.name.startswith((".", "_"))]
     elif any(mark in source for mark in "*?[") and not path.exists():
         found = [Path(p) for p in glob.glob(source, recursive=True) if Path(p).is_file()]
     else:

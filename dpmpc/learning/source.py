@@ -209,7 +209,10 @@ class Source(ABC):
     @property
     def about(self) -> list[str]:
         """Lines on what is sent, for whoever decides on taking part, where no schema says it. Public."""
-        return ["no schema: each owner brings vectors of its own"]
+        if not self.OF_RECORDS:
+            return ["no schema: each owner brings vectors of its own"]
+        read = f"reads {', '.join(self.reads)}" if self.reads else "vectors are made of each owner's records"
+        return [f"no schema: {read}"]
 
     @property
     def tells_owners(self) -> bool:

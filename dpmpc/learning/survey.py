@@ -122,6 +122,10 @@ class Survey(Source):
         return (*self.numbers, *self.texts)
 
     @property
+    def about(self) -> list[str]:
+        return [f"surveys {', '.join(self.names)}"]
+
+    @property
     def coordinates(self) -> int:
         return self.counted + len(self.words) * self.buckets * CODE
 

@@ -21,7 +21,7 @@ from dpmpc.aggregation.wire.paths import opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
-from dpmpc.folders import write_file
+from dpmpc.folders import matching, write_file
 from dpmpc.learning.model import with_figures
 from dpmpc.learning.source import Opening, Source, Sum
 from dpmpc.local.evaluating import section
@@ -147,7 +147,7 @@ def outcome_in(folder: Path) -> Outcome:
     spent. Errors: UsageError where there is nothing."""
     if any((place / KNOWN).is_file() for place in (folder, folder / QUESTIONS)):
         return reopened(folder).outcome
-    plans = [path for path in (plan_path(folder), *sorted(folder.glob("plan_*.json"))) if path.is_file()]
+    plans = [path for path in (plan_path(folder), *matching(folder, "plan_*.json")) if path.is_file()]
     plan = Plan.read(plans[0] if plans else plan_path(folder))
     opened = opened_anywhere(folder, plan)
     if not opened:

@@ -11,7 +11,7 @@ from dpmpc.aggregation.plan.asked import plan_path
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import PeerError
-from dpmpc.folders import sweep_halves, write_file
+from dpmpc.folders import matching, sweep_halves, write_file
 from dpmpc.intake.scratch import sweep_below
 from dpmpc.learning.survey_columns import SURVEY
 from dpmpc.local.job import OwnersJob
@@ -39,7 +39,7 @@ def train(
         prepare(out, overwrite=overwrite, resume=resume)
     with alone(out):
         if overwrite and request.run_id is not None:
-            check_new(sorted(out.glob("ledger_*.jsonl")), request.run_id)
+            check_new(matching(out, "ledger_*.jsonl"), request.run_id)
         prepare(out, overwrite=overwrite, resume=resume)
         sweep_halves(out)
         sweep_below(out)

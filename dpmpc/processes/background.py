@@ -11,8 +11,18 @@ from concurrent.futures import CancelledError
 from typing import Any, Generic, TypeVar
 
 from dpmpc.lazy import dataclass
+from dpmpc.processes.exhausted import guard
 
 T = TypeVar("T")
+_LOOK = 10.0  # seconds after which who waits looks whether the loop is still there
+
+
+@dataclass
+class _Exhaustion:
+    """Of a loop: the error of the first step of the loop itself that had no memory; whether that has ended it."""
+
+    error: MemoryError | None = None
+    ended: bool = False
 
 
 class Pending(Generic[T]):
@@ -22,8 +32,8 @@ class Pending(Generic[T]):
     a future of `concurrent.futures` can then stay locked for ever, and the loop that wants to set the future with it.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, body: Coroutine[Any, Any, T]) -> None:
-        self._loop, self._body = loop, body
+    def __init__(self, loop: asyncio.AbstractEventLoop, body: Coroutine[Any, Any, T], memory: _Exhaustion) -> None:
+        self._loop, self._body, self._memory = loop, body, memory
         self._task: asyncio.Task[T] | None = None
         self._value: list[T] = []
         self._error: BaseException | None = None
@@ -35,7 +45,9 @@ class Pending(Generic[T]):
         """What the coroutine returns, when it has ended. An interrupt while waiting cancels it."""
         try:
             if not self._over:
-                self._ended.acquire()
+                while not self._ended.acquire(timeout=_LOOK):
+                    if self._memory.ended:
+                        raise MemoryError from self._memory.error
                 self._ended.release()
         except BaseException:
             self.cancel()
@@ -56,7 +68,7 @@ class Pending(Generic[T]):
     def _end(self, task: "asyncio.Task[T]") -> None:
         self._task = None  # the task dies here, on the loop: an interrupt in its finalizers would be lost
         if task.cancelled():
-            self._error = CancelledError()
+            self._error = self._memory.error or CancelledError()
         else:
             self._error = task.exception()
         if self._error is None:
@@ -82,16 +94,32 @@ class Ready(Generic[T]):
 
 
 class Background:
-    """One loop and its thread; `stop` ends both."""
+    """One loop and its thread; `stop` ends both. Where memory ends in a step of the loop itself, all that runs on it
+    fails with that, and so does what is begun later."""
 
     def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._loop, self._memory = asyncio.new_event_loop(), _Exhaustion()
+        guard(self._loop, self._unwind)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._memory.ended = self._memory.error is not None
+
+    def _unwind(self, error: MemoryError) -> None:
+        self._memory.error = error
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
 
     def submit(self, body: Coroutine[Any, Any, T]) -> Pending[T]:
         """Begins `body` on the loop. Errors: RuntimeError when the loop has ended."""
-        pending = Pending(self._loop, body)
+        if self._memory.error is not None:
+            body.close()
+            raise MemoryError from self._memory.error
+        pending = Pending(self._loop, body, self._memory)
         try:
             self._loop.call_soon_threadsafe(pending.begin)
         except RuntimeError:
@@ -109,7 +137,8 @@ class Background:
     def stop(self) -> None:
         """Cancels what still runs, then ends loop and thread. May be called twice."""
         if not self._loop.is_closed():
-            self.submit(_cancel_all()).result()
+            if self._memory.error is None:
+                self.submit(_cancel_all()).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()

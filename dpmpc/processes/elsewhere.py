@@ -46,13 +46,10 @@ def answering(task: Callable[[], Any]) -> Answer:
         return "sums", task()
     except DpmpcError as error:
         return "refused", (public_message(error), error.code)
-    except (OSError, MemoryError) as error:
-        said = machine_text(error) or f"a worker met {type(error).__name__}; its log says where"
-        return "refused", (said, UsageError.code)
     except Exception as error:  # noqa: BLE001  (a bug, of any type; its message may quote a record)
         last = traceback.extract_tb(error.__traceback__)[-1]
-        said = f"a worker met {type(error).__name__} at line {last.lineno} of {PurePath(last.filename).name}"
-        return "refused", (said, UsageError.code)
+        met = f"a worker met {type(error).__name__} at line {last.lineno} of {PurePath(last.filename).name}"
+        return "refused", (machine_text(error) or met, UsageError.code)
 
 
 class Workers:

@@ -28,7 +28,7 @@ import threading
 import traceback
 from typing import Any, NoReturn
 
-from dpmpc.processes import worker
+from dpmpc.processes import exhausted, worker
 from dpmpc.processes.paths import import_paths
 
 Row = tuple[int, int, int, list[int]]
@@ -45,8 +45,15 @@ def main() -> None:
         _stand()
         return
     _modules[:] = sys.argv[2:]
-    worker.prepare(_modules)
-    _bear(json.loads(sys.argv[1]))
+    _raise_all(json.loads(sys.argv[1]))
+
+
+def _raise_all(rows: list[Row]) -> NoReturn:
+    """Imports what they need, then bears them. Where there is no memory for that, the first says so for all."""
+    with exhausted.ending():
+        worker.ready(rows[0][1])
+        worker.prepare(_modules)
+        _bear(rows)
 
 
 def _bear(rows: list[Row]) -> NoReturn:
@@ -62,9 +69,11 @@ def _bear(rows: list[Row]) -> NoReturn:
             os._exit(1)  # as whoever starts them ends those that live
         if pid == 0:
             _become(k, rows)
+            worker.ready(1)
             worker.serve()
         born.append(pid)
         _say(k, pid)
+    exhausted.make_ready(1, b"")  # what they end of they say themselves
     for descriptor in _descriptors(rows):
         os.close(descriptor)
     watching = [threading.Thread(target=_watch, args=(k, pid)) for k, pid in enumerate(born)]
@@ -231,8 +240,7 @@ def _go_on(request: dict[str, Any], descriptors: list[int], alone: bool) -> None
         here = [sys.executable, "-m", "dpmpc.processes.nursery", json.dumps(request["rows"]), *request["preload"]]
         os.execve(here[0], here, request["environment"])
     _modules[:] = request["preload"]
-    worker.prepare(_modules)
-    _bear(request["rows"])
+    _raise_all(request["rows"])
 
 
 def _is_open(number: int) -> bool:

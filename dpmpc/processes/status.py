@@ -131,7 +131,7 @@ class Status:
         self.state.phase = finished if kind is None else FAILED
         if error is not None:
             self.state.event_time = time.time()
-            self.state.event = f"error: {_machine(error) or 'this program met a fault; its log says where'}"
+            self.state.event = f"error: {machine_text(error) or 'this program met a fault; its log says where'}"
             if isinstance(error, DpmpcError):
                 self.state.event = f"error: {public_message(error)}"
                 self.state.code, self.state.setting = error.code, error.setting
@@ -160,11 +160,6 @@ def read_state(path: Path) -> State | None:
 def status_path(out: Path, who: str) -> Path:
     """Where the process `who` (party_0, owners, owner_3) keeps its status."""
     return out / f"status_{who}.json"
-
-
-def _machine(error: BaseException) -> str | None:
-    """What the machine refused, if it did."""
-    return machine_text(error) if isinstance(error, OSError | MemoryError) else None
 
 
 def _held(path: Path) -> bool:

@@ -20,6 +20,7 @@ from typing import IO, Any, TypeVar
 
 from dpmpc.errors import DpmpcError, PeerError, error_of
 from dpmpc.lazy import dataclass
+from dpmpc.processes.exhausted import guard, left_by_loop
 from dpmpc.processes.messages import dumps, loads
 from dpmpc.processes.paths import child_environment
 from dpmpc.processes.standing import ONE_THREAD
@@ -345,22 +346,21 @@ def run_here(body: Callable[[], Coroutine[Any, Any, T]]) -> T:
     nothing: at its end asyncio gives Ctrl-C back, for which Python writes out that task and with it what it returns,
     ten milliseconds an array, and nobody reads it.
 
-    Where memory ends in a step of the loop itself, which reads a pipe and would try again for ever, it ends `body`.
+    Where memory ends in a step of the loop itself, it ends `body` (`exhausted.guard`). All loops that a task of ours
+    runs on to its end are made here.
     """
     found: list[T] = []
 
     async def main() -> None:
-        ended, mine = list[MemoryError](), asyncio.current_task()
+        ended: list[MemoryError] = []
+        mine = asyncio.current_task()
+        assert mine is not None
 
-        def told(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-            if isinstance(error := context.get("exception"), MemoryError) and mine is not None:
-                ended.append(error)
-                if len(ended) == 1:  # what ends `body` is not cut short by the next
-                    mine.cancel()
-            else:
-                loop.default_exception_handler(context)
+        def unwind(error: MemoryError) -> None:
+            ended.append(error)
+            mine.cancel()
 
-        asyncio.get_running_loop().set_exception_handler(told)
+        guard(asyncio.get_running_loop(), unwind)
         try:
             found.append(await body())
         except asyncio.CancelledError:
@@ -368,11 +368,15 @@ def run_here(body: Callable[[], Coroutine[Any, Any, T]]) -> T:
                 raise ended[0] from None
             raise
 
+    def run() -> None:
+        with left_by_loop():
+            asyncio.run(main())
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        asyncio.run(main())
+        run()
     else:
         with ThreadPoolExecutor(1) as thread:
-            thread.submit(lambda: asyncio.run(main())).result()
+            thread.submit(run).result()
     return found[0]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from dpmpc.errors import DpmpcError, machine_text, public_message, to_event
+from dpmpc.processes import exhausted
 from dpmpc.processes.logs import Log as Log
 from dpmpc.processes.logs import log_to, wanted
 from dpmpc.processes.memory import importing, keep_freed_blocks
@@ -26,8 +27,16 @@ GONE = 3  # exit code where the starter has gone
 
 def main() -> None:
     """Entry point."""
-    prepare(sys.argv[1:])
-    serve()
+    with exhausted.ending():
+        ready(1)
+        prepare(sys.argv[1:])
+        serve()
+
+
+def ready(descriptor: int) -> None:
+    """Has this process end with its last word to who started it, over `descriptor`, where it has no memory left."""
+    error = {"message": exhausted.text(), "exit_code": exhausted.EXIT_CODE}
+    exhausted.make_ready(descriptor, dumps({"event": "error", **error}) + b"\n")
 
 
 def prepare(modules: Sequence[str]) -> None:
@@ -42,6 +51,7 @@ def prepare(modules: Sequence[str]) -> None:
 def serve() -> NoReturn:
     """Does the job. Exits with 0, the error's exit code, or 1 for a bug, whose stack is on standard error."""
     events = os.fdopen(os.dup(1), "wb", buffering=0)
+    ready(events.fileno())
     os.dup2(2, 1)  # whatever prints goes to the log
     said = threading.Lock()
 
@@ -59,8 +69,10 @@ def serve() -> NoReturn:
         os._exit(GONE)
     threading.Thread(target=_exit_with_starter, daemon=True).start()
     job = loads(line)
-    code = run_role(job["role"], job["arguments"], emit, log_to(sys.stderr))
-    sys.stderr.flush()
+    with exhausted.ending():
+        code = run_role(job["role"], job["arguments"], emit, log_to(sys.stderr))
+        exhausted.make_ready(events.fileno(), b"", code)  # all is said
+        sys.stderr.flush()
     os._exit(code)  # no wait for the thread that watches the starter
 
 
@@ -80,17 +92,15 @@ def run_role(role: str, arguments: dict[str, Any], emit: Emit, log: Log) -> int:
         log(f"error: {public_message(error)}")
         emit("error", **to_event(error))
         return error.exit_code
-    except (OSError, MemoryError) as error:  # a full disk, no memory: not bugs, but worth a stack in the log
-        _log_stack(error)
-        emit("error", **refused(error))
-        return 1
     except Exception as error:  # noqa: BLE001  (a bug, of any type)
         _log_stack(error)
+        if isinstance(error, OSError) or machine_text(error):  # a full disk, no memory: worth a stack, but no bugs
+            emit("error", **refused(error))
         return 1
     return 0
 
 
-def refused(error: OSError | MemoryError) -> dict[str, Any]:
+def refused(error: Exception) -> dict[str, Any]:
     """What is said of what the machine has refused: the fields of the event."""
     return {"message": machine_text(error) or f"{type(error).__name__}: {error}", "exit_code": 1}
 

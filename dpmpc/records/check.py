@@ -303,6 +303,12 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
             text = f"{have} neither class: {_examples(table, target.name, wrong, known)}"
             found.append(_misfits(table, target.name, bad, text))
         text = f"{up} of {rows} records are {target.positive_name} (+1)"
+        if up == 0 and target.negative is None and table.one(f"count(DISTINCT {table.text(target.name)})")[0] > 1:
+            # whoever has no such record has one other word; with two of them it writes both otherwise
+            seen = _examples(table, target.name, f"{code} = 0", tuple(target.codes))
+            said = f"{text}, all others are the other class: {seen}; look at its codes"
+            found.append(Finding("unfit", target.name, said))
+            return
         found.append(Finding("note" if 0 < up < rows else "warning", target.name, text))
         return
     if isinstance(target, Classes):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dpmpc.aggregation.wire.transcript import holds_nothing
 from dpmpc.errors import UsageError
-from dpmpc.folders import OUT, is_half, make_folder, not_new
+from dpmpc.folders import OUT, is_half, make_folder, matching, not_new
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.ledger import Ledger
 
@@ -54,7 +54,7 @@ def prepare(out: Path, *, overwrite: bool, resume: bool) -> None:
                 code="over",
             )
         for pattern in _FILES:
-            for path in out.glob(pattern):
+            for path in matching(out, pattern):
                 path.unlink()
     make_private(out)
 
@@ -100,15 +100,15 @@ def _failed_early(out: Path) -> bool:
     """Whether `out` holds only what a run leaves that failed before its first release."""
     if not out.is_dir() or not (out / "request.json").is_file() or not (out / "owners.log").is_file():
         return False
-    ledgers = set(out.glob("ledger_*.jsonl"))
-    ours = ledgers.union(*(out.glob(pattern) for pattern in (*_FILES, "used_*.txt")))
+    ledgers = set(matching(out, "ledger_*.jsonl"))
+    ours = ledgers.union(*(matching(out, pattern) for pattern in (*_FILES, "used_*.txt")))
     finished = any((out / name).exists() for name in ("report.json", "model.npz"))
-    return not finished and set(out.iterdir()) <= ours and opened_nothing(*ledgers, *out.glob("*.opened.bin"))
+    return not finished and set(out.iterdir()) <= ours and opened_nothing(*ledgers, *matching(out, "*.opened.bin"))
 
 
 def run_folder(folder: Path) -> Path:
     """The folder that a run's files are in: `folder`, or `run` of the kit in it."""
     kept = ("plan.json", "report.json", "status_*.json", "party_*.transcript.jsonl")
     inner = folder / "run"
-    is_kit = (folder / "site.toml").is_file() or not any(any(folder.glob(name)) for name in kept)
+    is_kit = (folder / "site.toml").is_file() or not any(matching(folder, name) for name in kept)
     return inner if is_kit and inner.is_dir() else folder

@@ -12,7 +12,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.transcript import read_opened, read_transcript
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
-from dpmpc.folders import write_file
+from dpmpc.folders import matching, write_file
 from dpmpc.lazy import dataclass
 from dpmpc.privacy.ledger import Ledger
 from dpmpc.run.files import WHOLE
@@ -59,14 +59,14 @@ def left(plan: Plan, out: Path) -> Since:
 def _attempted(out: Path, plan: Plan) -> bool:
     """Whether a process in `out` has begun an attempt at this plan: else there is a plan alone, or the ledgers of
     another run, which stay when that is replaced."""
-    kept = [path for each in ("party_*.transcript.jsonl", "*.opened.bin") for path in out.glob(each)]
-    named = (plan.run_id.encode() in path.read_bytes() for path in out.glob("ledger_*.jsonl"))
+    kept = [path for each in ("party_*.transcript.jsonl", "*.opened.bin") for path in matching(out, each)]
+    named = (plan.run_id.encode() in path.read_bytes() for path in matching(out, "ledger_*.jsonl"))
     return attempt_path(out).exists() or any(path.stat().st_size for path in kept) or any(named)
 
 
 def spent_anywhere(out: Path, plan: Plan) -> int:
     """How many releases of this plan are spent, by the ledgers of all processes in `out`."""
-    return max((spent_releases(path, plan.run_id) for path in sorted(out.glob("ledger_*.jsonl"))), default=0)
+    return max((spent_releases(path, plan.run_id) for path in matching(out, "ledger_*.jsonl")), default=0)
 
 
 def attempt_path(out: Path) -> Path:
@@ -84,7 +84,7 @@ def last_attempt(out: Path) -> Attempt:
     found = [FIRST_ATTEMPT]
     if attempt_path(out).exists():
         found.append(Attempt(**loads(attempt_path(out).read_text(encoding="utf-8"))))
-    for path in sorted(out.glob("party_*.transcript.jsonl")):
+    for path in matching(out, "party_*.transcript.jsonl"):
         starts = [event for event in read_transcript(path) if event.get("event") == "start"]
         found += [Attempt(event["attempt"], event["first_release"]) for event in starts]
     return max(found, key=lambda attempt: attempt.number)
@@ -92,7 +92,7 @@ def last_attempt(out: Path) -> Attempt:
 
 def presence_anywhere(out: Path, plan: Plan) -> dict[int, Presence]:
     """release -> the owners in it, from the ledgers of all parties in `out`, where owners may be missing."""
-    books = [Ledger.read(path) for path in sorted(out.glob("ledger_*.jsonl"))]
+    books = [Ledger.read(path) for path in matching(out, "ledger_*.jsonl")]
     return {
         entry.release: entry.present
         for book in books
@@ -104,7 +104,7 @@ def presence_anywhere(out: Path, plan: Plan) -> dict[int, Presence]:
 def opened_anywhere(out: Path, plan: Plan) -> dict[int, Ints]:
     """release -> opened vector, from the files of all parties and of the owners in `out`. Errors: two that differ."""
     result: dict[int, Ints] = {}
-    for path in sorted(out.glob("*.opened.bin")):
+    for path in matching(out, "*.opened.bin"):
         for release, values in read_opened(path, plan.dimension).items():
             if release in result and (result[release] != values).any():
                 raise UsageError(

@@ -11,6 +11,7 @@ different ones end there.
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -25,7 +26,7 @@ from dpmpc.aggregation.wire.paths import ledger_path, opened_path
 from dpmpc.aggregation.wire.transcript import read_opened
 from dpmpc.codec import loads
 from dpmpc.errors import PeerError, UsageError
-from dpmpc.folders import write_file
+from dpmpc.folders import matching, write_file
 from dpmpc.lazy import dataclass
 from dpmpc.learning.source import Sum
 from dpmpc.privacy.ledgers import read_ledgers
@@ -152,7 +153,7 @@ class RunStages(Generic[H]):
         `others`: what comes after these beside the stages of their source."""
         plan = then(self.before(does, say, keeps))
         does(StagePart(plan, self.plan), self.here)
-        return plan, self.after(plan, does, say, others)
+        return plan, self.after(plan, does, say, others(plan))
 
     def before(
         self, does: Callable[[StagePart, H], None], say: Callable[[str], None], keeps: Keeps | None = None
@@ -170,27 +171,23 @@ class RunStages(Generic[H]):
         return plan
 
     def after(
-        self,
-        plan: Plan,
-        does: Callable[[StagePart, H], None],
-        say: Callable[[str], None],
-        others: Callable[[Plan], Sequence[Plan]] = lambda plan: (),
-    ) -> list[Plan]:
+        self, plan: Plan, does: Callable[[StagePart, H], None], say: Callable[[str], None],
+        others: Sequence[Plan] = (),
+    ) -> list[Plan]:  # fmt: skip
         """Has the stages done after the releases of `plan`, which are made and whose sums are here, and those that are
         `others`; returns the plan of each."""
+        own = (
+            stage_plan(plan, stage, plan.source.ends(stage, self._sums(plan), plan))
+            for stage in plan.source.schedule.after
+        )
         made = []
-        for mine in self._following(plan, others):
+        for mine in chain(own, others):
             name = mine.run_id.rpartition("+")[2]
             if self.here.overwrite or not is_over(mine, self._out / name):
                 self._ends(does, plan, mine, name)
                 say(f"{name} opened")
             made.append(mine)
         return made
-
-    def _following(self, plan: Plan, others: Callable[[Plan], Sequence[Plan]]) -> Iterator[Plan]:
-        for stage in plan.source.schedule.after:
-            yield stage_plan(plan, stage, plan.source.ends(stage, self._sums(plan), plan))
-        yield from others(plan)
 
     def opened(self, stage: Plan) -> tuple[Ints, Presence | None]:
         """What a stage opened that is over, and the owners in it. Errors: UsageError where that is not here."""
@@ -260,7 +257,7 @@ class RunStages(Generic[H]):
         """Where a stage is. Errors: another run has spent there."""
         folder = self._out / name
         if not self.here.overwrite and plan_path(folder).is_file() and Plan.read(plan_path(folder)) != mine:
-            if not opened_nothing(*folder.glob("ledger_*.jsonl"), *folder.glob("*.opened.bin")):
+            if not opened_nothing(*matching(folder, "ledger_*.jsonl"), *matching(folder, "*.opened.bin")):
                 raise _of_another(folder)
         make_private(self._out)
         make_private(folder)

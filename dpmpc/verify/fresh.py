@@ -19,6 +19,7 @@ from dpmpc.aggregation.plan.grid import Ints
 from dpmpc.aggregation.plan.here import Here
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.errors import UsageError
+from dpmpc.folders import matching
 from dpmpc.lazy import dataclass
 from dpmpc.mpc.clear.noise import clear_noise
 from dpmpc.mpc.numbers.prg import Prg
@@ -199,5 +200,5 @@ def _clear(out: Path) -> None:
             raise UsageError(
                 f"<<work>> holds nothing but fresh releases; {out} has another run; name another directory"
             )
-        for path in out.glob("ledger_*.jsonl"):
+        for path in matching(out, "ledger_*.jsonl"):
             path.unlink()

@@ -9,6 +9,7 @@ from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.aggregation.wire.paths import ledger_path, opened_path, transcript_path
 from dpmpc.aggregation.wire.transcript import digest, read_opened, read_transcript
 from dpmpc.errors import UsageError
+from dpmpc.folders import below, matching
 from dpmpc.lazy import cached_property, dataclass
 from dpmpc.privacy.book import Book
 from dpmpc.privacy.ledger import Ledger
@@ -157,10 +158,10 @@ def read_records(out: Path) -> RunFiles:
         lines.append(tuple(hashlib.sha256(line).hexdigest() for line in content.split(b"\n") if line))
         opened[f"party {party}"] = _digests(opened_path(folder, party), plan)
     if len(elsewhere) == plan.parties:
-        if below := sorted(path.parent for path in out.rglob("party_*.transcript.jsonl")):
+        if of_stages := below(out, "party_*.transcript.jsonl"):
             raise UsageError(
                 f"what is verified are a run's releases, or those of a stage; {out} has those of stages alone, for the "
-                f"run ended before its own; name a stage's folder, as {below[0]}"
+                f"run ended before its own; name a stage's folder, as {of_stages[0].parent}"
             )
         raise UsageError(
             f"parties keep transcripts, owners do not; {out} has none; name a party's folder, or one that has the "
@@ -178,22 +179,22 @@ def places(out: Path) -> list[Path]:
     here = run_folder(out)
     if _has_run(here):
         return [here]
-    below = [run_folder(folder) for folder in sorted(out.iterdir()) if folder.is_dir()] if out.is_dir() else []
-    return [folder for folder in below if _has_run(folder)] or [here]
+    inner = [run_folder(folder) for folder in matching(out, "*") if folder.is_dir()]
+    return [folder for folder in inner if _has_run(folder)] or [here]
 
 
 def _has_run(folder: Path) -> bool:
     """Whether the folder is one of a run's processes."""
-    return any(next(folder.glob(name), None) for name in ("plan*.json", "party_*.transcript.jsonl"))
+    return any(matching(folder, name) for name in ("plan*.json", "party_*.transcript.jsonl"))
 
 
 def _plan_in(out: Path, folders: list[Path]) -> tuple[Plan, bool]:
     """(the plan, whether these are sites: then a party may be elsewhere). Errors: there is none, or another one."""
-    alone = any(out.glob("plan_*.json")) or (out / "ledger_owners.jsonl").exists()
+    alone = bool(matching(out, "plan_*.json")) or (out / "ledger_owners.jsonl").exists()
     sites = alone or len(folders) > 1 or folders[0] != out
     found: list[tuple[Plan, Path]] = []
     for place in folders:
-        for path in (plan_path(place), *sorted(place.glob("plan_*.json"))):
+        for path in (plan_path(place), *matching(place, "plan_*.json")):
             if path.is_file():
                 found.append((Plan.read(path), place))
     for plan, place in found[1:]:

@@ -13,6 +13,7 @@ from dpmpc.aggregation.plan.asked import FIRST_ATTEMPT
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.codec import loads
 from dpmpc.errors import UsageError
+from dpmpc.folders import matching
 from dpmpc.lazy import dataclass
 from dpmpc.processes.provenance import software
 from dpmpc.verify.run_files import RunFiles, places
@@ -28,7 +29,7 @@ def about(out: Path, records: RunFiles) -> dict[str, Any]:
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for place in places(out)
         for pattern in _FILES
-        for path in sorted(place.glob(pattern))
+        for path in matching(place, pattern)
     }
     return {
         "run": records.plan.run_id,
@@ -55,7 +56,7 @@ def sent_to(folder: Path, plan: Plan, kinds: tuple[str, ...]) -> list[Sent]:
     """The verdicts in `folder` that others have sent, of this run. Errors: UsageError for one of another run, or a file
     that `dpmpc verify` did not write."""
     found = []
-    for path in sorted(folder.glob(SENT)):
+    for path in matching(folder, SENT):
         try:
             value = loads(path.read_text(encoding="utf-8"))
             lines = tuple(_line(kind, value[kind]) for kind in kinds if kind in value)

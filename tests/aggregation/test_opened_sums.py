@@ -8,6 +8,8 @@ import pytest
 from dpmpc.aggregation.plan.opening import opening_of, reach_of
 from dpmpc.aggregation.plan.plan import Plan
 from dpmpc.learning.source import Opening, Source
+from dpmpc.learning.survey import Survey
+from dpmpc.learning.vectors import Vectors
 from dpmpc.outcome import Level
 
 ASKED = {"owners": 3, "dimension": 2, "clip": 1.0, "epsilon": 1.0}
@@ -83,3 +85,15 @@ def test_a_source_that_says_nothing_has_its_mean_with_intervals() -> None:
     (answer,) = found.answers
     assert [line.number.estimate for line in answer.lines] == [1.0, 2.0] == found.section["mean"]
     assert found.about == (opened.guarantee,) and opened.guarantee.startswith("guarantee: epsilon = 1")
+
+
+def test_whoever_takes_part_hears_what_is_read() -> None:
+    """Vectors of their own are said of a source that reads no records alone."""
+
+    class Reading(Plain):
+        reads = ("age", "sex")
+
+    assert Plain().about == ["no schema: vectors are made of each owner's records"]
+    assert Reading().about == ["no schema: reads age, sex"]
+    assert Survey(numbers=("age",), texts=("sex",)).about == ["surveys age, sex"]
+    assert Vectors(norm=1.0).about == ["no schema: each owner brings vectors of its own"]

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <netdb.h>
+#include <pthread.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -23,7 +24,7 @@
 
 /* In the order of `KINDS` in system_faults.py. */
 enum { OPEN, CREATE, READ, WRITE, SYNC, LOCK, RENAME, MAKE, REMOVE, STAT, LIST, CHMOD, SOCKET, BIND, LISTEN, CONNECT,
-       RESOLVE, FORK, MEMORY, KINDS };
+       RESOLVE, FORK, THREAD, MEMORY, ALL, KINDS };
 
 struct board {
     atomic_uint calls[KINDS];
@@ -242,16 +243,40 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
     return NEXT(posix_spawn)(pid, path, actions, attributes, arguments, environment);
 }
 
-extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
-
-void *malloc(size_t size) { return board && size >= large && fails(MEMORY) ? NULL : __libc_malloc(size); }
-
-void *calloc(size_t count, size_t size)
+int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*begin)(void *), void *with)
 {
-    return board && (double)count * size >= large && fails(MEMORY) ? NULL : __libc_calloc(count, size);
+    if (board && fails(THREAD))
+        return board->error;
+    return NEXT(pthread_create)(thread, how, begin, with);
 }
 
-void *realloc(void *old, size_t size)
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+
+/* No memory for so many bytes: one large piece or all of them (MEMORY), or from one on nothing of any size (ALL). */
+static int none(double size)
 {
-    return board && size >= large && fails(MEMORY) ? NULL : __libc_realloc(old, size);
+    if (!board)
+        return 0;
+    if (board->kind == ALL && atomic_load(&board->calls[ALL]) >= board->from) {
+        atomic_fetch_add(&board->failed, 1);
+        errno = ENOMEM;
+        return 1;
+    }
+    return size >= large && (fails(MEMORY) | fails(ALL));
+}
+
+void *malloc(size_t size) { return none(size) ? NULL : __libc_malloc(size); }
+void *calloc(size_t count, size_t size) { return none((double)count * size) ? NULL : __libc_calloc(count, size); }
+void *realloc(void *old, size_t size) { return none(size) ? NULL : __libc_realloc(old, size); }
+
+void *mmap(void *at, size_t size, int rights, int how, int file, off_t offset)
+{
+    if (how & MAP_ANONYMOUS && !(how & MAP_STACK) && none(0))
+        return MAP_FAILED;
+    return (void *)syscall(SYS_mmap, at, size, rights, how, file, offset);
+}
+
+void *mmap64(void *at, size_t size, int rights, int how, int file, off_t offset)
+{
+    return mmap(at, size, rights, how, file, offset);
 }

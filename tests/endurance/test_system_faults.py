@@ -32,6 +32,7 @@ EVERYWHERE = (
     *(Draw("", None, machine) for machine in MACHINES if machine != "a plain machine"),
     Draw("", Call("flock", errno.ENOLCK)), Draw("", Call("flock", errno.EOPNOTSUPP, 3)),
     Draw("", Call("fsync", errno.EIO)), Draw("", Call("fsync", errno.EIO, 4)), Draw("", Call("write", errno.ENOSPC)),
+    Draw("", Call("scandir", errno.EACCES)),
     Draw("", Call("rename", errno.EIO)), Draw("", Call("mkdir", errno.EROFS)), Draw("", Call("fork", errno.ENOMEM)),
 )  # fmt: skip
 
@@ -65,6 +66,32 @@ def test_a_fork_that_fails_is_one_line_wherever_processes_start(every: Machine) 
         found = every.play(draw)
         assert found.code == 1 and not found.spent and not problems(draw, found, well), (str(draw), found)
         assert "this machine must do what is asked of it; Resource temporarily unavailable" in found.said
+
+
+@pytest.mark.slow
+def test_a_thread_that_does_not_start_is_one_line(every: Machine) -> None:
+    """From the first on, and from each in the middle; where a library can do without, the answer is whole."""
+    for command in ("train by parties", "stats by parties", "status", "check"):
+        well = every.well(command)
+        for number in sorted({1, 2, 3, well.calls["thread"] // 2, well.calls["thread"]} - {0}):
+            draw = Draw(command, Call("thread", errno.EAGAIN, number))
+            found = every.play(draw)
+            assert not problems(draw, found, well), (str(draw), found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_memory_from_any_point_on_is_one_line(command: str, every: Machine) -> None:
+    """Every allocation of a large piece fails from some point on, of all that the processes of a command make; then
+    from there on of any size. Of a rehearsal, six processes, fewer points."""
+    well = every.well(command)
+    most, steps = well.calls["memory"], 3 if command in ("rehearse", "train by parties", "stats by parties") else 8
+    points = {round(most ** (k / steps)) for k in range(steps + 1)} | {most * k // steps for k in range(1, steps)}
+    for number in sorted(point for point in points if 0 < point <= most):
+        for kind in ("memory", "all memory"):
+            draw = Draw(command, Call(kind, errno.ENOMEM, number))
+            found = every.play(draw)
+            assert not problems(draw, found, well), (str(draw), found)
 
 
 def test_calls_are_counted_and_the_drawn_one_fails(machine: Machine) -> None:

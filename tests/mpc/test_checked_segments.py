@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from cheating import BATCH, Cheat, judge, kinds, messages, play, release, tiny
-from structured import Deviation, released
+from structured import Deviation, decided, released
 
 from dpmpc.errors import DpmpcError
 from dpmpc.mpc.checked import fold
 from dpmpc.mpc.checked.backend import CHECKED, counted
 from dpmpc.mpc.checked.counts import CountingChecked
-from dpmpc.mpc.checked.fold import MOST_WORDS, Check, Fold, Stages, segments_of
+from dpmpc.mpc.checked.fold import MOST_WORDS, BatchCheck, Fold, Stages, segments_of
 from dpmpc.mpc.native.gf64 import GF64, Words
 from dpmpc.mpc.parties.promised_coins import MOST
 from tests.mpc.test_checked import NOISE_SAMPLER, watched
@@ -128,6 +128,14 @@ def test_no_structure_of_messages_has_a_wrong_vector_released() -> None:
             assert not found.bad and found.how != "released"
 
 
+def test_nor_a_wrong_decision_of_votes_opened() -> None:
+    """Programs that are given bits of what was dealt, in segments of one layer or few."""
+    assert decided(Deviation(-1, "messages 8", "zeros"), (3, 1)).how == "held"  # nobody deviates
+    for party, kind in enumerate(("equal", "halves", "negated")):
+        found = decided(Deviation(party, "messages 8", kind), (3, 1))
+        assert not found.bad and found.how == "ended", kind
+
+
 # -- the arithmetic ----------------------------------------------------------------------------------------------------
 class Parts:
     """Segments of so many words each through their own stages, at three parties. `wrong`: segment, place and bits of a
@@ -136,7 +144,7 @@ class Parts:
 
     def __init__(self, sizes: list[int], wrong: dict[int, tuple[int, int]] | None = None, errors: Any = None) -> None:
         self.plays, self.off = [], []
-        check = Check.of(sizes)
+        check = BatchCheck.of(sizes)
         assert check.rest is not None
         self.rest: Stages = check.rest
         for number, (size, stages) in enumerate(zip(sizes, check.segments, strict=True)):
@@ -218,9 +226,9 @@ def test_a_batch_s_error_does_not_grow_with_its_segments() -> None:
     """2/q for the claim and 2/q a variable of one segment, 1/q for what joins them, then as ever; the bound that a plan
     states is that of this batch and of every shorter one."""
     q = 1 << 64
-    two, ten = Check.of([600] * 2), Check.of([600] * 10)
+    two, ten = BatchCheck.of([600] * 2), BatchCheck.of([600] * 10)
     assert two.rest is not None and ten.rest is not None
-    for check in (two, ten, Check.of([40_000, 600])):
+    for check in (two, ten, BatchCheck.of([40_000, 600])):
         assert check.rest is not None
         own = max(sum(each.variables) for each in check.segments)
         *rest, last = check.rest.variables

@@ -59,4 +59,6 @@ def test_only_what_the_machine_refused_is_said_so() -> None:
         text = machine_text(OSError(number, os.strerror(number), "runs/first/history.csv"))
         assert text is not None and "runs/first/history.csv" in text and text.count(";") == 2 and "\n" not in text
     assert "memory" in (machine_text(MemoryError()) or "")
+    assert "ulimit -u" in (machine_text(RuntimeError("can't start new thread")) or "")
+    assert machine_text(RuntimeError("a bug")) is None
     assert machine_text(OSError(errno.ECONNRESET, "reset")) is None  # a bug or a peer: its stack is of use

@@ -347,3 +347,20 @@ def test_a_class_that_an_owner_lacks_is_said_and_surveyed_columns_are_accounted_
     assert any("c x 0; of c the model learns from other owners' records alone" in line for line in lines)
     (surveyed,) = (line for line in lines if line.startswith("note: surveyed"))
     assert "dose looks like number, ward looks like category, none looks like empty (60 missing)" in surveyed
+
+
+@pytest.mark.parametrize(
+    ("words", "severity"),
+    [("0010", "unfit"), ("nnnn", "warning"), ("nnny", "note"), ("yyyy", "warning"), ("1111", "warning")],
+)
+def test_a_target_written_in_other_words_does_not_fit(tmp_path: Path, words: str, severity: str) -> None:
+    """Where `positive` alone is public all else is the other class: a site that writes 0 and 1 for yes and no has no
+    record of the one. One with no such record at all has one other word."""
+    spelled = {"n": "no", "y": "yes"}
+    text = "age,ill\n" + "".join(f"50,{spelled.get(word, word)}\n" for word in words)
+    target = {"kind": "label", "name": "ill", "positive": ["yes"], "negative": None}
+    public = {"columns": [{"kind": "number", "name": "age", "low": 0, "high": 120}], "target": target}
+    schema = Schema.read(write(tmp_path, json.dumps(public), "public.json"))
+    with opened(site(tmp_path, "a.csv", text)) as (table, _):
+        found = check(schema, table).found
+    assert [f.severity for f in found if f.column == "ill"] == [severity]

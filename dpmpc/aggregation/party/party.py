@@ -52,6 +52,7 @@ from dpmpc.privacy.ledger import Ledger
 from dpmpc.processes.logs import heard
 from dpmpc.processes.memory import peak_memory
 from dpmpc.processes.status import LEFT_OUT, Status, status_path
+from dpmpc.processes.supervisor import run_here
 from dpmpc.processes.worker import Emit, Log
 
 NO_COST = PartyCost(0, 0, 0, 0, 0, 0.0, 0.0, 0)
@@ -62,7 +63,7 @@ _BESIDES = 1 << 22  # bytes that a backend may send besides what it counts: keys
 
 def serve(*, job: dict[str, Any], emit: Emit, log: Log) -> None:
     """The role of a party's process."""
-    asyncio.run(run_party(PartyJob.from_json(job, worked_out), log, emit))
+    run_here(lambda: run_party(PartyJob.from_json(job, worked_out), log, emit))
 
 
 async def run_party(

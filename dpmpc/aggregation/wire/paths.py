@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpmpc.codec import loads
-from dpmpc.folders import write_file
+from dpmpc.folders import matching, write_file
 
 
 def ledger_path(out: Path, party: int) -> Path:
@@ -28,7 +28,7 @@ def keep_versions(out: Path, party: int, versions: Mapping[str, str]) -> None:
 def read_versions(out: Path) -> dict[str, str]:
     """What the parties in this folder, or in those of its stages, have written of it; {} for nothing."""
     found = dict[str, str]()
-    for path in [*sorted(out.glob("versions_*.json")), *sorted(out.glob("*/versions_*.json"))]:
+    for path in [*matching(out, "versions_*.json"), *matching(out, "*/versions_*.json")]:
         value = loads(path.read_text(encoding="utf-8"))
         found |= {str(name): str(version) for name, version in value.items()} if isinstance(value, dict) else {}
     return found

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpmpc.circuits.program import Program
 from dpmpc.mpc.checked.coins import COIN
-from dpmpc.mpc.checked.fold import Check, Stages, segments_of
+from dpmpc.mpc.checked.fold import BatchCheck, Stages, segments_of
 from dpmpc.mpc.checked.rounds import DIGEST
 from dpmpc.mpc.contract.lanes import words_for
 from dpmpc.mpc.native.gf64 import GF64
@@ -24,7 +24,7 @@ class CountingChecked(CountingBatch):
     def __init__(self, lanes: int, parties: int = 3, threshold: int = 1) -> None:
         super().__init__(lanes, parties, threshold)
         self.kinds: list[str] = []
-        self.checks: list[Check] = []
+        self.checks: list[BatchCheck] = []
 
     @property
     def error(self) -> Fraction:
@@ -59,7 +59,7 @@ class CountingChecked(CountingBatch):
             return
         words, ahead, widths = words_for(self.lanes), 0, list(program.widths)
         sizes = segments_of(widths, words)
-        self.checks.append(check := Check.of([size * words for size in sizes]))
+        self.checks.append(check := BatchCheck.of([size * words for size in sizes]))
         for size, stages in zip(sizes, check.segments, strict=True):
             ahead += size
             while ahead and widths:

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmpc.circuits.program import Layer, Program
 from dpmpc.mpc.checked.coins import COIN
-from dpmpc.mpc.checked.fold import Check, Fold, holds, segments_of
+from dpmpc.mpc.checked.fold import BatchCheck, Fold, holds, segments_of
 from dpmpc.mpc.checked.rounds import DIGEST, CheckedRounds
 from dpmpc.mpc.checked.session import CheckedSession
 from dpmpc.mpc.contract.executor import MaskBits, Words, execute
@@ -94,7 +94,7 @@ class CheckedBatch(CheckedRounds, SharingBatch):
         """Shares (2, K) of the check's random pair. To be called once."""
         return np.stack([stream.words((2,)) for stream in self._pair], axis=1)
 
-    async def _check(self, check: Check, used: int) -> None:
+    async def _check(self, check: BatchCheck, used: int) -> None:
         """The rest of it. `used`: words of ANDs."""
         fold = self._folds[0]
         if check.rest is not None:
@@ -175,7 +175,7 @@ class CheckedExecutor(SharingExecutor):
         super().__init__(batch, masks, given)
         self.batch: CheckedBatch = batch
         self._sizes = segments_of(program.widths, batch.words)  # ANDs of each segment
-        self.check = Check.of([size * batch.words for size in self._sizes])
+        self.check = BatchCheck.of([size * batch.words for size in self._sizes])
         self._number = -1  # of the segment
         self._next()
         self._place = {k: place for place, k in enumerate(batch.order)}

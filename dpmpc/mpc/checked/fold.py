@@ -24,11 +24,11 @@ about the elements gamma_s X_s and Y_s, side by side. The gammas must be fresh. 
 1: so a party that knows by how much one segment's claim is off could add that, as a constant, to the sums of a later
 segment whose ANDs are right, and the claims' plain sum would be true.
 
-Guarantees: if any AND of the batch is wrong, Z = X Y with probability at most `Check.error`, for errors of each stage
-that were fixed before its coin. Take the first segment with a wrong AND. Its claim is true with probability 2/q at
-most, and becomes true in its own stages with 2/q a variable. Whatever all segments' claims are off by is fixed before
-the gammas: if one of them is off, so is the claim of all, but for 1/q. From there as for one segment. How many segments
-there are does not matter (docs/active.md).
+Guarantees: if any AND of the batch is wrong, Z = X Y with probability at most `BatchCheck.error`, for errors of each
+stage that were fixed before its coin. Take the first segment with a wrong AND. Its claim is true with probability 2/q
+at most, and becomes true in its own stages with 2/q a variable. Whatever all segments' claims are off by is fixed
+before the gammas: if one of them is off, so is the claim of all, but for 1/q. From there as for one segment. How many
+segments there are does not matter (docs/active.md).
 Source: Boneh, Boyle, Corrigan-Gibbs, Gilboa, Ishai 2019; Boyle, Gilboa, Ishai, Nof 2020; Goyal, Song, Zhu 2020, whose
 recursion is run jointly on shares here. Points, rows and the place of the mask are our own.
 """
@@ -124,7 +124,7 @@ def _until(fewer: int, left: int, widest: int) -> tuple[tuple[int, ...], tuple[i
 
 
 @dataclass(frozen=True)
-class Check:
+class BatchCheck:
     """The check of a batch. `segments`: the own stages of each, or of the only one all; `rest`: those of what several
     leave."""
 
@@ -132,12 +132,12 @@ class Check:
     rest: Stages | None = None
 
     @staticmethod
-    def of(sizes: Sequence[int]) -> "Check":
+    def of(sizes: Sequence[int]) -> "BatchCheck":
         """Of so many words of ANDs in each segment."""
         if len(sizes) == 1:
-            return Check((Stages.of(sizes[0]),))
+            return BatchCheck((Stages.of(sizes[0]),))
         segments = tuple(map(Stages.begun, sizes))
-        return Check(segments, Stages.ended(sum(each.left for each in segments)))
+        return BatchCheck(segments, Stages.ended(sum(each.left for each in segments)))
 
     @property
     def error(self) -> Fraction:

@@ -44,7 +44,7 @@ class MpycHolder:
         self.party, self.parties, self.threshold, self.run_id = party, parties, threshold, run_id
         self.mpc: Any = mpyc_runtime.make_runtime(party, parties, threshold)
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(_quiet)
+        loop.set_exception_handler(_quiet(loop.get_exception_handler()))
         self.lost: asyncio.Future[None] = loop.create_future()
         self.secfld: Any = self.mpc.SecFld(P)
         self.field: Any = self.secfld.field
@@ -222,7 +222,16 @@ class MpycHolder:
         return await protocol
 
 
-def _quiet(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """MPyC's coroutines that waited for a party that left end cancelled, which is no news."""
-    if not isinstance(context.get("exception"), asyncio.CancelledError) and "destroyed" not in context["message"]:
-        loop.default_exception_handler(context)
+def _quiet(before: Any) -> Any:
+    """A loop's handler: MPyC's coroutines that waited for a party that left end cancelled, which is no news; the rest
+    is for the handler that it had `before`, or None."""
+
+    def told(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if isinstance(context.get("exception"), asyncio.CancelledError) or "destroyed" in context["message"]:
+            return
+        if before is None:
+            loop.default_exception_handler(context)
+        else:
+            before(loop, context)
+
+    return told
