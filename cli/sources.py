@@ -62,8 +62,8 @@ _SPELLED = {
     "units": _some("--unit", "WORD", "A unit before or after your numbers, such as kg or $, that is not part of them"),
     "negative": _one(
         "--negative",
-        ["trailing", "parentheses"],
-        "How your numbers below zero are marked, besides a sign before them: 12-, or (12).",
+        ["trailing", "parentheses", "triangle"],
+        "How your numbers below zero are marked, besides a sign before them: 12-, (12), or △12.",
     ),
     "header": _one(
         "--header",

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import PurePath
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 _NAMED = re.compile(r"<<([a-z_]+)(?:=(.*?))?>>(?!>)")
 _SEVERAL = re.compile(rf"{_NAMED.pattern}(?: / {_NAMED.pattern})*")  # any of them would do
@@ -94,17 +94,21 @@ def sayable(value: Said) -> Said:
     """The value, which anybody may read: the name of a column, a file, a type or a setting; what a schema or a user
     says; a number of settings; the size of what is public. Never what was read off a record. In modules that read
     records every error but a `RecordError` says nothing else, and a test holds that. Errors: TypeError for `Private`
-    words, for what an array held and for an exception, whose text may quote a record. A text's controls are written
-    as escapes: an error is a line, and changes nothing on a screen, whatever a file calls its columns."""
+    words, for what an array held and for an exception, whose text may quote a record."""
     if isinstance(value, Private | BaseException) or type(value).__module__ == "numpy":
         raise TypeError(f"an error that anybody reads says no {type(value).__name__}; raise a RecordError")
-    return cast(Said, _one_line(value)) if isinstance(value, str) else value
+    return value
 
 
 def _one_line(text: str) -> str:
+    """The text with controls as escapes."""
     if text.isprintable():
         return text
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
+
+
+def _lines(text: str, below: str) -> str:
+    return "\n".join(map(_one_line, (text, *(below.split("\n") if below else ()))))
 
 
 class Private:
@@ -131,15 +135,19 @@ class Private:
 
 
 class DpmpcError(Exception):
-    """Something could not be done. The command line prints the message in one line and exits with `exit_code`."""
+    """Something could not be done. The command line prints the message in one line and exits with `exit_code`.
+
+    Guarantees: controls are written as escapes, so a message is a line, but for those `below` it, and changes nothing
+    on a screen, whatever a file calls its columns."""
 
     exit_code = 1
     code = "failed"
 
-    def __init__(self, text: str = "", *, code: str = "", setting: str | None = None) -> None:
+    def __init__(self, text: str = "", *, code: str = "", setting: str | None = None, below: str = "") -> None:
         """`text`: the rule; the value; the way out. `code`: one of CODES, by default that of the class; `setting`: what
-        it is about, by default the first that the text names."""
-        super().__init__(text)
+        it is about, by default the first that the text names. `below`: lines that point at a place of what was given,
+        or what a process said last."""
+        super().__init__(_lines(text, below))
         if code:
             self.code = code
         self._setting = setting
@@ -174,7 +182,8 @@ class DpmpcError(Exception):
     def reword(self, say: Callable[[str], str]) -> None:
         """From now on it says what `say` makes of its messages; code and setting stay."""
         self._setting = self.setting
-        self.args = (say(self.message), *self.args[1:])
+        text, _, below = say(self.message).partition("\n")
+        self.args = (_lines(text, below), *self.args[1:])
 
 
 def _unpickled(kind: type[DpmpcError], args: tuple[Any, ...], state: dict[str, Any]) -> DpmpcError:
@@ -217,6 +226,7 @@ class RecordError(UsageError):
         self._keep(private)
 
     def _keep(self, private: str) -> None:
+        private = _one_line(private)
         self.private = Private(private)
         self.__notes__ = [spelt(private)]
 
@@ -252,9 +262,11 @@ class NotYetError(DpmpcError):
     exit_code = 6
     code = "not-yet"
 
-    def __init__(self, text: str = "", *, code: str = "", setting: str | None = None, lacks: str = "") -> None:
+    def __init__(
+        self, text: str = "", *, code: str = "", setting: str | None = None, below: str = "", lacks: str = ""
+    ) -> None:
         """`lacks`: what is waited for, in a few words."""
-        super().__init__(text, code=code, setting=setting)
+        super().__init__(text, code=code, setting=setting, below=below)
         self.lacks = lacks
 
 
@@ -336,12 +348,13 @@ def error_of(
     """The error that another process reported (`to_event`)."""
     if private is not None:
         return RecordError(private, message, code=code, setting=setting)
+    text, _, below = message.partition("\n")
     known = _KINDS.get(code)
     if known is None or known.exit_code != exit_code:
         known = next((kind for kind in _KINDS.values() if kind.exit_code == exit_code), None)
     if known is not None:
-        return known(message, code=code, setting=setting)
-    error = DpmpcError(message, code=code, setting=setting)
+        return known(text, code=code, setting=setting, below=below)
+    error = DpmpcError(text, code=code, setting=setting, below=below)
     error.exit_code = exit_code
     return error
 

@@ -22,6 +22,7 @@ from dpmpc.errors import (
     CODES,
     CheatError,
     DpmpcError,
+    NotYetError,
     OwnerError,
     PeerError,
     Private,
@@ -227,10 +228,36 @@ def test_a_folder_that_is_not_copied_is_one_line() -> None:
     assert machine_text(OSError("of no kind")) is None
 
 
+HOSTILE = "a\nguarantee: all is well\x1b[2J\u202e\r\u2028é"  # a name of a column, say
+ESCAPED = r"a\nguarantee: all is well\x1b[2J\u202e\r\u2028é"
+
+
+KINDS = [DpmpcError, UsageError, SpentError, NotYetError, PeerError, CheatError, OwnerError]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_is_a_line_whatever_it_is_told(kind: type[DpmpcError]) -> None:
+    """A text that somebody chose is no second line and no command, however it came into the words: as it was raised,
+    told by another process, said in other words, or for an owner's eyes alone."""
+    error = kind(f"names are names; {HOSTILE}")
+    told = error_of(**to_event(error))
+    other = reworded(error, lambda text: f"owner 3: {text} {HOSTILE}".replace("\n", " "))
+    for each in (error, told, pickle.loads(pickle.dumps(error)), other):  # noqa: S301
+        assert ESCAPED in each.message and each.message.isprintable() and str(each).isprintable()
+    private = RecordError(f"a value is a number; {HOSTILE}")
+    assert private.to_owner == f"a value is a number; {ESCAPED}"
+
+
+def test_what_points_at_a_place_lies_below_the_line() -> None:
+    place = f"  mean({HOSTILE})\n       ^"
+    error = UsageError("a name is known; got x", below=place.replace("a\ng", "a g"))
+    lines = error_of(**to_event(error)).message.split("\n")
+    assert lines[0] == "a name is known; got x" and lines[2] == "       ^" and all(map(str.isprintable, lines))
+
+
 def test_what_was_read_off_a_record_is_not_sayable() -> None:
     for value in ("age", 3, 2.5, Path("a.csv"), ["a", "b"], dict, None, datetime.date(2020, 1, 1)):
         assert sayable(value) is value
-    assert sayable("a\nb\x1b[2J\u202eé") == r"a\nb\x1b[2J\u202eé"  # a column's name is no second line, and no command
     for value in (Private(SECRET), ValueError(SECRET), np.float64(71.5), np.str_("Jane"), np.array([1])):
         with pytest.raises(TypeError) as refused:
             sayable(value)  # type: ignore[type-var]

@@ -62,9 +62,9 @@ def test_a_value_is_in_a_text_as_a_whole() -> None:
 def test_a_line_has_rule_value_and_way_out() -> None:
     with in_one_line():
         raise RANGE
-    for text in ("a rule; a value", "a rule; a\nvalue; a way", "a rule; ; a way"):
+    for text, below in (("a rule; a value", ""), ("a rule; a value; a way", "a line"), ("a rule; ; a way", "")):
         with pytest.raises(AssertionError), in_one_line():
-            raise UsageError(text)
+            raise UsageError(text, below=below)
 
 
 def test_an_error_of_ours_is_held_by_its_rule() -> None:

@@ -15,10 +15,11 @@ PERSIAN_EPOCH = 1075195  # so that the year 1349 begins on 1970-03-21
 _DAY = r"(\d{1,2})"
 _NORDIC = r"(?i:klo|kl\.?)"  # before a time of day whose minutes may follow a point
 _AT = r"(?:(?i:klo|kl\.?|um|at|a las|alle ore|alle|ore|às|as|à|om|ve|в|о) +)?"
+_ZONE = r"(?:UTC|GMT) ?[+-]\d{1,2}(?::?\d{2})?|Z|UTC|MES?Z|[A-Z]{2,4}T|[+-]\d{2}(?::?\d{2})?"
 _CLOCK_WORD = r" ?(?i:uhr|hod\.?|hrs?\.?|hs\.?|uur|h|น\.?)"  # after one
 TIME = (
     rf"(?:(?:[T:] *| +|, *){_AT}(\d{{1,2}})(?:[:.]| ?h ?)(\d{{2}})(?:[:.](\d{{2}})(?:[.,]\d+)?)?"
-    rf"(?: *([AaPp])\.? ?[Mm]\.?)?(?:{_CLOCK_WORD})?(?: ?(?:Z|UTC|MES?Z|[A-Z]{{2,4}}T|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
+    rf"(?: *([AaPp])\.? ?[Mm]\.?)?(?:{_CLOCK_WORD})?(?: ?(?:{_ZONE}))?)?"
 )
 YEAR_WORD = r"(?: ?(?:[rгрж]\.|года|року|roku))?"  # for "year", in which Slavic dates end
 _YEAR = rf"(\d{{4}}|\d{{2}}){YEAR_WORD}"

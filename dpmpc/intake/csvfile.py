@@ -29,6 +29,7 @@ from dpmpc.intake.engine import duckdb
 from dpmpc.intake.footer import check_last, without_last
 from dpmpc.intake.head import SEPARATORS, UnstatedError, check_head, declared, lines_of, separator_of, surplus
 from dpmpc.intake.reading import literal, path_literal
+from dpmpc.intake.scratch import with_room
 from dpmpc.intake.spelling import bare, numbered, stating
 from dpmpc.intake.table import Column, Table, check_names, check_width, unused
 from dpmpc.intake.written import no_pipe
@@ -141,17 +142,14 @@ def transcoded(path: Path, name: str, encoding: str, folder: Path) -> Path:
     """A copy of a text file in UTF-8. Errors: its text is in another encoding; the disk is full."""
     copy = folder / f"{len(list(folder.iterdir()))}.utf8"
     try:
-        with path.open(encoding=encoding, newline="") as file, copy.open("w", encoding="utf-8", newline="") as out:
+        out_of = path.open(encoding=encoding, newline="")
+        with with_room(name), out_of as file, copy.open("w", encoding="utf-8", newline="") as out:
             while piece := file.read(_CHUNK):
                 out.write(piece)
     except UnicodeError:
         raise EncodingError(
             f"a data file is in the encoding that was stated; {name} is not in {encoding}; correct <<encoding>>",
             NOT_ENCODED,
-        ) from None
-    except OSError as error:
-        raise UsageError(
-            f"records need room on the disk while they are read; {sayable(name)}: {error.strerror}; free some"
         ) from None
     return copy
 
@@ -172,12 +170,31 @@ def readable(path: Path) -> Path:
 _OTHERS: tuple[tuple[tuple[str, ...], int, bytes, str], ...] = (
     ((".duckdb", ".ddb"), 8, b"DUCK", "it is a DuckDB database: write a table with COPY ... TO 'table.parquet'"),
     ((".sqlite", ".sqlite3", ".db"), 0, b"SQLite format 3", "it is a SQLite database: use <<database>> and <<sql>>"),
+    ((".zip",), 0, b"", "it is an archive: unpack it"),
     ((".xlsx", ".xlsm", ".ods"), 0, b"PK\x03\x04", "it is a spreadsheet: save its sheet as CSV in UTF-8"),
     ((".xls",), 0, b"\xd0\xcf\x11\xe0", "it is a spreadsheet: save its sheet as CSV in UTF-8"),
     ((".sav",), 0, b"$FL2", "it is a file of SPSS: export it as CSV in UTF-8"),
     ((".dta",), 0, b"<stata_dta>", "it is a file of Stata: export it as CSV in UTF-8"),
+    ((".sas7bdat", ".xpt"), 0, b"HEADER RECORD***", "it is a file of SAS: export it as CSV in UTF-8"),
+    ((".rds", ".rda", ".rdata"), 0, b"RDX", "it is a file of R: save its table with write.csv"),
+    ((".pkl", ".pickle"), 0, b"", "it is a file of Python: save its table as Parquet"),
+    ((".sql",), 0, b"", "it is SQL: load it into a database and use <<database>> and <<sql>>"),
     ((".parquet", ".pq"), 0, b"PAR1", "it is Parquet: use <<records>>"),
     ((".arrow", ".feather"), 0, b"ARROW1", "it is Arrow: use <<records>>"),
+)
+
+
+_BEGIN = rb"(?is)(\xef\xbb\xbf)?\s*"
+_TEXTS = (  # files of text that are no tables, by their beginning
+    (re.compile(_BEGIN + rb"<(\?xml|!doctype|html|table)"), "it is a page or XML: save its table as CSV in UTF-8"),
+    (re.compile(_BEGIN + rb"[\[{]\s*[\[{]?\s*\"[^\"]*\"\s*:"), "it is JSON: call it .json and use <<records>>"),
+    (
+        re.compile(
+            _BEGIN + rb"((--|/\*)[^\n]*\n\s*)*"
+            rb"((create|drop) (table|database|schema|view)|insert into [^\n]*(values|\()|set \S+ ?=|begin transaction;)"
+        ),
+        "it is SQL: load it into a database and use <<database>> and <<sql>>",
+    ),
 )
 
 
@@ -186,9 +203,10 @@ def other_kind(path: Path) -> str:
     neither is known."""
     with path.open("rb") as file:
         head = file.read(16)
-    by_bytes = [way for _, begin, first, way in _OTHERS if head[begin:].startswith(first)]
+    by_bytes = [way for _, begin, first, way in _OTHERS if first and head[begin:].startswith(first)]
     by_suffix = [way for suffixes, _, _, way in _OTHERS if path.suffix.lower() in suffixes]
-    return next(iter(by_bytes + by_suffix), "")
+    packed = path.suffix.lower() == ".zip"  # as spreadsheets are
+    return next(iter(by_suffix + by_bytes if packed else by_bytes + by_suffix), "")
 
 
 def open_csv(
@@ -218,6 +236,10 @@ def open_csv(
     do not pair up; no rows; a first row that does not plainly name the columns, where nothing was stated of it; last
     lines that are no rows, where `footer` is 0.
     """
+    with path.open("rb") as file:
+        head = file.read(1 << 12)
+    if way := next((way for first, way in _TEXTS if first.match(head)), ""):
+        raise UsageError(f"a data file is a table; {sayable(name)} is none; {way}", code="file")
     if footer:
         path = without_last(path, name, footer, folder)
     separator = declared(path) or separator or separator_of(path, header)
@@ -290,7 +312,7 @@ def _relation(
     """SQL for the records of a text file. `numbers`: columns c0, c1, ... that are read as numbers, not as texts.
     `longest`: bytes that a row may have, where that is more than usual. `ends`: lines end in \\n. `padded`: a row may
     have fewer fields, those that it lacks are NULL, and those that are empty are not."""
-    most = ", new_line='\\n'" * ends + ", parallel=false, nullstr='\x01\x02'" * padded
+    most = ", new_line='\\n'" * ends + ", parallel=false, nullstr='\ue000\ue001'" * padded
     columns = ", ".join(f"'c{k}': '{'DOUBLE' if f'c{k}' in numbers else 'VARCHAR'}'" for k in range(width))
     return (
         f"read_csv({path_literal(path)}, auto_detect=false, header=false, skip={skip}, delim={literal(separator)},"
@@ -303,7 +325,7 @@ def _header(path: Path, name: str, separator: str, comment: str | None, header: 
     """The column names in the first row that counts, and how many lines there are up to its end."""
     said, above = bool(declared(path)), max(0, header - 1)
     for row, line in _rows(islice(lines_of(path), above, None), name, separator, comment):
-        if not (said and line + above == 1):
+        if any(map(bare, row)) and not (said and line + above == 1):
             return [bare(cell) for cell in row], line + above
     raise UsageError(
         f"a CSV file starts with a row of column names; {sayable(name)} is empty; check the file", code="file"
@@ -331,11 +353,12 @@ def _fields(path: Path, name: str, separator: str, comment: str | None, header: 
 
 def _rows(lines: Iterable[str], name: str, separator: str, comment: str | None) -> Iterator[tuple[list[str], int]]:
     """The rows that count, each with the number of its last line. Errors: quotes that do not pair up."""
-    dropped = 0  # comments never reach the csv module: they may hold quotes
+    dropped, last = 0, ""  # comments never reach the csv module: they may hold quotes
 
     def counted() -> Iterator[str]:
-        nonlocal dropped
-        for line in lines:
+        nonlocal dropped, last
+        for last in lines:
+            line = last
             if comment is not None and line.startswith(comment):
                 dropped += 1
             else:
@@ -354,7 +377,10 @@ def _rows(lines: Iterable[str], name: str, separator: str, comment: str | None) 
                 f"a field has up to {_LONGEST_LINE} bytes; {name}, line {line}: one is longer; close a quote that is "
                 "open there, or take such a column out of the file"
             ) from None
-        raise RecordError(f"quotes must pair up; {name}, line {line}: {error}; correct the line") from None
+        way = "correct the line"
+        if '\\"' in last:
+            way = 'export it with a quote within a field as "", not as \\"'
+        raise RecordError(f"quotes must pair up; {name}, line {line}: {error}; {way}") from None
 
 
 def _clean(path: Path, clean: Path, name: str, separator: str, comment: str | None, width: int, skip: int) -> None:
@@ -364,24 +390,20 @@ def _clean(path: Path, clean: Path, name: str, separator: str, comment: str | No
     """
     odd: list[int] = []  # the first one's line and fields, and the lines of others
     longer: list[int] = []  # the same of those with separators at their end: a file's habit where all rows have them
-    rows = 0
-    try:
-        with clean.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
-            for row, line in _rows(lines_of(path), name, separator, comment):
-                if line <= skip:
-                    continue
-                rows += 1
-                if surplus(row, width):
-                    longer += [line] if longer else [line, len(row)]
-                    row = row[:width]
-                if len(row) != width:
-                    odd += [line] if odd else [line, len(row)]
-                writer.writerow(row)
-    except OSError as error:
-        raise UsageError(
-            f"records need room on the disk while they are read; {sayable(name)}: {error.strerror}; free some"
-        ) from None
+    rows, single = 0, False  # single: fields are in single quotes
+    with with_room(name), clean.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        for row, line in _rows(lines_of(path), name, separator, comment):
+            if line <= skip:
+                continue
+            rows += 1
+            if surplus(row, width):
+                longer += [line] if longer else [line, len(row)]
+                row = row[:width]
+            if len(row) != width:
+                odd += [line] if odd else [line, len(row)]
+                single |= any(cell[:1] == "'" for cell in row) and any(cell[-1:] == "'" for cell in row)
+            writer.writerow(row)
     if longer and len(longer) - 1 < rows:  # a row of its own would be moved by a column
         odd = [*min(longer[:2], odd[:2] or longer[:2]), *sorted([*longer[1:], *odd[1:]])[1:]]
     if odd:
@@ -389,7 +411,7 @@ def _clean(path: Path, clean: Path, name: str, separator: str, comment: str | No
         more = f", and {number_of(len(others), 'row more has', 'rows more have')} another number" if others else ""
         raise RecordError(
             f"every row has as many fields as there are columns, {width}; {name}, line {first} has {fields}{more}; "
-            f"correct {'them' if others else 'it'}"
+            f"correct {'them' if others else 'it'}" + ", or export it with double quotes around fields, not '" * single
         )
 
 

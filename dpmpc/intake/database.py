@@ -17,6 +17,7 @@ from dpmpc.errors import RecordError, UsageError
 from dpmpc.intake.csvfile import spooled, write_csv
 from dpmpc.intake.engine import duckdb
 from dpmpc.intake.fields import field
+from dpmpc.intake.scratch import with_room
 from dpmpc.intake.spelling import PLAIN, Spelling
 from dpmpc.intake.table import Column, Table
 from dpmpc.lazy import regex
@@ -75,7 +76,7 @@ def open_database(
         raise UsageError(
             "<<database>> needs a query; <<sql>> is empty; write for example <<sql>> 'SELECT * FROM patients'"
         )
-    try:
+    with with_room("the query's rows"):
         if scheme == "sqlite":
             file = _file(unquote(rest.removeprefix("//").partition("?")[0]))
             columns, longest = _sqlite(file, query, path, spelling, names)
@@ -86,10 +87,6 @@ def open_database(
                 "<<database>> is sqlite:///FILE or postgresql://HOST/DATABASE; got another scheme; for other databases"
                 " export to Parquet"
             )
-    except OSError as error:
-        raise UsageError(
-            f"records need room on the disk while they are read; the query's rows: {error.strerror}; free some"
-        ) from None
     relation = spooled(path, len(columns), longest)
     size = path.stat().st_size
     table = Table(f"the {scheme} query", columns, relation, connection, parsed=True, spelling=spelling, size=size)

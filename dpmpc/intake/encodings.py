@@ -22,7 +22,7 @@ _PAIRS = {  # of two that suit as well the narrower, which comes first
     "euc_jp": ((0xA4, 0xCF), (0xA1, 0xFE)),
 }
 _SIGN_ROWS = {"cp932": (0x81, 0x81)}  # the first bytes of signs, where these are others than the common ones
-_SIGNS = "°²³µ€£₪§«»“”„‘’–—…·\u00a0º"
+_SIGNS = "°²³µ€£₪§«»“”„‘’–—…·\u00a0º¦"
 _EURO = {"cp1252": "\u00a4"}  # what ISO 8859-15 has for it
 _NEARLY = 0.5  # of the bytes that are not ASCII
 
@@ -141,6 +141,7 @@ def _letters(text: bytes, places: Mapping[_Place, int], name: str) -> float:
         if character in letters:
             beside = sum(other.isascii() and other.isalpha() if latin else other in letters for other in around)
             turned = character.isupper() and before.islower()
+            turned |= len(around) == 2 and around.isascii() and around.isdigit()  # no letter stands between digits
             fit = not turned and (beside > 0 or (latin and not any(ord(other) >= 0x80 for other in around)))
             own = [fit and (not latin or character.lower() in each) for each in languages]
         else:

@@ -31,6 +31,7 @@ _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather", ".ipc")
 _PACKED = (".gz", ".zst")
 _KINDS = (*_CSV, *_JSON, *_PARQUET, *_ARROW)
+_HEAD = 1 << 16  # bytes that say whether an object holds others
 _SETTLED = 5 * 10**9  # nanoseconds: no file system keeps time less finely
 _DIGESTS: dict[Path, tuple[tuple[int, ...], str]] = {}  # how a file stood when it was read, and its digest
 # (how many records have each key, how many records there are, the source) -> the keys that are columns, in order
@@ -352,6 +353,14 @@ def _json(
     counts = Counter({key: int(count) for key, count in found})
     if not (n := counts.pop(None, 0)):
         raise UsageError(f"a table needs records; {sayable(source)} has none; add rows", code="enough")
+    with path.open("rb") as file:
+        head = file.read(_HEAD).strip()
+    if n == 1 and head[:1] == b"{" and (b"{" in head[1:] or b"[" in head):
+        raise UsageError(
+            f"JSON has an object for each record; {sayable(source)} is one object that holds others; write an array of "
+            "its records, as to_json(orient='records') does",
+            code="file",
+        )
     return _Objects(place, source, connection, counts, n, finished, path.stat().st_size)
 
 

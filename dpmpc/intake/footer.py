@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dpmpc.errors import UsageError, sayable
 from dpmpc.intake.head import UnstatedError
+from dpmpc.intake.scratch import with_room
 from dpmpc.intake.spelling import stating
 from dpmpc.lazy import regex
 
@@ -22,7 +23,7 @@ TOTALS = (
     "\u603b\u8ba1", "\u7dcf\u8a08", "\u5c0f\u8ba1", "\ud569\uacc4", "\u0e23\u0e27\u0e21", "\u062c\u0645\u0639",
 )  # fmt: skip
 TOTAL = regex(rf"({'|'.join(re.escape(word) for word in dict.fromkeys(TOTALS))})[ :]*(\d[\d.,' ]*.*|\(.*\))?")
-_LAST = 8  # lines at most that are proposed as no records
+_LAST = 8  # lines at most that are proposed as no records, but for those of one field
 _ROWS = 20  # above them: fewer do not say how full a record is
 _TAIL = 1 << 16  # bytes that are looked at for them
 
@@ -54,7 +55,8 @@ def check_last(path: Path, name: str, separator: str, width: int) -> None:
             break
         odd += 1
     above = len(rows) - odd
-    if not 0 < odd <= _LAST or above < (2 if whole else 1):
+    remarks = width > 2 and odd <= above and max(filled[above:], default=0) < 2  # of which there may be many
+    if not 0 < odd or (odd > _LAST and not remarks) or above < (2 if whole else 1):
         return
     shown = next((cell.strip()[:20] for row in rows[above:] for cell in row if cell.strip()), "")
     last = "the last line" if odd == 1 else f"the last {odd} lines"
@@ -99,12 +101,7 @@ def without_last(path: Path, name: str, lines: int, folder: Path) -> Path:
             f"<<footer>> is a number of last lines; {sayable(name)} has not {sayable(lines)}; correct it", code="range"
         )
     copy = folder / f"{len(list(folder.iterdir()))}.cut"
-    try:
-        with path.open("rb") as file, copy.open("wb") as out:
-            shutil.copyfileobj(file, out)
-            out.truncate(texts[-lines][0])
-    except OSError as error:
-        raise UsageError(
-            f"records need room on the disk while they are read; {sayable(name)}: {error.strerror}; free some"
-        ) from None
+    with with_room(name), path.open("rb") as file, copy.open("wb") as out:
+        shutil.copyfileobj(file, out)
+        out.truncate(texts[-lines][0])
     return copy

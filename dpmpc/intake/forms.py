@@ -56,7 +56,7 @@ FORMS = {
     "short year": rf"\d{{1,2}}[-/.] ?(\d{{1,2}}|(?i:{'|'.join(ENGLISH)}))[-/.] ?\d{{2}}{TIME}",
 }
 NAMED = {  # dates whose month is a word: one that is known, with a year of two digits; another
-    "named short": (True, rf"\d{{1,2}}[-/. ]+{WORD}\.?[-/. ,]*\d{{2}}{TIME}"),
+    "named short": (True, rf"\d{{1,2}}[-/. ]*{WORD}\.?[-/. ,]*\d{{2}}{TIME}"),
     "named otherwise": (False, rf"\d{{1,2}}\.?[-/. ]*{WORD}\.?[-/. ,]*(?:1[89]|20)\d\d{YEAR_WORD}{TIME}"),
 }
 _LINES = "\n".join(("", *LIKELY_MISSING, ""))  # no text has a line end
@@ -77,7 +77,7 @@ FIGURES = quick(
     r"|(\pL[\pL\pM.,]{1,12} ){1,3} ?\pN{1,2}[ .,].{0,30}\b(\pN{4}|\pN\pN:\pN\pN)\b.{0,12}"
     r"|\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b.{0,20}|\d{1,2}\W{0,2}\pL[\pL\pM.]{1,13}\W{0,2}(\d{4}|\d{2})|\pL{1,2}\d{1,2}[./-]\d{1,2}[./-]\d{1,2}"
 )
-NEGATIVE = ("trailing", "parentheses")  # counted beside FORMS
+NEGATIVE: tuple[Negative, ...] = ("trailing", "parentheses", "triangle")  # counted beside FORMS
 _MANY = 0.5  # of a column's fields: so many that are of a kind make a proposal
 SOME = 0.02  # of a column's fields: so many must be in another spelling
 
@@ -97,12 +97,18 @@ def missing_sql(text: str) -> str:
 
 
 def unmarked_sql(text: str) -> str:
-    """SQL for a number without what marks it as negative: a minus after it, with a unit or without, or parentheses
-    around it."""
+    """SQL for a number without what marks it as negative: a minus after it, with a unit or without, parentheses around
+    it, or a triangle before it."""
     minus = literal(quick(rf"(\d)[{_GAP}]*-(?:[{_GAP}]+({_AFTER})|(\p{{Sc}}))?$"))  # 5,20-, 5,20- EUR
     owed = f"WHEN ends_with({text}, ')') THEN regexp_replace({text}, '^\\(([\\d.,].*)\\)$', '\\1')"
     below = f"WHEN contains({text}, '-') THEN regexp_replace({text}, {minus}, '\\1\\2\\3')"
-    return f"CASE {owed} {below} ELSE {text} END"
+    under = f"WHEN {triangle_sql(text)} THEN ltrim(substr({text}, 2))"
+    return f"CASE {owed} {below} {under} ELSE {text} END"
+
+
+def triangle_sql(text: str) -> str:
+    """SQL for whether a text begins with a triangle, as numbers below zero do in Japan."""
+    return f"left({text}, 1) IN ('\u25b3', '\u25b2')"
 
 
 def code_sql(text: str) -> str:
@@ -283,10 +289,10 @@ def _numbers(stated: Spelling, columns: list[Forms], asks: list[str]) -> Spellin
             asks.append(f"numbers: between thousands {found} stand; a source has one of them")
     below = {mark: sum(c.counts.get(mark, 0) for c in columns) for mark in NEGATIVE}
     if any(below.values()) and not stated.negative:
-        mark: Negative = "trailing" if below["trailing"] >= below["parentheses"] else "parentheses"
-        result = replace(result, negative=mark)
-        if all(below.values()):
-            asks.append(f"numbers: {below['trailing']} have a minus after them and {below['parentheses']} parentheses")
+        result = replace(result, negative=max(NEGATIVE, key=lambda mark: below[mark]))
+        if sum(map(bool, below.values())) > 1:
+            marks = {"trailing": "a minus after them", "parentheses": "parentheses", "triangle": "a triangle"}
+            asks.append("numbers: " + " and ".join(f"{n} have {marks[mark]}" for mark, n in below.items() if n))
     units: dict[str, int] = {}
     for c in columns:
         often = {unit: count for unit, count in c.units.items() if 10 * count >= c.present}

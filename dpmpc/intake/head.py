@@ -24,9 +24,14 @@ _FEW_LINES = 5
 _NEARLY = 0.9
 _TOP = 12  # lines, among which the one is that names the columns
 _HEAD = 1 << 16  # bytes, whose lines are looked at
+_DIGITS, _LETTERS, _SIGNS = regex(r"\d[\d.,' ]*"), regex(r"[^\W\d_]+"), regex(r"^[\W_]+")
 _FIGURE = regex(r"[^\w\s]{0,3}\s?\d")  # where a field begins that is a number, a date, an amount, a limit
 _NUMBER = regex(r"[^\w\s]{0,3}\s?\d[\d.,:/ '\u2019-]*\s?[^\W\d]{0,4}\W?")
+_ATTRIBUTE = regex(r"(?i)@attribute\s+(?:'([^']+)'|\"([^\"]+)\"|(\S+))")
 _COMMA_CUT = regex(r"\d[;\t|]\d")  # what a separator leaves of two numbers with decimal commas
+_BARE_COMMA = regex(r"(?<!\d),|,(?!\d)")  # one that is no decimal comma
+_SOME = 5  # columns of numbers, which say how a row is written
+_LIKE = 20  # rows, of which some have fields that look like those of the others
 _BLANKS = regex(r"\S {2,}\S")  # between two columns of a text that is laid out for the eye
 _MOSTLY = 0.6
 _NONE = {*MISSING, "none", "unknown", "unbekannt", "inconnu"}
@@ -76,7 +81,8 @@ def separator_of(path: Path, header: int = 0) -> str:
     """The separator that cuts the first lines, from line `header` on, into most fields, all lines alike; where none
     does, the one by which most lines have as many fields as each other, empty ones at their ends aside. One that leaves
     another separator between two digits cuts decimal commas, and is none where another will do. Where none of the usual
-    ones does, another sign is one that cuts all lines alike, and blanks where they cut them into several fields."""
+    ones cuts nearly all lines alike, or commas stand between digits alone, another sign is one that does, and blanks
+    where they cut them into several fields."""
     with path.open("rb") as file:
         head = file.read(_HEAD + 1)
     text = head[:_HEAD].decode("utf-8-sig", errors="replace").split("\n")[max(0, header - 1) :]
@@ -96,8 +102,9 @@ def separator_of(path: Path, header: int = 0) -> str:
                 continue
         cut = any(_COMMA_CUT.search(cell) for row in first for cell in row)
         found.append((not cut, alike, width, -k, separator))
-    other = "" if all_alike else _other_separator(lines)
-    return other or (max(found)[-1] if found else ",")
+    _, alike, _, _, best = max(found, default=(True, 0, 0, 0, ","))
+    plain = (all_alike or alike >= _NEARLY * len(lines)) and (best != "," or any(map(_BARE_COMMA.search, lines)))
+    return ("" if plain else _other_separator(lines)) or best
 
 
 def _cut(lines: Sequence[str], separator: str) -> tuple[list[list[str]], list[list[str]], int]:
@@ -119,19 +126,22 @@ def _other_separator(lines: Sequence[str]) -> str:
         width, alike = max(Counter(map(len, rows)).items(), key=lambda item: (item[1], item[0]), default=(1, 0))
         named = (width, width - 1) if sign != " " or all('"' in line for line in lines) else (width,)
         several = width > (3 if sign == " " else 1 + (alike < len(rows) - 1)) and (sign != " " or alike > _FEW_LINES)
-        if (
-            several
-            and alike >= _NEARLY * len(rows)
-            and next((len(row) for row in rows if len(row) >= width - 1), 0) in named
-        ):
+        first = next((len(row) for row in rows if len(row) >= width - 1), 0) in named
+        if alike >= _NEARLY * len(rows) and ((several and first) or (width > 1 and _led(rows[0], width))):
             found.append((alike, width, sign))
     return max(found)[-1]
+
+
+def _led(first: Sequence[str], width: int) -> bool:
+    """Whether a row has one field more than others for a sign, such as #, that stands before the names."""
+    return len(first) == width + 1 and bool(first[0].strip()) and not any(map(str.isalnum, first[0]))
 
 
 def check_head(path: Path, name: str, separator: str) -> None:
     """Errors: the first row does not plainly name the columns. It does where it fills the table, has a word above some
     column of numbers, a number above none, and nothing that stands again below it, and where a record follows it."""
     try:
+        _check_attributes(path, name)
         rows = _rows(path, separator)
     except (UnicodeError, csv.Error):  # whoever reads the rows says what is wrong
         return
@@ -142,7 +152,10 @@ def check_head(path: Path, name: str, separator: str) -> None:
     width = _width(rows)
     _check_cut(rows, name, separator)
     kinds = _numeric(rows, width)
-    plain = next((k for k, row in enumerate(rows[: _TOP + 1]) if _is_record(row.cells, kinds, rows, width, True)), 0)
+    plainly = (k for k, row in enumerate(rows[: _TOP + 1]) if _is_record(row.cells, kinds, rows, width, True))
+    wide = any(rows[0].cells[width:])  # of settings of a program, as it stands above the names
+    heads = (k for k in plainly if not (_run(rows[k].cells) or (wide and k == 0)))
+    plain = next((k for k in heads if k + 1 == len(rows) or _words_in(rows[k + 1].cells, kinds) < 2), 0)
     names = _line_of_names(rows[:plain], width)
     between = range(names + 1, plain)
     first = next((k for k in between if _is_record(rows[k].cells, kinds, rows, width)), plain)
@@ -168,13 +181,35 @@ def _check_cut(rows: Sequence[Row], name: str, separator: str) -> None:
     ids = [row.cells[0] for row in rows[1:]]
     longer = all(len(row.cells) == len(first) + 1 for row in rows[1:]) and any(row.cells[-1] for row in rows[1:])
     if longer and len(rows) > 3 and len({*ids}) == len(ids) and all(ids) and len({*first}) == len(first) and all(first):
-        likely: dict[str, Any] = {"names": (numbered(1), *first), "below": 1}
         rule = (
             f"every row has as many fields as there are columns; that of the names of {name} has one less than others"
         )
-        error = HeaderError(f"{rule}; where its first column has no name, state {stating(**likely)}, or add its name")
-        error.likely, error.rule = likely, rule
-        raise error
+        way = "where its first column has no name, state {}, or add its name"
+        _refuse(rule, way, names=(numbered(1), *first), below=1)
+    if len(rows) > 2 and all(len(row.cells) == len(first) - 1 for row in rows[1:]) and _led(first, len(first) - 1):
+        rule = f"the first row of a data file names its columns; that of {name} begins with {first[0][:8]}"
+        _refuse(rule, "state {}, or take that sign away", names=tuple(first[1:]), below=rows[0].last)
+
+
+def _check_attributes(path: Path, name: str) -> None:
+    """Errors: the file is an ARFF file, whose names are lines of their own."""
+    names, line, word = list[str](), 0, ""
+    for text in lines_of(path):
+        line, word = line + 1, text.strip()
+        if word and (word[0] not in "@%" or word.lower() == "@data"):
+            break
+        if found := _ATTRIBUTE.match(word):
+            names.append(next(filter(None, found.groups())))
+    if names and word.lower() == "@data":
+        rule = f"a data file has a row of names; {name} is ARFF, where each has a line"
+        _refuse(rule, "state {}", names=tuple(names), below=line)
+
+
+def _refuse(rule: str, way: str, **likely: Any) -> None:
+    """Errors, always: a rule, and the way out with what is likely to be meant."""
+    error = HeaderError(f"{rule}; {way.format(stating(**likely))}")
+    error.likely, error.rule = likely, rule
+    raise error
 
 
 def _rows(path: Path, separator: str) -> list[Row]:
@@ -222,9 +257,28 @@ def _is_record(cells: Sequence[str], numeric: set[int], rows: Sequence[Row], wid
     if len(cells) < width or 2 * sum(map(bool, cells[:width])) < fill[len(fill) // 2]:
         return False
     there = [cells[k] for k in numeric if not is_none(cells[k])]
-    if any(_FIGURE.match(cell) for cell in there):
+    figures = [k for k in sorted(numeric) if not is_none(cells[k]) and _FIGURE.match(cells[k])][:_SOME]
+    if figures and 2 * sum(_has_like(cells, k, rows) for k in figures) >= len(figures):
         return True
     return not plain and len(set(there)) < 2 and not (there and _is_strange(cells, numeric, rows, width))
+
+
+def _has_like(cells: Sequence[str], k: int, rows: Sequence[Row]) -> bool:
+    """Whether a figure is written as that of some other row of its column is, digits and signs between them aside: 5s
+    and 15-11-2023 are not as 12.5 is. Of few rows it is taken to be, and where most are written each in its own way."""
+    shapes = [_shape(row.cells[k]) for row in rows if len(row.cells) > k and row.cells is not cells]
+    return len(shapes) < _LIKE or _shape(cells[k]) in shapes or 2 * len(set(shapes)) > len(shapes)
+
+
+def _words_in(cells: Sequence[str], numeric: set[int]) -> int:
+    """How many columns of numbers a row has words in, as names below others have."""
+    there = (cells[k] for k in numeric if k < len(cells) and not is_none(cells[k]))
+    return sum(not _FIGURE.match(cell) for cell in there)
+
+
+def _shape(cell: str) -> str:
+    """How a field is written, signs before it aside: 9 for a number, a for a word."""
+    return _LETTERS.sub("a", _DIGITS.sub("9", _SIGNS.sub("", cell)))
 
 
 def _is_strange(cells: Sequence[str], numeric: set[int], rows: Sequence[Row], width: int) -> bool:
@@ -239,7 +293,7 @@ def _is_strange(cells: Sequence[str], numeric: set[int], rows: Sequence[Row], wi
 
 def _line_of_names(head: Sequence[Row], width: int) -> int:
     """Which of the rows above the records names the columns: the first that fills them all, else more than half."""
-    filled = [sum(map(bool, row.cells[:width])) for row in head]
+    filled = [0 if any(row.cells[width:]) else sum(map(bool, row.cells[:width])) for row in head]
     full = (k for k, count in enumerate(filled) if count >= width)
     return next(full, next((k for k, count in enumerate(filled) if 2 * count > width), 0))
 
@@ -277,8 +331,9 @@ def _run(cells: Sequence[str]) -> bool:
     numbers = [int(cell) for cell in cells if cell.isascii() and cell.isdigit() and len(cell) < 7]
     words = sum(bool(cell) and not _FIGURE.match(cell) for cell in cells)
     steps = {b - a for a, b in itertools.pairwise(numbers)}
-    even = len(steps) == 1 and 0 not in steps and (len(numbers) > 3 or all(1800 <= n < 2200 for n in numbers))
-    return even and words > 0 and len(numbers) + words == len(cells)
+    years = all(1800 <= n < 2200 for n in numbers)  # of which each may stand over several columns
+    even = (steps <= {0, 1} and years and bool(steps)) or (len(steps) == 1 and 0 not in steps and len(numbers) > 3)
+    return even and words > 0 and len(numbers) + words == sum(map(bool, cells))
 
 
 def _words_at(rows: Sequence[Row], k: int) -> int:

@@ -37,7 +37,7 @@ _GAP = 5  # times the widest gap between other values: so far are codes from the
 # What is below or above what can be measured, by a sign before it or a word after it, and what is not quite so: ~2.4.
 LIMIT_WORDS = ("未満", "以下", "超", "以上", "미만", "이하", "초과", "이상")
 LIMIT = regex(rf"(<=?|>=?|[≤≥≦≧＜＞~≈])?\s*[\d.,]*\d\s*({'|'.join(LIMIT_WORDS)}|\D*)")
-_MARKED = regex(r"[\d.,]*\d\s*([*#!?†‡§])")  # a number that somebody marked
+_MARKED = regex(r"[\d.,]*\d\s*([*#!?†‡§¹ᵃᵇᶜ]|\([a-z]\)|\[[a-z]\])")  # a number that somebody marked
 _OPEN = regex(r"[\d.,]*\d ?\+")  # a number and more: 90+
 _WORD = r"( ?[^\W\d]{1,5})?"  # a unit: 120/80 mmHg
 _PAIR = regex(rf"\d{{2,3}}{_WORD} ?[/／] ?\d{{2,3}}{_WORD}|\d{{1,3}}{_WORD} ?[xX×] ?\d{{1,3}}{_WORD}")
@@ -55,11 +55,16 @@ _MINGUO = regex(r"(?:0?[5-9]\d|1[0-2]\d)[-/.年] ?(?:0?[1-9]|1[0-2])[-/.月] ?(?
 # An age and a sex in one field: 39Y/F, 39 yrs/male, F/39.
 SEXES = frozenset("f m w h k ж м female male fem masc woman man women men frau mann femme homme mujer hombre".split())
 _AGED = regex(r"\d{1,3} ?([^\W\d]{0,6})\.? ?/ ?([^\W\d]{1,6})|([^\W\d]{1,6}) ?/ ?\d{1,3} ?([^\W\d]{0,6})\.?")
-# A number with a raised point (36\u00b77), and feet with inches (5'3"): never a category, however few there are.
-_MEASURE = regex(r"[+-]?\d+\u00b7\d+|\d ?['\u2019\u2032] ?(\d\d?([.,]\d+)? ?(\"|\u201d|\u2033|''|\u2019\u2019)?)?")
+# A number with a raised point (36\u00b77), two numbers with a unit each (5 ft 3 in), and feet with inches (5'3"): never
+# a category, however few there are.
+_EACH = r"\d+([.,]\d+)? ?[^\W\d]{1,4}\.?"
+_MEASURE = regex(
+    rf"[+-]?\d+\u00b7\d+|({_EACH}[ ,]+)+{_EACH}"
+    r"|\d ?['\u2019\u2032] ?(\d\d?([.,]\d+)? ?(\"|\u201d|\u2033|''|\u2019\u2019)?)?"
+)
 CODE = regex(r"(^|[^a-z])(plz|zip|npa|postcode|postal|postleitzahl|icd|code|ops)([^a-z]|$)", re.I)
 _OF_EACH = 10  # lines that are alike
-_ROWS_OF_TOTALS = 2  # more are a category of that name
+_ROWS_OF_TOTALS = 2  # more are a category of that name, unless they lack what most others have
 _FEW_CLASSES = 10  # different numbers of a target: more are quantities
 _PAIRS = 64  # at most so many columns are held against each other
 _FEW = 64  # of the first records: they say how a column is spelled that has too many values to count
@@ -245,8 +250,14 @@ def _scale(numbers: Mapping[str, float], marked: Collection[str], counts: Mappin
 
 
 def _beyond(columns: Sequence[ColumnProfile]) -> Iterator[str]:
-    """Numbers with a sign that others are beyond them: 90+."""
+    """Numbers with a sign that others are beyond them: 90+, 12 +; of levels too, where all others are numbers."""
     for c in columns:
+        open_ = [text for text, _ in c.values if not is_number(text)] if c.listed and c.kind == "category" else []
+        if open_ and all(map(_OPEN.fullmatch, open_)) and len(c.values) - len(open_) >= _VALUES:
+            yield (
+                f"column '{c.name}' has '{open_[0][:20]}' among numbers, and is read as words; write the number that "
+                "stands in it to have all read as numbers"
+            )
         held = [(text, n) for text, n in c.values if _OPEN.fullmatch(text)] if c.values else []
         many = sum(n for _, n in held) if c.listed else c.unread * any(map(_OPEN.fullmatch, c.odd))
         if c.kind == "number" and c.role != "owners" and many >= _many(c.present):
@@ -577,18 +588,26 @@ def _totals(
         held |= dict(zip(rest, counts, strict=True))
     for name in texts:
         count = held[name]
-        if 0 < count <= _ROWS_OF_TOTALS:
-            way, at_end = "take it out of the source", False
+        if 0 < count <= _ROWS_OF_TOTALS or (count and _lacking(table, name, count, columns)):
+            way, at_end = f"take {'it' if count == 1 else 'them'} out of the source", False
             if source.parsed and count == 1:
                 ((last,),) = table.rows(f"coalesce(lower({table.text(name)}), '')", f"LIMIT 1 OFFSET {table.n - 1}")
                 if at_end := bool(TOTAL.fullmatch(last)):
                     way = f"it is the last line; state {stating(footer=proposed.footer + 1)}"
             line = (
                 f"{number_of(count, 'record')} of '{name}' {'is' if count == 1 else 'are'} called a total or a sum; a "
-                f"row of totals is no record: {way}"
+                f"row of totals is no record, and its numbers count with the others: {way}"
             )
             return (line,), at_end
     return (), False
+
+
+def _lacking(table: Table, name: str, count: int, columns: Sequence[ColumnProfile]) -> bool:
+    """Whether all so many rows that a column calls totals have no value in some column where most others have one."""
+    total = f"regexp_full_match(lower({table.text(name)}), {literal(TOTAL.pattern)})"
+    lacks = [c.name for c in columns if count <= c.missing <= (c.rows - count) / 2 + count][:_PAIRS]
+    gone = (f"coalesce(lower(CAST({table[each].sql} AS VARCHAR)), '') IN ('', 'nan')" for each in lacks)
+    return bool(lacks) and count in table.one(*(count_where(f"{total} AND {each}") for each in gone))
 
 
 def _titles(table: Table, columns: Sequence[ColumnProfile]) -> Iterator[str]:

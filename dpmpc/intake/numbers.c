@@ -93,7 +93,7 @@ static PyObject *look(PyObject *self, PyObject *args) {
     int some = objects[1] != Py_None;
     if (taken(a, objects[0], 'd', 0, 0) || taken(a + 2, objects[2], 'd', 0, 0)) goto end;
     Py_ssize_t n = a[0].len / 8, many = a[2].len / 8;
-    if (first < 0 || many > INT16_MAX) {
+    if (first < 0 || first > PY_SSIZE_T_MAX - 7 - n || many > INT16_MAX) {
         PyErr_SetString(PyExc_ValueError, "codes are few, and places begin at 0");
         goto end;
     }
@@ -163,7 +163,7 @@ static PyObject *encode(PyObject *self, PyObject *args) {
     if (taken(a, objects[0], 'd', 0, 0) || taken(a + 2, objects[2], 'q', 1, STATE)) goto end;
     Py_ssize_t n = a[0].len / 8;
     const int64_t *state = a[2].buf;
-    if (first < 0 || state[MANY] < 1 || state[MANY] > CODES || state[LOG_SLOTS] < 10 || state[LOG_SLOTS] > 18 ||
+    if (first < 0 || first > PY_SSIZE_T_MAX - 7 - n || state[MANY] < 1 || state[MANY] > CODES || state[LOG_SLOTS] < 10 || state[LOG_SLOTS] > 18 ||
         4 * (state[MANY] - 1) > INT64_C(1) << state[LOG_SLOTS]) {
         PyErr_SetString(PyExc_ValueError, "codes are counted from 1, and places begin at 0");
         goto end;

@@ -21,6 +21,7 @@ from dpmpc.intake.engine import duckdb, explained, registered
 from dpmpc.intake.fields import declared, texts_of
 from dpmpc.intake.files import described, open_file, open_files, pyarrow_module
 from dpmpc.intake.reading import literal
+from dpmpc.intake.scratch import with_room
 from dpmpc.intake.table import Table, check_names, check_width, connect, quoted, unused
 
 KINDS = "a pandas, Polars or PyArrow table, a DuckDB relation, a frame of Dask or Ray, or {column: NumPy array}"
@@ -211,12 +212,8 @@ def _through_parquet(write: Any, connection: duckdb.DuckDBPyConnection, folder: 
     """By way of a file: relations belong to their own DuckDB, and Polars hands over its columns only with pyarrow."""
     path = folder / f"{len(list(folder.iterdir()))}.parquet"
     try:
-        write(str(path))
-    except OSError as error:
-        raise UsageError(
-            f"records need room on the disk while they are read; {sayable(source)}: "
-            f"{sayable(error.strerror)}; free some"
-        ) from None
+        with with_room(source):
+            write(str(path))
     except duckdb.Error as error:
         raise RecordError(explained(error, source), f"{source} cannot be read") from None
     return replace(open_file(path, connection, folder), source=source)

@@ -440,7 +440,7 @@ def _tried(
         return {}, base
     parts = tuple(unit for both in units for unit in both.split(BOTH) if is_unit(unit))
     read = sum(count for text, count in numeric.items() if now.number(text) is not None)
-    below: tuple[Negative, ...] = (now.negative,) if now.negative else ("", "trailing", "parentheses")
+    below: tuple[Negative, ...] = (now.negative,) if now.negative else ("", *NEGATIVE)
     for (decimal, thousands), negative in itertools.product(_NUMBERS, below):  # what else is proposed is tried with it
         tried = replace(now, units=(*now.units, *parts), decimal=decimal, thousands=thousands, negative=negative)
         if _merged(numeric, tried):

@@ -21,6 +21,18 @@ _FRESH_S = 60.0  # a folder so young may not be locked yet
 
 
 @contextlib.contextmanager
+def with_room(source: str) -> Iterator[None]:
+    """For what is written while a source is read. Errors: the disk does not take it."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"records need room on the disk while they are read; {sayable(source)}: {sayable(error.strerror)}; free "
+            "some"
+        ) from None
+
+
+@contextlib.contextmanager
 def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
     """A new private folder below `parent` (default: the system's folder for temporary files), removed at the end.
 

@@ -38,7 +38,7 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 Decimal = Literal[".", ","]
 Thousands = Literal["", ",", ".", " ", "'"]
 Order = Literal["", "dmy", "mdy"]
-Negative = Literal["", "trailing", "parentheses"]
+Negative = Literal["", "trailing", "parentheses", "triangle"]
 Misfits = Literal["", "ask", "zero"]
 # What a person types as a space or an apostrophe is one of several characters.
 GAPS = {"": "", ",": ",", ".": ".", " ": " \u00a0\u202f\u2009", "'": "'\u2019"}
@@ -97,22 +97,21 @@ class Spelling:
     `century`: two digits of a year mean one of the hundred years from this one on (None: they are not read).
     `missing`: more words, in any case, that mean that there is no value; `age=999` says so of one column, and of a
     column of numbers too. `units`: words before or after a number that do not belong to it. `negative`: how numbers
-    below zero are marked besides a sign before them: "trailing" is 12-, "parentheses" is (12). `encoding`: of text
-    files ("" is UTF-8, or UTF-16 with its mark). `header`: the line of a text file that names its columns (0: the first
-    that is not empty); what stands above is not read. `no_header`: the first line is a record, and columns are
-    numbered; `names` says the same, and what they are called. `below`: how many lines below it are no records, such as
-    one of units; `footer`: how many of the last lines that are not blank. `misfits`: what becomes of records whose
+    below zero are marked besides a sign before them: "trailing" is 12-, "parentheses" (12), "triangle" △12. `encoding`:
+    of text files ("" is UTF-8, or UTF-16 with its mark). `header`: the line of a text file that names its columns (0:
+    the first that is not empty); what stands above is not read. `no_header`: the first line is a record, and columns
+    are numbered; `names` says the same, and what they are called. `below`: how many lines below it are no records, such
+    as one of units; `footer`: how many of the last lines that are not blank. `misfits`: what becomes of records whose
     target is missing or fits no class: "ask" refuses them before anything is spent, "zero" lets each count as the zero
     vector, which none of its values moves; "" is "zero" for an owner among others, "ask" where one process has all.
     `other_decimal`: columns whose numbers have the other decimal sign, and the other one of point and comma between
     thousands. `kept`: words that are values though they usually mean that there is none (NA for Namibia or Napoli);
     `country=NA` says so of one column. `words`: columns whose fields are words, though they look like numbers or dates
     (001, 0123). `yyyymmdd`: columns of dates that are written as one number (20240131, with a time 202401311259).
-    `pairs`: columns with two numbers in a field, such as blood pressure (120/80, 120x80): two columns, `bp (1)` and
-    `bp (2)`. `months`: names of months that are not known, or mean two in two languages, with their numbers
-    (listopada=11). `names`: the keys of JSON objects that are columns (else those that many have), or the columns
-    of a text file that does not name them. `percents`: columns of shares, in which 85% is 0.85, as a field without the
-    sign says it.
+    `pairs`: columns with two numbers in a field, such as blood pressure (120/80, 120x80): two columns, `bp (1)` and `bp
+    (2)`. `months`: names of months that are not known, or mean two in two languages, with their numbers (listopada=11).
+    `names`: the keys of JSON objects that are columns (else those that many have), or the columns of a text file that
+    does not name them. `percents`: columns of shares, in which 85% is 0.85, as a field without the sign says it.
     """
 
     decimal: Decimal = "."
@@ -310,7 +309,9 @@ class Spelling:
     @property
     def negative_pattern(self) -> str:
         """A number that is marked as negative as was stated, for RE2 and Python alike."""
-        return rf"(\d|[\d.,].*?[^.,{GAPS[' ']}])[{GAPS[' ']}]*-" if self.negative == "trailing" else r"\(([\d.,].*)\)"
+        if self.negative == "trailing":
+            return rf"(\d|[\d.,].*?[^.,{GAPS[' ']}])[{GAPS[' ']}]*-"
+        return r"\(([\d.,].*)\)" if self.negative == "parentheses" else "[\u25b3\u25b2] ?([\\d.,].*)"
 
     @property
     def _units_pattern(self) -> str:

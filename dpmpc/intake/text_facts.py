@@ -19,6 +19,7 @@ from dpmpc.intake.forms import (
     missing_sql,
     named_sql,
     plain_sql,
+    triangle_sql,
     unit_sql,
     unmarked_sql,
 )
@@ -120,8 +121,12 @@ def _of_figures() -> Iterator[tuple[str, str]]:
     yield "digits", fields(f"n IS NOT NULL AND (NOT regexp_matches(t, '\\D') OR ({foreign.format('')}))")
     timed = "strlen(o) <> length(o) OR contains(lower(o), 'h') OR contains(o, ':') OR lower(left(o, 2)) = 'kl'"
     yield "times", fields(f"CASE WHEN {timed} THEN {clock_sql('o')} IS NOT NULL END")
-    for mark, marked in zip(NEGATIVE, ("NOT ends_with(o, ')')", "u = b AND ends_with(o, ')')"), strict=True):
-        yield mark, fields(f"u <> o AND {marked} AND {plain_sql('b')}")
+    under = triangle_sql("o")
+    for mark, marked in zip(NEGATIVE, (f"NOT (ends_with(o, ')') OR {under})", "u = b AND ends_with(o, ')')", under),
+                            strict=True):  # fmt: skip
+        found = fields(f"u <> o AND {marked} AND {plain_sql('b')}")
+        turned = "bool_or(left(o, 1) IN ('\u25bd', '\u25bc'))"  # triangles that say up and down are no signs
+        yield mark, f"CASE WHEN {turned} THEN 0 ELSE {found} END" if marked == under else found
     for form, pattern in FORMS.items():
         yield form, fields(f"regexp_full_match(b, {literal(pattern)})")
     for form in NAMED:

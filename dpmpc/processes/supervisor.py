@@ -86,11 +86,11 @@ class Process:
             except ValueError:
                 how = f"signal {-self.code}"
             return PeerError(f"every process must live until the end of the run; {self.name} was killed ({how})")
-        where = f"; its traceback is at the end of {self.log}"
+        where, below = f"; its traceback is at the end of {self.log}", ""
         if self.log is None:
             self.output.seek(max(0, self.output.seek(0, os.SEEK_END) - _TAIL))
-            where = "\n" + self.output.read().decode(errors="replace")
-        return DpmpcError(f"a bug in dpmpc: {self.name} ended with exit code {self.code}{where}")
+            where, below = "", self.output.read().decode(errors="replace")
+        return DpmpcError(f"a bug in dpmpc: {self.name} ended with exit code {self.code}{where}", below=below)
 
 
 @dataclass

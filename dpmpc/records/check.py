@@ -303,9 +303,11 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
             text = f"{have} neither class: {_examples(table, target.name, wrong, known)}"
             found.append(_misfits(table, target.name, bad, text))
         text = f"{up} of {rows} records are {target.positive_name} (+1)"
-        if up == 0 and target.negative is None and table.one(f"count(DISTINCT {table.text(target.name)})")[0] > 1:
+        other = f"{code} NOT IN (1, -1)"
+        words = f"count(DISTINCT {table.text(target.name)}) FILTER (WHERE {other})"
+        if up == 0 and target.negative is None and table.one(words)[0] > 1:
             # whoever has no such record has one other word; with two of them it writes both otherwise
-            seen = _examples(table, target.name, f"{code} = 0", tuple(target.codes))
+            seen = _examples(table, target.name, other, tuple(target.codes))
             said = f"{text}, all others are the other class: {seen}; look at its codes"
             found.append(Finding("unfit", target.name, said))
             return

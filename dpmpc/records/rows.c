@@ -134,7 +134,8 @@ static int fits(const column *c, int64_t sources, int64_t constants, int64_t cou
     const int code = c->bytes == 1 || c->bytes == 2, place = c->bytes == 4 || c->bytes == 8;
     if (c->kind < CODES || c->kind > RANGE || c->source < 0 || c->source >= sources || c->other >= sources || c->other < -1 ||
         c->to < -1 || c->to > stride || (c->to >= 0 && (!(code || place) || c->to > stride - c->bytes)) || c->rows < 0 ||
-        c->rows > 1 << 24 || c->kept < 0 || c->kept > 1 << 24 || c->constants < 0 || c->seen < 0 || (c->kind == RANGE && !c->rows) ||
+        c->rows > 1 << 24 || c->kept < 0 || c->kept > 1 << 24 || c->constants < 0 || c->constants > constants || c->seen < 0 ||
+        c->seen > counts || (c->kind == RANGE && !c->rows) ||
         (c->to >= 0 && code && (c->kind != CODES || c->rows > INT64_C(1) << 8 * c->bytes)))
         return 0;
     int64_t numbers = c->rows, seen = c->rows;
@@ -192,6 +193,11 @@ static PyObject *places(PyObject *self, PyObject *args) {
     if (taken(own, told, 'q', 0, 0) || taken(own + 1, numbers, 'd', 0, 0) || taken(own + 2, room, 'B', 1, n * stride) ||
         taken(own + 3, counts, 'q', 1, 0))
         goto end;
+    for (int k = 0; k < 4; k++) /* what was checked would change while it is used */
+        if (overlap(own + 2 + k % 2, own + k / 2)) {
+            PyErr_SetString(PyExc_ValueError, "what is written lies apart from what says where");
+            goto end;
+        }
     const column *columns = own[0].buf;
     Py_ssize_t many = own[0].len / (Py_ssize_t)sizeof *columns;
     char *kinds = PyMem_Calloc((size_t)sources + 1, 1);
@@ -280,10 +286,11 @@ static int design_of(design *g, const Py_buffer *told, const Py_buffer *tables, 
     const cell *c = told->buf;
     g->cells = c, g->tables = tables->buf, g->many = told->len / (Py_ssize_t)sizeof *c, g->d = d, g->intercept = intercept != 0;
     int64_t numbers = tables->len / 8, slots = 0;
+    if (d < g->intercept) return -1;
     for (int64_t k = 0; k < g->many; k++, c++) {
         if (c->at < 0 || c->dense < 0 || c->width < 0 || c->singles < 0 || c->table < 0 || c->at > d || c->dense > 1 << 24 ||
             c->width > d || c->singles > d || c->at + c->width + c->singles > d - g->intercept || c->slot != slots ||
-            c->table + (c->dense + 1) * c->width > numbers)
+            c->table > numbers || c->table + (c->dense + 1) * c->width > numbers)
             return -1;
         slots += c->dense + c->singles + 2;
     }
@@ -818,8 +825,7 @@ static void into_cells(const double *values, const double *places, const int64_t
         double *row = out + group[i] * stride, value = values[i];
         if (isinf(value)) {
             if (places && places[i] >= 0) {
-                int64_t place = (int64_t)places[i];
-                if (place < buckets) row[NUMBER + place] += 1.0;
+                if (places[i] < (double)buckets) row[NUMBER + (int64_t)places[i]] += 1.0;
                 continue;
             }
             value = NAN;

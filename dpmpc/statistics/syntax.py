@@ -60,14 +60,14 @@ class WrittenQuestion:
 
     def refuse(self, token: Token, rule: str, way: str, code: str = "") -> NoReturn:
         """Errors: always, with a caret below the token; of this `code`."""
-        raise UsageError(pointed(self.text, token.begin, token.end, rule, way), code=code)
+        raise pointed(self.text, token.begin, token.end, rule, way, code)
 
 
 _SHOWN = 100  # characters of a long question on either side of the place
 
 
-def pointed(text: str, begin: int, end: int, rule: str, way: str) -> str:
-    """The rule; what was written; the way out; and the question with a caret below the place."""
+def pointed(text: str, begin: int, end: int, rule: str, way: str, code: str = "") -> UsageError:
+    """An error: the rule; what was written; the way out; and the question with a caret below the place."""
     text = one_line(text)
     shown = text[begin:end] or "its end"
     if len(shown) > 60:
@@ -77,7 +77,8 @@ def pointed(text: str, begin: int, end: int, rule: str, way: str) -> str:
     if len(text) > end + _SHOWN:
         text = f"{text[: end + _SHOWN]} ..."
     before, below = _columns(text[:begin]), _columns(text[begin:end])
-    return f"{one_line(rule)}; got {shown}; {one_line(way)}\n  {text}\n  {' ' * before}{'^' * max(1, below)}"
+    place = f"  {text}\n  {' ' * before}{'^' * max(1, below)}"
+    return UsageError(f"{rule}; got {shown}; {way}", code=code, below=place)
 
 
 def one_line(text: str) -> str:
@@ -152,7 +153,7 @@ class _Reader:
         rest = text[at:]
         if rest.strip():
             begin = at + len(rest) - len(rest.lstrip())
-            raise UsageError(pointed(text, begin, len(text), "a quoted text ends with a quote", 'write "..."'))
+            raise pointed(text, begin, len(text), "a quoted text ends with a quote", 'write "..."')
         return [*found, Token("", "end", len(text.rstrip()), len(text.rstrip()))]
 
     @property
@@ -160,7 +161,7 @@ class _Reader:
         return self.tokens[self.at]
 
     def fail(self, rule: str, way: str) -> NoReturn:
-        raise UsageError(pointed(self.text, self.token.begin, self.token.end, rule, way))
+        raise pointed(self.text, self.token.begin, self.token.end, rule, way)
 
     def take(self) -> Token:
         self.at += 1
@@ -228,9 +229,7 @@ class _Reader:
             self.need("=", "weight")
             place, weight = self.token, self.figure()
             if not 1e-6 <= weight <= 1e6:
-                raise UsageError(
-                    pointed(self.text, place.begin, place.end, "a weight lies between 1e-6 and 1e6", "write 2")
-                )
+                raise pointed(self.text, place.begin, place.end, "a weight lies between 1e-6 and 1e6", "write 2")
         if self.token.kind == "word" and self.token.text.casefold() == "or":
             self.fail("conditions are joined by and", "there is no OR: list values in {...}, or ask two questions")
         if self.token.kind == "word" and self.token.text.casefold() in KEYWORDS:

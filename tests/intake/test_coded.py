@@ -121,7 +121,8 @@ def test_the_kernel_refuses_what_would_lie_beyond_its_end() -> None:
     kernel = coded.compiled()
     made, values = ColumnCoding(9), np.zeros(9)
     own: tuple[Any, ...] = (made.state, made.slots, made.bits, made.counts, made.codes)
-    for there, first in ((np.zeros(2, dtype=np.uint8), 8), (np.zeros(1, dtype=np.uint8), 0), (None, -1)):
+    some, few = np.zeros(2, dtype=np.uint8), np.zeros(1, dtype=np.uint8)
+    for there, first in ((some, 8), (few, 0), (None, -1), (some, 2**63 - 1), (some, 2**63 - 10)):
         with pytest.raises(ValueError):
             kernel.encode(values, there, first, *own)
     for short in range(5):

@@ -9,9 +9,10 @@ from tests.intake.corpus.cases import cases
 from tests.intake.corpus.exports_more import exports_more
 from tests.intake.corpus.judge import followed, judged, stated_in
 from tests.intake.corpus.mutations import mutation
+from tests.intake.corpus.programs import programs
 from tests.intake.corpus.ugly import ugly
 
-CASES = {case.name: case for case in (*cases(), *ugly(), *exports_more())}
+CASES = {case.name: case for case in (*cases(), *ugly(), *exports_more(), *programs())}
 
 
 SOME = 5  # one of so many is also asked of `stats` and `synth`, and trained on: the command does so with all

@@ -92,7 +92,8 @@ def test_the_kernel_refuses_what_would_be_read_beyond_its_end() -> None:
     held, values = NumbersSeen(), np.zeros(9)
     state: tuple[Any, ...] = (held.counts, held.ends, held.of_code, held.registers)
     kernel.look(values, np.zeros(2, dtype=np.uint8), 7, numbers._SIGNED, *state)
-    for there, first in ((np.zeros(2, dtype=np.uint8), 8), (np.zeros(1, dtype=np.uint8), 0), (None, -1)):
+    some, few = np.zeros(2, dtype=np.uint8), np.zeros(1, dtype=np.uint8)
+    for there, first in ((some, 8), (few, 0), (None, -1), (some, 2**63 - 1), (some, 2**63 - 10)):
         with pytest.raises(ValueError):
             kernel.look(values, there, first, numbers._SIGNED, *state)
     for short in range(4):

@@ -25,6 +25,7 @@ from dpmpc.records.mapping import Mapping
 from dpmpc.records.schema import Basis, Labels
 
 pytestmark = pytest.mark.usefixtures("small_tables")
+FAR = 2**63 - 1
 needs_kernel = pytest.mark.skipif(kernel.compiled() is None, reason="installed without a compiler")
 ODD = [0.0, -0.0, 1.0, -1.0, 2.5, 1e-300, 5e-324, -1e300, 1e300, 7.25, 3.0, np.nan, np.inf, -np.inf]
 
@@ -246,6 +247,7 @@ def test_the_kernel_refuses_what_lies_outside_its_arrays() -> None:
     for place, value in (
         (0, 3), (1, 1), (1, -1), (2, 1), (3, 9), (3, -2), (4, 3), (4, 16), (4, 0), (5, 1), (6, 4), (7, -1), (9, 1),
         (6, -1), (7, 1 << 40), (3, 1 << 40),
+        (5, FAR), (9, FAR), (5, FAR - 2), (9, FAR - 2), (1, FAR), (3, FAR), (4, FAR), (6, FAR),
     ):  # fmt: skip
         wrong = list(good)
         wrong[place] = value
@@ -262,6 +264,52 @@ def test_the_kernel_refuses_what_lies_outside_its_arrays() -> None:
         call([2, 0, -1, 0, 2, 0, 1, 0, 0, 0], codes=np.zeros(n))
     with pytest.raises(ValueError):
         call(good, P=np.zeros((n - 1, width)))
+
+
+@needs_kernel
+def test_what_the_kernel_writes_is_not_what_says_where() -> None:
+    """Counts that are the columns themselves would change what was checked while it is used."""
+    compiled, told = kernel.compiled(), np.array([0, 0, -1, -1, 0, 0, 3, 0, 0, 0], dtype=np.int64)
+    codes, constants, room = np.array([0, 2, 1], dtype=np.int32), np.array([4.0, 5.5, 6.0]), np.zeros(0, dtype=np.uint8)
+    compiled.places((codes,), told, constants, 3, 0, room, np.zeros(3, dtype=np.int64))
+    for P, seen in ((room, told), (told.view(np.uint8), np.zeros(3, dtype=np.int64))):
+        with pytest.raises(ValueError):
+            compiled.places((codes,), told, constants, 3, 0, P, seen)
+    assert told.tolist() == [0, 0, -1, -1, 0, 0, 3, 0, 0, 0]
+
+
+@needs_kernel
+def test_the_kernel_refuses_a_design_that_lies_outside_its_arrays() -> None:
+    """Also where a place and a length together are beyond what an integer holds, and an intercept has no feature."""
+    compiled, tables, held, out = kernel.compiled(), np.array([0.0, 1.0, 0.0]), np.array([0.5]), np.zeros(1)
+    good = [0, 2, 1, 0, 0, 0]  # a feature between two knots, and a row of nothing
+
+    def call(cell: list[int], d: int = 1, intercept: bool = False) -> None:
+        compiled.squares(np.array(cell, dtype=np.int64), tables, d, intercept, held[: len(cell)], False, 1, None, out)
+
+    call(good)
+    assert out.tolist() == [0.25]
+    for place, value in (
+        (0, 2), (0, FAR), (1, 3), (1, FAR), (2, 2), (3, 1), (4, 1), (5, 1), (5, FAR), (5, FAR - 2), (5, -1),
+    ):  # fmt: skip
+        wrong = list(good)
+        wrong[place] = value
+        with pytest.raises(ValueError):
+            call(wrong)
+    with pytest.raises(ValueError):
+        call(good, intercept=True)
+    with pytest.raises(ValueError):
+        call([], d=0, intercept=True)
+
+
+@needs_kernel
+def test_a_text_with_a_bucket_beyond_all_goes_nowhere() -> None:
+    """Also where the bucket is a number that no integer holds."""
+    compiled, stride = kernel.compiled(), 2 + 6 * 64 + 3
+    out, values = np.zeros((1, stride)), np.full(5, np.inf)
+    places, group = np.array([1.0, 3.0, 1e18, 9.3e18, np.inf]), np.zeros(5, dtype=np.int64)
+    compiled.cells(values, places, group, 5, -1.0, 1.0, 3, out, 0, stride, 1)
+    assert out.sum() == 1.0 and out[0, stride - 2] == 1.0
 
 
 def test_the_environment_turns_the_kernel_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,11 @@ from tests.intake.corpus.cases import cases
 from tests.intake.corpus.exports_more import exports_more
 from tests.intake.corpus.judge import judged
 from tests.intake.corpus.mutations import mutation
+from tests.intake.corpus.programs import programs
 from tests.intake.corpus.ugly import ugly
 
 tables, first = (int(given) for given in (*sys.argv[1:], *("2000", "0")[len(sys.argv) - 1 :]))
-known, odd = (*cases(), *ugly(), *exports_more()), 0
+known, odd = (*cases(), *ugly(), *exports_more(), *programs()), 0
 with tempfile.TemporaryDirectory() as folder:
     for case in itertools.chain(known, map(mutation, range(first, first + tables))):
         for text in judged(case, Path(folder)):

@@ -116,6 +116,11 @@ def _more(
         plain = [figure(abs(v), 2) for v in profit]
         written["profit"] = [f"({text})" if v < 0 else text for text, v in zip(plain, profit, strict=True)]
         truth["profit"] = numbers(profit)
+    if "triangles" in habits:
+        change = [round(float(v), 1) for v in g.normal(0, 30, n)]
+        below = str(g.choice(["\u25b3", "\u25b2", "\u25b3 "]))
+        written["change"] = [f"{below}{figure(-v, 1)}" if v < 0 else figure(v, 1) for v in change]
+        truth["change"] = numbers(change)
     if "years as names" in habits:
         for year in ("2018", "2019", "2020"):
             rate = [round(float(v), 1) for v in g.uniform(2, 60, n)]
@@ -139,7 +144,14 @@ HABITS = (
 )  # fmt: skip
 
 
+LATER = ("triangles", "settings above", "widths below")  # drawn by themselves: what others draw stays as it was
+_NOT_WITH = {
+    "triangles": {"negative in parentheses", "cp1252"},
+    "settings above": {"titles", "no names", "other separator", "sep line"},
+    "widths below": {"second names", "units below", "no names"},
+}
 ROUND_RECORDS = (
+    "settings above", "widths below",
     "no names", "titles", "second names", "units below", "footer", "row of totals", "all end", "one too many",
     "blank lines", "sep line", "quoted", "lines in a field", "gaps",
 )  # fmt: skip
@@ -163,6 +175,8 @@ def mutation(seed: int) -> Case:
     """The file of a seed."""
     g = np.random.default_rng([41, seed])
     habits = {habit for habit in HABITS if g.random() < 0.12}
+    later = np.random.default_rng([42, seed])
+    habits |= {habit for habit in LATER if later.random() < 0.08 and not habits & _NOT_WITH[habit]}
     if lone := habits & {"blanks between", "row names"}:  # files of programs, with nothing around their records
         habits -= {*ROUND_RECORDS, *sorted(lone)[1:]}
     n = int(g.integers(120, 320))
@@ -185,8 +199,12 @@ def mutation(seed: int) -> Case:
             head = [["Export of the ward"], ["Period", "2024"][: 1 + int(g.integers(2))], *head]
         if "second names" in habits:
             head.append([f"What is {name}" for name in names])
+        elif "widths below" in habits:
+            head.append([f"{4 + k % 17}{'nsd'[k % 3]}" for k in range(len(names))])
         elif "units below" in habits:
             head.append([{"size": "cm", "weight": "kg", "visits": "per year"}.get(name, "") for name in names])
+        if "settings above" in habits:
+            head = [["LOG5", "7", "12.1", *[f"set {k}" for k in range(len(names))]], *head]
     if "footer" in habits:
         rows.append([f"Total of {n}"])
     elif "row of totals" in habits:
