@@ -35,6 +35,12 @@ static inline int taken(Py_buffer *view, PyObject *object, char kind, int writab
     return taken_as(view, object, "an array", kind, writable, least);
 }
 
+/* Whether two arrays share memory. */
+static inline int overlap(const Py_buffer *a, const Py_buffer *b) {
+    const char *x = (const char *)a->buf, *y = (const char *)b->buf;
+    return x < y + b->len && y < x + a->len;
+}
+
 /* Releases arrays; those that were never taken are skipped if they were zeroed. */
 static inline void released(Py_buffer *views, Py_ssize_t count) {
     for (Py_ssize_t k = 0; k < count; k++)

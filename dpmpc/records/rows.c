@@ -193,6 +193,11 @@ static PyObject *places(PyObject *self, PyObject *args) {
     if (taken(own, told, 'q', 0, 0) || taken(own + 1, numbers, 'd', 0, 0) || taken(own + 2, room, 'B', 1, n * stride) ||
         taken(own + 3, counts, 'q', 1, 0))
         goto end;
+    for (int k = 0; k < 4; k++) /* what was checked would change while it is used */
+        if (overlap(own + 2 + k % 2, own + k / 2)) {
+            PyErr_SetString(PyExc_ValueError, "what is written lies apart from what says where");
+            goto end;
+        }
     const column *columns = own[0].buf;
     Py_ssize_t many = own[0].len / (Py_ssize_t)sizeof *columns;
     char *kinds = PyMem_Calloc((size_t)sources + 1, 1);

@@ -267,6 +267,18 @@ def test_the_kernel_refuses_what_lies_outside_its_arrays() -> None:
 
 
 @needs_kernel
+def test_what_the_kernel_writes_is_not_what_says_where() -> None:
+    """Counts that are the columns themselves would change what was checked while it is used."""
+    compiled, told = kernel.compiled(), np.array([0, 0, -1, -1, 0, 0, 3, 0, 0, 0], dtype=np.int64)
+    codes, constants, room = np.array([0, 2, 1], dtype=np.int32), np.array([4.0, 5.5, 6.0]), np.zeros(0, dtype=np.uint8)
+    compiled.places((codes,), told, constants, 3, 0, room, np.zeros(3, dtype=np.int64))
+    for P, seen in ((room, told), (told.view(np.uint8), np.zeros(3, dtype=np.int64))):
+        with pytest.raises(ValueError):
+            compiled.places((codes,), told, constants, 3, 0, P, seen)
+    assert told.tolist() == [0, 0, -1, -1, 0, 0, 3, 0, 0, 0]
+
+
+@needs_kernel
 def test_the_kernel_refuses_a_design_that_lies_outside_its_arrays() -> None:
     """Also where a place and a length together are beyond what an integer holds, and an intercept has no feature."""
     compiled, tables, held, out = kernel.compiled(), np.array([0.0, 1.0, 0.0]), np.array([0.5]), np.zeros(1)

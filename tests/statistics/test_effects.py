@@ -792,6 +792,22 @@ def test_hazard_ratios_as_questions() -> None:
         assert set(str(caught.value).split("\n")[2].strip()) == {"^"}
 
 
+def test_curves_of_whole_months_with_ends_between_them_are_kaplan_and_meiers() -> None:
+    """Whoever leaves in a month is at risk for its events. With ends on the months they are those of a month before."""
+    records = of_pattern("four fifths of one arm, at any time", 3000, 0.6)
+    records["months"] = np.minimum(np.ceil(records["months"]), 24.0)
+    alive, theirs = 1.0, []
+    for month in range(1, 21):
+        there, here = records["months"] >= month, records["months"] == month
+        alive *= 1 - (here & (records["y"] == 1)).sum() / there.sum()
+        theirs.append(alive)
+    between = ", ".join(f"{month + 0.5}" for month in range(21))
+    asked = [f"km(months, y, cuts=[0, {between}])", "km(months, y, cuts=[0, 1, 2, 3, 4, 5])"]
+    ours, on = ([line.number.estimate for line in answer.lines] for answer in answers_of(asked, records, None))
+    assert ours == pytest.approx([1.0, *theirs], abs=1e-12)
+    assert on[:4] == pytest.approx([1.0, *theirs[:3]], abs=1e-12)  # the last bin has both months of its ends
+
+
 # -- groups compared, and what costs nothing more ----------------------------------------------------------------------
 def test_without_noise_groups_compare_as_in_the_books() -> None:
     """Differences of means, Welch's variance with n in place of n - 1, and Pearson-like chi-square of all."""

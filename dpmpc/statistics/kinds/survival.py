@@ -42,6 +42,10 @@ DRAWS = 400  # of the noise, for the variance of the log-rank statistic
 _SEED = 20180  # of these draws: post-processing, the same for all who read the release
 
 
+TO = (
+    "survival to just before the end of each bin, the last one's to its end; events at an end itself, as where times "
+    "are whole months, are in the next one: set ends between them, such as cuts=[0, 0.5, 1.5, 2.5]"
+)
 WHOSE = (
     "intervals about the data are of the curve of these bins, in which who leaves within a bin is at risk to its end; "
     "that of exact times lies below it where many leave within a bin: ask for more bins, or about the population"
@@ -89,7 +93,7 @@ class KaplanMeier(QuestionKind):
             curve = survival(deaths[g], gone[g], deviation, others, asking.level)
             for edge, number in zip(bins.edges[1:], curve, strict=True):
                 found.append(((*group, spelled(edge)), "survival", number))
-        notes = [f"event: {ends.labels[levels[-1]]}; survival to the end of each bin"]
+        notes = [f"event: {ends.labels[levels[-1]]}; {TO}"]
         arms = [k for k, group in enumerate(asking.groups) if group and group[0] not in (OTHER, MISSING)]
         if len(arms) > 1:
             p = log_rank_within(deaths[arms], gone[arms], deviation, others)
