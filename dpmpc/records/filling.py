@@ -18,6 +18,7 @@ from dpmpc.records.rows import Rows
 
 _AHEAD = 8  # steps of each core whose values are held
 _AT_ONCE = 1 << 20  # records whose places are worked out at once
+_ROOM = 8  # places that need more than this part of the memory are packed: what is worked out of codes takes longer
 
 Step = tuple[int, Block, Floats]  # the number of the first record, what was read, one array an expression, labels
 
@@ -44,10 +45,11 @@ def filled(
     """The records in these places; a row of none is a zero vector. Those that need more than half of `memory` lie in a
     file in `private`. The first `training` lie in the unit ball; those after them are held out, and scaled as for
     predictions (`Schema.rows`). The mapping has what did not fit. Errors: as `Mapping.blocks`."""
-    made = [Rows(mapping, held_from=training, packed=precision) for _ in range(cores())]
+    plain = places.rows * mapping.schema.design.width * (8 if precision == "double" else 4)
+    packed = precision if plain > memory // _ROOM else None
+    made = [Rows(mapping, held_from=training, packed=packed) for _ in range(cores())]
     design = made[0].design
-    a_record = design.width * (8 if precision == "double" else 4) if design.packing is None else design.packing.size
-    size = places.rows * a_record
+    size = plain if design.packing is None else places.rows * design.packing.size
     where = None if held_in_memory(size, memory) else private
     records = allocate(places.rows, design.width, precision, where, design)
     records.y[places.empty] = 0.0  # factors are zeros when they are made

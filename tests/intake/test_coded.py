@@ -237,7 +237,8 @@ def test_records_of_kept_columns_are_those_of_read_ones(tmp_path: Path) -> None:
                 look(opened, target="y", owners="site")
                 list(opened.blocks([value_sql(opened, "money")]))
                 source = loading.OpenTable(opened, private)
-                data = load(source, schema=Schema(columns, target, True), owners_column="site")
+                schema, memory = Schema(columns, target, True), 4 * 8 * len(columns) * N  # little: codes are kept
+                data = load(source, schema=schema, owners_column="site", memory=memory)
                 counts = [astuple(each) for each in data.counts]
                 made = data.records.compact(0, data.records.n)
                 assert made is not None and data.records.width == len(columns)

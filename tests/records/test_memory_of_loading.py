@@ -125,7 +125,8 @@ def test_of_places_in_a_file_arrays_hold_none(parquet: Path, monkeypatch: pytest
 def test_places_of_few_numbers_are_codes_of_one_byte_or_two(
     many: int | None, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of columns that were looked at, in single precision; a record of 50 such numbers has 50 times as much."""
+    """Of columns that were looked at, in single precision, where places would need more than an eighth of the memory; a
+    record of 50 such numbers has 50 times as much."""
     monkeypatch.setattr(table, "AT_ONCE", 1 << 12)
     monkeypatch.setattr(numbers, "EXACT", 1000)  # so many records are many
     rng, n, columns = np.random.default_rng(3), 20_000 if many else 70_000, 5
@@ -135,8 +136,9 @@ def test_places_of_few_numbers_are_codes_of_one_byte_or_two(
     schema = Schema(SCHEMA.columns[:columns], SCHEMA.target, True)
     with opened(str(path), folder=tmp_path) as (source, private):
         look(source, target="y", owners=None)
-        data = load(OpenTable(source, private), schema=schema, precision="single")
-    assert data.records.held.nbytes == size * columns * n
+        for memory, each in ((4 * 4 * columns * n, size), (32 * columns * n - 1, size), (32 * columns * n, 4)):
+            data = load(OpenTable(source, private), schema=schema, precision="single", memory=memory)
+            assert data.records.held.nbytes == each * columns * n and data.records.resident
 
 
 def test_numbers_of_eight_bytes_would_be_found(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
