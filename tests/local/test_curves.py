@@ -29,6 +29,7 @@ from dpmpc.planning.request import Request
 from dpmpc.planning.training import advised_with_survey, plan_with_survey
 from dpmpc.privacy import gaussian
 from dpmpc.records.schema import Labels, Numeric, Schema
+from dpmpc.run.engine import Releasing
 from dpmpc.run.reserve import Reserve
 from tests.refusals import refuses
 
@@ -154,7 +155,8 @@ def test_a_run_is_rehearsed_once_before_its_survey_and_once_after(
 def test_records_are_loaded_while_the_parties_of_the_survey_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are gone before anything of the training is reserved or spent."""
+    """They are gone before the training connects, and so before anything of it is spent; what both spend is reserved
+    first."""
     said, begin, end = list[str](), Ending.__enter__, Ending.__exit__
 
     def told(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -164,9 +166,10 @@ def test_records_are_loaded_while_the_parties_of_the_survey_end(
     monkeypatch.setattr(Ending, "__exit__", told("parties are gone", end))
     monkeypatch.setattr(own_records, "load", told("records", own_records.load))
     monkeypatch.setattr(Reserve, "keep", told("reserved", Reserve.keep))
+    monkeypatch.setattr(Releasing, "_begin", told("connects", Releasing._begin))
     train(tmp_path / "run", csv=str(records(tmp_path / "r.csv")), target="sick", owners=3, epsilon=1.0, delta=1e-5,
           iterations=2, positive="yes", preprocessing="survey", evaluate=False)  # fmt: skip
-    assert said == ["reserved", "parties part", "records", "parties are gone", "reserved"]  # the survey's, first
+    assert said == ["reserved", "connects", "parties part", "records", "parties are gone", "connects"]
 
 
 def test_a_plan_for_sites_fixes_the_most_coordinates_before_its_survey() -> None:
