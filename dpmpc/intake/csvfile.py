@@ -239,7 +239,7 @@ def open_csv(
     with path.open("rb") as file:
         head = file.read(1 << 12)
     if way := next((way for first, way in _TEXTS if first.match(head)), ""):
-        raise UsageError(f"a data file is a table; {sayable(name)} is none; {way}", code="file")
+        raise UsageError(f"a data file is a table; {sayable(name)} is none; {sayable(way)}", code="file")
     if footer:
         path = without_last(path, name, footer, folder)
     separator = declared(path) or separator or separator_of(path, header)

@@ -304,7 +304,7 @@ def _target(table: Table, schema: Schema, rows: int, found: list[Finding]) -> No
             found.append(_misfits(table, target.name, bad, text))
         text = f"{up} of {rows} records are {target.positive_name} (+1)"
         other = f"{code} NOT IN (1, -1)"
-        words = f"count(DISTINCT {table.text(target.name)}) FILTER (WHERE {other})"
+        words = f"count(DISTINCT {only_where(other, table.text(target.name))})"
         if up == 0 and target.negative is None and table.one(words)[0] > 1:
             # whoever has no such record has one other word; with two of them it writes both otherwise
             seen = _examples(table, target.name, other, tuple(target.codes))

@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[2]
 POSSIBLE = sys.platform == "linux" and shutil.which("cc") is not None
 HANG = 60  # seconds of processor that a process of a command may take
 OVER = 900  # seconds after which a command hangs: far more than one takes beside much other work
-NATIVE = (-signal.SIGABRT, -signal.SIGSEGV, 127)  # as C++ and the C library end a process that has nothing at all left
+NATIVE = (-signal.SIGABRT, -signal.SIGSEGV, 127)  # as C++, BLAS and the C library end a process without memory
 CANARY = "61.86234871"  # beyond the public bounds, so that nothing but a record has it
 
 ASKED = ["--csv", "a.csv", "--owners-column", "site", "--epsilon", "2", "--delta", "1e-5"]
@@ -425,7 +425,7 @@ def problems(draw: Draw, found: Found, well: Found) -> list[str]:
     """What is wrong: a traceback; a death; more or less than one last line of an error; a record's value anywhere; an
     output that is not whole under exit code 0; more spent than asked for; spent, and no way to the answer."""
     wrong = []
-    native = draw.call is not None and draw.call.kind == "all memory" and found.code in NATIVE
+    native = draw.call is not None and "memory" in draw.call.kind and not draw.call.once and found.code in NATIVE
     if "Traceback" in found.out + found.said:
         wrong.append("a traceback")
     if found.code < 0 and not native:

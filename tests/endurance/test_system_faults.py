@@ -83,7 +83,8 @@ def test_a_thread_that_does_not_start_is_one_line(every: Machine) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_memory_from_any_point_on_is_one_line(command: str, every: Machine) -> None:
     """Every allocation of a large piece fails from some point on, of all that the processes of a command make; then
-    from there on of any size. Of a rehearsal, six processes, fewer points."""
+    from there on of any size. Libraries in C may die of that, which is a loss as by a
+    signal. Of a rehearsal, six processes, fewer points."""
     well = every.well(command)
     most, steps = well.calls["memory"], 3 if command in ("rehearse", "train by parties", "stats by parties") else 8
     points = {round(most ** (k / steps)) for k in range(steps + 1)} | {most * k // steps for k in range(1, steps)}
