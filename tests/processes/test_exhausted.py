@@ -107,7 +107,8 @@ Held()
 @pytest.mark.skipif(sys.platform != "linux", reason="the size of a process is read from /proc")
 def test_a_process_without_memory_says_its_line_and_ends(script: str, tmp_path: Path) -> None:
     """And what was passing is gone, with all that lies in it."""
-    script = READY + f"with passing_folder() as folder:\n    {RECORDS}\n" + "".join(f"    {line}\n" for line in script.splitlines())
+    lines = [RECORDS, *script.splitlines()]
+    script = READY + "with passing_folder() as folder:\n" + "".join(f"    {line}\n" for line in lines)
     ended = _script(script, tmp_path)
     assert (ended.returncode, ended.stdout, ended.stderr) == (exhausted.EXIT_CODE, "", f"{LINE}\n")
     assert not [*tmp_path.iterdir()]
