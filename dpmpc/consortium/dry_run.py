@@ -173,7 +173,8 @@ class Trial:
 
     def lines(self) -> list[str]:
         """What was found, a line each."""
-        off = {name: ahead for name, ahead in sorted(self.clocks.items()) if abs(ahead) > _CLOCK}
+        # what another process says may be no number: that is not in step
+        off = {name: ahead for name, ahead in sorted(self.clocks.items()) if not abs(ahead) <= _CLOCK}
         clocks = "; ".join(f"that of {name} is {ahead:+.0f} s away" for name, ahead in off.items())
         whom = [f"party {j}" for j in self._others()]
         return [

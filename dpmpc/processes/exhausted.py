@@ -1,4 +1,5 @@
-"""The end of a process that has no memory left, which needs none: a line that was made ready before, and an exit.
+"""The end of a process that has no memory left: a line that was made ready before, and an exit, which need none; and
+what is passing goes, where records may lie, in memory that was kept for it.
 
 One array too many is an error as any other: it unwinds, and is said where errors are said. Where nothing can be had any
 more, what unwinds, says or handles it fails in turn: a line of an error, a thread's last word, the handler of an event
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 
 EXIT_CODE = 1
 MOST = 100  # steps of a loop that may fail while what runs on it unwinds: a pipe that is read is tried again each turn
+# Address space that is kept until the end: to list a folder takes a buffer of the C library's, and objects an arena. It
+# is never written to, so it takes no memory until then.
+SPARE = 1 << 22
 _ready: list[Any] = [-1, b"", EXIT_CODE]  # the descriptor and the line, and the exit code
+_spare: list[bytearray] = []
 
 
 class _LoopEnds(SystemExit):
@@ -43,6 +48,8 @@ def make_ready(descriptor: int, line: bytes, code: int = EXIT_CODE) -> None:
     if _ready[0] < 0:
         threading.excepthook, sys.unraisablehook = _of_threads, _of_finalizers
     _ready[:] = descriptor, line, code
+    if not _spare:
+        _spare.append(bytearray(SPARE))
 
 
 def end() -> None:
@@ -53,6 +60,7 @@ def end() -> None:
     try:
         if line:
             os.write(descriptor, line)  # short, and so in one piece
+        _spare.clear()
         let_passing_go()
     finally:
         os._exit(code)

@@ -1,6 +1,7 @@
 """A trial before the day: everybody is met as in the run, who is missing is named, and nothing is written or spent."""
 
 import asyncio
+import math
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from runs import HANG, own_addresses
 
 from dpmpc.aggregation.plan.fields import differing
 from dpmpc.aggregation.plan.plan import Plan
-from dpmpc.consortium.dry_run import Trial, before_meeting
+from dpmpc.consortium.dry_run import _GREETING, Trial, before_meeting
 from dpmpc.errors import NotYetError, PeerError
 from dpmpc.mpc.transport.addresses import bound_socket, owner_endpoints, parse_endpoints
 from dpmpc.mpc.transport.credentials import make_credentials
@@ -88,6 +89,9 @@ def test_clocks_ports_and_disks_are_told(tmp_path: Path, monkeypatch: pytest.Mon
     site = trials(PLAN)[0]
     site.clocks = {"party 1": 3.0, "owner 1": -7200.0}
     assert site.lines()[-1].startswith("warning: clocks: that of owner 1 is -7200 s away; set them")
+    for said in (math.nan, math.inf, -math.inf):  # as a process may greet
+        site._learn("party 1", bytearray(_GREETING.pack(False, 1, site._digest, said)))
+        assert f"that of party 1 is {said:+.0f} s away" in site.lines()[-1]
     with bound_socket() as taken:
         taken.listen()
         host, port = taken.getsockname()

@@ -29,6 +29,7 @@ from dpmpc.folders import passing_folder
 from dpmpc.processes import exhausted
 exhausted.make_ready(2, b"{LINE}\\n")
 """
+RECORDS = "(folder / 'part').mkdir(); [(folder / 'part' / f'{k}.csv').write_text('a record') for k in range(100)]"
 SPINS = """
 read, write = os.pipe()
 os.write(write, b"x")
@@ -105,8 +106,9 @@ Held()
 @pytest.mark.parametrize("script", ENDS.values(), ids=[name.replace(" ", "_") for name in ENDS])
 @pytest.mark.skipif(sys.platform != "linux", reason="the size of a process is read from /proc")
 def test_a_process_without_memory_says_its_line_and_ends(script: str, tmp_path: Path) -> None:
-    """And what was passing is gone."""
-    script = READY + "with passing_folder() as folder:\n" + "".join(f"    {line}\n" for line in script.splitlines())
+    """And what was passing is gone, with all that lies in it."""
+    lines = [RECORDS, *script.splitlines()]
+    script = READY + "with passing_folder() as folder:\n" + "".join(f"    {line}\n" for line in lines)
     ended = _script(script, tmp_path)
     assert (ended.returncode, ended.stdout, ended.stderr) == (exhausted.EXIT_CODE, "", f"{LINE}\n")
     assert not [*tmp_path.iterdir()]
