@@ -219,7 +219,7 @@ def _main(arguments: list[str], stopped: list[int], start: Callable[[Sequence[st
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         by, code = ("SIGTERM", 143) if stopped else ("the user", 130)
-        last_line(f"error: stopped by {by}; finished iterations are kept")
+        last_line(f"error: stopped by {by}; what was opened is kept")
         sys.exit(code)
     except (OSError, MemoryError, RuntimeError) as error:
         said = machine_text(error)

@@ -65,7 +65,7 @@ def test_a_signal_leaves_a_last_word_with_all_others(tmp_path: Path, number: int
         sites[1].send_signal(number)
         said = [errors_of(site).strip().splitlines()[-1] for site in sites]
     assert [site.returncode for site in sites] == [3, code, 3]
-    assert said[1] == f"error: stopped by {by}; finished iterations are kept"
+    assert said[1] == f"error: stopped by {by}; what was opened is kept"
     for i in (0, 2):
         cause = "error: charite (party 1) was stopped on its machine (told by "
         assert said[i].startswith(cause) and cause in logs[i].read_text().splitlines()[-1]

@@ -478,6 +478,8 @@ def test_one_release_is_asked_again_by_another_reference_and_without_p() -> None
     opened = tables.opened(tables.layout.encode(RecordFields(20_000, values))[0] + noise, sigma, (20_000,))
     again = Tables.of(COLUMNS, ["logit(y, sex, ward, ward=b)", "logit(y, ward)", "logit(y, sex, ward)"])
     (first,) = tables.answers_from(opened)
+    (about_all,) = tables.answers_from(opened, Level(about="population"))
+    assert "may leave out 1" in " ".join(first.notes) and "may leave out 1" not in " ".join(about_all.notes)
     turned, crude, same = again.answers_from(opened, planned=tables)
     assert ratios(same) == ratios(first) and any(line.statistic == "p" for line in same.lines)
     for other in (turned, crude):

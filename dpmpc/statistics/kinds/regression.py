@@ -395,6 +395,9 @@ class Regression(QuestionKind):
         elif asking.named:
             said.append("p-values are about a population of independent records, whatever intervals are about; joint "
                         "ones are of a term as a whole")  # fmt: skip
+            if not asking.level.population:
+                said.append("intervals are about these records alone, and may leave out 1 where p is large; with "
+                            "about = population both are about the same")  # fmt: skip
         else:
             said.append("exploratory: the plan did not name this model, so it has sets and no p-values")
         return tuple(said)
