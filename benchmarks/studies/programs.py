@@ -24,8 +24,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmpc.folders import passing_folder
-
 ROOT = Path(__file__).resolve().parents[2]
 WALKER = "71173d3"
 SCALE = float(1 << 20)  # grid steps
@@ -151,6 +149,8 @@ def checkout(against: str) -> Iterator[Path]:
     if Path(against).is_dir():
         yield Path(against).resolve()
         return
+    from dpmpc.folders import passing_folder  # older versions, which this file runs as well, have none
+
     with passing_folder() as folder:
         tree = folder / "old"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(tree), against], cwd=ROOT, check=True)
