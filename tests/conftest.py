@@ -86,6 +86,12 @@ def pytest_collection() -> Iterator[None]:
         gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """An end as any other: libraries would call what is left a leak. A worker's is not worth the seconds."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        gc.unfreeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Iterator[None]:
     """Says where each thread is and ends the process of a test that does not end; a worker's counts as a failure of
