@@ -108,9 +108,9 @@ class Ledger(Closing):
 
     def _write(self, kind: str, entry: Entry, parties: tuple[int, ...] = ()) -> str:
         line = packed(LedgerLine(kind, entry, self._head, self._torn, self.name if self._empty else None, parties))
-        payload = (b"\n" if self._open_line else b"") + line + b"\n"
-        write_whole(self._fd, payload)
-        self._head, self._open_line, self._torn, self._empty = digest_of(line), False, False, False
+        payload, head = (b"\n" if self._open_line else b"") + line + b"\n", digest_of(line)
+        write_whole(self._fd, payload)  # after it nothing can fail: this object's next line follows this one
+        self._head, self._open_line, self._torn, self._empty = head, False, False, False
         self.identity = self.identity or self._head
         return self._head
 

@@ -64,6 +64,16 @@ class ByOneSession:
         if self._closed:
             raise UsageError(f"a closed {self.called} makes no releases; this one is closed; make another", code="over")
 
+    def _check_left(self) -> None:
+        """Errors: this is closed, or all releases are made."""
+        self._check_open()
+        if self.session.next >= self.plan.releases:
+            raise UsageError(
+                f"the plan has {self.plan.releases} releases, and all are made; plan more of them, the noise and the "
+                "promise depend on their number",
+                code="over",
+            )
+
     def report(self) -> dict[str, Any]:
         """The promise and everything it rests on, how many releases were made, warnings: JSON values."""
         return report_of(self.plan, self.bound, self.session.next, self.session.parties_lost)
@@ -283,13 +293,7 @@ class Aggregator(ByOneSession):
             return self._begin_release(blocks)
 
     def _begin_release(self, blocks: Iterable[Ints]) -> Pending[Release] | Ready[Release]:
-        self._check_open()
-        if self.session.next >= self.plan.releases:
-            raise UsageError(
-                f"the plan has {self.plan.releases} releases, and all are made; plan more of them, the noise and the "
-                "promise depend on their number",
-                code="over",
-            )
+        self._check_left()
         number = self.session.next
         try:
             return self.session.begin(blocks)

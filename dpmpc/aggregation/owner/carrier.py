@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dpmpc.aggregation.owner.aggregator import ByOneSession
 from dpmpc.aggregation.owner.opens_sums import Release
 from dpmpc.aggregation.owner.session import Connected
-from dpmpc.errors import DpmpcError
+from dpmpc.errors import DpmpcError, UsageError
 
 Sealed = Mapping[int, Sequence[bytes]]  # by owner, the sealed share of each party
 Frames = Callable[[Sealed], Iterator[Sequence[bytes]]]  # how they travel: blocks of one payload a party
@@ -57,9 +57,12 @@ class Carrier(ByOneSession):
         self.session.next += 1
 
     def open(self, vectors: Sealed) -> Release:
-        """The next release of the owners' vectors, as they sealed them. Errors: PeerError when a party leaves, or too
-        few owners' shares open; then this is closed."""
-        assert len(vectors) >= self.plan.fewest
+        """The next release of the owners' vectors, as they sealed them. Errors: fewer owners than a release has;
+        PeerError when a party leaves, or too few owners' shares open; then this is closed."""
+        if len(vectors) < self.plan.fewest:
+            raise UsageError(
+                f"a release has {self.plan.fewest} owners at least; {len(vectors)} have sealed; skip it", code="enough"
+            )
         self._send(vectors)
         try:
             return self.session.opened()
@@ -68,8 +71,7 @@ class Carrier(ByOneSession):
             raise
 
     def _send(self, sealed: Sealed) -> None:
-        self._check_open()
-        assert self.session.next < self.plan.releases
+        self._check_left()
         try:
             self.wait_for_noise()
             self.told()  # where nobody has asked for it
