@@ -20,7 +20,9 @@ what is left is at most the lesser square. With s deviations of noise for its ro
 P(K0 < -s) + P(K1 < -s) P(K0 > s), which for counts that are not negative is at most P(z < -s): that of half a
 chi-square of one degree (the other half is 0). Of directions that are no level this is measured, and not proved
 (`dpmpc.benchmarks.studies.stats_effects`). The set shown is the hull of all b that are not rejected; one that
-reaches the end of the grid is open there. Nothing is left out by looking at what came.
+reaches the end of the grid is open there. Where every value is rejected, as where noise leaves a table that no
+coefficients fit, the set is the whole line: a narrow one about the least Q would say what nobody knows. Nothing else is
+done by looking at what came: a set may only grow by it.
 
 Minimising is by Levenberg and Marquardt's steps on Q itself, of many problems at once. Each is started from a fit with
 theta_j held at b, from the free fit, from no effects, and from the minimum of a neighbouring b; the lowest counts. A
@@ -412,13 +414,17 @@ class CellModel:
         best = np.argmin(np.where(np.isfinite(Q), Q, np.inf), axis=1)
         middle, begin = grid[best], theta[np.arange(J), best]
         narrow = np.flatnonzero(~kept.any(axis=1))  # sets between two values of the grid, about the least
+        empty = narrow[:0]
         if len(narrow):
             middle[narrow], begin[narrow] = self._refined(
                 np.array(which)[narrow], middle[narrow], begin[narrow], whose[narrow]
             )
+            least, found = self.profile(np.array(which)[narrow], middle[narrow], [begin[narrow]], of=whose[narrow])
+            empty = narrow[~self._kept(least, found, np.array(which)[narrow], error, whose[narrow])[0]]
         ends = np.empty((2, J))
+        ends[0], ends[1] = -np.inf, np.inf  # of those that reject every value: nothing is told
         jobs: list[tuple[int, int, float, float, Floats]] = []
-        for k in range(J):
+        for k in np.setdiff1d(np.arange(J), empty).tolist():
             inside = np.flatnonzero(kept[k])
             for side, beyond in enumerate((-1, 1)):
                 last = int(inside[0 if side == 0 else -1]) if len(inside) else -1
