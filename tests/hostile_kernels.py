@@ -32,7 +32,8 @@ ROOT = Path(__file__).resolve().parents[1]
 KERNELS = ("dpmpc.mpc.native._kernels", "dpmpc.records._rows", "dpmpc.intake._numbers")
 TESTS = (
     "tests/mpc/test_native.py", "tests/mpc/test_native_mersenne.py", "tests/mpc/test_kernels_compared.py",
-    "tests/records/test_rows.py", "tests/intake/test_numbers.py", "tests/intake/test_coded.py",
+    "tests/records/test_rows.py", "tests/records/test_design.py",
+    "tests/intake/test_numbers.py", "tests/intake/test_coded.py",
 )  # fmt: skip
 APART = {"use_threads", "threads", "features", "restrict_to", "blank"}  # no arrays; the last takes the memory it is to
 Calls = dict[tuple[str, str], list[Any]]  # by module and function, what it was handed

@@ -19,7 +19,9 @@ from dpmpc.intake.numbers import NumbersSeen, _Look
 from dpmpc.intake.profile import look
 from dpmpc.intake.staging import held
 from dpmpc.intake.table import value_sql
-from dpmpc.records import load, loading
+from dpmpc.learning import survey as survey_module
+from dpmpc.learning.survey import Survey
+from dpmpc.records import kernel, load, loading
 from dpmpc.records.columns import Numeric, Surveyed
 from dpmpc.records.memory import kept_within
 from dpmpc.records.schema import Labels, Schema
@@ -251,6 +253,51 @@ def test_records_of_kept_columns_are_those_of_read_ones(tmp_path: Path) -> None:
                 sizes.append(data.records.held.strides[0])
         assert found[0] == found[1] and any(sum(map(int, each[1:6])) for each in found[0][-1])
         assert sizes[-1] == 24 and sizes[-2] <= 6  # bytes a record
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("twin", [False, True])
+def test_a_survey_adds_up_codes_to_the_bits_of_numbers(
+    twin: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every owner, within ranges or without, of records of nobody too; a column sent twice as large."""
+    path, by_codes = tmp_path / "records.parquet", list[int]()
+    write(path)
+    if twin:
+        monkeypatch.setattr("dpmpc.records.kernel.compiled", lambda: None)
+    cells_of = survey_module.cells_of  # of the values of codes alone
+    monkeypatch.setattr(survey_module, "cells_of", lambda values: by_codes.append(len(values)) or cells_of(values))
+    survey = Survey(("odd", "whole", "many", "eighths"), ("thirds",), 16, (("odd", -1.0, 1.25),), ("whole",))
+    owner = np.random.default_rng(2).integers(-1, 3, N)
+    found = list[bytes]()
+    for most in (1 << 28, 0):
+        with loading.opened(str(path), folder=tmp_path) as (opened, _):
+            opened.kept.most = most
+            look(opened)
+            found.append(b"".join(part.tobytes() for part in survey.sums(opened, owner, 3)))
+            assert bool(by_codes) == (most > 0)
+            by_codes.clear()
+    assert found[0] == found[1] and any(found[0])
+
+
+def test_the_kernel_refuses_codes_and_cells_that_are_none() -> None:
+    compiled = kernel.compiled()
+    if compiled is None:
+        pytest.skip("installed without a compiler")
+    codes, cells, moments = np.array([0, 2, 1], dtype=np.uint8), np.array([0, 1, 5], dtype=np.int32), np.ones((3, 2))
+    group, out = np.array([0, -1, 1]), np.zeros((2, 400))
+    compiled.coded_cells(codes, cells, moments, group, out, 3, 400, 2)
+    assert out.sum() == 2 and out[0, 3] == out[1, 4] == 1
+    good = (codes, cells, moments, group, out, 3, 400, 2)
+    for at, wrong in (
+        (0, np.array([0, 3, 1], dtype=np.uint8)), (0, codes[:2]), (1, np.array([0, 1, 130], dtype=np.int32)),
+        (1, np.array([0, -1, 5], dtype=np.int32)), (2, moments[:2]), (3, np.array([0, 1, 2])), (4, out[:1].copy()),
+        (5, 20), (5, -1), (6, 1 << 40), (7, -1), (7, 3),
+    ):  # fmt: skip
+        with pytest.raises(ValueError):
+            compiled.coded_cells(*good[:at], wrong, *good[at + 1 :])
+    with pytest.raises(TypeError):
+        compiled.coded_cells(codes.astype(float), *good[1:])
 
 
 @pytest.mark.usefixtures("large")
