@@ -43,8 +43,9 @@ def filled(
     mapping: Mapping, places: RowPlaces, training: int, private: Path, memory: int, precision: Precision
 ) -> Records:
     """The records in these places; a row of none is a zero vector. Those that need more than an eighth of `memory` are
-    held by codes where they can be, and those that then need more than half lie in a file in `private`. The first `training` lie in the unit ball; those after them are held out, and scaled as for
-    predictions (`Schema.rows`). The mapping has what did not fit. Errors: as `Mapping.blocks`."""
+    held by codes where they can be, and those that then need more than half lie in a file in `private`. The first
+    `training` lie in the unit ball; those after them are held out, and scaled as for predictions (`Schema.rows`). The
+    mapping has what did not fit. Errors: as `Mapping.blocks`."""
     plain = places.rows * mapping.schema.design.width * (8 if precision == "double" else 4)
     packed = precision if plain > memory // _ROOM else None
     made = [Rows(mapping, held_from=training, packed=packed) for _ in range(cores())]
